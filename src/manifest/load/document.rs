@@ -146,7 +146,7 @@ fn read_json(text: &str) -> ReadContents {
 
 /// Reads plain YAML (D76) within the limits. What nests deep is not plain, and only a long text can have too many values.
 fn read_plain_yaml(text: &str) -> Option<Vec<Tape>> {
-    let is_within_limits = limits::is_short(text) || limits::yaml_overrun(text).is_none();
+    let is_within_limits = text.len() <= limits::MOST_SEPARATORS || limits::yaml_overrun(text).is_none();
     if is_within_limits { plain_documents(text, limits::allowance(text)) } else { None }
 }
 
@@ -162,9 +162,9 @@ fn read_yaml(text: &str) -> ReadContents {
             // After a syntax error the reader would repeat it forever, so the rest of the file is not read.
             Err(error) => {
                 let at = error.location().map(|place| offset(text, place.line(), place.column())).unwrap_or_default();
-                rest = Some(match syntax::is_too_deep(&error) {
-                    true => TextFault::levels(limits::character(text, at)),
-                    false => syntax_fault(text, at, format!("invalid YAML: {}", syntax::reason(&error))),
+                rest = Some(match syntax::reason(&error) {
+                    syntax::TOO_DEEP => TextFault::levels(limits::character(text, at)),
+                    reason => syntax_fault(text, at, format!("invalid YAML: {reason}")),
                 });
                 break;
             }

@@ -87,11 +87,6 @@ pub(crate) fn allowance(text: &str) -> usize {
     text.len().saturating_mul(VALUES_PER_BYTE).saturating_add(LEAST_ALLOWANCE).min(MOST_VALUES)
 }
 
-/// Whether a text is too short for more separators than a file may have.
-pub(super) fn is_short(text: &str) -> bool {
-    text.len() <= MOST_SEPARATORS
-}
-
 /// The limit that a YAML text exceeds, if any, ignoring aliases.
 pub(crate) fn yaml_overrun(text: &str) -> Option<TextFault> {
     match may_be_deep(text.as_bytes()) {

@@ -1,7 +1,7 @@
 //! The reasons for YAML syntax errors, which never quote the text.
 
 /// The reason of a text whose values nest too deep for the reader.
-const TOO_DEEP: &str = "recursion limit exceeded";
+pub(super) const TOO_DEEP: &str = "recursion limit exceeded";
 
 /// The reader's fixed messages for syntax errors. If one is a prefix of another, the longer one comes first.
 const PHRASES: &[&str] = &[
@@ -85,11 +85,6 @@ const VALUES: &[(&str, &str)] = &[
 /// quotes values and keys.
 pub(crate) fn reason(error: &serde_yaml::Error) -> &'static str {
     phrase(&error.to_string())
-}
-
-/// Whether the values of a text nest too deep for the reader.
-pub(crate) fn is_too_deep(error: &serde_yaml::Error) -> bool {
-    reason(error) == TOO_DEEP
 }
 
 /// Returns the reason with its line and column, for a message without an excerpt.

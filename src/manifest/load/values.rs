@@ -22,14 +22,12 @@ pub(crate) struct Values<'a> {
 /// What a manifest took from outside of its text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ExternalValue {
-    /// A value.
-    Value { source: String, argument: String, digest: blake3::Hash },
+    /// A value. One without a digest is unset and assumed (D106).
+    Value { source: String, argument: String, digest: Option<blake3::Hash> },
     /// The path to write a token to.
     TokenFile { given: PathBuf, path: PathBuf },
     /// Nothing, because it was missing or not allowed.
     Missing,
-    /// A value that is unset and assumed (D106).
-    Assumed { source: String, argument: String },
 }
 
 impl ExternalValue {
@@ -37,9 +35,9 @@ impl ExternalValue {
     pub(crate) fn is_same(&self, tree: &dyn Tree, manifest: &ManifestFile) -> bool {
         let values = Values::new(tree, manifest);
         let _ = match self {
+            ExternalValue::Missing | ExternalValue::Value { digest: None, .. } => return false,
             ExternalValue::Value { source, argument, .. } => values.resolve(source, argument).map(drop),
             ExternalValue::TokenFile { given, .. } => values.token_file(given.clone()).map(drop),
-            ExternalValue::Missing | ExternalValue::Assumed { .. } => return false,
         };
         values.external_values.take().first() == Some(self)
     }
@@ -88,19 +86,17 @@ impl ValueSource for Values<'_> {
             _ => self.tree.variable(self.manifest, argument),
         };
         let is_unset = |fault: &Fault| matches!(fault.code, Code::EnvUnset | Code::FileUnreadable);
-        if self.assumes() && value.as_ref().is_err_and(is_unset) {
-            let value = unknown(source, argument);
-            let (source, argument) = (source.to_owned(), argument.to_owned());
-            self.external_values.borrow_mut().push(ExternalValue::Assumed { source, argument });
-            return Ok(value);
-        }
-        let value = value.and_then(|value| match is_unknown(&value) {
-            true => Err(Fault::new(Code::InvalidFormat, "a value cannot start with the character U+F5ED")),
-            false => Ok(value),
-        });
+        let is_assumed = self.assumes() && value.as_ref().is_err_and(is_unset);
+        let value = match value {
+            _ if is_assumed => Ok(unknown(source, argument)),
+            Ok(value) if is_unknown(&value) => {
+                Err(Fault::new(Code::InvalidFormat, "a value cannot start with the character U+F5ED"))
+            }
+            value => value,
+        };
         let taken = value.as_ref().map(|value| {
-            let (source, argument) = (source.to_owned(), argument.to_owned());
-            ExternalValue::Value { source, argument, digest: blake3::hash(value.as_bytes()) }
+            let digest = (!is_assumed).then(|| blake3::hash(value.as_bytes()));
+            ExternalValue::Value { source: source.to_owned(), argument: argument.to_owned(), digest }
         });
         self.external_values.borrow_mut().push(taken.unwrap_or(ExternalValue::Missing));
         value

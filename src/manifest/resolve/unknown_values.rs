@@ -127,7 +127,7 @@ impl UnknownValues {
     /// Adds the values of a file.
     pub(crate) fn note(&mut self, file: &ManifestFile, taken: &[ExternalValue]) {
         for taken in taken {
-            let ExternalValue::Assumed { source, argument } = taken else { continue };
+            let ExternalValue::Value { source, argument, digest: None } = taken else { continue };
             self.any = true;
             if !file.is_context() {
                 self.own.insert((source.clone(), argument.clone()));

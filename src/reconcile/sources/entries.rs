@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     lock::Lock,
-    model::diagnostics::Code,
+    model::diagnostics::{Code, Diagnostic},
     store::{Store, StoreError, read_beside, write_beside},
 };
 
@@ -26,10 +26,12 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
         Self { store, name, by_source: Lock::default() }
     }
 
-    /// Reads a file, if it exists.
-    pub(crate) fn open(store: Arc<Store>, name: &'static str) -> Result<Self, serde_json::Error> {
+    /// Reads a file, if it exists. The error of a damaged one has no help.
+    pub(crate) fn open(store: Arc<Store>, name: &'static str) -> Result<Self, Diagnostic> {
         let bytes = store.beside().and_then(|on_disk| read_beside(&on_disk, name, MOST_BYTES));
-        let by_source: Option<BTreeMap<String, T>> = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose()?;
+        let by_source = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(|error| {
+            Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{name}` of the store: {error}"))
+        })?;
         Ok(Self { store, name, by_source: Lock::new(by_source.unwrap_or_default()) })
     }
 

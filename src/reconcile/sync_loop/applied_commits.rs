@@ -13,10 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::sync_log::or_warn;
 use crate::{
     manifest::tree::whole_commit,
-    model::{
-        diagnostics::{Code, Diagnostic},
-        operation::Author,
-    },
+    model::{diagnostics::Diagnostic, operation::Author},
     reconcile::sources::{entries::SourceEntries, handle::SourceLocation},
     store::{Attempt, Store, StoreError, commit::header::Outcome},
 };
@@ -59,11 +56,9 @@ impl AppliedCommits {
     /// Reads the commits of a store. A file that cannot be parsed is an error: without its commits, a source could apply an
     /// earlier one.
     pub(super) fn open(store: Arc<Store>) -> Result<Self, Diagnostic> {
-        let by_source = SourceEntries::open(Arc::clone(&store), FILE).map_err(|error| {
-            Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{FILE}` of the store: {error}"))
-                .help("remove the file: the sources then go on from the commits in the history")
-        })?;
-        Ok(Self { store, by_source })
+        let by_source = SourceEntries::open(Arc::clone(&store), FILE);
+        let help = "remove the file: the sources then go on from the commits in the history";
+        Ok(Self { store, by_source: by_source.map_err(|damaged| damaged.help(help))? })
     }
 
     /// The commit that a source applied last from a location. None if none was, or from another repository or revision:

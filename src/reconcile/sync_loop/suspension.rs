@@ -127,10 +127,9 @@ impl Suspensions {
     /// Reads the suspensions of a store. A file that cannot be parsed is an error: without its suspension, a source would
     /// be applied over somebody's fix.
     pub(crate) fn open(store: Arc<Store>) -> Result<Self, Diagnostic> {
-        let by_source = SourceEntries::open(Arc::clone(&store), FILE).map_err(|error| {
-            Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{FILE}` of the store: {error}"))
-                .help("remove the file, and suspend the sources again that must not be applied")
-        })?;
+        let by_source = SourceEntries::open(Arc::clone(&store), FILE);
+        let help = "remove the file, and suspend the sources again that must not be applied";
+        let by_source = by_source.map_err(|damaged| damaged.help(help))?;
         let applied = AppliedCommits::open(Arc::clone(&store))?;
         let conditions = known_condition::open(Arc::clone(&store));
         Ok(Self { store, applied, conditions, by_source, changing: Lock::default() })

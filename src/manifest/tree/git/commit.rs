@@ -285,42 +285,35 @@ impl Files<'_> {
     /// Resolves a path through links.
     fn find(&self, path: &Path) -> Result<GitTreeEntry, String> {
         let mut path = normalize(path);
-        for _ in 0..=MOST_LINKS {
-            match self.step(&path)? {
-                Lookup::There(entry) => return Ok(entry),
-                Lookup::Link(target) => path = target,
+        'links: for _ in 0..=MOST_LINKS {
+            let mut here = GitTreeEntry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
+            let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
+            while let Some(part) = parts.next() {
+                let missing = || MISSING.to_owned();
+                let folder = self.repository.find_tree(here.id).map_err(|error| match here.kind {
+                    // It is in the commit, but not in this clone.
+                    ObjectType::Tree => error.message().to_owned(),
+                    _ => missing(),
+                })?;
+                let name = part.as_os_str().to_str().ok_or_else(missing)?;
+                let entry = folder.get_name(name).ok_or_else(missing)?;
+                if entry.filemode() == LINK {
+                    let target = self.blob(entry.id())?;
+                    let target = String::from_utf8(target).map_err(|_| missing())?;
+                    let mut leads = normalize(&here.path.join(target));
+                    leads.extend(parts);
+                    if leads.is_absolute() || leads.starts_with("..") {
+                        return Err("a link leads outside the repository".into());
+                    }
+                    path = normalize(&leads);
+                    continue 'links;
+                }
+                let kind = entry.kind().unwrap_or(ObjectType::Any);
+                here = GitTreeEntry { path: here.path.join(name), id: entry.id(), kind };
             }
+            return Ok(here);
         }
         Err("symbolic links form a loop".into())
-    }
-
-    /// Resolves a path up to its end or its first link.
-    fn step(&self, path: &Path) -> Result<Lookup, String> {
-        let mut here = GitTreeEntry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
-        let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
-        while let Some(part) = parts.next() {
-            let missing = || MISSING.to_owned();
-            let folder = self.repository.find_tree(here.id).map_err(|error| match here.kind {
-                // It is in the commit, but not in this clone.
-                ObjectType::Tree => error.message().to_owned(),
-                _ => missing(),
-            })?;
-            let name = part.as_os_str().to_str().ok_or_else(missing)?;
-            let entry = folder.get_name(name).ok_or_else(missing)?;
-            let place = here.path.join(name);
-            if entry.filemode() == LINK {
-                let target = self.blob(entry.id())?;
-                let target = String::from_utf8(target).map_err(|_| missing())?;
-                let mut leads = normalize(&here.path.join(target));
-                leads.extend(parts);
-                if leads.is_absolute() || leads.starts_with("..") {
-                    return Err("a link leads outside the repository".into());
-                }
-                return Ok(Lookup::Link(normalize(&leads)));
-            }
-            here = GitTreeEntry { path: place, id: entry.id(), kind: entry.kind().unwrap_or(ObjectType::Any) };
-        }
-        Ok(Lookup::There(here))
     }
 
     /// Lists what the last existing folder of a path has.
@@ -450,10 +443,4 @@ fn refuse_name(item: &git2::TreeEntry<'_>, folder: &Path) -> Result<(), String> 
     }
     let what = if is_folder { "folder" } else { "file" };
     Err(format!("{}: {what} name is not UTF-8", folder.join(name).display()))
-}
-
-enum Lookup {
-    There(GitTreeEntry),
-    /// The path with the link replaced by its target.
-    Link(PathBuf),
 }
