@@ -177,7 +177,7 @@ impl FileRead {
 impl Loaded {
     /// The error because of which no manifest of the source, or not its whole context, was read (D82, D88, D89).
     pub(crate) fn unread(&self) -> Option<&Diagnostic> {
-        let is_nothing_read = self.files.iter().all(|file| file.is_context());
+        let is_nothing_read = self.files.iter().all(|file| file.is_context);
         self.diagnostics.iter().find(|found| match found.code {
             Name::Code(Code::FetchFailed | Code::UnverifiedCommit | Code::Rewound) => true,
             Name::Code(Code::Unreadable) => is_nothing_read || found.cause == Some(Cause::Context),
@@ -192,7 +192,7 @@ impl Loaded {
         for (file, read) in self.files.iter().zip(&self.reads) {
             self.unknown_values.note(file, &read.external_values);
             let found = read.diagnostics.iter().cloned();
-            if file.is_context() {
+            if file.is_context {
                 context.push(read.declared.clone());
                 self.diagnostics.extend(found.filter_map(context_error));
             } else {
@@ -219,7 +219,7 @@ impl Loaded {
 
     fn merge(&self) -> Declarations {
         let mut all = Declarations::default();
-        let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| !file.is_context());
+        let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| !file.is_context);
         reads.for_each(|(_, read)| all.append(read.declared.clone()));
         all
     }

@@ -43,7 +43,7 @@ impl Args {
                 let store = Arc::new(self.place.store.open_existing()?);
                 let suspensions = Suspensions::open(store)?;
                 if let Some(commit) = &self.accept_commit {
-                    suspensions.applied().accept(&self.source, None, commit, Author::Local)?;
+                    suspensions.applied.accept(&self.source, None, commit, Author::Local)?;
                 }
                 suspensions.set(&self.source, None, Author::Local)?.is_some()
             }

@@ -108,11 +108,6 @@ pub(crate) struct ModuleSet {
 }
 
 impl ModuleSet {
-    /// Whether the set belongs to another source.
-    pub(crate) fn is_context(&self) -> bool {
-        self.origin.is_context()
-    }
-
     /// Whether another set has equal modules.
     pub(crate) fn has_same_modules(&self, other: &Self) -> bool {
         self.modules.len() == other.modules.len()

@@ -6,7 +6,8 @@ use crate::model::diagnostics::{Code, Diagnostic, Name, Severity, fault::MOST_FA
 #[derive(Debug, Default)]
 pub(crate) struct FileFindings {
     kept: Vec<Diagnostic>,
-    errors: usize,
+    /// The number of errors, kept or not.
+    pub(super) errors: usize,
     warnings: usize,
 }
 
@@ -25,11 +26,6 @@ impl FileFindings {
         if self.warnings <= MOST_FAULTS {
             self.kept.push(make());
         }
-    }
-
-    /// The number of errors, kept or not.
-    pub(super) fn errors(&self) -> usize {
-        self.errors
     }
 
     /// Whether an error ended the reading of the file.

@@ -71,9 +71,9 @@ pub(crate) fn declare(
 ) {
     let facts = Facts::default();
     let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
-    let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors());
+    let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors);
     reader.document(document.node());
-    if reader.findings.errors() > errors || document.faulty {
+    if reader.findings.errors > errors || document.faulty {
         let name = document.node().get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::as_str);
         reader.declared.mark_faulty(resources, name.unwrap_or_default());
     }

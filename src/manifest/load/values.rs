@@ -71,7 +71,7 @@ impl<'a> Values<'a> {
 impl Values<'_> {
     /// Whether an unset value is assumed. Most of those of a context belong to resources that the source does not own.
     fn assumes(&self) -> bool {
-        self.tree.assumes_values() || self.manifest.is_context()
+        self.tree.assumes_values() || self.manifest.is_context
     }
 }
 

@@ -24,8 +24,8 @@ pub struct ManifestFile {
     /// The source tree's root.
     pub root: PathBuf,
     map: OnceLock<SourceMap>,
-    /// Whether the source only uses what the file declares (D107).
-    is_context: bool,
+    /// Whether the file is part of the context, and not of the source, which only uses what it declares (D107).
+    pub(crate) is_context: bool,
 }
 
 impl ManifestFile {
@@ -49,11 +49,6 @@ impl ManifestFile {
     /// Marks the file as part of the context.
     pub(crate) fn as_context(&self) -> Self {
         Self { is_context: true, ..self.with_source(Arc::clone(&self.source)) }
-    }
-
-    /// Whether the file is part of the context, and not of the source.
-    pub(crate) fn is_context(&self) -> bool {
-        self.is_context
     }
 
     /// Whether another file has the same name, text and place.
@@ -129,7 +124,7 @@ impl Origin {
 
     /// Whether the file is part of the context.
     pub(crate) fn is_context(&self) -> bool {
-        self.file.is_context()
+        self.file.is_context
     }
 
     /// The path of this part in its document.

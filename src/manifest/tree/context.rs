@@ -56,7 +56,7 @@ impl ContextTree {
 
     fn tree_of(&self, manifest: &ManifestFile) -> &dyn Tree {
         match &self.context {
-            Some(context) if manifest.is_context() => context.as_ref(),
+            Some(context) if manifest.is_context => context.as_ref(),
             _ => self.own.as_ref(),
         }
     }
@@ -149,7 +149,7 @@ mod tests {
             let tree = ContextTree::wrap(Arc::new(Disk::new([path("team")])), Some(around), UnsetValues::Require);
             let (files, diagnostics) = tree.manifests();
             let found: Vec<(bool, bool)> =
-                files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_context())).collect();
+                files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_context)).collect();
             assert_eq!(found, [(true, false), (false, true)]);
             let causes: Vec<Option<Cause>> = diagnostics.iter().map(|it| it.cause).collect();
             assert_eq!(causes, [None, Some(Cause::Context)], "{diagnostics:?}");

@@ -70,7 +70,7 @@ pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
     let files = loaded.files.iter().map(|file| SharedFile {
         name: file.source.name.clone(),
         text: Arc::clone(&file.source.text),
-        is_context: file.is_context(),
+        is_context: file.is_context,
         values: values.remove(&file.source.name).unwrap_or_default(),
     });
     let files = files.collect();

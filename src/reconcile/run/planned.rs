@@ -116,7 +116,7 @@ impl Planned {
 
     /// The number of files of the source, without those of its context.
     pub(crate) fn own_files(&self) -> usize {
-        self.files.iter().filter(|file| !file.is_context()).count()
+        self.files.iter().filter(|file| !file.is_context).count()
     }
 
     /// Describes the skipped resources.

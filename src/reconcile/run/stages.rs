@@ -60,7 +60,7 @@ pub(crate) struct Prepared {
     memo: Option<Arc<RunMemo>>,
     clock: Clock,
     /// The resources whose secrets the reader of the plan sees, if not all.
-    sees: Option<Sees>,
+    pub sees: Option<Sees>,
 }
 
 /// What a run on a followed source leaves for the next one.
@@ -150,11 +150,6 @@ impl Prepared {
     #[must_use]
     pub(crate) fn seen_by(self, sees: Sees) -> Self {
         Self { sees: Some(sees), ..self }
-    }
-
-    /// The resources whose secrets the reader of the plans sees, if not all.
-    pub(crate) fn sees(&self) -> Option<&Sees> {
-        self.sees.as_ref()
     }
 
     /// Plans these manifests for a reader who sees no secrets at all.

@@ -138,7 +138,7 @@ impl SourceHandle {
                 health.take_over(&before.health, is_same_place);
                 None
             }
-            None => suspensions.conditions().get(&source.options.source),
+            None => suspensions.conditions.get(&source.options.source),
         };
         if let Some(KnownCondition { status, since, .. }) = known {
             health.recall(status, since);
@@ -256,7 +256,7 @@ impl SourceHandle {
 
     /// Whether the history has an attempt with this digest, and the source has been so since.
     pub(crate) fn has_recorded(&self, attempt: &str) -> bool {
-        self.suspensions.conditions().get(&self.source).is_some_and(|known| known.attempt.as_deref() == Some(attempt))
+        self.suspensions.conditions.get(&self.source).is_some_and(|known| known.attempt.as_deref() == Some(attempt))
     }
 
     /// Keeps since when the source is in its state, and the digest of its attempt, for the next process.
@@ -264,7 +264,7 @@ impl SourceHandle {
         let Condition { status, last_transition_time: since, .. } = self.health.condition();
         let suspended_since = self.configured.as_ref().map(|suspension| suspension.since);
         let known = KnownCondition { status, since, suspended_since, attempt };
-        let conditions = self.suspensions.conditions();
+        let conditions = &self.suspensions.conditions;
         if conditions.get(&self.source).as_ref() != Some(&known) {
             let kept = conditions.set(&self.source, known);
             or_warn(&self.source, "cannot record since when the source is in its state", kept);
@@ -279,7 +279,7 @@ impl SourceHandle {
     /// Finds the commit that was applied last, if the manifests are in a repository and it is not known.
     pub(crate) fn find_lineage(&self) -> Result<(), Diagnostic> {
         let Some(lineage) = self.settings.lineage.as_ref().filter(|lineage| !lineage.is_known()) else { return Ok(()) };
-        let commit = self.suspensions.applied().last(&self.source, &self.settings.location).map_err(|error| {
+        let commit = self.suspensions.applied.last(&self.source, &self.settings.location).map_err(|error| {
             let message = format!("cannot find out which commit was applied last: {error}");
             Diagnostic::error(error.code, message).help(error.code.info().cure)
         })?;
@@ -297,7 +297,7 @@ impl SourceHandle {
         let (Some(lineage), Some(commit)) = (&self.settings.lineage, commit) else { return };
         self.settings.values.note_applied(commit);
         if lineage.set_applied(Some(commit)) {
-            let recorded = self.suspensions.applied().set(&self.source, &self.settings.location, commit);
+            let recorded = self.suspensions.applied.set(&self.source, &self.settings.location, commit);
             or_warn(&self.source, "cannot record which commit was applied last", recorded);
         }
     }
@@ -305,7 +305,7 @@ impl SourceHandle {
     /// Accepts a commit in place of the one that was applied last, durably. The next sync applies it, or one that descends
     /// from it.
     pub(crate) fn accept_commit(&self, commit: &str, author: Author) -> Result<(), StoreError> {
-        self.suspensions.applied().accept(&self.source, Some(&self.settings.location), commit, author)?;
+        self.suspensions.applied.accept(&self.source, Some(&self.settings.location), commit, author)?;
         if let Some(lineage) = &self.settings.lineage {
             lineage.set_applied(Some(commit));
         }

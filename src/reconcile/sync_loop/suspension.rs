@@ -109,8 +109,10 @@ impl Suspension {
 /// The suspended sources of a store, the commits that its sources go on from, and their last conditions.
 pub(crate) struct Suspensions {
     store: Arc<Store>,
-    applied: AppliedCommits,
-    conditions: SourceEntries<KnownCondition>,
+    /// The commits that the sources applied last.
+    pub applied: AppliedCommits,
+    /// The conditions that the sources had last.
+    pub conditions: SourceEntries<KnownCondition>,
     /// A run reads it inside its commit. A change of it does not wait for that commit until it is in effect.
     by_source: SourceEntries<Suspension>,
     /// Held until a change is in the history, so that its order is that of the changes.
@@ -133,16 +135,6 @@ impl Suspensions {
         let applied = AppliedCommits::open(Arc::clone(&store))?;
         let conditions = known_condition::open(Arc::clone(&store));
         Ok(Self { store, applied, conditions, by_source, changing: Lock::default() })
-    }
-
-    /// The commits that the sources applied last.
-    pub(crate) fn applied(&self) -> &AppliedCommits {
-        &self.applied
-    }
-
-    /// The conditions that the sources had last.
-    pub(crate) fn conditions(&self) -> &SourceEntries<KnownCondition> {
-        &self.conditions
     }
 
     /// The suspension of a source, unless it has ended by now.

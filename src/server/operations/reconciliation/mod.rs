@@ -387,7 +387,7 @@ pub(super) fn is_followed(app: &AppState, source: &str) -> bool {
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.
 fn tell_drift(store: &Store, prepared: &Prepared, snapshot: &Snapshot, planned: &mut Planned) {
     let source = prepared.options.source.as_str();
-    if let Err(error) = drift::find_drift(store, source, snapshot, planned, prepared.sees()) {
+    if let Err(error) = drift::find_drift(store, source, snapshot, planned, prepared.sees.as_ref()) {
         tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
     }
 }
