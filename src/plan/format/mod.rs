@@ -108,7 +108,8 @@ fn store_note(report: &Report) -> Option<String> {
     report.new_store.as_deref().filter(|_| is_pending).map(no_store_found)
 }
 
-fn plural(count: usize, word: &str) -> String {
+/// A number of things, such as `2 routes`.
+pub(crate) fn plural(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -12,6 +12,7 @@ use crate::{
         diagnostics::{Aim, Diagnostic, Name, Path, Place, Severity},
         key::Key,
     },
+    plan::format::plural,
     reconcile::LintLevels,
 };
 
@@ -157,8 +158,8 @@ fn set_diagnostic(resolved: &Resolution, set: &str, found: &[&Finding], severity
     uses.sort_by(|a, b| (&a.file.name, a.span.start).cmp(&(&b.file.name, b.span.start)));
     let uses = uses.into_iter().take(MOST_USES).map(|place| (place, "used here".to_owned()));
     let related = related(resolved, first).into_iter().chain(uses).collect();
-    let plural = if routes.len() == 1 { "" } else { "s" };
-    let message = format!("{} (in ModuleSet `{set}`, used by {} route{plural})", first.message, routes.len());
+    let users = plural(routes.len(), "route");
+    let message = format!("{} (in ModuleSet `{set}`, used by {users})", first.message);
     Some(diagnostic(first, message, severity, place, related))
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::{
     model::diagnostics::{Code, Diagnostic, Name, Severity},
-    plan::Plan,
+    plan::{Plan, format::plural},
     reconcile::{Planned, sync_loop::health::Reason},
 };
 
@@ -119,7 +119,7 @@ impl RunReport {
     pub(crate) fn condition(&self) -> (Reason, String) {
         let errors = |planned: &Planned| {
             let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
-            format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
+            format!("{} in the manifests", plural(count, "error"))
         };
         match self {
             RunReport::Applied { plan, .. } => (Reason::Applied, format!("applied: {}", plan.summary())),
@@ -136,27 +136,19 @@ impl RunReport {
                 (Reason::Suspended, format!("not applied: {summary}"))
             }
             RunReport::RolledBack { commit } => {
-                let (what, verb) = match commit {
-                    Some(commit) => (format!("commit {commit}"), "declares"),
-                    None => ("the manifests".to_owned(), "declare"),
+                let undone = match commit {
+                    Some(commit) => format!("commit {commit} declares"),
+                    None => "the manifests declare".to_owned(),
                 };
-                (
-                    Reason::RolledBack,
-                    format!("a rollback undid what {what} {verb}; nothing is applied until that changes"),
-                )
+                (Reason::RolledBack, format!("a rollback undid what {undone}; nothing is applied until that changes"))
             }
             RunReport::Drifted { drifted, fight_until, .. } => {
-                let resources = if *drifted == 1 {
-                    "1 drifted resource".to_owned()
-                } else {
-                    format!("{drifted} drifted resources")
-                };
+                let left = format!("{} left as is", plural(*drifted, "drifted resource"));
                 match fight_until {
-                    Some(until) => (
-                        Reason::Fight,
-                        format!("{resources} left as is until {until}: others keep changing what is reverted"),
-                    ),
-                    None => (Reason::Drifted, format!("{resources} left as is")),
+                    Some(until) => {
+                        (Reason::Fight, format!("{left} until {until}: others keep changing what is reverted"))
+                    }
+                    None => (Reason::Drifted, left),
                 }
             }
             RunReport::Failed(diagnostics) => {

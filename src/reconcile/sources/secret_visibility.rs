@@ -36,7 +36,7 @@ use crate::{
         secrets::secret::{MASK, Secrets},
         snapshot::{Entry, Snapshot},
     },
-    plan::full_name,
+    plan::{format::plural, full_name},
     syntax::text::printable,
 };
 
@@ -75,9 +75,8 @@ pub(crate) fn uncompared_warning(
         return None;
     }
     let named = unseen.iter().take(NAMED).map(|(wanted, count)| {
-        let fields = if *count == 1 { "secret field" } else { "secret fields" };
-        let name = full_name(snapshot, desired, &wanted.key, &wanted.claim);
-        format!("{count} {fields} of {} {}", wanted.key.kind, printable(&name))
+        let (fields, name) = (plural(*count, "secret field"), full_name(snapshot, desired, &wanted.key, &wanted.claim));
+        format!("{fields} of {} {}", wanted.key.kind, printable(&name))
     });
     let named = named.collect::<Vec<_>>().join(", ");
     let more = unseen.len().saturating_sub(NAMED);

@@ -12,7 +12,7 @@ use crate::{
         id::Id,
         operation::Author,
     },
-    plan::{Change, Plan, render::sign},
+    plan::{Change, Plan, format::plural, render::sign},
     store::StoreError,
     syntax::text::escaped,
 };
@@ -101,8 +101,7 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
 fn deed(to: Option<u64>, plan: &Plan) -> String {
     match (to, plan.summary().drift) {
         (Some(to), _) => format!("Rolled back to revision {to}"),
-        (None, 1) if plan.only_reverts_drift() => "Reverted 1 drifted resource".to_owned(),
-        (None, count) if plan.only_reverts_drift() => format!("Reverted {count} drifted resources"),
+        (None, count) if plan.only_reverts_drift() => format!("Reverted {}", plural(count, "drifted resource")),
         _ => "Applied".to_owned(),
     }
 }
