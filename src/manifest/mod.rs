@@ -88,9 +88,6 @@ pub struct Loaded {
     reads: Vec<Arc<FileRead>>,
 }
 
-/// A file and what was read of it.
-type KnownRead<'a> = (&'a Arc<ManifestFile>, &'a Arc<FileRead>);
-
 /// What one file declares.
 #[derive(Debug, Clone)]
 struct FileRead {
@@ -133,10 +130,13 @@ fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
 
 /// Loads the manifests of a source again: only files whose text or values have changed since are parsed.
 pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
-    let known = earlier.by_name();
+    let known = earlier.files.iter().zip(&earlier.reads);
+    let known: HashMap<&str, _> = known.map(|(file, read)| (file.source.name.as_str(), (file, read))).collect();
     let (files, diagnostics) = tree.manifests();
     let reread = |file: Arc<ManifestFile>| match known.get(file.source.name.as_str()).copied() {
-        Some((same, read)) if same.is_same(&file) && read.holds(tree, same) => (Arc::clone(same), Arc::clone(read)),
+        Some((same, read)) if same.is_same(&file) && read.external_values.iter().all(|it| it.is_same(tree, same)) => {
+            (Arc::clone(same), Arc::clone(read))
+        }
         _ => {
             let read = Arc::new(read(tree, &file));
             (file, read)
@@ -165,13 +165,6 @@ fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
         declare(&document, &values, &mut declared, &mut findings);
     }
     FileRead { declared, diagnostics: findings.into_diagnostics(), external_values: values.into_external_values() }
-}
-
-impl FileRead {
-    /// Whether the file would take the same values again.
-    fn holds(&self, tree: &dyn Tree, file: &ManifestFile) -> bool {
-        self.external_values.iter().all(|value| value.is_same(tree, file))
-    }
 }
 
 impl Loaded {
@@ -229,12 +222,6 @@ impl Loaded {
         earlier.is_consistent
             && self.names().eq(earlier.names())
             && self.changed_since(earlier).all(|(read, earlier)| read.declared.has_shape_of(&earlier.declared))
-    }
-
-    /// What was read of each file, by its name.
-    fn by_name(&self) -> HashMap<&str, KnownRead<'_>> {
-        let files = self.files.iter().zip(&self.reads);
-        files.map(|(file, read)| (file.source.name.as_str(), (file, read))).collect()
     }
 
     /// What was read of the files that differ from those at the same place in an earlier reading, and of these.

@@ -40,7 +40,7 @@ use crate::{lock::Lock, model::diagnostics::Fault};
 #[derive(Debug, Default)]
 pub(crate) struct SourceValues {
     /// The folder with the values, if the source has one.
-    folder: Option<PathBuf>,
+    pub folder: Option<PathBuf>,
     files: Lock<ValueFiles>,
 }
 
@@ -67,11 +67,6 @@ impl SourceValues {
     /// The values in a folder, if the source has one.
     pub(crate) fn new(folder: Option<PathBuf>) -> Self {
         Self { folder, files: Lock::default() }
-    }
-
-    /// The folder, to watch it.
-    pub(crate) fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref()
     }
 
     /// Begins a new reading of the manifests.

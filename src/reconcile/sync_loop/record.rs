@@ -51,7 +51,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let attempt = attempt_outcome(&report).map(|outcome| {
             let attempt = digest.to_hex().to_string();
             if is_new && !self.handle.has_recorded(&attempt) {
-                self.note(outcome, &report, &author);
+                let noted = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1);
+                or_warn(&self.options.source, "cannot record the attempt in the history", noted);
             }
             attempt
         });
@@ -95,12 +96,6 @@ impl<F> Loop<F> {
         if status.find_applied(self.store.as_ref(), source) {
             self.searched = Some(snapshot.revision);
         }
-    }
-
-    /// Records an attempt that changed nothing in the history.
-    fn note(&self, outcome: AttemptOutcome, report: &RunReport, author: &Author) {
-        let noted = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1);
-        or_warn(&self.options.source, "cannot record the attempt in the history", noted);
     }
 }
 

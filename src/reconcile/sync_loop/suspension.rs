@@ -96,14 +96,6 @@ impl Suspension {
     fn is_over(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
-
-    /// The reason and the end.
-    fn text(&self) -> String {
-        match self.until {
-            Some(until) => format!("{} (until {until})", self.reason),
-            None => self.reason.clone(),
-        }
-    }
 }
 
 /// The suspended sources of a store, the commits that its sources go on from, and their last conditions.
@@ -154,7 +146,8 @@ impl Suspensions {
         let mut before = None;
         self.change(ids_and_clock::now(), |next| match suspension {
             Some(suspension) => {
-                let reason = suspension.text();
+                let end = suspension.until.map(|until| format!(" (until {until})")).unwrap_or_default();
+                let reason = format!("{}{end}", suspension.reason);
                 before = next.insert(source.to_owned(), suspension);
                 Some((source.to_owned(), author, Outcome::Suspended, reason))
             }

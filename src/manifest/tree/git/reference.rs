@@ -90,18 +90,16 @@ impl RefTree {
     /// The files of a local repository that change when a ref does, and the folder with values. A mirror changes only when it
     /// is fetched.
     pub(crate) fn watched(&self) -> Vec<PathBuf> {
-        self.refs().into_iter().chain(self.values.folder().map(Path::to_owned)).collect()
-    }
-
-    fn refs(&self) -> Vec<PathBuf> {
-        let RepositoryPlace::Local(path) = &self.place else { return Vec::new() };
+        let mut watched: Vec<PathBuf> = self.values.folder.iter().cloned().collect();
+        let RepositoryPlace::Local(path) = &self.place else { return watched };
         // A `git gc` moves refs into one file.
-        let of = |shared: &Path, own: &Path| [shared.join("refs"), shared.join("packed-refs"), own.join("HEAD")];
+        let refs = |shared: &Path, own: &Path| [shared.join("refs"), shared.join("packed-refs"), own.join("HEAD")];
         match open_repository(path) {
-            Ok(repository) => of(repository.commondir(), repository.path()).to_vec(),
+            Ok(repository) => watched.extend(refs(repository.commondir(), repository.path())),
             // It may come later, bare or with a work tree.
-            Err(_) => [path.clone(), path.join(".git")].iter().flat_map(|git| of(git, git)).collect(),
+            Err(_) => watched.extend([path.clone(), path.join(".git")].iter().flat_map(|git| refs(git, git))),
         }
+        watched
     }
 
     fn listing(&self) -> Option<Arc<CommitListing>> {
