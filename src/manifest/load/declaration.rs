@@ -87,7 +87,7 @@ impl Declaration {
     /// The path in its document that gives the parent: the field with its name, or the place inside of it.
     pub(crate) fn parent_path(&self) -> Path {
         match self.is_inside_of_parent() {
-            true => self.origin.path(),
+            true => self.origin.part.path(),
             false => DocumentPart::Spec.path().join("edge"),
         }
     }

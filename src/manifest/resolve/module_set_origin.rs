@@ -67,7 +67,7 @@ impl Resolution {
 
     /// Whether a module set belongs to the context, whose findings are for its owner.
     pub(crate) fn is_context(&self, set: &str) -> bool {
-        self.sets.get(set).is_some_and(|set| set.origin.is_context())
+        self.sets.get(set).is_some_and(|set| set.origin.file.is_context)
     }
 
     /// The place of a field: in the module set that it comes from, or in the resource.

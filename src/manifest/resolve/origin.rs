@@ -100,9 +100,9 @@ pub(crate) type DocumentKey = (*const ManifestFile, usize);
 /// The origin of a document or a part of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    file: Arc<ManifestFile>,
+    pub file: Arc<ManifestFile>,
     document: usize,
-    part: DocumentPart,
+    pub part: DocumentPart,
 }
 
 impl Origin {
@@ -115,21 +115,6 @@ impl Origin {
     #[must_use]
     pub(crate) fn part(&self, part: DocumentPart) -> Self {
         Self { part, ..self.clone() }
-    }
-
-    /// The name of the file.
-    pub(crate) fn file_name(&self) -> &str {
-        &self.file.source.name
-    }
-
-    /// Whether the file is part of the context.
-    pub(crate) fn is_context(&self) -> bool {
-        self.file.is_context
-    }
-
-    /// The path of this part in its document.
-    pub(crate) fn path(&self) -> Path {
-        self.part.path()
     }
 
     /// Whether this is an entry of a list in a document.

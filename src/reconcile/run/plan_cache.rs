@@ -157,10 +157,7 @@ impl CachedWarning {
             code: diagnostic.code.to_string(),
             message: diagnostic.message.clone(),
             help: diagnostic.help.clone(),
-            place: match &diagnostic.place {
-                Some(at) => Some(place(at)?),
-                None => None,
-            },
+            place: diagnostic.place.as_ref().map(|at| place(at).ok_or(())).transpose().ok()?,
             related: related.collect::<Option<_>>()?,
             omitted: diagnostic.omitted,
         })
@@ -180,10 +177,7 @@ impl CachedWarning {
             cause: None,
             message: self.message,
             help: self.help,
-            place: match self.place {
-                Some(at) => Some(place(at)?),
-                None => None,
-            },
+            place: self.place.map(|at| place(at).ok_or(())).transpose().ok()?,
             related: related.collect::<Option<_>>()?,
             omitted: self.omitted,
         })

@@ -85,7 +85,7 @@ impl Planned {
         let place = |key: &Key| {
             let origin = &self.origins.get(key)?.origin;
             if !with_lines {
-                return Some(origin.file_name().to_owned());
+                return Some(origin.file.source.name.clone());
             }
             let place = origin.place(&Path::root(), Aim::Value);
             Some(format!("{}:{}", place.file.name, place.line_column().0))
