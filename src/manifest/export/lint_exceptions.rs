@@ -25,12 +25,12 @@ pub(super) type LintExceptions = HashMap<Key, BTreeSet<&'static str>>;
 
 /// Finds what the lints refuse by default of exported resources, beside those of other sources.
 pub(super) fn find_lint_exceptions(exported: &[&Arc<Entry>], others: &[Arc<Entry>], now: Timestamp) -> LintExceptions {
-    let of = |entry: &Entry| {
+    let desired = |entry: &Entry| {
         let claim = entry.claim.clone().unwrap_or_default();
         let (key, spec) = (entry.key.clone(), Arc::clone(entry.spec()));
         (key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None })
     };
-    let desired: BTreeMap<Key, Desired> = exported.iter().map(|entry| of(entry)).collect();
+    let desired: BTreeMap<Key, Desired> = exported.iter().map(|entry| desired(entry)).collect();
     let judged: Vec<&Desired> = desired.values().collect();
     let world = World {
         judged: &judged,

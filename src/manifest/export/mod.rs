@@ -253,15 +253,15 @@ impl Exporter<'_> {
         let routes = self.by_name(routes.cloned().collect());
         let (mut inside, mut behind) = (Vec::new(), Vec::new());
         let mut lints = self.lints_of(&edge.key);
+        let offered = edge.claim.as_deref().and_then(Claim::receiver);
         for route in routes {
-            // A route inside an edge moves with it.
-            let offered = |entry: &Entry| entry.claim.as_deref().and_then(Claim::receiver).map(str::to_owned);
-            let moves_along = offered(edge) == offered(&route);
-            let plain = |claim: &Claim| !claim.prevent_destroy && claim.renamed_from.is_none() && moves_along;
-            let plain = route.claim.as_deref().is_some_and(plain);
             let own = self.name(&route.key).to_owned();
-            let written_as_claimed = route.claim.as_deref().is_some_and(|claim| claim.name == own);
-            if !(plain && written_as_claimed && route.is_owned_by(self.source)) {
+            // A route inside an edge moves with it, and has no metadata of its own.
+            let is_plain = |claim: &Claim| {
+                let has_metadata = claim.prevent_destroy || claim.renamed_from.is_some() || claim.receiver() != offered;
+                !has_metadata && claim.name == own && claim.source == self.source
+            };
+            if !route.claim.as_deref().is_some_and(is_plain) {
                 behind.push(self.route(&route, &name)?);
                 continue;
             }

@@ -145,7 +145,7 @@ impl WatchedSource {
         report: impl FnMut(RunReport, &Author) + Send + 'static,
     ) -> notify::Result<LoopGuard> {
         let (mut watch, received) = self.into_loop(store, suspensions, before, Clock::default(), report);
-        let handle = watch.handle();
+        let handle = Arc::clone(&watch.handle);
         let (synced, first) = oneshot::channel();
         let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
             lower_priority();
@@ -202,7 +202,7 @@ pub(super) struct Loop<F> {
     prepared: Option<Prepared>,
     /// What was reverted lately.
     repairs: Repairs,
-    handle: Arc<SourceHandle>,
+    pub(super) handle: Arc<SourceHandle>,
     /// The files that are still being written.
     quiescence: WriteQuiescence,
     /// The revision at which the history was searched for the manifests that are in effect.
@@ -221,11 +221,6 @@ enum TurnEnd {
 }
 
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
-    /// The handle of the source.
-    pub(super) fn handle(&self) -> Arc<SourceHandle> {
-        Arc::clone(&self.handle)
-    }
-
     /// Syncs again and again until it is asked to stop. `synced` gets a message after the first sync.
     pub(super) fn run(&mut self, received: &Receiver<Signal>, synced: oneshot::Sender<()>) {
         let _end = EndNotice(Arc::clone(&self.handle));

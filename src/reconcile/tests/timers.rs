@@ -132,7 +132,7 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
     };
     let watched = WatchedSource::new(source).unwrap();
     let (mut watch, received) = watched.into_loop(store, suspensions, None, clock, report);
-    let simulation = Simulation { paused, tree: Arc::clone(&tree), handle: watch.handle() };
+    let simulation = Simulation { paused, tree: Arc::clone(&tree), handle: Arc::clone(&watch.handle) };
     script(&simulation);
     simulation.act(time, SourceHandle::stop);
     let (looked, _first) = oneshot::channel();

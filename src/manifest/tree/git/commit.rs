@@ -1,7 +1,6 @@
 //! Manifests in a commit of a Git repository, read without a work tree and without running Git.
 
 use std::{
-    cell::Cell,
     fmt,
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -141,7 +140,7 @@ impl CommitTree {
         let repository = self.repository.lock();
         let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
         let tree = tree.map_err(|error| error.message().to_owned())?;
-        run(&Files { repository: &repository, tree, total: Cell::new(0), seen: Cell::new(0), stop: &self.stop })
+        run(&Files { repository: &repository, tree, stop: &self.stop })
     }
 }
 
@@ -249,6 +248,10 @@ struct Walk {
     found: Vec<(PathBuf, PathBuf, Vec<u8>)>,
     /// The paths to show of links that lead outside the root (D50).
     outside: Vec<PathBuf>,
+    /// The total size of the manifests found.
+    total: u64,
+    /// The number of entries seen: a few trees that contain each other many times stand for any number of paths.
+    seen: usize,
 }
 
 impl Walk {
@@ -267,10 +270,6 @@ impl Walk {
 struct Files<'r> {
     repository: &'r Repository,
     tree: git2::Tree<'r>,
-    /// The total size of the manifests found.
-    total: Cell<u64>,
-    /// The number of entries seen: a few trees that contain each other many times stand for any number of paths.
-    seen: Cell<usize>,
     stop: &'r StopCheck,
 }
 
@@ -379,8 +378,8 @@ impl Files<'_> {
             if is_hidden(name) {
                 continue;
             }
-            self.seen.set(self.seen.get() + 1);
-            if self.seen.get() > MOST_ENTRIES {
+            walk.seen += 1;
+            if walk.seen > MOST_ENTRIES {
                 return Err(format!("{}: more than {MOST_ENTRIES} files and folders", folder.path.display()));
             }
             let shown = shown.join(name);
@@ -419,9 +418,9 @@ impl Files<'_> {
                 }
                 ObjectType::Blob if is_manifest(name) => {
                     let bytes = self.blob(entry.id).map_err(about)?;
-                    self.total.set(self.total.get() + bytes.len() as u64);
+                    walk.total += bytes.len() as u64;
                     walk.found.push((shown, entry.path, bytes));
-                    if walk.found.len() > MOST_FILES || self.total.get() > MOST_TOTAL_BYTES {
+                    if walk.found.len() > MOST_FILES || walk.total > MOST_TOTAL_BYTES {
                         return Err(too_many(folder.path.display()).message);
                     }
                 }
