@@ -155,7 +155,7 @@ pub(super) fn fill_from_store(loaded: &Loaded, snapshot: &Snapshot, resolved: &m
     let mut unknown: Vec<(Key, UnknownField)> = Vec::new();
     for (key, desired) in &mut resolved.desired {
         let Ok(bytes) = desired.spec.to_bytes(Secrets::Revealed).map(Zeroizing::new) else { continue };
-        if !has_unknown(&bytes) {
+        if !std::str::from_utf8(&bytes).is_ok_and(|text| text.split('"').any(is_unknown)) {
             continue;
         }
         let Ok(mut spec) = desired.spec.to_json(Secrets::Revealed).map(Value::Object) else { continue };
@@ -210,10 +210,6 @@ fn assumed_warning(names: &BTreeSet<ValueName>, kept: usize, unknown: usize) -> 
         counted(kept, "field", "fields"),
     );
     warning(message).help("set the values to check them, without --secrets=assume")
-}
-
-fn has_unknown(spec: &[u8]) -> bool {
-    std::str::from_utf8(spec).is_ok_and(|text| text.split('"').any(is_unknown))
 }
 
 /// Replaces the unknown values in a spec by those that the store has, and adds their fields to `found`.

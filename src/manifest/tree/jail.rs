@@ -107,13 +107,8 @@ pub(super) struct ReadFile {
     pub stamp: Option<FileStamp>,
 }
 
-/// A folder and its entries.
-struct ListedFolder {
-    /// The device and inode.
-    identity: (u64, u64),
-    /// The names by their order, and whether each is that of a regular file and no link, as far as the folder tells.
-    entries: Vec<(OsString, bool)>,
-}
+/// The name of an entry of a folder, and whether it is a regular file and no link, as far as the folder tells.
+type FolderEntry = (OsString, bool);
 
 /// A folder and the permission to read outside it.
 pub(super) struct Jail {
@@ -194,8 +189,8 @@ impl Jail {
         self.reach(inside, |path| self.dir.metadata(path), anywhere)
     }
 
-    /// A folder and its sorted entries.
-    fn list(&self, inside: &Path) -> Result<ListedFolder, AccessError> {
+    /// The device and inode of a folder, and its sorted entries.
+    fn list(&self, inside: &Path) -> Result<((u64, u64), Vec<FolderEntry>), AccessError> {
         let folder = self.reach(
             inside,
             |path| self.dir.open_dir(path),
@@ -210,7 +205,7 @@ impl Jail {
             entries.push((entry.file_name(), entry.file_type().is_ok_and(|it| it.is_file())));
         }
         entries.sort_unstable();
-        Ok(ListedFolder { identity: (facts.dev(), facts.ino()), entries })
+        Ok(((facts.dev(), facts.ino()), entries))
     }
 }
 
@@ -227,7 +222,7 @@ impl Search<'_> {
     /// Finds manifests in a folder and its subfolders.
     fn walk(&mut self, inside: &Path) {
         let path = self.jail.path_of(inside);
-        let ListedFolder { identity, entries } = match self.jail.list(inside) {
+        let (identity, entries) = match self.jail.list(inside) {
             Ok(listed) => listed,
             Err(refusal) => return self.diagnostics.push(refusal.diagnostic(&path, &self.jail.root)),
         };
