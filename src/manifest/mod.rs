@@ -164,7 +164,8 @@ fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
         give_way();
         declare(&document, &values, &mut declared, &mut findings);
     }
-    FileRead { declared, diagnostics: findings.into_diagnostics(), external_values: values.into_external_values() }
+    let (diagnostics, external_values) = (findings.into_diagnostics(), values.external_values.into_inner());
+    FileRead { declared, diagnostics, external_values }
 }
 
 impl Loaded {

@@ -42,11 +42,6 @@ impl ManifestLine {
     pub(super) fn is_comment_at(&self, column: usize) -> bool {
         self.kind == LineKind::Comment && indent_of(&self.text) == column
     }
-
-    /// Whether the line is not part of a value.
-    pub(super) fn is_outside(&self) -> bool {
-        self.kind == LineKind::Blank || self.is_comment_at(0)
-    }
 }
 
 /// Splits a text into lines without trailing whitespace and, with `indent`, indented by two columns per level. Returns

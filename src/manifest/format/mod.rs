@@ -160,7 +160,8 @@ fn sort_document(mut lines: Vec<ManifestLine>) -> Vec<ManifestLine> {
     if ranks.is_sorted() {
         return lines;
     }
-    let content = lines.iter().rposition(|line| !line.is_outside()).map_or(0, |last| last + 1);
+    let is_outside = |line: &ManifestLine| line.kind == LineKind::Blank || line.is_comment_at(0);
+    let content = lines.iter().rposition(|line| !is_outside(line)).map_or(0, |last| last + 1);
     let tail = lines.split_off(content);
     let mut blocks: Vec<(usize, Vec<ManifestLine>)> = Vec::new();
     let mut head = Vec::new();

@@ -16,7 +16,8 @@ pub(crate) struct Values<'a> {
     tree: &'a dyn Tree,
     manifest: &'a ManifestFile,
     plain_secrets: RefCell<BTreeSet<FieldPath>>,
-    external_values: RefCell<Vec<ExternalValue>>,
+    /// What the manifest took from outside of its text: values, and the places of token files.
+    pub external_values: RefCell<Vec<ExternalValue>>,
 }
 
 /// What a manifest took from outside of its text.
@@ -54,24 +55,12 @@ impl<'a> Values<'a> {
         self.plain_secrets.take().into_iter().collect()
     }
 
-    /// What the manifest took from outside of its text: values, and the places of token files.
-    pub(crate) fn into_external_values(self) -> Vec<ExternalValue> {
-        self.external_values.into_inner()
-    }
-
     /// The path to write a token to.
     pub(super) fn token_file(&self, file: PathBuf) -> Result<PathBuf, Fault> {
         let path = self.tree.token_file(self.manifest, file.clone());
         let taken = path.as_ref().map(|path| ExternalValue::TokenFile { given: file, path: path.clone() });
         self.external_values.borrow_mut().push(taken.unwrap_or(ExternalValue::Missing));
         path
-    }
-}
-
-impl Values<'_> {
-    /// Whether an unset value is assumed. Most of those of a context belong to resources that the source does not own.
-    fn assumes(&self) -> bool {
-        self.tree.assumes_values() || self.manifest.is_context
     }
 }
 
@@ -86,7 +75,9 @@ impl ValueSource for Values<'_> {
             _ => self.tree.variable(self.manifest, argument),
         };
         let is_unset = |fault: &Fault| matches!(fault.code, Code::EnvUnset | Code::FileUnreadable);
-        let is_assumed = self.assumes() && value.as_ref().is_err_and(is_unset);
+        // Most values of a context belong to resources that the source does not own.
+        let may_assume = self.tree.assumes_values() || self.manifest.is_context;
+        let is_assumed = may_assume && value.as_ref().is_err_and(is_unset);
         let value = match value {
             _ if is_assumed => Ok(unknown(source, argument)),
             Ok(value) if is_unknown(&value) => {

@@ -372,10 +372,11 @@ impl<'a> Resolver<'a> {
             self.out.diagnostics.push(origin.diagnostic(fault.clone().at(path.clone())));
             return;
         }
-        if self.known.loaded.declared().knows(kind, name) {
+        let (own, context) = (self.known.loaded.declared(), self.known.loaded.context());
+        if own.knows(kind, name) {
             return;
         }
-        let in_context = self.known.loaded.context().knows(kind, name);
+        let in_context = context.knows(kind, name);
         // What could not be read may declare the name.
         if (in_context || self.known.loaded.lacks_context) && (self.known.offline || *kind == MODULE_SET) {
             return;
@@ -392,7 +393,8 @@ impl<'a> Resolver<'a> {
             return;
         }
         let fault = Fault::new(Code::UnknownReference, format!("unknown {kind} `{}`", printable(name)));
-        let fault = match self.nearest_name(name, kind) {
+        let names = own.names_of(kind).chain(context.names_of(kind));
+        let fault = match self.suggestions.nearest(name, names) {
             _ if in_context => fault.help("apply the manifests of the context first: the store does not have it yet"),
             Some(near) => fault.help(format!("did you mean `{near}`?")),
             None if prefix.is_empty() => {
@@ -411,12 +413,6 @@ impl<'a> Resolver<'a> {
                 diagnostic.message += &format!(" (in {count} places)");
             }
         }
-    }
-
-    /// The declared name most similar to an unknown one.
-    fn nearest_name(&self, name: &str, kind: &'static str) -> Option<&'a str> {
-        let (own, context) = (self.known.loaded.declared(), self.known.loaded.context());
-        self.suggestions.nearest(name, own.names_of(kind).chain(context.names_of(kind)))
     }
 
     fn note_sets(&mut self) {

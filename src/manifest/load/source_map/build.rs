@@ -68,7 +68,8 @@ impl SourceMapBuilder<'_> {
             }
             Event::Scalar(value, style, anchor, tag) => {
                 let place = self.scalar(style, value.is_empty(), properties(anchor, tag.is_some()), span);
-                let kept = place.is_some() && (anchor != 0 || self.awaits_key());
+                let is_key = self.in_mapping() && self.open.last().is_some_and(|frame| frame.key.is_none());
+                let kept = place.is_some() && (anchor != 0 || is_key);
                 let text = kept.then(|| Box::from(&*value));
                 self.add(place, text, NodeKind::Scalar, anchor);
             }
@@ -201,10 +202,6 @@ impl SourceMapBuilder<'_> {
     fn in_mapping(&self) -> bool {
         let kind = self.open.last().and_then(|frame| self.map.nodes.get(frame.node)).map(|node| &node.kind);
         matches!(kind, Some(NodeKind::Mapping(_)))
-    }
-
-    fn awaits_key(&self) -> bool {
-        self.in_mapping() && self.open.last().is_some_and(|frame| frame.key.is_none())
     }
 
     /// The end of the line without trailing whitespace.
