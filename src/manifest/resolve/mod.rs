@@ -91,8 +91,10 @@ pub(crate) struct Resolution {
     pub(super) sets: BTreeMap<String, Arc<ModuleSet>>,
     /// Facts for the lints.
     pub facts: ManifestFacts,
-    /// Errors in names and references.
+    /// Errors in names and references; with those of all rules and lints, once the resources were judged.
     pub diagnostics: Vec<Diagnostic>,
+    /// The skipped resources (D44).
+    pub left_out: Vec<Desired>,
     /// Incomplete resources: the document, a module set or a reference has errors.
     pub faulty: BTreeSet<Key>,
     /// Pairs of a resource and the one that gives up its name: the first cannot be applied without the second.
@@ -204,10 +206,10 @@ impl Resolution {
         }
     }
 
-    /// Removes and returns the faulty resources and their dependents.
-    pub(crate) fn set_aside(&mut self) -> Vec<Desired> {
+    /// Leaves out the faulty resources and their dependents.
+    pub(crate) fn set_aside(&mut self) {
         self.spread_faults();
-        self.faulty.iter().filter_map(|key| self.desired.remove(key)).collect()
+        self.left_out.extend(self.faulty.iter().filter_map(|key| self.desired.remove(key)));
     }
 }
 

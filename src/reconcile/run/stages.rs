@@ -24,7 +24,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{lint_stage::findings, spans::stage, validation::Validation};
+use super::{lint_stage::findings, spans::stage};
 use crate::{
     lint::LintMemo,
     manifest::{
@@ -72,7 +72,7 @@ struct RunMemo {
 
 /// How a plan ends.
 struct PlanEnd {
-    validation: Validation,
+    resolved: Resolution,
     /// The plan, unless there is none to apply, and its result.
     plan: Option<(Plan, Option<Arc<Trial>>)>,
     /// The resources that differ from those in the store. None if these may be any.
@@ -80,8 +80,8 @@ struct PlanEnd {
 }
 
 impl PlanEnd {
-    fn without_plan(validation: Validation, unsettled: Option<BTreeSet<Key>>) -> Self {
-        Self { validation, plan: None, unsettled }
+    fn without_plan(resolved: Resolution, unsettled: Option<BTreeSet<Key>>) -> Self {
+        Self { resolved, plan: None, unsettled }
     }
 }
 
@@ -190,7 +190,7 @@ impl Prepared {
     /// Plans the changes from `snapshot` to the desired state. Changes nothing.
     pub(crate) fn plan(&self, snapshot: &Snapshot) -> Planned {
         if self.options.cancel.is_cancelled() {
-            return Validation::default().cancelled().planned(&self.loaded, None);
+            return Resolution::default().cancelled().planned(&self.loaded, None);
         }
         let mut resolved = stage("resolve", || self.resolve(snapshot));
         let keeps_all_names = resolved.keeps_all_names();
@@ -206,23 +206,23 @@ impl Prepared {
         let stops = || options.cancel.is_cancelled();
         let may_differ = resolved.may_differ.clone();
         let memo = self.memo.as_ref().map(|memo| &memo.findings);
-        let mut validation = stage("judge", || judge(loaded, resolved, &options.lints, memo, now));
-        let mut faulty = validation.has_errors();
+        let mut resolved = stage("judge", || judge(loaded, resolved, &options.lints, memo, now));
+        let mut faulty = resolved.has_errors();
         if stops() {
-            return PlanEnd::without_plan(validation.capped().cancelled(), may_differ);
+            return PlanEnd::without_plan(resolved.capped().cancelled(), may_differ);
         }
         if faulty && !options.isolate {
-            return PlanEnd::without_plan(validation.capped(), may_differ);
+            return PlanEnd::without_plan(resolved.capped(), may_differ);
         }
         if faulty {
-            validation = stage("isolate", || isolate(loaded, validation, options, snapshot, now));
+            resolved = stage("isolate", || isolate(loaded, resolved, options, snapshot, now));
         }
-        let mut validation = validation.capped();
-        let seen = match self.seen(&mut validation, snapshot) {
+        let mut resolved = resolved.capped();
+        let seen = match self.seen(&mut resolved, snapshot) {
             Ok(seen) => seen,
             Err(error) => {
-                validation.diagnostics.push(error.into());
-                return PlanEnd::without_plan(validation, None);
+                resolved.diagnostics.push(error.into());
+                return PlanEnd::without_plan(resolved, None);
             }
         };
         let snapshot = seen.as_ref().unwrap_or(snapshot);
@@ -230,7 +230,7 @@ impl Prepared {
             // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
             let prune = options.prune && !faulty;
             let only = may_differ.as_ref().filter(|_| !faulty);
-            let (desired, owner) = (&validation.resolved.desired, options.key_owner.as_ref());
+            let (desired, owner) = (&resolved.desired, options.key_owner.as_ref());
             let mut plan =
                 stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
             // Only the next run on a followed source asks for them.
@@ -240,9 +240,9 @@ impl Prepared {
                 changed.chain(plan.kept_resources.iter().map(|kept| &kept.key)).cloned().collect()
             });
             if stops() {
-                return PlanEnd::without_plan(validation.cancelled(), unsettled);
+                return PlanEnd::without_plan(resolved.cancelled(), unsettled);
             }
-            let origins = &validation.resolved.origins;
+            let origins = &resolved.origins;
             let changed = plan.changes.iter().map(|change| &change.key);
             plan.stated =
                 changed.filter(|key| origins.get(*key).is_some_and(|it| it.states_subscription())).cloned().collect();
@@ -251,36 +251,35 @@ impl Prepared {
                 break (plan, unsettled);
             }
             // A deletion has no manifest to set aside, but the next plan has no deletions.
-            let has_rest = validation.mark(refused, snapshot) || !faulty;
+            let has_rest = resolved.mark(refused, snapshot) || !faulty;
             if !options.isolate || !has_rest {
-                return PlanEnd::without_plan(validation.capped(), unsettled);
+                return PlanEnd::without_plan(resolved.capped(), unsettled);
             }
-            validation = stage("isolate", || isolate(loaded, validation, options, snapshot, now)).capped();
+            resolved = stage("isolate", || isolate(loaded, resolved, options, snapshot, now)).capped();
             faulty = true;
         };
         match stage("try", || try_on(snapshot, &mut plan)) {
-            Err(refusal) => PlanEnd::without_plan(validation.refused(refusal, snapshot), unsettled),
-            Ok(_) if stops() => PlanEnd::without_plan(validation.cancelled(), unsettled),
-            Ok(tried) => PlanEnd { validation, plan: Some((plan, tried)), unsettled },
+            Err(refusal) => PlanEnd::without_plan(resolved.refused(refusal, snapshot), unsettled),
+            Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), unsettled),
+            Ok(tried) => PlanEnd { resolved, plan: Some((plan, tried)), unsettled },
         }
     }
 
     /// The state as the reader of the plan sees it, unless the reader sees all of it.
-    fn seen(&self, validation: &mut Validation, snapshot: &Snapshot) -> Result<Option<Snapshot>, JsonError> {
+    fn seen(&self, resolved: &mut Resolution, snapshot: &Snapshot) -> Result<Option<Snapshot>, JsonError> {
         let Some(sees) = &self.sees else { return Ok(None) };
-        let desired = &validation.resolved.desired;
-        validation.diagnostics.extend(uncompared_warning(snapshot, desired, sees));
+        let desired = &resolved.desired;
+        resolved.diagnostics.extend(uncompared_warning(snapshot, desired, sees));
         hide_unseen_secrets(snapshot, desired, sees).map(Some)
     }
 
     /// Completes a plan, and keeps for the next run what was resolved.
     fn planned(&self, end: PlanEnd, snapshot: &Snapshot, keeps_all_names: bool) -> Planned {
-        let PlanEnd { mut validation, plan, unsettled } = end;
-        let resolved = &mut validation.resolved;
+        let PlanEnd { mut resolved, plan, unsettled } = end;
         let facts = std::mem::take(&mut resolved.facts);
         let (others, is_self_contained) = (Arc::clone(&resolved.others), resolved.is_self_contained);
         let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
-        let mut planned = Planned { tried, ..validation.planned(&self.loaded, plan) };
+        let mut planned = Planned { tried, ..resolved.planned(&self.loaded, plan) };
         if let Some(memo) = &self.memo {
             memo.resolved.keep(LastResolution {
                 loaded: Arc::clone(&self.loaded),
@@ -328,38 +327,35 @@ fn judge(
     lints: &LintLevels,
     memo: Option<&LintMemo>,
     now: Timestamp,
-) -> Validation {
-    let mut diagnostics = loaded.diagnostics.clone();
-    diagnostics.append(&mut resolved.diagnostics);
-    let mut validation = Validation { resolved, diagnostics, set_aside: Vec::new() };
-    let is_whole = !validation.has_errors();
-    validation.resolved.spread_faults();
-    let (found, denied) = findings(&validation.resolved, &loaded.raised_lints, is_whole, now, lints, memo);
-    validation.diagnostics.extend(found);
-    validation.resolved.faulty.extend(denied);
-    validation
+) -> Resolution {
+    resolved.diagnostics.splice(0..0, loaded.diagnostics.iter().cloned());
+    let is_whole = !resolved.has_errors();
+    resolved.spread_faults();
+    let (found, denied) = findings(&resolved, &loaded.raised_lints, is_whole, now, lints, memo);
+    resolved.diagnostics.extend(found);
+    resolved.faulty.extend(denied);
+    resolved
 }
 
 /// Skips invalid resources and everything that depends on them, and judges the rest again.
 fn isolate(
     loaded: &Loaded,
-    mut validation: Validation,
+    mut resolved: Resolution,
     options: &Options,
     snapshot: &Snapshot,
     now: Timestamp,
-) -> Validation {
-    validation.set_aside.extend(validation.resolved.set_aside());
+) -> Resolution {
+    resolved.set_aside();
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
-    let (found, denied) = findings(&validation.resolved, &loaded.raised_lints, true, now, &options.lints, None);
-    validation.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
-    validation.resolved.faulty = denied.into_iter().collect();
+    let (found, denied) = findings(&resolved, &loaded.raised_lints, true, now, &options.lints, None);
+    resolved.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
+    resolved.faulty = denied.into_iter().collect();
     loop {
-        validation.set_aside.extend(validation.resolved.set_aside());
-        validation.resolved.judge_delegation(snapshot, &options.source);
-        validation.diagnostics.append(&mut validation.resolved.diagnostics);
-        if validation.resolved.faulty.is_empty() {
-            return validation;
+        resolved.set_aside();
+        resolved.judge_delegation(snapshot, &options.source);
+        if resolved.faulty.is_empty() {
+            return resolved;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Resolved resources with what was found about them.
+//! What a run makes of resolved resources, and where it reports what was found about them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,16 +15,7 @@ use crate::{
     reconcile::Planned,
 };
 
-/// Resolved resources with the findings of all rules and lints.
-#[derive(Default)]
-pub(super) struct Validation {
-    pub(super) resolved: Resolution,
-    pub(super) diagnostics: Vec<Diagnostic>,
-    /// The skipped resources (D44).
-    pub(super) set_aside: Vec<Desired>,
-}
-
-impl Validation {
+impl Resolution {
     /// Whether any finding is an error.
     pub(super) fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|it| it.severity == Severity::Error)
@@ -44,18 +35,18 @@ impl Validation {
 
     /// Reports what the scope of the source does not admit, and marks it as faulty. Returns whether it is declared anywhere.
     pub(super) fn mark(&mut self, refused: BTreeMap<Key, Fault>, snapshot: &Snapshot) -> bool {
-        let desired = &self.resolved.desired;
-        self.resolved.faulty = refused.keys().filter(|key| desired.contains_key(*key)).cloned().collect();
+        self.faulty = refused.keys().filter(|key| self.desired.contains_key(*key)).cloned().collect();
         for (key, fault) in refused {
-            let refusal = Refusal { key, faults: vec![fault] };
-            self.diagnostics.extend(place_faults(refusal, &self.resolved, snapshot));
+            let placed = place_faults(Refusal { key, faults: vec![fault] }, self, snapshot);
+            self.diagnostics.extend(placed);
         }
-        !self.resolved.faulty.is_empty()
+        !self.faulty.is_empty()
     }
 
     /// Reports why a plan was refused.
     pub(super) fn refused(mut self, refusal: Refusal, snapshot: &Snapshot) -> Self {
-        self.diagnostics.extend(place_faults(refusal, &self.resolved, snapshot));
+        let placed = place_faults(refusal, &self, snapshot);
+        self.diagnostics.extend(placed);
         self
     }
 
@@ -64,12 +55,12 @@ impl Validation {
         Planned {
             diagnostics: self.diagnostics,
             plan,
-            desired: Arc::new(self.resolved.desired),
-            left_out: self.set_aside,
+            desired: Arc::new(self.desired),
+            left_out: self.left_out,
             unread: loaded.unread().cloned(),
-            is_undone: self.resolved.is_undone,
+            is_undone: self.is_undone,
             files: loaded.files.clone(),
-            origins: Arc::new(self.resolved.origins),
+            origins: Arc::new(self.origins),
             tried: None,
         }
     }
