@@ -301,11 +301,9 @@ impl<'a> Resolver<'a> {
             names.read(it)
         });
         let read: Vec<_> = read.collect();
-        let wanted = read.into_iter().filter_map(|(wanted, faults)| {
-            if let Some(faults) = faults {
-                faults.missing.iter().for_each(|missing| self.unknown(missing));
-                self.out.diagnostics.extend(faults.error.map(Diagnostic::from));
-            }
+        let wanted = read.into_iter().filter_map(|(wanted, missing, error)| {
+            missing.iter().for_each(|missing| self.unknown(missing));
+            self.out.diagnostics.extend(error.map(Diagnostic::from));
             wanted
         });
         wanted.collect()

@@ -45,12 +45,6 @@ pub(super) struct MissingTarget {
     pub fault: Option<Fault>,
 }
 
-/// What keeps a declaration from being resolved.
-pub(super) struct ReadFaults {
-    pub missing: Vec<MissingTarget>,
-    pub error: Option<JsonError>,
-}
-
 /// The names that are known before the declarations of a kind are resolved.
 #[derive(Clone, Copy)]
 pub(super) struct NameScope<'n, 'a> {
@@ -64,12 +58,12 @@ pub(super) struct NameScope<'n, 'a> {
 }
 
 impl<'a> NameScope<'_, 'a> {
-    /// A declaration with its parent's id, module sets and references resolved, if there is a parent, and what is
-    /// missing. There are many of the first, and hardly any of the second.
+    /// A declaration with its parent's id, module sets and references resolved, if there is a parent, with what is missing, and
+    /// the error of one that cannot be compared with the store.
     pub(super) fn read(
         self,
         declaration: &'a Arc<Declaration>,
-    ) -> (Option<DeclaredResource<'a>>, Option<Box<ReadFaults>>) {
+    ) -> (Option<DeclaredResource<'a>>, Vec<MissingTarget>, Option<JsonError>) {
         let mut missing = Vec::new();
         let parent = match &declaration.parent {
             None => None,
@@ -78,19 +72,17 @@ impl<'a> NameScope<'_, 'a> {
                 None => {
                     // Its other references are checked as well.
                     let _ = self.spec(declaration, None, &mut missing);
-                    return (None, Some(Box::new(ReadFaults { missing, error: None })));
+                    return (None, missing, None);
                 }
             },
         };
         let faulty_set = |set: Option<&Arc<ModuleSet>>| set.is_none_or(|set| set.faulty);
         let faulty = declaration.faulty || declaration.sets(self.sets).any(|(.., set)| faulty_set(set));
         let spec = self.spec(declaration, parent.as_ref(), &mut missing);
-        let (wanted, error) = match DeclaredResource::new(declaration, parent, spec, faulty || !missing.is_empty()) {
-            Ok(wanted) => (Some(wanted), None),
-            Err(error) => (None, Some(error)),
-        };
-        let is_faultless = missing.is_empty() && error.is_none();
-        (wanted, (!is_faultless).then(|| Box::new(ReadFaults { missing, error })))
+        match DeclaredResource::new(declaration, parent, spec, faulty || !missing.is_empty()) {
+            Ok(wanted) => (Some(wanted), missing, None),
+            Err(error) => (None, missing, Some(error)),
+        }
     }
 
     /// The spec of a declaration with module sets, the modules that its edge requires, and references resolved, and what
