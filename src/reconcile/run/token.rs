@@ -23,7 +23,7 @@ pub(crate) trait Tokens {
     fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError>;
 
     /// Removes the tokens, because the keys are not created.
-    fn take_back(&mut self);
+    fn take_back(&mut self) {}
 }
 
 /// Creates tokens and writes them to the files named by the manifests.
@@ -55,8 +55,6 @@ impl Tokens for TokenHashes {
     fn hash(&mut self, key: &Id, _file: &Path) -> Result<Secret, ApplyError> {
         self.0.get(key).cloned().ok_or_else(|| ApplyError::NoTokenHash(key.clone()))
     }
-
-    fn take_back(&mut self) {}
 }
 
 /// Returns the operations of a plan with the token hash of each new key.

@@ -108,7 +108,7 @@ pub struct SourceHandle {
     /// The suspension that was logged last, if the source was suspended then.
     logged: Lock<Option<Suspension>>,
     /// The suspension by the configuration file, if any.
-    configured: Option<Suspension>,
+    pub(crate) configured: Option<Suspension>,
     /// Held during a run. A loop that takes over shares it with the one before: only one of them runs at a time.
     running: Arc<Lock<()>>,
     /// Cancels the current run.
@@ -167,11 +167,6 @@ impl SourceHandle {
     /// Who suspended the source, if it is suspended now.
     pub(crate) fn suspension(&self) -> Option<Suspension> {
         self.suspensions.current(&self.source, self.clock.time()).or_else(|| self.configured.clone())
-    }
-
-    /// Whether the configuration file suspends the source.
-    pub(crate) fn is_suspended_by_configuration(&self) -> bool {
-        self.configured.is_some()
     }
 
     /// Suspends the source, or resumes it, durably. Returns the suspension that was in effect before. Once it returns, a
@@ -269,11 +264,6 @@ impl SourceHandle {
             let kept = conditions.set(&self.source, known);
             or_warn(&self.source, "cannot record since when the source is in its state", kept);
         }
-    }
-
-    /// Whether the manifests are in a repository.
-    pub(crate) fn is_in_repository(&self) -> bool {
-        self.settings.lineage.is_some()
     }
 
     /// Finds the commit that was applied last, if the manifests are in a repository and it is not known.

@@ -162,11 +162,11 @@ async fn resume(
         let message = "`accept_commit` must be a commit ID of 40 hexadecimal digits";
         ApiError::new(Fault::new(Code::InvalidFormat, message).at("accept_commit"))
     })?;
-    if accepted.is_some() && !following.is_in_repository() {
+    if accepted.is_some() && following.settings.lineage.is_none() {
         let fault = Fault::new(Code::NotAllowed, "the manifests of the source are not in a Git repository");
         return Err(ApiError::new(fault.at("accept_commit")));
     }
-    if following.is_suspended_by_configuration() {
+    if following.configured.is_some() {
         let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
         return Err(ApiError::new(fault.help("remove `suspend` from the source in the file")));
     }
