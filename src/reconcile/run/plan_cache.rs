@@ -110,30 +110,15 @@ pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> 
     Some(CachedAnswer { warnings, unchanged: run.unchanged, revision: run.revision, files })
 }
 
-/// Remembers a run after which the next one has nothing to do. `store` must have the state of its revision.
-pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, done: &FinishedRun<'_>) {
+/// Remembers a run after which the next one has nothing to do. None if it is not remembered. `store` must have the state of its
+/// revision.
+pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, done: &FinishedRun<'_>) -> Option<()> {
     // Without a key, the digests would give away short secrets.
-    let Some(key) = &store.digest_key else { return };
-    let Some(run) = run_of(store, key, options, recorder, done) else { return };
-    let mut runs = read(store, key);
-    runs.retain(|other| other.question != run.question);
-    runs.insert(0, run);
-    runs.truncate(MOST_RUNS);
-    // Without it, the next run takes longer.
-    let _ = lines_of(&runs, key).map(|text| write_beside(store, FILE, &text));
-}
-
-fn run_of(
-    store: &OnDisk,
-    key: &DigestKey,
-    options: &Options,
-    recorder: &Recorder,
-    done: &FinishedRun<'_>,
-) -> Option<CachedRun> {
+    let key = store.digest_key.as_ref()?;
     let FinishedRun { planned, revision, until } = *done;
     let plan = planned.plan.as_ref().filter(|_| planned.leaves_nothing(revision))?;
     let indices = planned.files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
-    Some(CachedRun {
+    let run = CachedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
         reading: recorder.reading(key, ids_and_clock::salt())?,
@@ -142,7 +127,13 @@ fn run_of(
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
         warnings: planned.diagnostics.iter().map(|it| CachedWarning::new(it, &indices)).collect::<Option<_>>()?,
-    })
+    };
+    let mut runs = read(store, key);
+    runs.retain(|other| other.question != run.question);
+    runs.insert(0, run);
+    runs.truncate(MOST_RUNS);
+    // Without it, the next run takes longer.
+    lines_of(&runs, key).ok().and_then(|text| write_beside(store, FILE, &text).ok())
 }
 
 impl CachedWarning {
