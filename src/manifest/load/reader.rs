@@ -94,21 +94,30 @@ impl Reader<'_> {
     where
         T: DeserializeOwned + Serialize + Default,
     {
-        match node.get(name).filter(|value| !value.is_null()) {
-            Some(value) => {
-                let (value, mut faults) = decode_field::<T>(value, name, Some(self.values));
-                if let Some(value) = &value {
-                    let mut found = Faults::new();
-                    check::tokens(&mut found, name, value);
-                    add_untold(&mut faults, found.into_vec());
-                }
-                for fault in faults {
-                    let path = fault.path.under(&Path::root().join(name));
-                    self.report_in(part, fault.at(path));
-                }
-                value.unwrap_or_default()
-            }
-            None => T::default(),
+        let Some(value) = node.get(name).filter(|value| !value.is_null()) else { return T::default() };
+        let (value, faults) = decode_field::<T>(value, name, Some(self.values));
+        let path = Path::root().join(name);
+        self.check(part, &path, value.as_ref(), faults, |value, found| check::tokens(found, name, value));
+        value.unwrap_or_default()
+    }
+
+    /// Checks a decoded value by a rule, and reports what is wrong with it, below a path of a part.
+    fn check<T: ?Sized>(
+        &mut self,
+        part: DocumentPart,
+        path: &Path,
+        value: Option<&T>,
+        mut faults: Vec<Fault>,
+        rule: impl FnOnce(&T, &mut Faults),
+    ) {
+        if let Some(value) = value {
+            let mut found = Faults::new();
+            rule(value, &mut found);
+            add_untold(&mut faults, found.into_vec());
+        }
+        for fault in faults {
+            let path = fault.path.under(path);
+            self.report_in(part, fault.at(path));
         }
     }
 
@@ -121,16 +130,9 @@ impl Reader<'_> {
         elsewhere: &[&str],
     ) -> Option<Arc<dyn AnyResource>> {
         give_way();
-        let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
-        if let Some(spec) = &spec {
-            let mut found = Faults::new();
-            spec.check(&mut found);
-            add_untold(&mut faults, found.into_vec());
-        }
+        let (spec, faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
         self.warn_of_null_modules(kind, node, part);
-        for fault in faults {
-            self.report_in(part, fault);
-        }
+        self.check(part, &Path::root(), spec.as_deref(), faults, |spec, found| spec.check(found));
         self.facts.plain_secrets = self.values.take_plain_secrets();
         spec
     }

@@ -6,11 +6,7 @@ use super::{Body, Reader};
 use crate::{
     manifest::{load::declaration::ModuleSet, resolve::origin::DocumentPart},
     model::{
-        Kind,
-        decode::unknown_field,
-        diagnostics::{Faults, Path, fault::add_untold},
-        kind::https_edge_route::HttpsEdgeRoute,
-        resource::Resource,
+        Kind, decode::unknown_field, diagnostics::Path, kind::https_edge_route::HttpsEdgeRoute, resource::Resource,
     },
 };
 
@@ -30,19 +26,9 @@ impl Reader<'_> {
             if node.is_null() {
                 continue;
             }
-            let (module, mut faults) = (slot.decode)(node, Some(self.values));
-            secrets.extend(
-                self.values.take_plain_secrets().iter().map(|secret| secret.under(&Path::root().join(slot.name))),
-            );
-            if let Some(module) = &module {
-                let mut found = Faults::new();
-                module.check(&mut found);
-                add_untold(&mut faults, found.into_vec());
-            }
-            for fault in faults {
-                let path = fault.path.under(&Path::root().join(slot.name));
-                self.report_in(DocumentPart::Spec, fault.at(path));
-            }
+            let (path, (module, faults)) = (Path::root().join(slot.name), (slot.decode)(node, Some(self.values)));
+            secrets.extend(self.values.take_plain_secrets().iter().map(|secret| secret.under(&path)));
+            self.check(DocumentPart::Spec, &path, module.as_deref(), faults, |module, found| module.check(found));
             modules.extend(module.map(|module| (slot, module)));
         }
         self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, DocumentPart::Spec);
