@@ -10,7 +10,7 @@ use crate::{
     LintLevels, Sent, SentFile, cli,
     filter::{self, Filter},
     manifest::{format, load::schema},
-    model::{Faults, Kind, Secrets, node, secrets::redact::RedactedText},
+    model::{Kind, Secrets, diagnostics::Faults, node, secrets::redact::RedactedText},
     plan::{
         format::{Format, render},
         saved::SavedPlan,

@@ -48,7 +48,7 @@ pub use kind::Kind;
 pub(crate) use self::{
     base_urls::Site,
     desired::Desired,
-    diagnostics::{Code, Diagnostic, Fault, Faults, Severity},
+    diagnostics::{Code, Diagnostic, Fault, Severity},
     id::Id,
     json::JsonError,
     key::Key,

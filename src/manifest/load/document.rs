@@ -18,7 +18,7 @@ use crate::{
     model::{
         diagnostics::Diagnostic,
         json::{deserialize, long_integer},
-        node::{Allowance, Counted, Node, Tape, plain_documents},
+        node::{Allowance, Node, Tape, TapeSeed, plain_documents},
     },
 };
 

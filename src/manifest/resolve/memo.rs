@@ -245,7 +245,7 @@ impl LastResolution {
             desired.insert(wanted.key.clone(), wanted);
         }
         if has_other_uses {
-            let taken: HashSet<&String> = origins.iter().flat_map(|(_, it)| &it.modules_from).collect();
+            let taken: HashSet<&String> = origins.values().flat_map(|it| &it.modules_from).collect();
             let has_routes = origins.iter().any(|(key, _)| key.kind == Kind::HttpsEdgeRoute);
             let unused = sets.keys().filter(|name| has_routes && !taken.contains(name));
             facts.unused_module_sets = unused.cloned().collect();

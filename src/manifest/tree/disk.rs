@@ -373,6 +373,6 @@ mod tests {
         assert_eq!(before[1].source.text.as_str(), "b");
         drop(before);
         again.files.clear();
-        assert_eq!(again.disk.texts().values().filter_map(Weak::upgrade).count(), 0);
+        assert_eq!(again.disk.texts.lock().values().filter_map(Weak::upgrade).count(), 0);
     }
 }

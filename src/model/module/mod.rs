@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{
     base_urls::Site,
     decode::{Decoded, ValueSource, decode_field, decode_request},
-    diagnostics::{Check, Fault, Faults, check},
+    diagnostics::{Check, Faults, check},
     id::Id,
     json::{self, JsonError},
     key::Key,

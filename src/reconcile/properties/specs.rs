@@ -17,8 +17,9 @@ use proptest::{
 use serde_json::{Map, Value};
 
 use crate::model::{
-    AnyModule, AnyResource, ApiKey, Faults, HttpsEdge, HttpsEdgeRoute, KeyScope, Kind, Resource, Secret, Secrets, Slot,
+    AnyModule, AnyResource, ApiKey, HttpsEdge, HttpsEdgeRoute, KeyScope, Kind, Resource, Secret, Secrets, Slot,
     TlsEdge,
+    diagnostics::Faults,
     key_scope::WriteAction,
     kind::{
         certificate_authority, event_source::EventSource, event_subscription, https_edge_route, ip_restriction, owner,

@@ -14,6 +14,7 @@ use axum::{
     routing::{MethodFilter, on},
 };
 use ring::hmac;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 

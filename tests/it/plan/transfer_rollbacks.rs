@@ -129,9 +129,13 @@ fn both_sources_are_rolled_back_after_a_transfer_by_command() {
     let answer = serve.call("POST", "/rollbacks", &json!({"to": before}).to_string());
     assert_eq!(answer.status, 201, "{}", answer.body);
     for source in ["a", "b"] {
-        until("the reason", || (status(&serve, source)["conditions"][0]["reason"] == "RolledBack").then_some(()));
-        let told = status(&serve, source).to_string();
-        assert!(told.contains(ROLLED_BACK) && !told.contains(CONFLICT), "{told}");
+        let reason = || status(&serve, source)["conditions"][0]["reason"].clone();
+        until("the reason", || (reason() == "RolledBack").then_some(()));
+        // The reason is there at once, and the diagnostic after the next sync.
+        let told = until("the diagnostic", || {
+            Some(status(&serve, source).to_string()).filter(|told| told.contains(ROLLED_BACK))
+        });
+        assert!(!told.contains(CONFLICT), "{told}");
     }
     for (source, name) in [("a", "one"), ("b", "two")] {
         folder.write(&format!("{source}/other.yaml"), &edge(name, &format!("next-{source}")));

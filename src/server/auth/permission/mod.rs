@@ -41,7 +41,7 @@ use crate::model::{
     operation::Operation,
     snapshot::Snapshot,
 };
-use refusals::{ask_an_admin, forbidden, needs, of_source, refusal};
+use refusals::{ask_an_admin, forbidden, needs, refusal, source_refusal};
 pub(in crate::server) use visibility::{SecretVisibility, has_secrets};
 
 /// What a request is about to do.

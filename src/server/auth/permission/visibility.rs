@@ -74,7 +74,9 @@ impl SecretVisibility {
     pub(in crate::server) fn shows(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
         self.sees(entry)
             && match (self, entry.key.kind.facts().children) {
-                (SecretVisibility::OfSources(_), Some(_)) => snapshot.children(&entry.key).all(|child| self.sees(child)),
+                (SecretVisibility::OfSources(_), Some(_)) => {
+                    snapshot.children(&entry.key).all(|child| self.sees(child))
+                }
                 (SecretVisibility::OfSources(_), None) => self.sees_required(snapshot, entry, None),
                 _ => true,
             }
