@@ -15,7 +15,10 @@ use edgewright::{
 };
 
 use super::{commit, content, deleted, described, edge, small};
-use crate::support::engine::{FailingEngine, Failure};
+use crate::support::{
+    engine::{FailingEngine, Failure},
+    program::until,
+};
 
 /// Commits per second of so many writers, for a while.
 fn rate(store: &Store, writers: usize, time: Duration) -> f64 {
@@ -126,7 +129,8 @@ fn a_busy_store_stays_small() {
     }
     let expected = content(&store);
     assert!(most < 60 << 20, "{most} bytes");
-    assert!(store.statistics().oldest > 100, "nothing was dropped: {:?}", store.statistics());
+    // The last checkpoint may still be on its way.
+    until("the oldest records are dropped", || (store.statistics().oldest > 100).then_some(()));
     assert!(store.snapshot().tombstones().count() < ROUNDS * 40, "tombstones grow for ever");
     let verified = store.verify().unwrap();
     assert_eq!(verified.oldest + verified.records - 1, store.statistics().position);
