@@ -32,7 +32,7 @@ use crate::{
 /// The time without a commit after which the head is synced and the index is updated.
 const PAUSE: Duration = Duration::from_millis(20);
 /// While commits go on without a pause, so many are indexed at once.
-const MANY_COMMITS: u64 = 1_000;
+const MANY_COMMITS: u64 = 20_000;
 /// The rows from which on the index is written.
 const MANY_ROWS: usize = 4_000;
 
