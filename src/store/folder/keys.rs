@@ -39,7 +39,7 @@ pub(crate) fn open_for(
 ) -> Result<Keyring, StoreError> {
     let (encrypted, _) = key_copies::read(folder, store)?;
     let keyring = encrypted.decrypt(&folder.join(KEYS), read_master(home, source)?, save(folder))?;
-    Ok(keyring.with_source(again(home, source)))
+    Ok(keyring.with_source(reader_of_master(home, source)))
 }
 
 fn read_master(folder: &Path, source: &MasterKeySource) -> Result<MasterKey, StoreError> {
@@ -51,7 +51,7 @@ fn read_master(folder: &Path, source: &MasterKeySource) -> Result<MasterKey, Sto
 }
 
 /// How the master key is read again, unless the source is a value, which never changes.
-fn again(folder: &Path, source: &MasterKeySource) -> Option<ReadMaster> {
+fn reader_of_master(folder: &Path, source: &MasterKeySource) -> Option<ReadMaster> {
     if matches!(source, MasterKeySource::Value(..)) {
         return None;
     }
@@ -87,7 +87,7 @@ pub(super) fn create(folder: &Path, root_secret: [u8; 32], source: &MasterKeySou
     };
     let (file, announce) = announced.unzip();
     let keyring = Keyring::create(root_secret, master, announce, save(folder))?;
-    Ok(keyring.with_new_master(file).with_source(again(folder, source)))
+    Ok(keyring.with_new_master(file).with_source(reader_of_master(folder, source)))
 }
 
 /// Adds the file of the master key to a keyring, for the case that nobody was told of it when the store was created.

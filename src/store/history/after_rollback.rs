@@ -34,7 +34,7 @@
 //! that lead to the state that was brought back. The notes are state and not history, so retention does not end them; the
 //! last sixteen of a source are kept.
 
-mod apart;
+mod transferred;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ use crate::{
         engine::Query,
     },
 };
-use apart::Apart;
+use transferred::TransferredPaths;
 
 /// How many records are read at once.
 const RECORDS: usize = 100;
@@ -94,7 +94,7 @@ impl Store {
         for left in rejected {
             let digest = match digests.get(left.apart.as_slice()) {
                 Some(digest) => digest.clone(),
-                None => self.digest_of(after, source, &Apart::from(left.apart.as_slice()))?,
+                None => self.digest_of(after, source, &TransferredPaths::from(left.apart.as_slice()))?,
             };
             if left.digest == digest {
                 return Ok(true);
@@ -174,18 +174,18 @@ impl Store {
         };
         let mut applied = self.last_applied(&sources)?;
         let mut rejected = Vec::new();
-        let moved = Apart::between(current, target);
+        let moved = TransferredPaths::between(current, target);
         for source in sources {
             let mut left: Vec<RejectedManifests> = Vec::new();
             for manifests in current.rejected(&source) {
-                let wanted = self.digest_of(target, &source, &Apart::from(manifests.apart.as_slice()))?;
+                let wanted = self.digest_of(target, &source, &TransferredPaths::from(manifests.apart.as_slice()))?;
                 if manifests.digest != wanted {
                     left.push(RejectedManifests { moved_again: Vec::new(), ..manifests.clone() });
                 }
             }
-            let (mut apart, mut live, mut wanted) = (Apart::default(), String::new(), String::new());
+            let (mut apart, mut live, mut wanted) = (TransferredPaths::default(), String::new(), String::new());
             // If the source differs in nothing else, what changed hands is all there is to leave.
-            for tried in [moved.owned_by(&source, current, target), Apart::default()] {
+            for tried in [moved.owned_by(&source, current, target), TransferredPaths::default()] {
                 (live, wanted) = (self.digest_of(current, &source, &tried)?, self.digest_of(target, &source, &tried)?);
                 apart = tried;
                 if live != wanted {
@@ -250,7 +250,7 @@ impl Store {
     }
 
     /// The digest of what a source had at a revision, if that is still known.
-    fn digest_at(&self, revision: u64, source: &str, apart: &Apart) -> Result<Option<String>, StoreError> {
+    fn digest_at(&self, revision: u64, source: &str, apart: &TransferredPaths) -> Result<Option<String>, StoreError> {
         match self.snapshot_at(revision) {
             // Masks are in the places of lost secrets (D96).
             Ok(state) if has_lost_secrets(&state, source) => Ok(None),
@@ -262,7 +262,7 @@ impl Store {
 
     /// A keyed digest of what a source has in a state, without some resources: what its manifests declare, once they are
     /// applied.
-    fn digest_of(&self, state: &Snapshot, source: &str, apart: &Apart) -> Result<String, StoreError> {
+    fn digest_of(&self, state: &Snapshot, source: &str, apart: &TransferredPaths) -> Result<String, StoreError> {
         let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
         for entry in state.iter().filter(|entry| entry.is_owned_by(source) && !apart.contains(&entry.key)) {
             let Some(claim) = &entry.claim else { continue };

@@ -116,7 +116,7 @@ impl ChangeOutline {
     /// Outlines what was done to a resource.
     pub(crate) fn new(touched: ResourceChange) -> Self {
         let ResourceChange { kind, path, name, source, reverted_drift, before, after, .. } = touched;
-        let event = ChangeEvent::of(before.is_some(), after.is_some());
+        let event = ChangeEvent::from_existence(before.is_some(), after.is_some());
         let fields_of = |side: Option<Value>| match side {
             Some(Value::Object(fields)) if event == Some(ChangeEvent::Updated) => fields,
             _ => SpecFields::new(),

@@ -52,7 +52,7 @@ pub enum ChangeEvent {
 
 impl ChangeEvent {
     /// Returns what happened to a resource that existed before or after, or none if it did neither.
-    pub(crate) fn of(before: bool, after: bool) -> Option<Self> {
+    pub(crate) fn from_existence(before: bool, after: bool) -> Option<Self> {
         match (before, after) {
             (false, true) => Some(ChangeEvent::Created),
             (true, true) => Some(ChangeEvent::Updated),
@@ -90,7 +90,7 @@ pub(crate) fn changed_resources(
 ) -> Arc<[ChangedResource]> {
     let describe = |key: &Key| {
         let (old, new) = (before.get(key), after.get(key));
-        let event = ChangeEvent::of(old.is_some(), new.is_some())?;
+        let event = ChangeEvent::from_existence(old.is_some(), new.is_some())?;
         let claim = [new, old].into_iter().flatten().find_map(|entry| entry.claim.clone());
         Some(ChangedResource { key: key.clone(), event, claim })
     };

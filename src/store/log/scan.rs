@@ -105,7 +105,7 @@ impl LogScan {
     }
 
     /// Scans the file anew with another expected start.
-    pub(crate) fn again(self, expected: Tip, scrubbed: &ScrubbedRecords) -> Self {
+    pub(crate) fn rescanned(self, expected: Tip, scrubbed: &ScrubbedRecords) -> Self {
         Self::from_bytes(self.bytes, Some(expected), scrubbed)
     }
 
@@ -176,7 +176,7 @@ mod tests {
         let unknown = LogScan::read(&path, None, &ScrubbedRecords::default()).unwrap();
         assert!(unknown.header.is_none() && unknown.first.frames.is_empty());
         assert_eq!(unknown.later.iter().map(positions).collect::<Vec<_>>(), [[1, 2, 3]]);
-        let known = unknown.again(Tip::default(), &ScrubbedRecords::default());
+        let known = unknown.rescanned(Tip::default(), &ScrubbedRecords::default());
         assert!(known.is_whole() && positions(&known.first) == [1, 2, 3]);
     }
 

@@ -396,7 +396,7 @@ impl Salvage {
                 self.problem(format!("the header of `{name}` cannot be read"));
                 start = self.end_before(folder, parts.get(..at).unwrap_or_default())?;
                 if let Some(start) = start {
-                    scan = scan.again(start, &self.scrubbed);
+                    scan = scan.rescanned(start, &self.scrubbed);
                 }
             }
             if let Some(start) = start

@@ -18,7 +18,7 @@ struct SyncMark {
 }
 
 impl SyncMark {
-    fn of(source: &SourceView) -> Self {
+    fn new(source: &SourceView) -> Self {
         Self { begun: source.syncs_begun, ended: source.syncs_ended }
     }
 
@@ -56,9 +56,9 @@ fn request_syncs(client: &ApiClient, only: Option<&str>) -> Result<BTreeMap<Stri
     let request = |source: &SourceView| {
         let requested = client.query::<SourceView>(&format!("{SOURCES}/{}/sync", segment(&source.name)), b"");
         match requested {
-            Ok(requested) => Ok((source.name.clone(), SyncMark::of(&requested))),
+            Ok(requested) => Ok((source.name.clone(), SyncMark::new(&requested))),
             // The next sync is due by itself.
-            Err(failure) if failure.has_code(Code::Forbidden) => Ok((source.name.clone(), SyncMark::of(source))),
+            Err(failure) if failure.has_code(Code::Forbidden) => Ok((source.name.clone(), SyncMark::new(source))),
             Err(failure) => Err(failure),
         }
     };
@@ -130,7 +130,7 @@ mod tests {
             ((5, 4), (1, 0), false),
             ((5, 4), (1, 1), true),
         ] {
-            let mark = SyncMark::of(&view(mark.0, mark.1));
+            let mark = SyncMark::new(&view(mark.0, mark.1));
             assert_eq!(mark.is_passed(&view(now.0, now.1)), is_passed, "{now:?}");
         }
     }

@@ -256,7 +256,7 @@ impl<'a> LiveSources<'a> {
 
 /// The mirrors of sources.
 fn mirrors_of<'s>(mirrors: &Mirrors, sources: impl Iterator<Item = &'s ConfiguredSource>) -> Vec<PathBuf> {
-    sources.filter_map(ConfiguredSource::remote).map(|(name, url)| mirrors.of(name, url)).collect()
+    sources.filter_map(ConfiguredSource::remote).map(|(name, url)| mirrors.folder_for(name, url)).collect()
 }
 
 fn not_watched(source: &str, error: &notify::Error) -> Diagnostic {

@@ -35,7 +35,7 @@ impl Mirrors {
     }
 
     /// The folder of the mirror of a source.
-    pub(crate) fn of(&self, source: &str, url: &str) -> PathBuf {
+    pub(crate) fn folder_for(&self, source: &str, url: &str) -> PathBuf {
         let digest = blake3::hash(format!("{url}\0{source}").as_bytes()).to_hex();
         self.folder.join(format!("{digest:.32}"))
     }
@@ -100,8 +100,8 @@ mod tests {
     fn only_the_mirrors_of_current_sources_stay() {
         let store = tempfile::tempdir().unwrap();
         let mirrors = Mirrors::within(Some(store.path())).unwrap();
-        let (kept, gone) = (mirrors.of("shop", "https://a/b"), mirrors.of("docs", "https://a/b"));
-        assert!(kept != gone && kept != mirrors.of("shop", "https://a/c"));
+        let (kept, gone) = (mirrors.folder_for("shop", "https://a/b"), mirrors.folder_for("docs", "https://a/b"));
+        assert!(kept != gone && kept != mirrors.folder_for("shop", "https://a/c"));
         for mirror in [&kept, &gone] {
             create_folder(&mirror.join("objects/pack")).unwrap();
         }

@@ -82,7 +82,7 @@ impl RemoteMirror {
         wanted: RevisionSpec,
         access: RemoteAccess,
     ) -> Self {
-        let folder = mirrors.of(source, url.as_str());
+        let folder = mirrors.folder_for(source, url.as_str());
         let (chosen, failure) = (Mutex::default(), Mutex::default());
         Self { folder, url, wanted, access, limits: LIMITS, _mirrors: mirrors, chosen, failure }
     }

@@ -7,19 +7,19 @@ use crate::model::{Claim, Entry, Id, Key, Kind, Snapshot};
 
 /// Resources that are left out of a comparison together with what they contain, by their paths.
 #[derive(Debug, Default)]
-pub(super) struct Apart(BTreeSet<String>);
+pub(super) struct TransferredPaths(BTreeSet<String>);
 
 /// All resources that change hands between two states.
 #[derive(Debug, Default)]
 pub(super) struct Moved(BTreeSet<Key>);
 
-impl From<&[String]> for Apart {
+impl From<&[String]> for TransferredPaths {
     fn from(paths: &[String]) -> Self {
         Self(paths.iter().cloned().collect())
     }
 }
 
-impl Apart {
+impl TransferredPaths {
     /// The resources that change hands between a state and the one that a rollback brings back.
     pub(super) fn between(current: &Snapshot, target: &Snapshot) -> Moved {
         let mut moved = BTreeSet::new();
@@ -63,13 +63,13 @@ impl Apart {
 
 impl Moved {
     /// The resources that a source has in one of the states, without those inside of others.
-    pub(super) fn owned_by(&self, source: &str, current: &Snapshot, target: &Snapshot) -> Apart {
+    pub(super) fn owned_by(&self, source: &str, current: &Snapshot, target: &Snapshot) -> TransferredPaths {
         let is_own = |key: &Key| {
             let owned = |state: &Snapshot| state.get(key).is_some_and(|entry| entry.is_owned_by(source));
             self.0.contains(key) && (owned(current) || owned(target))
         };
         let is_inside = |key: &Key| key.parent_key().is_some_and(|parent| is_own(&parent));
         let own = self.0.iter().filter(|key| is_own(key) && !is_inside(key));
-        Apart(own.map(Key::path).collect())
+        TransferredPaths(own.map(Key::path).collect())
     }
 }
