@@ -55,12 +55,8 @@ impl Key {
 
     /// Returns the API path of the resource's collection.
     pub fn collection_path(&self) -> String {
-        let template = self.kind.facts().collection;
-        let around = template.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?.1)));
-        match (&self.parent, around) {
-            (Some(parent), Some((before, after))) => format!("{before}{}{after}", segment(parent.as_str())),
-            _ => template.to_owned(),
-        }
+        let parent = self.parent.as_ref().map(|it| segment(it.as_str()).to_string());
+        self.kind.facts().collection_in(parent.as_deref().unwrap_or_default())
     }
 
     /// Returns the resource's API path, relative to the base URL.

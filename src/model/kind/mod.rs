@@ -65,6 +65,12 @@ impl KindFacts {
             global: false,
         }
     }
+
+    /// Returns the path of the collection in a parent, whose id is percent-encoded.
+    pub(crate) fn collection_in(&self, parent: &str) -> String {
+        let segments = self.collection.split('/').map(|it| if it.starts_with('{') { parent } else { it });
+        segments.collect::<Vec<_>>().join("/")
+    }
 }
 
 /// Declares the kinds: the name of each, the prefix of its ids, its collection and list, and what else is not usual.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{query, response::ApiError};
 use crate::model::{
-    base_urls::Site,
     id::Id,
     key::{Key, segment},
     snapshot::{Entry, Snapshot},
@@ -50,11 +49,11 @@ impl Page {
     }
 
     /// The resources of the page, which are those that `keep` selects, and the URI of the next page. `further` are the
-    /// other parameters of the list, which the next page has too.
+    /// other parameters of the list, which the next page has too. `uri` is the list's own.
     pub(crate) fn select(
         &self,
         snapshot: &Snapshot,
-        site: &Site,
+        uri: &str,
         collection: &Key,
         default_limit: Option<usize>,
         further: &[(&str, String)],
@@ -77,8 +76,7 @@ impl Page {
         }
         let next = entries.last().filter(|_| more).map(|last| {
             let id = form_urlencoded::byte_serialize(last.key.id.as_str().as_bytes()).collect::<String>();
-            let path = collection.collection_path();
-            let mut uri = format!("{}{path}?limit={limit}&before_id={id}", site.base_url);
+            let mut uri = format!("{uri}?limit={limit}&before_id={id}");
             if let Some(revision) = self.at {
                 uri += &format!("&{AT}={revision}");
             }

@@ -17,6 +17,7 @@ mod probes;
 mod ready;
 pub(crate) mod reconciliation;
 pub(crate) mod rekey;
+pub(crate) mod resource_names;
 pub(crate) mod rollback;
 pub(crate) mod saml;
 pub(crate) mod sources;
@@ -43,7 +44,7 @@ pub(in crate::server) static OPERATIONS: [&ApiOperation; 32] = [
     &sources::RESUME,
     &sources::SYNC,
     &sources::destroy::CREATE,
-    &origin::LIST,
+    &resource_names::LIST,
     &origin::GET,
     &owners::LIST,
     &owners::GET,

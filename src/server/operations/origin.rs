@@ -1,5 +1,4 @@
-//! GET `/resources/{id}`: the manifest that declares a resource, and what changed it last (D86). GET `/resources`: the
-//! names of the resources in a collection.
+//! GET `/resources/{id}`: the manifest that declares a resource, and what changed it last (D86).
 //!
 //! All of it is from the claim of the resource and the newest entries of its story in the history, so nothing is stored
 //! for it. It says where the resource was when its source last changed it: a later commit that only moves the manifest
@@ -8,34 +7,26 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{Path, RawQuery, State},
+    extract::{Path, State},
     http::HeaderMap,
     routing::on,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use super::{
-    history::document::HistoryAuthor,
-    operation::{ApiOperation, QueryParameter},
-};
+use super::{history::document::HistoryAuthor, operation::ApiOperation};
 use crate::{
     model::{
         Kind,
         diagnostics::code::Code,
         id::Id,
-        key::{Key, segment},
+        key::Key,
         operation::Author,
         snapshot::{Entry, Snapshot},
     },
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::{
-            page::{DEFAULT_LIMIT, Page},
-            query,
-            response::{self, ApiError, ApiResult},
-        },
+        http::response::{self, ApiError, ApiResult},
         state::{Admissions, ServedStore, StatePart},
     },
     store::{Provenance, Store, StoreError},
@@ -46,48 +37,6 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/resources/{id}", Inten
     .named("Origin", "getResourceOrigin", "Get the origin of a resource")
     .described("Returns the source, manifest name, file, line and commit of a resource of any kind, found by its identifier alone, and what changed it last.")
     .documented("400 401 404 429 500 503", |operation, schemas| operation.ok(schemas.response::<ResourceOrigin>()));
-
-/// The path of the names.
-pub(crate) const PATH: &str = "/resources";
-/// The parameter of the names with the path of a collection.
-pub(crate) const COLLECTION: &str = "collection";
-
-static PARAMETERS: [QueryParameter; 1] = [QueryParameter(COLLECTION, || {
-    json!({
-        "required": true,
-        "description": "The path of a list of resources, such as `/edges/https` or `/edges/https/edghts_…/routes`.",
-        "schema": {"type": "string", "minLength": 1},
-    })
-})];
-
-pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
-    .paged("resource", "resources")
-    .query(&PARAMETERS)
-    .named("Origin", "listResourceNames", "List the names of resources")
-    .described("Returns the sources of the resources in a collection, and their names in the manifests, newest first.")
-    .documented("400 401 429 500 503", |operation, schemas| {
-        let name = schemas.response::<ResourceName>();
-        let list = schemas.list("ResourceName", "resources", name, true);
-        operation.ok(list).conditional()
-    });
-
-/// The name of a resource in the manifests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ResourceName {
-    /// The identifier, which is unique in the collection.
-    pub id: String,
-    /// The source that owns the resource, or empty.
-    pub source: String,
-    /// The name in the manifests, or empty.
-    pub name: String,
-}
-
-impl ResourceName {
-    fn new(entry: &Entry) -> Self {
-        let (source, name) = entry.claim.as_deref().map(|it| (it.source.clone(), it.name.clone())).unwrap_or_default();
-        Self { id: entry.key.id.to_string(), source, name }
-    }
-}
 
 /// Where a resource comes from, and what changed it last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -167,37 +116,6 @@ fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
         Some(_) => snapshot.find_child(info.kind, &Id::new(id)),
         None => snapshot.get(&Key::new(info.kind, Id::new(id))),
     })
-}
-
-/// Lists the names of the resources in a collection.
-async fn list(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
-    RawQuery(query): RawQuery,
-    caller: Caller,
-    headers: HeaderMap,
-) -> ApiResult {
-    let page = Page::from_query(query.as_deref())?;
-    let path = query::value(query.as_deref(), COLLECTION).unwrap_or_default();
-    let in_collection = |kind: Kind| Key::at_path(kind, &format!("{path}/x"));
-    let collection = Kind::all().filter(|info| info.kind != Kind::Owner).find_map(|info| in_collection(info.kind));
-    let Some(collection) = collection else {
-        let message = format!("`{COLLECTION}` must be the path of a list of resources (found `{}`)", printable(&path));
-        return Err(ApiError::new(query::at(COLLECTION, message)));
-    };
-    let place = admissions.searches.for_owner(&caller.owner)?;
-    place
-        .run(move |_| {
-            let (snapshot, site) = (served.store.snapshot(), &served.site);
-            let (entries, next) = page.select(&snapshot, site, &collection, Some(DEFAULT_LIMIT), &[], |_| Ok(true))?;
-            let uri = format!("{}{PATH}?{COLLECTION}={}", site.base_url, segment(&path));
-            let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
-            let last = entries.last().filter(|_| next.is_some());
-            let next = last.map(|last| format!("{uri}&limit={limit}&before_id={}", segment(last.key.id.as_str())));
-            let names: Vec<ResourceName> = entries.iter().map(|entry| ResourceName::new(entry)).collect();
-            response::conditional_json(&headers, &json!({"resources": names, "uri": uri, "next_page_uri": next}))
-        })
-        .await
 }
 
 /// Returns where a resource comes from.

@@ -125,12 +125,10 @@ async fn list(State(served): StatePart<ServedStore>, RawQuery(query): RawQuery, 
     let page = Page::from_query(query.as_deref())?;
     let (snapshot, site) = (served.store.snapshot(), &served.site);
     let collection = Key::new(Kind::Owner, Id::new(""));
-    let (entries, next_page_uri) = page.select(&snapshot, site, &collection, Some(DEFAULT_LIMIT), &[], |_| Ok(true))?;
-    let list = OwnerPage {
-        owners: entries.iter().map(|entry| OwnerView::new(entry, site)).collect(),
-        uri: format!("{}{PATH}", site.base_url),
-        next_page_uri,
-    };
+    let uri = format!("{}{PATH}", site.base_url);
+    let (entries, next_page_uri) = page.select(&snapshot, &uri, &collection, Some(DEFAULT_LIMIT), &[], |_| Ok(true))?;
+    let owners = entries.iter().map(|entry| OwnerView::new(entry, site)).collect();
+    let list = OwnerPage { owners, uri, next_page_uri };
     response::conditional_json(&headers, &list)
 }
 

@@ -137,14 +137,19 @@ impl Listing {
         keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
     ) -> Result<SelectedPage, ApiError> {
         let limit = self.collection.kind.is_paged().then_some(page::DEFAULT_LIMIT);
-        self.page.select(&self.snapshot, &self.app.served.site, &self.collection, limit, given, keep)
+        self.page.select(&self.snapshot, &self.uri(), &self.collection, limit, given, keep)
+    }
+
+    /// The URI of the list.
+    fn uri(&self) -> String {
+        format!("{}{}", self.app.served.site.base_url, self.collection.collection_path())
     }
 
     /// Responds with a page, and keeps it under a key.
     fn respond(&self, (entries, next): SelectedPage, key: Option<PageKey>) -> ApiResult {
         let items = entries.iter().map(|entry| render(&self.app.served.site, &self.visibility, &self.snapshot, entry));
         let items = items.collect::<Result<Vec<Rendered>, ApiError>>()?;
-        let uri = format!("{}{}", self.app.served.site.base_url, self.collection.collection_path());
+        let uri = self.uri();
         let etag = etag(&items, self.visibility == SecretVisibility::Nothing, &uri, next.as_deref());
         if let Some(response) = response::not_modified(&self.headers, &etag) {
             return Ok(response);
