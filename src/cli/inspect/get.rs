@@ -26,7 +26,7 @@ use reader::{ListedResource, parent_and_name};
 /// returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`, or the id of a resource.
+    /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`, `KIND/NAME`, or the id of a resource.
     #[arg(value_name = "KIND|ID")]
     kind: String,
     /// Id of a resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Show the state of this revision, or of the newest revision that was applied from this Git commit.
     #[arg(long, value_name = "REVISION|COMMIT", value_parser = revision_name)]
     at: Option<RevisionName>,
-    /// Sort by a column of the table, or of `wide`, such as `name` or `created-at` (default: the newest first).
+    /// Sort by a column that the output has, or by `id` or `created-at` (default: the newest first).
     #[arg(long, value_name = "COLUMN", env = "EDGEWRIGHT_GET_SORT_BY")]
     sort_by: Option<String>,
     /// Output format.
@@ -74,7 +74,12 @@ const WIDE_COLUMNS: [&str; 5] = ["id", "created_at", "source", "file", "commit"]
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let named = match parse_kind(&self.kind) {
+        // As `-o name` prints it.
+        let (kind, name_of_kind) = match self.kind.split_once('/').filter(|_| self.can_be_name()) {
+            Some((kind, name)) => (kind, Some(name)),
+            None => (self.kind.as_str(), None),
+        };
+        let named = match parse_kind(kind) {
             Err(unknown) if !self.can_be_id() => return Err(unknown),
             named => named,
         };
@@ -84,7 +89,7 @@ impl Args {
         }
         let origin = ResourceReader::open(&self.place, self.at.as_ref())?;
         let (kind, wanted) = match named {
-            Ok(kind) => (kind, self.wanted.as_deref()),
+            Ok(kind) => (kind, self.wanted.as_deref().or(name_of_kind)),
             Err(_) => (origin.find_kind(&self.kind)?, Some(self.kind.as_str())),
         };
         let (of_name, wanted) = match wanted {
@@ -137,9 +142,14 @@ impl Args {
         Ok(())
     }
 
+    /// Whether the only argument can name a resource.
+    fn can_be_name(&self) -> bool {
+        self.wanted.is_none() && self.filter.is_none()
+    }
+
     /// Whether the only argument can be an id.
     fn can_be_id(&self) -> bool {
-        self.wanted.is_none() && self.filter.is_none() && self.kind.contains('_')
+        self.can_be_name() && self.kind.contains('_')
     }
 
     /// The parent that an option or the name itself names.

@@ -214,8 +214,11 @@ fn a_table_has_names_first_and_wide_has_the_rest() {
     assert!(names.lines().any(|line| line == "route/storefront/checkout"), "{names}");
     assert_eq!((first_words(one), one.lines().count()), (vec!["NAME", "storefront/checkout"], 2));
     assert_eq!(sources.lines().next(), Some("NAME"), "{sources}");
-    // Other commands take the names.
-    folder.ok(&format!("blame {}", names.lines().next().unwrap()));
+    // Commands take the names.
+    for name in names.lines() {
+        assert!(folder.ok(&format!("get {name}")).out.contains(name.split_once('/').unwrap().1), "{name}");
+        folder.ok(&format!("blame {name}"));
+    }
     // A resource without a name has its id, such as the key that the first start makes.
     let key = ids(&folder.ok("get keys -o json").out).remove(0);
     assert_eq!(folder.ok("get keys -o name").out, format!("key/{key}\n"));

@@ -19,7 +19,10 @@ use crate::{
     model::{Entry, decode::list, json::deserialize, view::view_json},
     server::{
         self,
-        operations::origin::{COLLECTION, PATH, ResourceName, ResourceOrigin},
+        operations::{
+            origin::ResourceOrigin,
+            resource_names::{COLLECTION, PATH, ResourceName},
+        },
     },
     syntax::cel::{CelMeter, OBJ},
 };
