@@ -1,4 +1,4 @@
-//! What holds for the code as a whole: layers, purity, sizes, and words that explain what they cite.
+//! What holds for the code as a whole: purity, sizes, names, and words that explain what they cite.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,28 +8,9 @@ use std::{
 
 use edgewright::report::CODES;
 
+use super::source_files::{Source, assert_none, rust, sources};
 use crate::support::program::REPOSITORY;
 
-/// The layers of `src/lib.rs`: a module may use those with a lower number.
-const LAYERS: [(&str, u8); 17] = [
-    ("cli", 8),
-    ("server", 7),
-    ("reconcile", 6),
-    ("manifest", 5),
-    ("plan", 5),
-    ("store", 5),
-    ("filter", 4),
-    ("lint", 4),
-    ("tenancy", 4),
-    ("routing", 3),
-    ("model", 2),
-    ("background", 0),
-    ("cache", 0),
-    ("files", 0),
-    ("lock", 0),
-    ("subprocess", 0),
-    ("syntax", 1),
-];
 const MOST_LINES: usize = 500;
 /// What a pure layer has no use for.
 const IO: [&str; 13] = [
@@ -79,122 +60,10 @@ const FACADE: &str = "src/facade.rs";
 /// They generate every module.
 const LAWS: &str = "src/reconcile/properties/";
 
-struct Source {
-    /// Its path in the repository.
-    name: String,
-    text: String,
-}
-
-impl Source {
-    /// The layer that the file is part of; none for `main.rs`, `lib.rs` and `facade.rs`, which are above all layers.
-    fn layer(&self) -> Option<&str> {
-        self.name.strip_prefix("src/")?.split_once('/').map(|(layer, _)| layer)
-    }
-
-    /// Whether the file has only unit tests.
-    fn is_test(&self) -> bool {
-        self.name.ends_with("/tests.rs")
-    }
-
-    /// The text without what stands behind `//`.
-    fn code(&self) -> String {
-        let lines = self.text.lines().map(|line| match line.find("//") {
-            // The slashes of an address are no comment.
-            Some(at) if !line[..at].ends_with(':') => &line[..at],
-            _ => line,
-        });
-        lines.collect::<Vec<_>>().join("\n")
-    }
-
-    /// Every path in the code, with the trees of `use` taken apart: `use a::{b, c::d}` is `a::b` and `a::c::d`.
-    fn paths(&self) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
-        let mut prefixes: Vec<String> = Vec::new();
-        let mut word = String::new();
-        for c in self.code().chars() {
-            match c {
-                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | ':' => word.push(c),
-                _ => {
-                    let whole = prefixes.concat() + &word;
-                    match c {
-                        '{' if word.ends_with("::") => prefixes.push(std::mem::take(&mut word)),
-                        // A block inside of no path: its closing brace must not end a tree.
-                        '{' => prefixes.push(String::new()),
-                        '}' => drop(prefixes.pop()),
-                        _ => {}
-                    }
-                    if whole.contains("::") {
-                        found.insert(whole.trim_end_matches(':').to_owned());
-                    }
-                    word.clear();
-                }
-            }
-        }
-        found
-    }
-}
-
-fn sources(folder: &str, extension: &str) -> Vec<Source> {
-    let root = Path::new(REPOSITORY);
-    let walk = walkdir::WalkDir::new(root.join(folder)).sort_by_file_name().into_iter().map(Result::unwrap);
-    let files = walk.filter(|entry| entry.path().extension().is_some_and(|found| found == extension));
-    files
-        .map(|entry| Source {
-            name: entry.path().strip_prefix(root).unwrap().display().to_string(),
-            text: fs::read_to_string(entry.path()).unwrap(),
-        })
-        .collect()
-}
-
-fn rust() -> Vec<Source> {
-    let mut all = sources("src", "rs");
-    all.extend(sources("tests", "rs"));
-    assert!(all.len() > 60, "only {} files", all.len());
-    all
-}
-
-fn assert_none(what: &str, offenders: &[String]) {
-    assert!(offenders.is_empty(), "{what}:\n{}", offenders.join("\n"));
-}
-
 #[test]
 fn every_file_says_what_it_is_for() {
     let silent = rust().into_iter().filter(|file| !file.text.starts_with("//! ")).map(|file| file.name);
     assert_none("files that do not start with `//! `", &silent.collect::<Vec<_>>());
-}
-
-#[test]
-fn every_room_is_private() {
-    let declared = |word: &str| {
-        let text = fs::read_to_string(format!("{REPOSITORY}/src/lib.rs")).unwrap();
-        let names = text.lines().filter_map(|line| line.strip_prefix(word)?.strip_suffix(';').map(str::to_owned));
-        names.collect::<BTreeSet<_>>()
-    };
-    // `fuzzing` only with the feature of the same name; `server` is its own group of the public API.
-    assert_eq!(declared("pub mod "), BTreeSet::from(["fuzzing".to_owned(), "server".to_owned()]));
-    let rooms = LAYERS.iter().map(|(name, _)| (*name).to_owned()).chain(["facade".to_owned()]);
-    let rooms = rooms.filter(|name| name != "server");
-    assert_eq!(declared("mod "), rooms.collect());
-}
-
-#[test]
-fn layers_only_look_down() {
-    let rank = |layer: &str| LAYERS.iter().find(|(name, _)| *name == layer).map(|(_, rank)| *rank);
-    let mut offenders = Vec::new();
-    for file in sources("src", "rs") {
-        let Some(from) = file.layer() else { continue };
-        let Some(own) = rank(from) else {
-            offenders.push(format!("{}: {from} is no layer", file.name));
-            continue;
-        };
-        for path in file.paths() {
-            let Some(target) = path.strip_prefix("crate::").and_then(|path| path.split("::").next()) else { continue };
-            if target != from && rank(target).is_none_or(|rank| rank >= own) {
-                offenders.push(format!("{}: {path}", file.name));
-            }
-        }
-    }
-    assert_none("paths that do not lead down", &offenders);
 }
 
 /// Whether code names the module of a slot: by the path of its file, as a text, or as a field.
@@ -386,95 +255,6 @@ fn the_changelog_begins_with_this_version() {
     let text = fs::read_to_string(format!("{REPOSITORY}/CHANGELOG.md")).unwrap();
     let newest = text.lines().find_map(|line| line.strip_prefix("## ")).unwrap();
     assert!(text.starts_with("# Changelog\n") && newest.starts_with(env!("CARGO_PKG_VERSION")), "{newest}");
-}
-
-/// How many files of a folder may use each other in a circle, at most: in the model, `apply` with the rules that it checks, and
-/// the two files of the decoder; in the server, a folder's `mod.rs` with files that only it uses.
-const LARGEST_CIRCLES: [(&str, usize); 2] = [("src/model", 2), ("src/server", 3)];
-/// The methods of `Kind` in `kind/table.rs`: a call uses that file without naming it.
-const CALLS_OF_THE_TABLE: [&str; 4] = ["kind.info()", "kind().info()", "Kind::all()", "Kind::constraints()"];
-
-/// The path of a file's module, such as `api::model::kind::owner`.
-fn module_path(file: &str) -> String {
-    let path = file.trim_start_matches("src/").trim_end_matches(".rs");
-    path.strip_suffix("/mod").unwrap_or(path).replace('/', "::")
-}
-
-/// A path in the code of `module`, from the root of the crate. A path of another crate becomes one inside `module`.
-fn from_root(module: &str, path: &str) -> String {
-    if let Some(rest) = path.strip_prefix("crate::") {
-        return rest.to_owned();
-    }
-    let (mut base, mut rest) = (module, path);
-    while let Some(more) = rest.strip_prefix("super::") {
-        base = base.rsplit_once("::").map_or("", |(parent, _)| parent);
-        rest = more;
-    }
-    format!("{base}::{rest}")
-}
-
-/// The files of a folder that each of its files uses, by their modules.
-fn uses(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let files: Vec<Source> =
-        sources(folder, "rs").into_iter().filter(|file| !file.name.ends_with("/tests.rs")).collect();
-    let modules: BTreeSet<String> = files.iter().map(|file| module_path(&file.name)).collect();
-    let owner = |path: &str| {
-        let mut path = path;
-        while !modules.contains(path) {
-            path = path.rsplit_once("::")?.0;
-        }
-        Some(path.to_owned())
-    };
-    let mut uses = BTreeMap::new();
-    for file in files {
-        let module = module_path(&file.name);
-        // A visibility uses nothing.
-        let text = file.text.split("\nmod tests {").next().unwrap_or_default().replace("pub(in crate::", "pub(in ");
-        let file = Source { name: file.name, text };
-        let paths = file.paths();
-        // The beginning of a tree is no path of its own.
-        let is_whole = |path: &&String| !paths.iter().any(|other| other.starts_with(&format!("{path}::")));
-        let mut used: BTreeSet<String> =
-            paths.iter().filter(is_whole).filter_map(|path| owner(&from_root(&module, path))).collect();
-        if folder == "src/model" && CALLS_OF_THE_TABLE.iter().any(|call| file.code().contains(call)) {
-            used.insert("model::kind::table".to_owned());
-        }
-        used.remove(&module);
-        uses.insert(module, used);
-    }
-    uses
-}
-
-/// The files that a file uses, directly or through others.
-fn reachable<'u>(uses: &'u BTreeMap<String, BTreeSet<String>>, from: &'u str) -> BTreeSet<&'u str> {
-    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
-    while let Some(module) = open.pop() {
-        for used in &uses[module] {
-            if seen.insert(used.as_str()) {
-                open.push(used);
-            }
-        }
-    }
-    seen
-}
-
-#[test]
-fn files_do_not_use_each_other_in_circles() {
-    // What a key is made of depends on nothing else, so that everything can depend on keys.
-    let model = uses("src/model");
-    assert_eq!(model["model::kind"], BTreeSet::new());
-    assert_eq!(model["model::key"], BTreeSet::from(["model::id".to_owned(), "model::kind".to_owned()]));
-
-    for (folder, most) in LARGEST_CIRCLES {
-        let uses = uses(folder);
-        let reached: BTreeMap<&str, BTreeSet<&str>> =
-            uses.keys().map(|module| (module.as_str(), reachable(&uses, module))).collect();
-        let circle = |module: &&str| -> Vec<&str> {
-            reached[module].iter().filter(|other| reached[*other].contains(module)).copied().collect()
-        };
-        let largest = reached.keys().map(circle).max_by_key(Vec::len).unwrap_or_default();
-        assert!(largest.len() <= most, "a circle of {} files in {folder}: {largest:?}", largest.len());
-    }
 }
 
 /// Names that mean one thing in each place: the arguments of a command, its subcommands, and a visitor inside a function.

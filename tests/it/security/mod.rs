@@ -5,6 +5,7 @@ pub(crate) mod attacks;
 pub(crate) mod canary;
 pub(crate) mod connections;
 pub(crate) mod floods;
+pub(crate) mod followed_scopes;
 pub(crate) mod guards;
 pub(crate) mod jail;
 pub(crate) mod key_guesses;
