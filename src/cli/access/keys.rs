@@ -1,6 +1,6 @@
 //! `edgewright keys`: the API keys of a store or a server.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fs};
 
 use clap::Subcommand;
 use serde_json::json;
@@ -30,7 +30,7 @@ use crate::{
         rules,
         snapshot::Entry,
     },
-    reconcile::run::token::write_token,
+    reconcile::run::token,
     server::{
         operations::sources::{MOST_UNFOLLOWED, view::SourceList},
         telemetry::security::{LocalChanges, LocalLog},
@@ -77,7 +77,7 @@ pub(crate) struct CreateArgs {
     /// Description of the key.
     #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
     description: String,
-    /// File to write the token to (mode 0600), instead of stdout.
+    /// New file to write the token to (mode 0600), instead of stdout.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TOKEN_FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
@@ -154,15 +154,19 @@ impl CreateArgs {
             key_of_token(token.expose()).unwrap_or_default().clone_into(&mut id);
             show(token, token_file.as_deref())
         };
+        // A server would keep the new owner.
+        match &token_file {
+            Some(file) => token::check_new(file)?,
+            None if place.server.url().is_some() => {
+                check_not_discarded().inspect_err(|_| say("No key was created."))?;
+            }
+            None => {}
+        }
         let scope = scope.scope().map(Arc::new);
         let owner_id = owner.clone().unwrap_or_else(|| ids_and_clock::fresh_id(Kind::Owner).to_string());
         let spec = ApiKey { description, owner_id: owner_id.clone(), scope: scope.clone(), ..ApiKey::default() };
         let (has, sources) = match place.client()? {
             Some(client) => {
-                // A server would keep the new owner.
-                if token_file.is_none() {
-                    check_not_discarded().inspect_err(|_| say("No key was created."))?;
-                }
                 let has = create_on_server(&client, role, owner.is_some(), &spec, show)?;
                 (has, scope.as_ref().and_then(|_| sources_on_server(&client)))
             }
@@ -175,8 +179,12 @@ impl CreateArgs {
                     shown = true;
                     Ok(())
                 });
-                if created.is_err() && shown {
-                    say("The key was not created: the token that was printed does not work.");
+                match &token_file {
+                    Some(file) if created.is_err() && shown => drop(fs::remove_file(file)),
+                    None if created.is_err() && shown => {
+                        say("The key was not created: the token that was printed does not work.");
+                    }
+                    _ => {}
                 }
                 created?;
                 let snapshot = opened.snapshot();
@@ -205,10 +213,7 @@ fn show(token: &Secret, file: Option<&Path>) -> Result<(), Failure> {
         }
         return print_all(format!("{}\n", token.expose()));
     };
-    write_token(file, token.expose()).map_err(|error| {
-        let message = format!("cannot write the token to {}: {error}", file.display());
-        Diagnostic::error(Code::Unreadable, message).help("name a new file in a folder that you can write to").into()
-    })
+    token::write_new(file, token).map_err(Failure::from)
 }
 
 /// Refuses an invalid key.

@@ -38,7 +38,7 @@ use crate::{
         rules,
         secrets::secret::Secret,
     },
-    reconcile::{run::token::write_token, sources::handle::SourceObserver, sync_loop::drift::DriftPolicy},
+    reconcile::{run::token::replace_token, sources::handle::SourceObserver, sync_loop::drift::DriftPolicy},
     server::{
         ApiService, App, Server, Settings, Tls, VERSION_HEADER,
         auth::client_certificates::ClientCertificates,
@@ -305,10 +305,7 @@ impl Args {
         let mut handed_out = false;
         let hand_out = |token: &Secret| -> Result<(), Failure> {
             match &self.admin_token_file {
-                Some(file) => write_token(file, token.expose()).map_err(|error| {
-                    let message = format!("cannot write the admin token to `{}`: {error}", file.display());
-                    Diagnostic::error(Code::Unreadable, message)
-                })?,
+                Some(file) => replace_token(file, token)?,
                 None => {
                     log::admin_token(self.log_format, token).map_err(|error| {
                         let message = format!("cannot write the admin token to standard error: {error}");

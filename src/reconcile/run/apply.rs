@@ -23,7 +23,7 @@
 //! It applies no plan with a refusal or with assumed values (D106). On an error, nothing has changed, and the files of
 //! new tokens are taken back.
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Instant};
+use std::{fmt, io::ErrorKind, path::PathBuf, sync::Arc, time::Instant};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -204,8 +204,12 @@ impl ApplyError {
                 found.first().cloned().unwrap_or_else(|| Diagnostic::error(Code::Internal, "there is no plan to apply"))
             }
             ApplyError::TokenFile(path, error) => {
-                Diagnostic::error(Code::Unreadable, format!("cannot write the token to {}: {error}", path.display()))
-                    .help("use a new file in a folder that you can write to; nothing was changed")
+                let reason = match error.kind() {
+                    ErrorKind::AlreadyExists => "the file already exists".to_owned(),
+                    _ => error.to_string(),
+                };
+                Diagnostic::error(Code::Unreadable, format!("cannot write the token to {}: {reason}", path.display()))
+                    .help("name a new file in a folder that you can write to; nothing was changed")
             }
             ApplyError::NoTokenHash(key) => {
                 Diagnostic::error(Code::Required, format!("the token hash of the new API key {key} is required"))

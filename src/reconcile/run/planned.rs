@@ -19,7 +19,6 @@ use crate::{
         outline::{Detail, Outline},
         report::Report,
     },
-    reconcile::ApplyError,
     store::{Store, Trial, commit::header::Places},
 };
 
@@ -71,7 +70,7 @@ impl Planned {
     /// process that writes the file can check this, not a server.
     pub fn token_fault(&self, key: &Key) -> Option<Diagnostic> {
         let file = self.desired.get(key)?.token_file.as_ref()?;
-        let fault = ApplyError::TokenFile(file.clone(), token::obstacle(file)?).diagnostic();
+        let fault = token::check_new(file).err()?.diagnostic();
         Some(match self.origins.get(key) {
             Some(declaration) => fault.at(declaration.origin.place(&Path::root().join("token_file"), Aim::Value)),
             None => fault,

@@ -35,7 +35,7 @@ pub(crate) struct TokenFiles {
 impl Tokens for TokenFiles {
     fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError> {
         let (token, hash) = ids_and_clock::token(key);
-        write_new(file, token.expose()).map_err(|error| ApplyError::TokenFile(file.to_owned(), error))?;
+        write_new(file, &token)?;
         self.written.push(file.to_owned());
         Ok(hash)
     }
@@ -74,12 +74,18 @@ pub(super) fn with_hashes(plan: &Plan, tokens: &mut dyn Tokens) -> Result<Vec<Op
     Ok(operations)
 }
 
-/// Writes a token to a file that only its user can read (D27), and replaces the file of an earlier token. Anything else
-/// at the path is an error: a device or somebody's file must not be lost to a mistyped option.
-pub(crate) fn write_token(path: &Path, token: &str) -> io::Result<()> {
+/// Writes the token of a store's first admin, and replaces an earlier token: a process that was killed before it created
+/// the admin has left one of no use. Anything else at the path is an error: a device or somebody's file must not be lost to a
+/// mistyped option.
+pub(crate) fn replace_token(path: &Path, token: &Secret) -> Result<(), ApplyError> {
+    remove_token(path).map_err(|error| ApplyError::TokenFile(path.to_owned(), error))?;
+    write_new(path, token)
+}
+
+fn remove_token(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
         Ok(facts) if !facts.is_file() => return Err(io::Error::other("it exists and is not a regular file")),
         Ok(facts) => {
             let mut start = [0; 3];
@@ -89,28 +95,31 @@ pub(crate) fn write_token(path: &Path, token: &str) -> io::Result<()> {
                 return Err(io::Error::other("it exists and does not contain a token"));
             }
             // The existing file may be readable by others, so it is replaced rather than overwritten.
-            fs::remove_file(path)?;
+            fs::remove_file(path)
         }
     }
-    write_new(path, token)
 }
 
 /// Returns the error that [`write_new`] would return, as far as it can be predicted without writing.
-pub(super) fn obstacle(path: &Path) -> Option<io::Error> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => return Some(io::Error::from(rustix::io::Errno::EXIST)),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Some(error),
-        Err(_) => {}
-    }
-    access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK).err().map(io::Error::from)
+pub(crate) fn check_new(path: &Path) -> Result<(), ApplyError> {
+    let checked = match fs::symlink_metadata(path) {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(_) => access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from),
+    };
+    checked.map_err(|error| ApplyError::TokenFile(path.to_owned(), error))
 }
 
-/// Writes a token to a new file. An existing file is an error, because it may contain another key's token.
-fn write_new(path: &Path, token: &str) -> io::Result<()> {
-    let mut file = private().write(true).create_new(true).open(path)?;
-    file.write_all(token.as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()
+/// Writes a token to a new file that only its user can read (D27). An existing file is an error, because it may contain
+/// another key's token.
+pub(crate) fn write_new(path: &Path, token: &Secret) -> Result<(), ApplyError> {
+    let opened = private().write(true).create_new(true).open(path);
+    let written = opened.and_then(|mut file| {
+        file.write_all(token.expose().as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()
+    });
+    written.map_err(|error| ApplyError::TokenFile(path.to_owned(), error))
 }
 
 #[cfg(test)]
@@ -124,7 +133,7 @@ mod tests {
         let path = folder.path().join("admin.token");
         for (before, is_replaced) in [("", true), ("ew_ak_1_2\n", true), ("mine", false)] {
             fs::write(&path, before).unwrap();
-            assert_eq!(write_token(&path, "ew_new").is_ok(), is_replaced, "{before}");
+            assert_eq!(replace_token(&path, &Secret::new("ew_new")).is_ok(), is_replaced, "{before}");
             let expected = if is_replaced { "ew_new\n" } else { before };
             assert_eq!(fs::read_to_string(&path).unwrap(), expected);
         }

@@ -186,13 +186,24 @@ fn commands_understand_a_token_and_do_not_repeat_it() {
 #[test]
 fn a_token_is_written_for_its_owner_alone() {
     let folder = Folder::new();
-    let made = folder.ok("keys create --role admin --owner usr_boss --token-file admin.token");
-    let token = folder.read("admin.token");
-    assert!(folder.mode("admin.token") == 0o600 && token.starts_with("ew_ak_"));
+    let made = folder.ok("keys create --role admin --owner usr_boss --token-file boss.token");
+    let token = folder.read("boss.token");
+    assert!(folder.mode("boss.token") == 0o600 && token.starts_with("ew_ak_"));
     let (id, _) = token.trim_start_matches("ew_").rsplit_once('_').unwrap();
     assert!(made.err.contains(&format!("Created {id} of usr_boss.\n")), "{}", made.all());
-    let refused = folder.run("keys create --role viewer --token-file none/viewer.token");
-    assert!(refused.code == 1 && refused.err.contains("cannot write the token"), "{}", refused.all());
+    let serve = folder.serve("--store served");
+    let through_server = format!("--server http://{}", serve.address);
+    for (file, reason) in [("none/viewer.token", "No such file"), ("boss.token", "the file already exists")] {
+        for place in ["--store store", &through_server] {
+            let mut command = folder.command(&format!("keys create --role viewer --token-file {file} {place}"));
+            command.env("EDGEWRIGHT_TOKEN", &serve.token);
+            let refused = finish(command, "");
+            assert!(refused.code == 1 && refused.err.contains("ERR_EDGEWRIGHT_UNREADABLE"), "{}", refused.all());
+            assert!([file, reason, "name a new file"].iter().all(|it| refused.err.contains(it)), "{}", refused.all());
+        }
+    }
+    assert_eq!(folder.read("boss.token"), token, "another key's token is kept");
+    assert_eq!(serve.get("/owners").json()["owners"].as_array().unwrap().len(), 1, "the server has no new owner");
     assert_eq!(folder.ok("keys list").out.lines().count(), 2, "the key was not created");
     for (mode, is_told) in [(0o644, true), (0o600, false)] {
         folder.write("out.token", "");
