@@ -321,6 +321,11 @@ pub(super) fn with_help(command: Command) -> Command {
     command.help_template(template)
 }
 
+/// Leaves the variables of the options to the long help.
+pub(super) fn without_variables(command: Command) -> Command {
+    command.mut_args(|argument| argument.hide_env(true)).mut_subcommands(without_variables)
+}
+
 /// The help of the program. clap lists all commands under one heading.
 fn template(command: &Command) -> String {
     let styles = command.get_styles();

@@ -228,7 +228,10 @@ fn run() -> CommandResult {
     }
     let configured = Config::read().and_then(|config| Ok((config.apply(help::with_help(Cli::command()))?, config)));
     let (command, mut config) = configured.inspect_err(report_unconfigured)?;
-    let command = of_one_program(empty_variables::without_empty_variables(command));
+    let mut command = of_one_program(empty_variables::without_empty_variables(command));
+    if std::env::args_os().any(|argument| argument == "-h") {
+        command = help::without_variables(command);
+    }
     let matches = command.clone().try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {

@@ -52,7 +52,7 @@ pub struct KeyScope {
     /// Whether the key sees all secrets. Otherwise it sees those of the sources that it may apply.
     pub secrets: bool,
     /// Whether the key may change what acts on every source: resources of kind `IpRestriction`, and certificates without a
-    /// source, which every edge may present (D112).
+    /// source, which every edge may present.
     pub global: bool,
     /// When the key expires, in RFC 3339; empty for never.
     #[schemars(length(max = 64))]

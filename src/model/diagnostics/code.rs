@@ -86,7 +86,7 @@ codes! {
         "A required field is missing or empty."
         => "Set the field.";
     TooLong "TOO_LONG" 400
-        "The text exceeds the field's limit. Limits count bytes of UTF-8, not characters (D7)."
+        "The text exceeds the field's limit. Limits count bytes of UTF-8, not characters."
         => "Shorten the text.";
     OutOfRange "OUT_OF_RANGE" 400
         "The number is outside the field's range."
@@ -128,7 +128,7 @@ codes! {
         "The text is not valid UTF-8."
         => "Save the file as UTF-8, for example with `iconv -t UTF-8`.";
     TooLarge "TOO_LARGE" 400
-        "The manifests are over a limit: the number or total size of the files, or the number of values in one file, before or after its aliases are expanded (D48)."
+        "The manifests are over a limit: the number or total size of the files, or the number of values in one file, before or after its aliases are expanded."
         => "Split the file or the source, or use fewer aliases. Move files that are not manifests out of the folder.";
     Tag "TAG" 400
         "A YAML tag (`!Name`) has no meaning in a manifest."
@@ -159,12 +159,12 @@ codes! {
         => "Move the file into the tree, or run with --allow-outside-files.";
     OwnerConflict "OWNER_CONFLICT" 409
         "Another source owns this resource."
-        => "Remove the resource from one of the two sources, or move it with `edgewright transfer` (D104).";
+        => "Remove the resource from one of the two sources, or move it with `edgewright transfer`.";
     TransferPending "TRANSFER_PENDING" 409
-        "A resource is moving to another source, and one of the two sources has not done its part yet. The resource stays as it is (D104)."
+        "A resource is moving to another source, and one of the two sources has not done its part yet. The resource stays as it is."
         => "Set `transfer_to` in the manifest of the old source and `transfer_from` in that of the new one, and apply both. Afterwards, remove the resource from the old source.";
     RolledBack "ROLLED_BACK" 409
-        "A rollback gave a resource back to the source that had it before, and the manifests of both sources are still those from after the transfer. The resource stays as it is (D78)."
+        "A rollback gave a resource back to the source that had it before, and the manifests of both sources are still those from after the transfer. The resource stays as it is."
         => "Declare the resource in the source that owns it now, or move it again with `edgewright transfer`.";
     PreventDestroy "PREVENT_DESTROY" 409
         "The plan would delete or replace a resource with `prevent_destroy` set."

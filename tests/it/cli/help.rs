@@ -32,6 +32,7 @@ fn the_own_options_of_a_command_come_before_the_shared_ones() {
     let long = run_in_repository("reconcile --help").out;
     assert!(long.contains("\nExamples:\n  # ") && long.contains("--history-days"), "{long}");
     assert!(!help.contains("Examples:") && !help.contains("--history-days"), "{help}");
+    assert!(long.contains("[env: EDGEWRIGHT_DRY_RUN=") && !help.contains("[env: "), "{help}");
 }
 
 #[test]

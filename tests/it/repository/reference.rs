@@ -53,4 +53,10 @@ fn the_pages_are_complete() {
         assert!(resources.contains(&format!("Field `{}` of ", slot.name)), "{}", slot.name);
     }
     assert!(!read("command-line.md").contains("`reference"), "a command for this repository alone");
+    for page in PAGES {
+        let text = read(page);
+        let is_decision = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        let named: Vec<&str> = text.lines().filter(|line| line.split("(D").skip(1).any(is_decision)).collect();
+        assert!(named.is_empty(), "{page} has what the terminal shows, where nobody knows decisions: {named:#?}");
+    }
 }
