@@ -62,12 +62,36 @@ fn explain_code(code: Code) -> String {
 /// The failure for a name that is neither a code nor a lint.
 fn unknown(name: &str) -> Failure {
     let upper = name.to_uppercase();
-    let short = upper.trim_start_matches("ERR_EDGEWRIGHT_");
-    let codes = || REGISTRY.iter().map(|info| info.name);
-    let code = || codes().find(|code| code.contains(short)).or_else(|| nearest(short, codes()));
-    let near = nearest(name, LINTS.iter().map(|lint| lint.name)).map(str::to_owned);
-    let near = near.or_else(|| Some(format!("ERR_EDGEWRIGHT_{}", code()?)));
-    let help = near.map(|near| format!("did you mean `{near}`?"));
-    let fault = Diagnostic::error(Code::NotFound, format!("unknown code or lint `{name}`"));
-    fault.help(help.unwrap_or_else(|| "run `edgewright explain` to list all codes and lints".to_owned())).into()
+    let codes = REGISTRY.iter().map(|info| info.name);
+    let topics = LINTS.iter().map(|lint| lint.name).chain(codes).chain([TENANCY]);
+    let help = match nearest(upper.trim_start_matches("ERR_EDGEWRIGHT_"), topics) {
+        Some(near) => match Code::from_name(near).filter(|_| lint::find(near).is_none()) {
+            Some(code) => format!("did you mean `{code}`?"),
+            None => format!("did you mean `{near}`?"),
+        },
+        None => "`edgewright explain` lists all codes and lints, and `edgewright schema KIND` the fields of a kind"
+            .to_owned(),
+    };
+    Diagnostic::error(Code::NotFound, format!("unknown code or lint `{name}`")).help(help).into()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_of_all_topics_is_suggested() {
+        for (name, near) in [
+            ("unknwon-field", "did you mean `ERR_EDGEWRIGHT_UNKNOWN_FIELD`?"),
+            ("ERR_EDGEWRIGHT_SYNTACS", "did you mean `ERR_EDGEWRIGHT_SYNTAX`?"),
+            ("locked", "did you mean `ERR_EDGEWRIGHT_STORE_LOCKED`?"),
+            ("shadowed", "did you mean `shadowed-route`?"),
+            ("tenacy", "did you mean `tenancy`?"),
+            ("HttpsEdge", "`edgewright explain` lists all codes and lints"),
+        ] {
+            let help = unknown(name).diagnostics.into_iter().next().unwrap().help.unwrap();
+            assert!(help.starts_with(near), "{name}: {help}");
+        }
+    }
 }
