@@ -67,6 +67,9 @@ impl Args {
         match self {
             Args::List { list } => {
                 let contexts = Contexts::read()?;
+                if contexts.all.is_empty() && !list.format.is_document() {
+                    say("There are no contexts: log in to a server with `edgewright login --server URL`.");
+                }
                 print(list.format.list(&COLUMNS, &[], items(&contexts)))
             }
             Args::Show { effective: true, source, place, .. } => print(effective(&place, &source, origins)),

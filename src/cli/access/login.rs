@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Name of the context (default: host and port of the server).
-    #[arg(value_name = "NAME", value_parser = context_name)]
+    #[arg(value_name = "NAME", value_parser = name_of_new)]
     name: Option<String>,
     /// URL of the server.
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER")]
@@ -85,6 +85,14 @@ impl Args {
         say(&format!("Logged in to {server} as {owner} ({role}) with the API key {key}."));
         say(&format!("The current context is {name}. Commands that change something need --context {name}."));
         Ok(Exit::Done)
+    }
+}
+
+/// Parses the name of a context. Other programs take the URL in its place.
+fn name_of_new(text: &str) -> Result<String, String> {
+    match text.contains("://") {
+        true => Err("this is a URL: run `edgewright login --server URL`".to_owned()),
+        false => context_name(text),
     }
 }
 

@@ -42,6 +42,14 @@ static OTHER_WORDS: [(&[&str], &str); 13] = [
 const PATH_COMMANDS: [&str; 6] = ["plan", "reconcile", "apply", "validate", "fmt", "diff"];
 const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
+/// The options of other tools for a change without a question, and what the commands have in their place.
+const CONFIRMATIONS: [&str; 4] = ["--yes", "-y", "--auto-approve", "--force"];
+static CONFIRMED: [(&[&str], &str); 3] = [
+    (&["reconcile", "apply"], "leave it out: `reconcile` applies without a question, and `plan` only shows the plan"),
+    (&["transfer"], "leave it out: `transfer` applies without a question, and --dry-run only shows the plan"),
+    (&["destroy"], "to delete without a question, set --confirm to the name of the source"),
+];
+
 /// Replaces the tip of a usage error that is about a word of another tool. Takes the arguments of the process.
 pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString>) -> Error {
     let text = |kind: ContextKind| match error.get(kind) {
@@ -68,10 +76,15 @@ fn other_word(word: &str, mut arguments: impl Iterator<Item = OsString>) -> Opti
     Some((*tip).to_owned())
 }
 
-/// The tip for an option that names manifests.
+/// The tip for an option that names manifests or confirms a change.
 fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Option<String> {
     let mut arguments = arguments.skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    let command = arguments.next().filter(|command| PATH_COMMANDS.contains(&command.as_str()))?;
+    let command = arguments.next()?;
+    if CONFIRMATIONS.contains(&option) {
+        let (_, tip) = CONFIRMED.iter().find(|(commands, _)| commands.contains(&command.as_str()))?;
+        return Some((*tip).to_owned());
+    }
+    let command = Some(command).filter(|command| PATH_COMMANDS.contains(&command.as_str()))?;
     let path = arguments.skip_while(|argument| argument != option).nth(1);
     let path = path.filter(|path| !path.starts_with('-')).unwrap_or_else(|| "PATH".to_owned());
     let tip = || format!("to name manifests, run `edgewright {command} {}`", escape(&path));
@@ -137,7 +150,8 @@ mod tests {
         let command = || {
             let path = Arg::new("path").num_args(1..);
             let keys = Command::new("keys").subcommand(Command::new("create"));
-            let names = ["plan", "login", "logout"].map(|name| Command::new(name).arg(path.clone()));
+            let names =
+                ["plan", "login", "logout", "reconcile", "destroy"].map(|name| Command::new(name).arg(path.clone()));
             Command::new("edgewright").subcommands(names).subcommand(keys)
         };
         for (line, expected) in [
@@ -148,6 +162,9 @@ mod tests {
             ("plan -f", Some("run `edgewright plan PATH`")),
             ("login -f m", None),
             ("plan -x m", None),
+            ("reconcile m --yes", Some("leave it out: `reconcile`")),
+            ("destroy -y", Some("--confirm")),
+            ("plan m --yes", None),
             ("keys delete", None),
             ("lgoin", None),
         ] {

@@ -232,6 +232,10 @@ fn a_login_that_fails_saves_nothing() {
     assert!(!wrong.all().contains("hunter2"), "{}", wrong.all());
     assert_refused(&finish(user(&folder, &line), "\n"), "it is empty");
     assert!(!folder.path(CONTEXTS).exists());
+    assert_refused(&run_as_user(&folder, &format!("login {}", url(&serve))), "run `edgewright login --server URL`");
+    let none = run_as_user(&folder, "context list");
+    assert!(none.code == 0 && none.out.is_empty() && none.err.contains("`edgewright login"), "{}", none.all());
+    assert_eq!(run_as_user(&folder, "context list -o json").all(), "exit 0\n--- stdout\n[]\n\n--- stderr\n");
     // The context of another server is not replaced.
     assert_eq!(login(&folder, &serve, "prod").code, 0);
     let other = run_as_user(&folder, "login prod --server http://127.0.0.1:1");
