@@ -77,7 +77,7 @@ impl ListenArgs {
                 let listen = self.listen.as_deref().unwrap_or(ADDRESS);
                 bind(listen).map_err(|error| {
                     Diagnostic::error(Code::CannotListen, format!("cannot listen on {listen}: {error}"))
-                        .help("set --listen to an IP address and a free port, such as 127.0.0.1:8484")
+                        .help("set --listen to an IP address and a free port; 127.0.0.1:0 picks one")
                 })?
             }
         };

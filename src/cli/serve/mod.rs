@@ -15,6 +15,7 @@ mod service_manager;
 use std::{
     collections::BTreeSet,
     fs,
+    io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     sync::Arc,
@@ -49,7 +50,7 @@ use crate::{
         resources::write_policy::RestWrites,
         telemetry::security::{LocalLog, SecurityLog, SecurityLogThread, log_sources},
     },
-    store::{Store, checkpoint::maintain_from_time_to_time, ids_and_clock, note_server},
+    store::{Store, checkpoint::maintain_from_time_to_time, ids_and_clock, note_server, probe},
     syntax::text::escaped,
 };
 use followed::ConfiguredSource;
@@ -175,6 +176,16 @@ impl Args {
         if self.manifests.iter().any(|path| path.as_os_str() == "-") {
             let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
             return Err(fault.help("use a file or folder").into());
+        }
+        // Later, they may come back, and what they declared is served until then.
+        let is_missing = |path: &&PathBuf| fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        if let Some(path) = self.manifests.iter().find(is_missing)
+            && !probe(self.store.folder())?
+        {
+            let fault = Diagnostic::error(Code::Unreadable, format!("{} does not exist", path.display()));
+            return Err(fault
+                .help("check the path; only a server that has a store starts without its manifests")
+                .into());
         }
         if !config.sources.is_empty() {
             self.check_alone(is_given)?;

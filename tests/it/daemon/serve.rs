@@ -185,7 +185,8 @@ fn a_port_in_use_is_a_clear_error_and_makes_no_store() {
     assert_eq!(run.code, 1, "{}", run.all());
     assert!(run.err.contains("ERR_EDGEWRIGHT_CANNOT_LISTEN"), "{}", run.err);
     assert!(run.err.contains(&format!("cannot listen on {}", serve.address)), "{}", run.err);
-    assert!(run.err.contains("--listen"), "{}", run.err);
+    let cure = run.err.split_once("help: ").unwrap().1;
+    assert!(cure.contains("--listen") && !cure.contains("8484"), "{}", run.err);
     assert!(!folder.path("other").exists());
 }
 
@@ -402,5 +403,10 @@ fn only_files_and_folders_can_be_followed() {
     let folder = Folder::new();
     let run = folder.run("serve --listen 127.0.0.1:0 --manifests -");
     assert_eq!((run.code, run.err.contains("`--manifests` cannot be standard input")), (1, true), "{}", run.err);
-    assert!(!folder.path("store").exists());
+    let run = folder.run("serve --listen 127.0.0.1:0 --manifests mainfests");
+    assert_eq!((run.code, run.err.contains("mainfests does not exist")), (1, true), "{}", run.err);
+    assert!(!folder.path("store").exists() && !folder.path("store.master.key").exists());
+    folder.ok("keys create --role admin");
+    let serve = folder.serve("--manifests mainfests");
+    assert!(serve.said().contains("ERR_EDGEWRIGHT_UNREADABLE"), "a store is served without them: {}", serve.said());
 }
