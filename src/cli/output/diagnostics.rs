@@ -7,7 +7,7 @@ use std::{
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
-use super::excerpt::Excerpt;
+use super::excerpt::{Excerpt, HIDDEN};
 use crate::{
     cli::prelude::*,
     model::diagnostics::{
@@ -33,12 +33,18 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
         handler = handler.with_width(200).with_wrap_lines(false);
     }
     let (shown, omitted) = select(diagnostics);
+    let mut is_hidden = false;
     for diagnostic in shown {
         let mut text = String::new();
         if handler.render_report(&mut text, &DiagnosticReport::new(diagnostic)).is_ok() {
             let _ = writeln!(stderr, "{}", text.trim_end());
             let _ = writeln!(stderr);
         }
+        is_hidden |= text.contains(HIDDEN);
+    }
+    if is_hidden {
+        let _ =
+            writeln!(stderr, "`{HIDDEN}` replaces what could be a secret, such as the value of an unknown field.\n");
     }
     for line in omitted_lines(&omitted) {
         let _ = writeln!(stderr, "{}", escaped(&line));

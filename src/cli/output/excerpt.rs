@@ -21,7 +21,7 @@ const NEAR: usize = 8;
 /// Marks cut text.
 const CUT: &str = "…";
 /// Is in place of hidden text.
-const HIDDEN: &str = "(hidden)";
+pub(super) const HIDDEN: &str = "(hidden)";
 
 /// Excerpts of one file, as a source for miette.
 pub(super) struct Excerpt {
