@@ -1,4 +1,4 @@
-//! Tables. On a terminal that is narrower than a table, the widest cells are shortened.
+//! Tables. On a terminal that is narrower than a table, the widest cells are shortened, but no key.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use crate::cli::prelude::*;
 const WIDEST: usize = 200;
 /// No column becomes narrower than this.
 const NARROWEST: usize = 8;
-/// The titles of columns that people copy into commands.
-const KEYS: [&str; 3] = ["NAME", "ID", "SOURCE"];
+/// The titles of columns that people copy into commands: a part of a key is of no use.
+const KEYS: [&str; 4] = ["NAME", "ID", "OWNER", "SOURCE"];
 /// What is between two columns.
 const GAP: &str = "  ";
 
@@ -47,18 +47,16 @@ pub(crate) fn table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Narrows the widest columns until the table has room, as far as that is possible: those with keys last.
+/// Narrows the widest columns without keys until the table has room, as far as that is possible.
 fn fit(widths: &mut [usize], keys: &[bool], room: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(room);
-    for of_keys in [false, true] {
-        while excess > 0 {
-            let candidates = widths.iter_mut().zip(keys).filter(|(_, is_key)| **is_key == of_keys);
-            let widest = candidates.map(|(width, _)| width).max();
-            let Some(widest) = widest.filter(|width| **width > NARROWEST) else { break };
-            *widest -= 1;
-            excess -= 1;
-        }
+    while excess > 0 {
+        let candidates = widths.iter_mut().zip(keys).filter(|(_, is_key)| !**is_key);
+        let widest = candidates.map(|(width, _)| width).max();
+        let Some(widest) = widest.filter(|width| **width > NARROWEST) else { break };
+        *widest -= 1;
+        excess -= 1;
     }
 }
 
@@ -88,8 +86,7 @@ mod tests {
         assert_eq!(fitted(&[40, 30, 5], 79), [40, 30, 5]);
         assert_eq!(fitted(&[40, 30, 5], 70), [40, 21, 5]);
         assert_eq!(fitted(&[40, 30, 15], 68), [40, 12, 12]);
-        assert_eq!(fitted(&[40, 30, 5], 40), [23, 8, 5]);
-        assert_eq!(fitted(&[40, 30, 5], 1), [8, 8, 5]);
+        assert_eq!(fitted(&[40, 30, 5], 40), [40, 8, 5]);
         assert_eq!((shortened("description", 8), shortened("short", 8)), ("descrip…".into(), "short".into()));
         assert_eq!(shortened("größe", 5), "größe");
     }

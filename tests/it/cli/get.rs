@@ -265,22 +265,28 @@ fn a_table_fits_a_narrow_terminal_and_a_pipe_gets_all_of_it() {
     let folder = folder();
     let whole = folder.ok("get routes").out;
     assert!(!whole.contains('…') && whole.lines().any(|line| line.chars().count() > 80), "{whole}");
-    let program = folder.command("get routes");
-    let mut command = std::process::Command::new("stty");
-    command.args(["cols", "80", ";"]).arg(program.get_program()).args(program.get_args());
-    command.current_dir(program.get_current_dir().unwrap());
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    let Some(run) = on_terminal(&command, "") else { return };
+    let narrow = |line: &str| {
+        let program = folder.command(line);
+        let mut command = std::process::Command::new("stty");
+        command.args(["cols", "80", ";"]).arg(program.get_program()).args(program.get_args());
+        command.current_dir(program.get_current_dir().unwrap());
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        on_terminal(&command, "")
+    };
+    let Some(run) = narrow("get routes") else { return };
     let lines: Vec<&str> = run.out.lines().map(|line| line.trim_end_matches('\r')).collect();
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{}", run.all());
     assert!(lines.iter().any(|line| line.ends_with('…')), "{}", run.all());
     assert_eq!(lines.len(), whole.lines().count());
     assert_eq!(first_words(&run.out), first_words(&whole));
+    let wide = narrow("get routes -o wide").unwrap().out;
+    let ids = ids(&folder.ok("get routes -o json").out);
+    assert!(wide.contains('…') && ids.iter().all(|id| wide.contains(id)), "every ID is whole: {wide}");
 }
 
 #[test]
