@@ -53,6 +53,8 @@ pub(crate) struct Reader<'a> {
     findings: &'a mut FileFindings,
     /// Facts for the document's next declaration.
     facts: Facts,
+    /// The fields of the document that are not missing, because unknown ones are probably misspellings of them.
+    misspelt: Vec<Path>,
 }
 
 /// The body of a manifest.
@@ -70,7 +72,8 @@ pub(crate) fn declare(
     findings: &mut FileFindings,
 ) {
     let facts = Facts::default();
-    let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
+    let mut reader =
+        Reader { origin: document.origin.clone(), values, declared, findings, facts, misspelt: Vec::new() };
     let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors);
     reader.document(document.node());
     if reader.findings.errors > errors || document.faulty {
@@ -81,11 +84,15 @@ pub(crate) fn declare(
 
 impl Reader<'_> {
     fn report(&mut self, fault: Fault) {
-        self.findings.error(|| self.origin.diagnostic(fault));
+        if !self.misspelt.contains(&fault.path) {
+            self.misspelt.extend(fault.meant());
+            self.findings.error(|| self.origin.diagnostic(fault));
+        }
     }
 
     /// Reports a fault of a part.
     fn report_in(&mut self, part: DocumentPart, fault: Fault) {
+        self.misspelt.extend(fault.meant().map(|field| field.under(&part.path())));
         self.findings.error(|| self.origin.part(part).diagnostic(fault));
     }
 
@@ -224,7 +231,8 @@ impl Reader<'_> {
     fn check_body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: Node<'_>) {
         let (origin, values, mut declared) = (self.origin.clone(), self.values, Declarations::default());
         let (findings, facts) = (&mut *self.findings, Facts::default());
-        Reader { origin, values, declared: &mut declared, findings, facts }.body(kind, metadata, spec);
+        let misspelt = Vec::new();
+        Reader { origin, values, declared: &mut declared, findings, facts, misspelt }.body(kind, metadata, spec);
     }
 
     /// Records the labels and the lint levels set by annotations.
@@ -314,9 +322,9 @@ impl Reader<'_> {
     pub(super) fn route(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         let edge: String = self.field(spec, DocumentPart::Spec, "edge");
-        self.require(body, "edge", "the name or ID of the route's edge");
         let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, "modules_from");
         let route = self.spec_of(body);
+        self.require(body, "edge", "the name or ID of the route's edge");
         if let Some(route) = route.filter(|_| !edge.is_empty()) {
             self.declare(metadata, route, DocumentPart::Spec, |it| {
                 (it.parent, it.modules_from) = (Some(edge.into()), modules_from);
@@ -328,13 +336,14 @@ impl Reader<'_> {
     pub(super) fn api_key(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         let token_file: Option<PathBuf> = self.field(spec, DocumentPart::Spec, "token_file");
+        let key = self.spec_of(body);
         self.require(body, "token_file", "the file to write the token to");
         let path = token_file.map(|file| self.values.token_file(file)).transpose();
         let token_file = path.unwrap_or_else(|fault| {
             self.report(fault.at(DocumentPart::Spec.path().join("token_file")));
             None
         });
-        if let Some(key) = self.spec_of(body) {
+        if let Some(key) = key {
             self.declare(metadata, key, DocumentPart::Spec, |it| it.token_file = token_file);
         }
     }

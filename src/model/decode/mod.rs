@@ -99,8 +99,9 @@ fn run<T: DeserializeOwned>(node: Node<'_>, context: Context<'_>) -> Decoded<T> 
             Ok(value) => return (Some(value), faults),
             Err(error) => {
                 let entry = error.entry.unwrap_or_default();
-                // An entry set aside for its own fault is not missing.
-                if !excluded.contains(&error.fault.path) {
+                // An entry set aside for its own fault is not missing, and neither is a misspelt one.
+                let is_misspelt = faults.iter().any(|known| known.meant().is_some_and(|it| it == error.fault.path));
+                if !excluded.contains(&error.fault.path) && !is_misspelt {
                     faults.push(*error.fault);
                 }
                 if let Some(Segment::Index(_)) = entry.0.last()
@@ -301,7 +302,7 @@ pub(crate) fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k
     let known: Vec<&str> = known.into_iter().collect();
     let fault = Fault::new(Code::UnknownField, format!("unknown field `{}`", printable(&quotable_key(field)))).of_key();
     match nearest(field, known.iter().copied()) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        Some(near) => Fault { meant: Some(near.to_owned()), ..fault.help(format!("did you mean `{near}`?")) },
         None if known.is_empty() => fault.help("remove it; no fields are allowed"),
         None => fault.help(format!("use one of {}", list(&known))),
     }

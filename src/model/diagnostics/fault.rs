@@ -115,13 +115,15 @@ pub struct Fault {
     pub help: Option<String>,
     /// The entry of a list that is missing in the decoded value because of this fault.
     pub(crate) left_out: Option<Path>,
+    /// The field beside an unknown one that is probably a misspelling of it.
+    pub(crate) meant: Option<String>,
 }
 
 impl Fault {
     /// Creates a fault of the whole document; [`Fault::at`] sets the field.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let message = hide_tokens(message.into());
-        Self { code, path: Path::root(), aim: Aim::Value, message, help: None, left_out: None }
+        Self { code, path: Path::root(), aim: Aim::Value, message, help: None, left_out: None, meant: None }
     }
 
     /// Creates the fault of a field that is missing or empty.
@@ -148,6 +150,12 @@ impl Fault {
     pub fn of_key(mut self) -> Self {
         self.aim = Aim::Key;
         self
+    }
+
+    /// The path of the field that an unknown one probably means. Whatever is wrong with that field is this fault.
+    pub(crate) fn meant(&self) -> Option<Path> {
+        let ((_, parents), meant) = self.path.0.split_last().zip(self.meant.as_deref())?;
+        Some(Path(parents.to_vec()).join(meant))
     }
 
     /// Sets the help.
@@ -233,14 +241,16 @@ impl Faults {
 }
 
 /// Adds the faults that a value's rules found to those of decoding it, except for fields that already have a fault: a
-/// field that failed to decode must not also be reported as missing.
+/// field that failed to decode, or is misspelt, must not also be reported as missing.
 pub(crate) fn add_untold(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
     let decoding_faults = faults.len();
     let mut left_out: Vec<Path> = faults.iter().filter_map(|fault| fault.left_out.clone()).collect();
     left_out.sort();
     for mut fault in found {
         count_left_out(&mut fault.path, &left_out);
-        if !faults.iter().take(decoding_faults).any(|known| known.path.0.starts_with(&fault.path.0)) {
+        let tells =
+            |known: &Fault| known.path.0.starts_with(&fault.path.0) || known.meant().is_some_and(|it| it == fault.path);
+        if !faults.iter().take(decoding_faults).any(tells) {
             faults.push(fault);
         }
     }
