@@ -1,7 +1,7 @@
 //! What can come next on a command line: kinds, names, sources, contexts and codes, for the scripts of `edgewright completions`.
 //!
 //! A script asks on every press of a key, so that this never takes long, never fails, and only reads. It knows the store in
-//! a folder: a server is not asked.
+//! a folder: a server is not asked, and nothing is offered in place of its names.
 
 use std::{sync::mpsc::channel, thread};
 
@@ -34,18 +34,18 @@ enum Candidates {
     Codes,
 }
 
-/// Prints the candidates for the last word of a line.
+/// Prints the candidates for the last word of a line, perhaps none. Fails if the script is to complete the word itself.
 pub(super) fn answer(words: Vec<String>) -> CommandResult {
+    let Some(wanted) = wanted(&Cli::command(), &words) else { return Ok(Exit::Error) };
     let (sender, receiver) = channel();
-    thread::spawn(move || sender.send(candidates(&words).unwrap_or_default()));
+    thread::spawn(move || sender.send(candidates(&wanted, &words).unwrap_or_default()));
     print(receiver.recv_timeout(LONGEST).unwrap_or_default())
 }
 
 /// The candidates that begin with the last word, on a line each.
-fn candidates(words: &[String]) -> Option<String> {
+fn candidates(wanted: &Candidates, words: &[String]) -> Option<String> {
     let last = words.last()?;
-    let command = Cli::command();
-    let all: BTreeSet<String> = match wanted(&command, words)? {
+    let all: BTreeSet<String> = match wanted {
         Candidates::Kinds => plurals().into_iter().collect(),
         Candidates::Contexts => Contexts::read().ok()?.all.into_keys().collect(),
         Candidates::Codes => {

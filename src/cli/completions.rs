@@ -26,7 +26,7 @@ impl Args {
     }
 }
 
-/// Adds to a script that it asks the program for candidates first. Without any, it goes on as generated.
+/// Adds to a script that it asks the program for candidates first. If the program does not answer, it goes on as generated.
 fn with_candidates(shell: Shell, script: &str) -> String {
     // The start of the function that completes, and what follows it.
     let (start, asks) = match shell {
@@ -34,8 +34,8 @@ fn with_candidates(shell: Shell, script: &str) -> String {
             "    COMPREPLY=()\n",
             format!(
                 r#"    local names IFS=$' \t\n'
-    names=$("${{COMP_WORDS[0]}}" {REQUEST} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null)
-    if [[ -n "$names" ]]; then
+    if names=$("${{COMP_WORDS[0]}}" {REQUEST} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null); then
+        compopt +o bashdefault +o default 2>/dev/null
         COMPREPLY=( $names )
         return 0
     fi
@@ -45,10 +45,9 @@ fn with_candidates(shell: Shell, script: &str) -> String {
         Shell::Zsh => (
             "_edgewright() {\n",
             format!(
-                r#"    local -a names
-    names=("${{(@f)$("${{words[1]}}" {REQUEST} "${{(@)words[2,CURRENT]}}" 2>/dev/null)}}")
-    if [[ -n "${{names[1]}}" ]]; then
-        compadd -a names
+                r#"    local names
+    if names=$("${{words[1]}}" {REQUEST} "${{(@)words[2,CURRENT]}}" 2>/dev/null); then
+        compadd -- ${{(f)names}}
         return 0
     fi
 "#
@@ -56,10 +55,10 @@ fn with_candidates(shell: Shell, script: &str) -> String {
         ),
         Shell::Fish => {
             let asks = format!(
-                "(set -l words (commandline -opc); set -l program $words[1]; set -e words[1]; \
-                 $program {REQUEST} $words (commandline -ct) 2>/dev/null)"
+                "set -l words (commandline -opc); set -l program $words[1]; set -e words[1]; \
+                 $program {REQUEST} $words (commandline -ct) 2>/dev/null"
             );
-            return format!("{script}complete -c edgewright -a '{asks}'\n");
+            return format!("{script}complete -c edgewright -f -n '{asks} >/dev/null' -a '({asks})'\n");
         }
         _ => return script.to_owned(),
     };
