@@ -29,13 +29,16 @@ if [ -n "${BEFORE:-}" ] && git cat-file -e "$BEFORE^{commit}" 2>/dev/null &&
     exit 0
 fi
 
+# The log has the first plan of the run: those after it are the same.
+exec 3>&1
+
 plan="$REVIEW_DIR/plan-$source.json" report="$REVIEW_DIR/plan-$source.md"
 prepare_review_dir "$report"
 reason="There is no reviewed plan of source '$source'."
 if [ -f "$plan" ]; then
     if [ -z "${APPROVED:-}" ]; then
         # What opens in the plan of now opens in the same plan of the review. Without a plan, nobody knows what opens.
-        in_context plan "$folder" --source "$source" --format markdown --output "$report" || {
+        in_context plan "$folder" --source "$source" --format markdown --output "$report" >&3 || {
             status=$?
             echo "The plan of source '$source' failed. Nothing was applied." >&2
             exit "$status"
@@ -48,9 +51,11 @@ if [ -f "$plan" ]; then
             exit 5
         fi
         [ "$opens" = 1 ] || fail "cannot read $report"
+        exec 3>/dev/null
     fi
     status=0
-    in_context reconcile "$folder" --source "$source" --plan "$plan" || status=$?
+    in_context reconcile "$folder" --source "$source" --plan "$plan" >&3 || status=$?
+    exec 3>/dev/null
     [ "$status" = 5 ] || exit "$status"
     reason="The reviewed plan of source '$source' is stale."
 fi
@@ -58,7 +63,7 @@ fi
 echo "$reason Planning again."
 rm -f "$report"
 status=0
-in_context plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" || status=$?
+in_context plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" >&3 || status=$?
 case "$status" in
     0) echo "Source '$source' is in sync: there is nothing to apply." ;;
     2)

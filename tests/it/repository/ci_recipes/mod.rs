@@ -166,6 +166,7 @@ fn a_stale_plan_is_not_applied_and_the_plan_of_now_is_shown() {
     assert!(run.err.contains("The reviewed plan of source 'shop' is stale. Nothing was applied."), "{}", run.err);
     assert_eq!(estate.shown(), set(&["other", "first"]));
     assert!(estate.here.read("summary.md").contains("+ description: merged"));
+    assert_eq!(run.out.matches(" to change, ").count(), 1, "one plan is enough: {}", run.out);
     // The second way to the store: a plan and its approval.
     estate.ok("plan.sh shop manifests/shop");
     estate.ok("apply.sh shop manifests/shop");
