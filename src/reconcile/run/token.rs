@@ -86,7 +86,7 @@ fn remove_token(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
-        Ok(facts) if !facts.is_file() => return Err(io::Error::other("it exists and is not a regular file")),
+        Ok(facts) if !facts.is_file() => Err(io::Error::other("it exists and is not a regular file")),
         Ok(facts) => {
             let mut start = [0; 3];
             // An empty one is what a process has left that was killed before it wrote the token.
@@ -102,7 +102,7 @@ fn remove_token(path: &Path) -> io::Result<()> {
 
 /// Returns the error that [`write_new`] would return, as far as it can be predicted without writing.
 pub(crate) fn check_new(path: &Path) -> Result<(), ApplyError> {
-    let checked = match fs::symlink_metadata(path) {
+    let checked: io::Result<()> = match fs::symlink_metadata(path) {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Err(_) => access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from),

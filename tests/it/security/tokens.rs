@@ -194,7 +194,7 @@ fn a_token_is_written_for_its_owner_alone() {
     let serve = folder.serve("--store served");
     let through_server = format!("--server http://{}", serve.address);
     for (file, reason) in [("none/viewer.token", "No such file"), ("boss.token", "the file already exists")] {
-        for place in ["--store store", &through_server] {
+        for place in ["--store store", through_server.as_str()] {
             let mut command = folder.command(&format!("keys create --role viewer --token-file {file} {place}"));
             command.env("EDGEWRIGHT_TOKEN", &serve.token);
             let refused = finish(command, "");
