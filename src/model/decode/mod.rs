@@ -302,7 +302,7 @@ pub(crate) fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k
     let known: Vec<&str> = known.into_iter().collect();
     let fault = Fault::new(Code::UnknownField, format!("unknown field `{}`", printable(&quotable_key(field)))).of_key();
     match nearest(field, known.iter().copied()) {
-        Some(near) => Fault { meant: Some(near.to_owned()), ..fault.help(format!("did you mean `{near}`?")) },
+        Some(near) => Fault { meant: Some(near.into()), ..fault.help(format!("did you mean `{near}`?")) },
         None if known.is_empty() => fault.help("remove it; no fields are allowed"),
         None => fault.help(format!("use one of {}", list(&known))),
     }

@@ -115,7 +115,7 @@ impl<'de> NodeValue<'de, '_> {
                     let others = elsewhere.iter().filter(|field| !fields.contains(*field));
                     let known = fields.iter().chain(others).copied();
                     let mut fault = unknown_field(key, known.filter(|field| !fixed.contains(field)));
-                    let is_set = |field: &String| entries.clone().any(|(key, node)| key == field && !node.is_null());
+                    let is_set = |field: &str| entries.clone().any(|(key, node)| key == field && !node.is_null());
                     fault.meant = fault.meant.filter(|field| !is_set(field));
                     let at = Position { parent: Some(&self.at), step: PathStep::Key(key) };
                     return Err(DecodeError::new(fault).place(&at));

@@ -116,7 +116,7 @@ pub struct Fault {
     /// The entry of a list that is missing in the decoded value because of this fault.
     pub(crate) left_out: Option<Path>,
     /// The field beside an unknown one that is probably a misspelling of it.
-    pub(crate) meant: Option<String>,
+    pub(crate) meant: Option<Box<str>>,
 }
 
 impl Fault {
