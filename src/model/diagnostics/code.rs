@@ -71,7 +71,7 @@ codes! {
         "The text is not valid YAML or JSON."
         => "Fix the highlighted line. YAML indents with spaces, never tabs, and siblings start in the same column. Documents after a syntax error are not read until it is fixed.";
     DuplicateKey "DUPLICATE_KEY" 400
-        "A mapping has the same key twice, or a header is in two spellings, so one of the two values would be lost silently."
+        "A mapping has a duplicate key, or a header in two spellings, so one of the two values would be silently lost."
         => "Keep one of the two entries.";
     UnknownField "UNKNOWN_FIELD" 400
         "The resource or module has no such field. Unknown fields are rejected, not ignored: a misspelt `oauth` would leave a route open."
@@ -104,7 +104,7 @@ codes! {
         "The referenced resource does not exist."
         => "Create the resource first, or correct the name or ID.";
     AmbiguousReference "AMBIGUOUS_REFERENCE" 409
-        "Several sources have a resource of this name, or the name has begun to mean another resource than before."
+        "Several sources have a resource with this name, or the name now refers to a different resource than before."
         => "Write the source before the name, such as `platform/staff`, or use the ID.";
     InvalidPem "INVALID_PEM" 400
         "The text is not PEM of the type that the field requires."
@@ -161,16 +161,16 @@ codes! {
         "Another source owns this resource."
         => "Remove the resource from one of the two sources, or move it with `edgewright transfer`.";
     TransferPending "TRANSFER_PENDING" 409
-        "A resource is moving to another source, and one of the two sources has not done its part yet. The resource stays as it is."
+        "A resource is moving to another source, and one of the two sources has not completed its part. The resource is not changed."
         => "Set `transfer_to` in the manifest of the old source and `transfer_from` in that of the new one, and apply both. Afterwards, remove the resource from the old source.";
     RolledBack "ROLLED_BACK" 409
-        "A rollback gave a resource back to the source that had it before, and the manifests of both sources are still those from after the transfer. The resource stays as it is."
+        "A rollback returned a resource to its previous source, but the manifests of both sources still declare the transfer as complete. The resource is not changed."
         => "Declare the resource in the source that owns it now, or move it again with `edgewright transfer`.";
     PreventDestroy "PREVENT_DESTROY" 409
         "The plan would delete or replace a resource with `prevent_destroy` set."
         => "Remove `prevent_destroy` first, in a separate change.";
     TooManyDeletions "TOO_MANY_DELETIONS" 409
-        "The plan exceeds the deletion limit. An incomplete checkout or a wrong folder has this effect."
+        "The plan exceeds the deletion limit. An incomplete checkout or the wrong folder is a common cause."
         => "Check that the manifests are complete. If the deletions are intended, allow them once with --max-deletes.";
     NotConfirmed "NOT_CONFIRMED" 400
         "`edgewright destroy` requires the name of the source; on a terminal, `rollback` and `reconcile --store` with a new store require a `yes`."
@@ -222,7 +222,7 @@ codes! {
         "The resource already exists, or its state does not allow the request."
         => "Read the current state, then adapt the request.";
     InUse "IN_USE" 409
-        "The resource cannot be deleted while other resources reference it. As a warning: the source no longer declares the resource, and it is kept because another source uses it."
+        "The resource cannot be deleted while other resources reference it. As a warning: the source no longer declares the resource, but it is kept because another source uses it."
         => "Remove the references from the resources that the message names first.";
     LastAdmin "LAST_ADMIN" 409
         "The last admin key cannot be removed, because nobody could manage the gateway without it."
@@ -231,7 +231,7 @@ codes! {
         "A request did not arrive in time, or its response was lost."
         => "Check whether the change was made, and send the request again; if that keeps failing, check the network.";
     RateLimited "RATE_LIMITED" 429
-        "The API key has sent more requests than the server accepts in a second (`--rate-limit`), its owner has as many requests running and waiting as one owner may have, or has filled its share of the history with changes, or the address has sent very many requests without a valid API key."
+        "The API key has exceeded the rate limit (`--rate-limit`, requests per second), its owner has reached the limit of requests in progress and in the queue, the owner's changes have filled their share of the history, or the client's address has sent too many requests without a valid API key."
         => "Wait for the time in `Retry-After`, then send the request again. Apply many changes as one reconciliation, which is one record of the history, or raise `--history-records`. Requests with a valid API key are never limited by what others send from their address.";
     Unavailable "UNAVAILABLE" 503
         "The server cannot take this request now: it has too much work, is shutting down, or is not ready. Nothing was changed."
@@ -246,8 +246,8 @@ codes! {
         "The request refers to files by digests that the server does not have for the owner of the API key; `missing` lists them. The server keeps the texts of files in memory, so a restart or a full cache loses them."
         => "Repeat the request with the missing texts. If the cache of the server is too small, raise `--file-cache-mib` there.";
     RevisionGone "REVISION_GONE" 410
-        "The revision is no longer kept. The state of an old revision cannot be restored once the history lacks some of what has changed since, or if a version of edgewright that did not keep former states made one of the changes. `/watch` can send only the newest changes, which the server keeps in memory; or the store never had the revision in `since` or `Last-Event-ID`, for example because an older copy of it was restored."
-        => "Use a newer revision; the message names the oldest or the current one. `--history-records` and `--history-days` limit how long the history is kept. To watch again, leave out `since`, read the resources, and apply the changes that follow.";
+        "The revision is no longer available. An old state cannot be restored if the history no longer has every change made since, or if a version of edgewright that did not keep previous states made one of them. `/watch` sends only recent changes, which the server keeps in memory. The store may also never have had the revision in `since` or `Last-Event-ID`, for example because an older copy of the store was restored."
+        => "Use a newer revision; the message names the oldest or the current one. `--history-records` and `--history-days` limit how long the history is kept. To watch again, omit `since`, read the resources, and apply the changes that follow.";
     RevisionNotFound "REVISION_NOT_FOUND" 404
         "The store has never had this revision, or no revision in its history was applied from this commit."
         => "Run `edgewright history` to list the revisions, or use `latest`.";
@@ -256,7 +256,7 @@ codes! {
         => "Connect again with the id of the last event. If it happens often, select fewer changes with `kind` and `source`, or read events before handling them.";
     FetchFailed "FETCH_FAILED" 503
         "The remote repository of a source could not be fetched. The last commit that was fetched stays in effect."
-        => "Fix what the message names: the network, the URL, the credentials or the host key. The server tries again by itself, at least every 10 minutes or once per interval if that is longer.";
+        => "Fix what the message names: the network, the URL, the credentials or the host key. The server retries automatically, at least every 10 minutes, or once per interval if that is longer.";
     UnverifiedCommit "UNVERIFIED_COMMIT" 403
         "The source only accepts commits that are signed with an allowed SSH key (`verify`), and this commit is not. The last good state stays in effect."
         => "Sign the commit with an allowed key, or add the key to the file of allowed signers.";
@@ -271,19 +271,19 @@ codes! {
         => "Check --store, or use the newer version.";
     StoreCorrupt "STORE_CORRUPT" 500
         "The store's files are damaged."
-        => "Run `edgewright store repair`, which keeps a copy and shows what can be saved, or restore a backup, or reconcile the manifests into a new store: their IDs stay the same.";
+        => "Run `edgewright store repair`, which keeps a copy and shows what can be recovered, or restore a backup, or reconcile the manifests into a new store: their IDs stay the same.";
     StoreFailed "STORE_FAILED" 500
         "The store could not be read or written."
         => "Check free disk space and permissions, then restart.";
     MasterKey "MASTER_KEY" 500
-        "The master key, which encrypts the secrets in the store, is missing, cannot be used, or is not the one of this store."
-        => "Set one of --master-key-file, --master-key-command and EDGEWRIGHT_MASTER_KEY to the store's master key, or restore the file beside the store. If the key is lost, reconcile the manifests into a new store.";
+        "The master key, which encrypts the secrets in the store, is missing, is invalid, or belongs to another store."
+        => "Set one of --master-key-file, --master-key-command and EDGEWRIGHT_MASTER_KEY to the store's master key, or restore the key file next to the store. If the key is lost, reconcile the manifests into a new store.";
     SecretsGone "SECRETS_GONE" 410
         "A resource had secrets that can no longer be decrypted: the data key of an earlier revision is destroyed after 30 days (`--secret-days`), or by `edgewright store rekey --forget-secrets`."
         => "Roll back to a later revision, or roll back one source with `--source`. Set the secrets again by reconciling manifests or through the API.";
     AssumedValues "ASSUMED_VALUES" 400
-        "With `--secrets=assume`, values of `from_env` and `from_file` that are unset were taken from the store, or are unknown. Rules and lints that need an unknown value are skipped."
-        => "Nothing, if the secrets are meant to be missing, as in a pull request from a fork. To check everything, set the values, and run without `--secrets=assume`.";
+        "With `--secrets=assume`, stored values replaced unset `from_env` and `from_file` values; those without a stored value are unknown. Rules and lints that need an unknown value are skipped."
+        => "No action is needed if the secrets are missing on purpose, as in a pull request from a fork. To check everything, set the values, and run without `--secrets=assume`.";
     ManagedBySource "MANAGED_BY_SOURCE" 409
         "A source owns the resource, and `rest_writes` in the server's configuration file refuses the request; or `Edgewright-Override` does not name that source."
         => "Change the manifest that the message names. In an emergency, suspend the source, or send `Edgewright-Override` if its policy is `header`.";
@@ -291,20 +291,20 @@ codes! {
         "A route is on an edge of another source, or an edge has a hostport of another source's edge, and that source has not consented."
         => "Ask the owner of the edge to add the source and path prefix that the message names to `delegates_to` in the edge's manifest, or use an edge of your own.";
     RequiredModule "REQUIRED_MODULE" 409
-        "The edge requires this module of every route (`required_modules`), and the route would have another one or none."
+        "The edge requires this module of every route (`required_modules`), but the route would have a different one or none."
         => "Remove the module from the route: reconciling adds the one that the edge requires. In an emergency, suspend the source of the edge.";
     UnreviewedSecrets "UNREVIEWED_SECRETS" 409
-        "The plan was reviewed with an API key that does not see the secrets of the source, so the review does not cover their values."
-        => "Nothing, if the secrets come from a trusted place, such as the variables of the pipeline. To cover them, review the plan with a key that may apply the source.";
+        "The plan was reviewed with an API key that cannot read the source's secrets, so the review does not cover their values."
+        => "No action is needed if the secrets come from a trusted place, such as the pipeline's variables. To cover them, review the plan with a key that may apply the source.";
     UncomparedSecrets "UNCOMPARED_SECRETS" 409
-        "The caller does not see secrets that the manifests set, so the plan does not tell whether they change."
-        => "Nothing, if only other changes matter. To compare them, plan with an API key that may apply the source, or whose scope has `secrets`.";
+        "The caller cannot read the secrets that the manifests set, so the plan does not show whether they change."
+        => "No action is needed if only other changes matter. To compare the secrets, plan with an API key that may apply the source, or whose scope has `secrets`.";
     OpensAccess "OPENS_ACCESS" 409
-        "The plan removes or disables a login, an IP restriction, mutual TLS or another module that restricts access to a resource, or leaves its requests to a route with less of that."
-        => "Apply the plan if that is meant. In CI, let somebody approve such a plan.";
+        "The plan removes or disables a login, an IP restriction, mutual TLS or another module that restricts access to a resource, or moves its requests to a less restricted route."
+        => "Apply the plan if this is intended. In CI, require an approval for such a plan.";
     KnownFindings "KNOWN_FINDINGS" 409
-        "Warnings that the manifests at the revision of `--base` have, too, are counted and not listed."
-        => "Nothing for the review of the change. To see all warnings, leave out `--base`.";
+        "Warnings that the manifests at `--base` also have are counted, not listed."
+        => "No action is needed to review the change. To see all warnings, omit `--base`.";
     Internal "INTERNAL" 500
         "A bug in edgewright."
         => "Report the bug with the response's operation ID.";
