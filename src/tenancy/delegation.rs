@@ -89,7 +89,11 @@ impl<'a> HostEdge<'a> {
             return None;
         }
         let is_context = owner == CONTEXT_OWNER;
-        let owner = if is_context { "the context".to_owned() } else { format!("source `{}`", printable(owner)) };
+        let owner = if is_context {
+            "the source of the surrounding manifests".to_owned()
+        } else {
+            format!("source `{}`", printable(owner))
+        };
         let name = printable(self.name);
         let prefixes = prefixes_of(self.edge, source);
         let (prefix, instead) = wanted_prefix(route);

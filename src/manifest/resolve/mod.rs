@@ -395,10 +395,10 @@ impl<'a> Resolver<'a> {
         let fault = Fault::new(Code::UnknownReference, format!("unknown {kind} `{}`", printable(name)));
         let names = own.names_of(kind).chain(context.names_of(kind));
         let fault = match self.suggestions.nearest(name, names) {
-            _ if in_context => fault.help("apply the manifests of the context first: the store does not have it yet"),
+            _ if in_context => fault.help("apply the surrounding manifests first: the store does not have it yet"),
             Some(near) => fault.help(format!("did you mean `{near}`?")),
             None if prefix.is_empty() => {
-                fault.help("declare it in a manifest of this source, or read its file with --with")
+                fault.help("declare it in a manifest of this source, or add its folder with --with")
             }
             None => fault.help(format!("declare it, or use the ID of an existing one (`{prefix}…`)")),
         };
@@ -422,9 +422,9 @@ impl<'a> Resolver<'a> {
         self.out.facts.unused_module_sets = self.known.loaded.unused_sets();
         self.out.sets = self.known.loaded.usable_sets().clone();
         for name in self.known.loaded.ambiguous_sets() {
-            let message = format!("in the context: duplicate {MODULE_SET} `{}`", printable(name));
+            let message = format!("in the surrounding manifests: duplicate {MODULE_SET} `{}`", printable(name));
             let fault = Fault::new(Code::DuplicateName, message).at(Path::root().join("metadata").join("name"));
-            let fault = fault.help("read only one of the two with --with");
+            let fault = fault.help("pass only one of the two to --with");
             self.out.diagnostics.extend(self.out.sets.get(name).map(|set| set.origin.document().diagnostic(fault)));
         }
     }

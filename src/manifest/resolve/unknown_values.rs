@@ -171,7 +171,7 @@ pub(super) fn fill_from_store(loaded: &Loaded, snapshot: &Snapshot, resolved: &m
             match (key.kind.info().restore)(&text) {
                 Ok(spec) => desired.spec = spec,
                 // The reason could quote the value.
-                Err(_) => resolved.diagnostics.push(JsonError::new("the value in the store does not fit").into()),
+                Err(_) => resolved.diagnostics.push(JsonError::new("the stored value does not fit the field").into()),
             }
         }
         let is_judged = |field: &UnknownField| {
@@ -209,7 +209,7 @@ fn assumed_warning(names: &BTreeSet<ValueName>, kept: usize, unknown: usize) -> 
         listed.join(", "),
         counted(kept, "field", "fields"),
     );
-    warning(message).help("set the values to check them, without --secrets=assume")
+    warning(message).help("to check them, set the values and omit --secrets=assume")
 }
 
 /// Replaces the unknown values in a spec by those that the store has, and adds their fields to `found`.
@@ -241,11 +241,11 @@ fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolution) {
     for (key, UnknownField { path, name, .. }) in unknown {
         resolved.faulty.insert(key.clone());
         let code = if name.0 == "from_env" { Code::EnvUnset } else { Code::FileUnreadable };
-        let message = format!("in the context: {} is not set", shown(&name));
+        let message = format!("in the surrounding manifests: {} is not set", shown(&name));
         if seen.insert(name) {
             let fault = Fault::new(code, message)
                 .at(path)
-                .help("set it; `validate`, `diff` and `plan` can do without it: --secrets=assume");
+                .help("set it, or use --secrets=assume with `validate`, `diff` or `plan`");
             let diagnostic = resolved.diagnostic(&Subject::Resource(key), fault);
             resolved.diagnostics.extend(diagnostic);
         }

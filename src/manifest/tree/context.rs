@@ -64,7 +64,7 @@ impl ContextTree {
 
 /// A diagnostic of the context, if it is an error: warnings are for the owner of the manifests.
 pub(crate) fn context_error(diagnostic: Diagnostic) -> Option<Diagnostic> {
-    let (cause, message) = (Some(Cause::Context), format!("in the context: {}", diagnostic.message));
+    let (cause, message) = (Some(Cause::Context), format!("in the surrounding manifests: {}", diagnostic.message));
     (diagnostic.severity == Severity::Error).then_some(Diagnostic { cause, message, ..diagnostic })
 }
 
@@ -153,7 +153,7 @@ mod tests {
             assert_eq!(found, [(true, false), (false, true)]);
             let causes: Vec<Option<Cause>> = diagnostics.iter().map(|it| it.cause).collect();
             assert_eq!(causes, [None, Some(Cause::Context)], "{diagnostics:?}");
-            let is_told = diagnostics.iter().map(|it| it.message.starts_with("in the context: "));
+            let is_told = diagnostics.iter().map(|it| it.message.starts_with("in the surrounding manifests: "));
             assert_eq!(is_told.collect::<Vec<bool>>(), [false, true], "{diagnostics:?}");
             let (again, _) = tree.manifests();
             let mut pairs = files.iter().zip(&again);

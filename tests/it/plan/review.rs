@@ -104,7 +104,7 @@ fn errors_of_the_context_are_told_where_they_are() {
     for verb in ["validate", "plan"] {
         let run = folder.run(&format!("{verb} team --with shared"));
         assert_eq!(run.code, 3);
-        has(&run, &["in the context: unknown field `enable`", "shared/sets.yaml:4:"]);
+        has(&run, &["in the surrounding manifests: unknown field `enable`", "shared/sets.yaml:4:"]);
         // The faulty set is known.
         assert!(!run.all().contains("unknown ModuleSet"), "{}", run.all());
     }
@@ -113,7 +113,7 @@ fn errors_of_the_context_are_told_where_they_are() {
     twice.write("other/sets.yaml", &twice.read("shared/sets.yaml"));
     let run = twice.run("validate team --with shared --with other");
     assert_eq!(run.code, 3);
-    has(&run, &["in the context: duplicate ModuleSet `usual`"]);
+    has(&run, &["in the surrounding manifests: duplicate ModuleSet `usual`"]);
     assert!(!run.all().contains("`spare`"), "{}", run.all());
     let mistyped = teams();
     mistyped.edit("team/cart.yaml", "[usual]", "[usuall]");
@@ -125,7 +125,7 @@ fn a_team_applies_what_it_has_validated_and_owns_nothing_of_the_context() {
     let folder = teams();
     let early = folder.run("plan team --source team --with shared");
     assert_eq!(early.code, 3);
-    has(&early, &["unknown HttpsEdge `shop`", "apply the manifests of the context first"]);
+    has(&early, &["unknown HttpsEdge `shop`", "apply the surrounding manifests first"]);
     folder.ok("reconcile shared --source shared");
     let applied = folder.ok("reconcile team --source team --with shared --out plan.json");
     has(
@@ -359,7 +359,7 @@ fn values_of_the_context_matter_only_where_they_are_used() {
     );
     let run = folder.run("validate team --with shared");
     assert_eq!(run.code, 3, "{}", run.all());
-    has(&run, &["in the context: variable `SSO_SECRET` is not set", "shared/sets.yaml:4:"]);
+    has(&run, &["in the surrounding manifests: variable `SSO_SECRET` is not set", "shared/sets.yaml:4:"]);
     let run = folder.ok("validate team --with shared --secrets=assume");
     has(&run, &["1 unset value is assumed: variable `SSO_SECRET`"]);
 }
