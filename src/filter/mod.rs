@@ -95,7 +95,7 @@ static PARAMETERS: [FilterParameter; 6] = [
     },
     FilterParameter {
         name: "q",
-        description: "Only resources with this text in the description, metadata, a hostport or the name, in upper or lower case.",
+        description: "Only resources with this text in the description, metadata, a hostport or the name, ignoring case.",
         kind: None,
         question: Question::Text,
     },

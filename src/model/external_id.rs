@@ -52,7 +52,9 @@ impl ExternalKind {
     pub(crate) fn id_fault(&self, id: &str) -> Option<Fault> {
         if !is_opaque_id(id) || is_address(id) {
             let help = match is_address(id) {
-                true => "write the ID that stands for it: the gateway knows the addresses and networks of IDs",
+                true => {
+                    "use the ID of the resource with this address: the gateway resolves IDs to addresses and networks"
+                }
                 false => "use 1 to 255 bytes without slashes, whitespace or control characters",
             };
             let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a valid ID", printable(id)));
@@ -90,7 +92,7 @@ pub(crate) fn external_id(faults: &mut Faults, field: &str, kind: &ExternalKind,
 /// Checks a list of IDs of resources that another service owns (D20).
 pub(crate) fn external_ids(faults: &mut Faults, field: &str, kind: &ExternalKind, ids: &[String]) {
     let empty = || {
-        let message = format!("each entry of `{field}` must be an ID (found an empty one)");
+        let message = format!("each entry of `{field}` must be an ID (found an empty string)");
         let help = format!("remove the entry, or set an ID, such as `{}`", kind.sample);
         Fault::new(Code::Required, message).help(help)
     };
@@ -115,7 +117,7 @@ mod tests {
             ("/backend_id", "`backend_id` is required", "set an ID, such as `backend_id: bkd_shop`"),
             (
                 "/ip_policy_ids/1",
-                "each entry of `ip_policy_ids` must be an ID (found an empty one)",
+                "each entry of `ip_policy_ids` must be an ID (found an empty string)",
                 "remove the entry, or set an ID, such as `ipp_office`",
             ),
         ];

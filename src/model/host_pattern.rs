@@ -14,7 +14,7 @@ pub(crate) fn check_host_pattern(text: &str) -> Result<(), Fault> {
         return Ok(());
     }
     let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a host", printable(text)));
-    Err(fault.help("write a host such as `docs.example.com`, or `*.docs.example.com` for all below"))
+    Err(fault.help("write a host such as `docs.example.com`, or `*.docs.example.com` for all of its subdomains"))
 }
 
 /// Whether a pattern selects a host in its normal form. A wildcard selects itself and narrower wildcards, too.

@@ -45,8 +45,8 @@ pub struct KeyScope {
     /// The changes that the key may make to single resources; empty for all.
     #[schemars(length(max = 100))]
     pub actions: Vec<WriteAction>,
-    /// The hosts that the key may take for edges, such as `docs.example.com`, or `*.docs.example.com` for all below; empty for
-    /// any.
+    /// The hosts that the key may take for edges, such as `docs.example.com`, or `*.docs.example.com` for all of its
+    /// subdomains; empty for any.
     #[schemars(length(max = 100), inner(length(min = 1, max = 255)))]
     pub hosts: Vec<String>,
     /// Whether the key sees all secrets. Otherwise it sees those of the sources that it may apply.
@@ -211,7 +211,8 @@ impl Check for KeyScope {
         if self.secrets
             && let Some(role) = self.role.filter(|role| !role.sees_secrets())
         {
-            let message = format!("`secrets` cannot be true with the role `{}`, which sees none", role.as_str());
+            let message =
+                format!("`secrets` cannot be true with the role `{}`, which cannot read secrets", role.as_str());
             let fault = Fault::new(Code::NotAllowed, message).at("secrets");
             faults.report(fault.help("remove `secrets`, or set the role `editor`"));
         }
@@ -222,7 +223,7 @@ impl Check for KeyScope {
         check_entries(faults, "addresses", &self.addresses, |text| {
             let message = format!("`{}` is not a network: {}", printable(text), text.parse::<Network>().err()?);
             let fault = Fault::new(Code::InvalidFormat, message);
-            Some(fault.help("write an address or a network, such as `192.0.2.0/24` or `2001:db8::/32`"))
+            Some(fault.help("use an address or a network, such as `192.0.2.0/24` or `2001:db8::/32`"))
         });
     }
 }
@@ -241,12 +242,12 @@ fn check_entries<T>(faults: &mut Faults, field: &str, entries: &[T], fault: impl
 fn pattern_fault(pattern: &str) -> Option<Fault> {
     let name = pattern.strip_suffix('*').unwrap_or(pattern);
     if pattern.trim().is_empty() || pattern.len() > PATTERN_BYTES || pattern.contains(char::is_control) {
-        let message = "the name of a source must have 1 to 255 bytes without control characters";
+        let message = "a source name must have 1 to 255 bytes without control characters";
         return Some(Fault::new(Code::InvalidFormat, message));
     }
     name.contains('*').then(|| {
-        let message = format!("`*` can only end the name of a source (found `{}`)", printable(pattern));
-        Fault::new(Code::InvalidFormat, message).help("write the start of the names, such as `shop-*`")
+        let message = format!("`*` is only allowed at the end of a source name (found `{}`)", printable(pattern));
+        Fault::new(Code::InvalidFormat, message).help("use a prefix, such as `shop-*`")
     })
 }
 

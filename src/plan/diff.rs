@@ -23,7 +23,7 @@ use crate::{
 const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_to` first";
 
 /// The note at a new API key without an owner (D27).
-const APPLIER_OWNS: &str = "belongs to who applies the plan";
+const APPLIER_OWNS: &str = "owned by whoever applies the plan";
 
 /// The most resources that a core compares at once, so that no core waits long for the last piece of another.
 const MOST_AT_ONCE: usize = 1024;
@@ -375,7 +375,7 @@ impl Planner<'_> {
         if !others.is_empty() {
             let (named, others) = (named(key, name), self.snapshot.names_of(&others));
             let message = format!("{named} would be deleted, but contains resources of other owners: {others}");
-            self.plan.refuse(Code::InUse, message, "delete or move these resources first, or keep it");
+            self.plan.refuse(Code::InUse, message, "delete or move these resources first, or keep this one");
         }
     }
 

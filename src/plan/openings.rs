@@ -114,16 +114,16 @@ impl Display for Opening {
         let quoted = |modules: &[&str]| modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let Self { name, taker, lost, left, .. } = self;
         if let Some(taker) = taker {
-            write!(f, "this opens access: {taker} takes requests of {name} without {}", quoted(lost))?;
+            write!(f, "this opens access: {taker} takes requests from {name} without {}", quoted(lost))?;
             return match left.as_slice() {
-                [] => f.write_str(", and has nothing else that restricts it"),
+                [] => f.write_str(", and nothing else restricts it"),
                 left => write!(f, "; {} stays", quoted(left)),
             };
         }
         match (lost.as_slice(), left.as_slice()) {
             ([], _) => write!(f, "this opens access: {name} no longer restricts anything"),
             (lost, []) => {
-                write!(f, "this opens access: {name} loses {}, and has nothing else that restricts it", quoted(lost))
+                write!(f, "this opens access: {name} loses {}, and nothing else restricts it", quoted(lost))
             }
             (lost, left) => {
                 write!(f, "this opens access: {name} loses {}; {} stays", quoted(lost), quoted(left))

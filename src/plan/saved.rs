@@ -214,17 +214,17 @@ impl SavedPlan {
         }
         match (self.is_masked(), now.is_masked()) {
             (true, false) => reasons.push("the saved plan has no secrets; apply it through its server".to_owned()),
-            (false, true) => reasons.push("the saved plan has secrets that this API key does not see".to_owned()),
+            (false, true) => reasons.push("the saved plan has secrets that this API key cannot read".to_owned()),
             _ => {}
         }
         // The digest depends on the store's secret and the source, so it is comparable only if both are the same.
         let comparable = self.store == now.store && self.source == now.source && self.is_masked() == now.is_masked();
         if comparable && self.desired != now.desired {
-            reasons.push("the manifests, or values that they take from files or variables, have changed".to_owned());
+            reasons.push("the manifests, or the values they take from files or variables, have changed".to_owned());
         }
         if reasons.is_empty() && self.operations != now.operations {
             reasons.push(match self.base == now.base {
-                true => "this version of edgewright plans different calls".to_owned(),
+                true => "this version of edgewright plans different operations".to_owned(),
                 false => format!("the store has changed since revision {}, and so has the plan", self.base),
             });
         }

@@ -131,7 +131,8 @@ impl Transfer {
                 None => "no source owns it".to_owned(),
             };
             let message = format!("source `{from}` does not own `{wanted}` ({}): {owner}", entry.key.id);
-            return Diagnostic::error(Code::OwnerConflict, message).help("correct the source that it moves from");
+            return Diagnostic::error(Code::OwnerConflict, message)
+                .help("correct the name of the source that it moves from");
         }
         let error = Diagnostic::error(Code::NotFound, format!("source `{from}` has no resource `{wanted}`"));
         let owned = current.iter().filter(|entry| entry.is_owned_by(&self.from));

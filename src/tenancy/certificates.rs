@@ -97,7 +97,7 @@ pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot,
                     format!("no certificate of this source covers `{host}`, but one of source `{other}` does");
                 let fault = Fault::new(Code::NotDelegated, message).at(("hostports", index));
                 let help = format!(
-                    "declare a certificate; to let source `{other}` answer for it, add `certificates_from: [{other}]`"
+                    "declare a certificate, or add `certificates_from: [{other}]` to use that of source `{other}`"
                 );
                 found.push((wanted.key.clone(), fault.help(help)));
             }

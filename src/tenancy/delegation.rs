@@ -80,7 +80,7 @@ impl<'a> HostEdge<'a> {
                 printable(self.name)
             );
             let fault = Fault::new(Code::RequiredModule, message).at(slot).of_key();
-            fault.help("remove it from the route; the one that the edge requires is added")
+            fault.help("remove it from the route; edgewright adds the required module")
         })
     }
 
@@ -323,7 +323,7 @@ fn is_stored(snapshot: &Snapshot, key: &Key, route: &HttpsEdgeRoute, source: &st
 /// The fault of a route that stays.
 fn tolerated(fault: Fault) -> Fault {
     let cure = fault.help.clone().unwrap_or_default();
-    fault.help(format!("the route stays while its match does not change; {cure}"))
+    fault.help(format!("the route stays as long as its match does not change; {cure}"))
 }
 
 /// Whether the edge of a route delegates anything to a source.
@@ -379,15 +379,15 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
         let name = printable(&wanted.claim.name);
         if !unwanted.is_empty() {
             let message =
-                format!("`delegates_to` does not admit routes that HttpsEdge `{name}` has: {}", list(&unwanted));
+                format!("`delegates_to` does not allow existing routes of HttpsEdge `{name}`: {}", list(&unwanted));
             let fault = Fault::new(Code::NotDelegated, message).at("delegates_to");
-            let help = "these routes stay, but cannot get another match; delete them in their source, or admit them";
+            let help = "these routes stay, but their match cannot change; delete them, or delegate their paths";
             found.push((wanted.key.clone(), fault.help(help)));
         }
         if !open.is_empty() {
             let message = format!("routes of HttpsEdge `{name}` do not have its required modules yet: {}", list(&open));
             let fault = Fault::new(Code::RequiredModule, message).at("required_modules");
-            let help = "sync their sources, which adds the modules; routes without a source need them over the API";
+            let help = "sync their sources to add the modules; for routes without a source, set them over the API";
             found.push((wanted.key.clone(), fault.help(help)));
         }
     }

@@ -123,7 +123,7 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
             // Probably the manifests of that source.
             let first = match claim.name == name {
                 true => {
-                    format!("if these are its manifests, run with `--source {}`; otherwise ", printable(&claim.source))
+                    format!("if these are its manifests, use `--source {}`; otherwise ", printable(&claim.source))
                 }
                 false => String::new(),
             };
@@ -136,8 +136,8 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
             match is_same {
                 // Consent does not help: one of two edges with a hostport gets no traffic.
                 true => format!(
-                    "{first}replace this edge by routes with `edge: {its_name}`, and {consent}; or ask for the removal of \
-                     the hostport there"
+                    "{first}replace this edge by routes with `edge: {its_name}`, and {consent}; or ask its owner \
+                     to remove the hostport"
                 ),
                 false => format!("{first}remove it, or {consent}"),
             }

@@ -166,7 +166,7 @@ impl SourceScope {
 fn refused_operation(key: &Key, denied: &Denied) -> Fault {
     let (what, help) = match denied {
         Denied::Source(verb, other) => {
-            (format!("{verb} source `{}`", printable(other)), "ask that source to declare it".to_owned())
+            (format!("{verb} source `{}`", printable(other)), "declare it in that source".to_owned())
         }
         Denied::Unowned(verb, kind) => (
             format!("{verb} resources of kind {kind} that no source owns"),

@@ -18,7 +18,7 @@ use crate::{
 const ANNOTATIONS: &str = "annotations";
 /// The comment above it.
 const COMMENT: &str =
-    "  # The API accepts this, and edgewright refuses it by default. Fix it, and remove the annotation.\n";
+    "  # The API accepts this, but edgewright denies it by default. Fix it, then remove the annotation.\n";
 
 /// The lints by the resources that they refuse.
 pub(super) type LintExceptions = HashMap<Key, BTreeSet<&'static str>>;

@@ -27,7 +27,7 @@ pub(crate) fn foreign_file_error(file: &ManifestFile, documents: &[Document]) ->
     }
     let is_plan = text(first, "format").starts_with(PLAN_FORMAT);
     let message = match is_plan {
-        true => "not a manifest: a plan that `plan --out` has saved".to_owned(),
+        true => "not a manifest: a plan saved by `plan --out`".to_owned(),
         false => format!("not a manifest: no `apiVersion: {API_VERSION}`"),
     };
     let error = Diagnostic::error(Code::ApiVersion, message).at(file.place(0..0));

@@ -244,8 +244,8 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                             continue;
                         }
                         false => {
-                            "remove or correct the ID; to build a lost store again with its IDs, use `--recreate-ids`, or \
-                             `recreate_ids: true` of a followed source"
+                            "remove or correct the ID; to rebuild a lost store with its IDs, use `--recreate-ids`, or \
+                             `recreate_ids: true` for a followed source"
                                 .to_owned()
                         }
                     };

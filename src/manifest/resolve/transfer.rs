@@ -123,7 +123,7 @@ impl TransferState<'_> {
             }
             TransferState::Waiting(claim) => {
                 let owner = printable(claim.map(|claim| claim.source.as_str()).or(from).unwrap_or_default());
-                let message = format!("{kind} `{name}` is not applied yet: source `{owner}` has not handed it over");
+                let message = format!("{kind} `{name}` is not applied yet: source `{owner}` has not released it");
                 let help = format!("set `{TO}: {}` in its manifest in source `{owner}`", printable(source));
                 (FROM, message, help)
             }
@@ -134,7 +134,7 @@ impl TransferState<'_> {
             TransferState::HandedOver(None) => {
                 let to = printable(to.unwrap_or_default());
                 let message =
-                    format!("{kind} `{name}` is not applied: it does not exist, and is left to source `{to}`");
+                    format!("{kind} `{name}` is not applied: it does not exist, and is reserved for source `{to}`");
                 (TO, message, format!("remove it from this source, or remove `{TO}` so that this source creates it"))
             }
         };
@@ -230,7 +230,7 @@ pub(crate) fn faults(metadata: &Metadata) -> Vec<Fault> {
     }
     if metadata.transfer_from.is_some() && metadata.transfer_from == metadata.transfer_to {
         let fault = Fault::new(Code::NotAllowed, format!("`{FROM}` and `{TO}` name the same source"));
-        faults.push(fault.at(path(TO)).help("keep the one that is still to be done"));
+        faults.push(fault.at(path(TO)).help("keep the one whose transfer is still pending"));
     }
     faults
 }
@@ -267,7 +267,7 @@ pub(super) fn kept_warnings<'e>(
             listed(&names)
         );
         let help = format!(
-            "declare them in source `{}`, or {}; to delete them, declare them once, and remove the manifests afterwards",
+            "declare them in source `{}`, or {}; to delete them, apply a manifest that declares them, then remove it",
             printable(&claim.source),
             move_again("them", claim, from)
         );
@@ -276,14 +276,14 @@ pub(super) fn kept_warnings<'e>(
     let warnings = by_receiver.into_iter().map(|((to, is_had), names)| {
         let why = match to {
             Some(to) if is_had => {
-                format!("although source `{}` does not take over: it has its own of that name", printable(to))
+                format!("although source `{}` cannot take over: it has its own resource with that name", printable(to))
             }
             Some(to) => format!("until source `{}` takes over", printable(to)),
             None => "until a manifest of this source declares them, after their transfer".to_owned(),
         };
         let message = format!("kept {why}: {}", listed(&names));
         let instead = if is_had { "" } else { " instead" };
-        let help = format!("to delete{instead}, declare without `{TO}` once, and remove the manifest afterwards");
+        let help = format!("to delete{instead}, apply a manifest without `{TO}`, then remove it");
         Diagnostic::warning(Code::TransferPending, message).help(help)
     });
     brought_back.chain(warnings).collect()

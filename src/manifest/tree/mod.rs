@@ -165,7 +165,7 @@ fn outside_of(root: &Path, file: &Path) -> Result<PathBuf, Fault> {
     if file.starts_with(root) {
         let message = "a token file must be outside the source tree";
         let fault = Fault::new(Code::NotAllowed, message).at(FieldPath::root());
-        return Err(fault.help("use a path outside the tree, which others can read"));
+        return Err(fault.help("use a path outside the tree, because others can read the tree"));
     }
     Ok(file)
 }

@@ -115,7 +115,7 @@ impl SourceValues {
         let Some(folder) = &self.folder else {
             let missing = value_of(name, Path::new(name), Err("it is not in the commit".to_owned()));
             return missing.map_err(|fault| {
-                fault.help("add it to the commit, or to a folder on the server that `values` of the source names")
+                fault.help("add it to the commit, or to the folder on the server that the source's `values` names")
             });
         };
         let inside = Path::new(name);
@@ -132,12 +132,12 @@ impl SourceValues {
                 return value_of(name, inside, Ok(file.bytes));
             }
             Err(AccessError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-                "it is neither in the commit nor in the folder that `values` of the source names".to_owned()
+                "it is neither in the commit nor in the folder that the source's `values` names".to_owned()
             }
             Err(refused) => refused.reason(name, || self.outside(name))?,
         };
         value_of(name, inside, Err(reason)).map_err(|fault| {
-            fault.help("check the path, which is relative to the folder that `values` of the source names")
+            fault.help("check the path, which is relative to the folder that the source's `values` names")
         })
     }
 
@@ -145,10 +145,10 @@ impl SourceValues {
     pub(super) fn outside(&self, name: &str) -> Fault {
         outside(name).help(match &self.folder {
             Some(_) => {
-                "move the file into the folder that `values` of the source names, and use its path in that folder"
+                "move the file into the folder that the source's `values` names, and use its path in that folder"
             }
             None => {
-                "set `values` of the source to a folder on the server with the file, and use its path in that folder"
+                "set the source's `values` to a folder on the server that has the file, and use its path in that folder"
             }
         })
     }

@@ -31,7 +31,8 @@ pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: N
         && let NodeShape::Seq(mut entries) = found.shape()
         && entries.any(|entry| entry.as_str().is_some_and(is_address))
     {
-        let help = format!("write `{start} {{{ids}: […]}}` with IDs: the gateway knows their addresses and networks");
+        let help =
+            format!("write `{start} {{{ids}: […]}}` with IDs: the gateway resolves them to addresses and networks");
         return fault.help(help);
     }
     fault.help(match sample(fields) {

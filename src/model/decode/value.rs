@@ -143,7 +143,7 @@ impl<'de> NodeValue<'de, '_> {
             // So neither the message nor the path may contain it.
             return Err(match nearest(source, known) {
                 Some(_) => here(unknown_field(source, known)),
-                None => DecodeError::new(Fault::new(Code::UnknownField, "unknown value source").help(hint)),
+                None => DecodeError::new(Fault::new(Code::UnknownField, "unknown value reference").help(hint)),
             });
         }
         let NodeShape::String(argument) = argument.shape() else {
@@ -153,8 +153,7 @@ impl<'de> NodeValue<'de, '_> {
             )));
         };
         if let Some(name) = variable_name(argument).filter(|_| source == "from_env") {
-            let fault =
-                Fault::new(Code::InvalidFormat, "`from_env` must be the name of a variable, without other characters");
+            let fault = Fault::new(Code::InvalidFormat, "`from_env` must be only the name of a variable");
             return Err(here(fault.help(format!("write `{{from_env: {name}}}`"))));
         }
         let mut resolved = self.context.resolved.borrow_mut();
@@ -173,14 +172,16 @@ fn refuse_mask(secret: &str) -> Result<&str, DecodeError> {
         return Ok(secret);
     }
     let fault = Fault::new(Code::InvalidFormat, format!("`{MASK}` is the mask of a secret, not its value"));
-    Err(DecodeError::new(fault.help("set the secret itself; viewers read the mask in its place")))
+    Err(DecodeError::new(fault.help("set the secret itself; viewers see the mask instead")))
 }
 
 /// Rejects a variable as templates and shells write it: its text would be the value.
 fn refuse_variable(text: &str) -> Result<(), DecodeError> {
     let Some(name) = variable_name(text) else { return Ok(()) };
-    let fault =
-        Fault::new(Code::InvalidFormat, "variables in texts are not replaced: this text would be the value itself");
+    let fault = Fault::new(
+        Code::InvalidFormat,
+        "variables in strings are not expanded: the value would be this literal string",
+    );
     Err(DecodeError::new(fault.help(format!("write `{{from_env: {name}}}`"))))
 }
 

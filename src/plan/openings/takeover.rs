@@ -130,7 +130,7 @@ struct Taker<'s> {
     route: &'s Arc<Entry>,
 }
 
-/// The other route that takes requests of a route, if there is one.
+/// The other route that takes requests from a route, if there is one.
 fn taker<'s>(
     route: &Arc<Entry>,
     edge: &Arc<Entry>,

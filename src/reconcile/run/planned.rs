@@ -135,13 +135,13 @@ impl Planned {
     fn openings(&self) -> Vec<Diagnostic> {
         let openings = self.plan.iter().flat_map(Plan::openings);
         let told = openings.map(|opening| {
-            let help = "apply it if that is meant; in CI, let somebody approve it";
+            let help = "apply it if this is intended; in CI, require an approval";
             self.warning(Some(&opening.key), Code::OpensAccess, opening.to_string(), help)
         });
         // Edges of other sources may lose their last certificate for a host.
         let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);
         let lost = lost.map(|lost| {
-            let help = "leave the certificate as it is until the edge has another one, or name this source in its \
+            let help = "keep the certificate until the edge has another one, or name this source in the edge's \
                         `certificates_from`";
             self.warning(Some(&lost.certificate), Code::NotDelegated, lost.to_string(), help)
         });
@@ -166,8 +166,8 @@ impl Planned {
         let kept = self.plan.iter().flat_map(|plan| &plan.kept_resources);
         let warnings = kept.map(|kept| {
             let help = match kept.successor {
-                Some(_) => "let the other sources use the new one; the next run then deletes this one",
-                None => "let the other sources use something else; the next run then deletes it",
+                Some(_) => "let the other sources use the new one; the next plan then deletes this one",
+                None => "remove the references in the other sources; the next plan then deletes it",
             };
             self.warning(kept.successor.as_ref(), Code::InUse, kept.to_string(), help)
         });

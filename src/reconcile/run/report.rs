@@ -137,16 +137,16 @@ impl RunReport {
             }
             RunReport::RolledBack { commit } => {
                 let undone = match commit {
-                    Some(commit) => format!("commit {commit} declares"),
+                    Some(commit) => format!("the manifests of commit {commit} declare"),
                     None => "the manifests declare".to_owned(),
                 };
-                (Reason::RolledBack, format!("a rollback undid what {undone}; nothing is applied until that changes"))
+                (Reason::RolledBack, format!("a rollback undid what {undone}; nothing is applied until they change"))
             }
             RunReport::Drifted { drifted, fight_until, .. } => {
                 let left = format!("{} left as is", plural(*drifted, "drifted resource"));
                 match fight_until {
                     Some(until) => {
-                        (Reason::Fight, format!("{left} until {until}: others keep changing what is reverted"))
+                        (Reason::Fight, format!("{left} until {until}: other writers keep changing what is reverted"))
                     }
                     None => (Reason::Drifted, left),
                 }

@@ -29,7 +29,7 @@ fn not_delegated(transfer: &Transfer, plan: &Plan, after: &Snapshot) -> Vec<Diag
     let found = not_admitted(moved, after, &transfer.to).into_iter().take(MOST_WARNINGS);
     let warnings = found.map(|(key, fault)| {
         let (to, route) = (printable(&transfer.to), after.name_of(&key));
-        let message = format!("the next run of source `{to}` will be an error for {route}: {}", fault.message);
+        let message = format!("the next apply of source `{to}` will fail for {route}: {}", fault.message);
         Diagnostic::warning(fault.code, message).help(fault.help.unwrap_or_default())
     });
     warnings.collect()

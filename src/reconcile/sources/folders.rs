@@ -91,7 +91,7 @@ impl Folders {
                     self.watched = watched;
                 }
                 Err(error) => {
-                    tracing::warn!(source, %error, "cannot watch the manifests; they are read at each interval");
+                    tracing::warn!(source, %error, "cannot watch the manifests; reading them at each interval instead");
                     self.moved.store(true, Ordering::Release);
                     return;
                 }

@@ -262,7 +262,7 @@ impl SourceHandle {
         let conditions = &self.suspensions.conditions;
         if conditions.get(&self.source).as_ref() != Some(&known) {
             let kept = conditions.set(&self.source, known);
-            or_warn(&self.source, "cannot record since when the source is in its state", kept);
+            or_warn(&self.source, "cannot record when the state of the source began", kept);
         }
     }
 

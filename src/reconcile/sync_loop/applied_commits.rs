@@ -57,7 +57,7 @@ impl AppliedCommits {
     /// earlier one.
     pub(super) fn open(store: Arc<Store>) -> Result<Self, Diagnostic> {
         let by_source = SourceEntries::open(Arc::clone(&store), FILE);
-        let help = "remove the file: the sources then go on from the commits in the history";
+        let help = "remove the file; the sources then continue from the commits in the history";
         Ok(Self { store, by_source: by_source.map_err(|damaged| damaged.help(help))? })
     }
 

@@ -154,7 +154,7 @@ impl Health {
             kind: "Synced",
             status: Status::Unknown,
             reason: Reason::Starting,
-            message: "the first run has not finished".into(),
+            message: "the first sync has not finished".into(),
             last_transition_time: clock.time(),
             observed_revision: 0,
         };
@@ -241,7 +241,7 @@ impl Health {
         let condition = &mut state.condition;
         if condition.reason == Reason::Suspended {
             condition.reason = Reason::Resumed;
-            condition.message = "resumed, and the next run has not ended".to_owned();
+            condition.message = "resumed; the next sync has not finished".to_owned();
         }
     }
 
@@ -305,7 +305,7 @@ impl Health {
         let Condition { status, reason, message, .. } = &state.condition;
         // These messages have local paths, URLs and names of branches, and a probe has no token.
         let message = match reason {
-            Reason::Failed | Reason::FetchFailed => "GET /sources and the log have the error",
+            Reason::Failed | Reason::FetchFailed => "see GET /sources or the log for the error",
             _ => message.as_str(),
         };
         // A source that somebody has suspended, rolled back or added must not take the server out of rotation.
@@ -326,7 +326,7 @@ impl HealthState {
             return Some("the reconcile loop has ended");
         }
         match self.running_since {
-            Some(since) if longer(since, LONGEST_RUN) => Some("the reconcile loop is stuck in a run"),
+            Some(since) if longer(since, LONGEST_RUN) => Some("the reconcile loop is stuck in a sync"),
             None if longer(self.beat, longest_silence) => Some("the reconcile loop is not responding"),
             _ => None,
         }
@@ -358,7 +358,7 @@ mod tests {
         }
         for reason in [Reason::Failed, Reason::FetchFailed] {
             health.result(reason, "cannot read /srv/edge".into(), 7);
-            let said = format!("OutOfSync ({reason}): GET /sources and the log have the error");
+            let said = format!("OutOfSync ({reason}): see GET /sources or the log for the error");
             assert_eq!(health.verdict(), Verdict::Degraded(said));
         }
         health.gone();
@@ -389,7 +389,7 @@ mod tests {
         let health = Health::new(SILENCE);
         health.result(Reason::Suspended, "not applied: 1 to create".into(), 1);
         health.resume();
-        let said = "OutOfSync (Resumed): resumed, and the next run has not ended";
+        let said = "OutOfSync (Resumed): resumed; the next sync has not finished";
         assert_eq!(health.verdict(), Verdict::Degraded(said.into()));
         health.result(Reason::InSync, "1 unchanged".into(), 1);
         health.resume();
@@ -400,7 +400,7 @@ mod tests {
     fn a_source_that_is_added_or_changed_does_not_make_a_server_unready() {
         let added = Health::new(SILENCE);
         added.set_optional();
-        assert_eq!(added.verdict(), Verdict::Degraded("Unknown (Starting): the first run has not finished".into()));
+        assert_eq!(added.verdict(), Verdict::Degraded("Unknown (Starting): the first sync has not finished".into()));
         added.result(Reason::Invalid, "one error".into(), 1);
         assert_eq!(added.verdict(), Verdict::Degraded("OutOfSync (Invalid): one error".into()));
 

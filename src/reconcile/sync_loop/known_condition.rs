@@ -35,7 +35,7 @@ pub(crate) struct KnownCondition {
 /// Reads the conditions of the sources of a store. Without a file, or with a damaged one, states begin with the process.
 pub(super) fn open(store: Arc<Store>) -> SourceEntries<KnownCondition> {
     SourceEntries::open(Arc::clone(&store), FILE).unwrap_or_else(|damaged| {
-        tracing::warn!("the states of all sources begin now: {}", damaged.message);
+        tracing::warn!("cannot read the states of the sources; they begin now: {}", damaged.message);
         SourceEntries::new(store, FILE)
     })
 }

@@ -302,7 +302,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             self.freshness = None;
             measure("panicked", began);
             tracing::error!(source = handle.source, rest_seconds = rest.as_secs(), "the reconcile loop panicked");
-            let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the run panicked");
+            let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the sync panicked");
             let found = vec![fault.help("report it with the panic message in the log; the loop continues")];
             // The manifests or the report may have panicked.
             let _ = catch_unwind(AssertUnwindSafe(|| self.fail(found)));

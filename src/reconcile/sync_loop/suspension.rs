@@ -70,7 +70,7 @@ impl Suspension {
         let at = |field: &str| Path::root().join(field);
         if reason.trim().is_empty() {
             let fault = Fault::new(Code::Required, "`reason` is required").at(at("reason"));
-            return Err(fault.help("state why the source is suspended: everyone who looks at its status sees it"));
+            return Err(fault.help("state why the source is suspended; its status shows the reason"));
         }
         if reason.len() > MOST_REASON_BYTES || reason.contains(char::is_control) {
             let message = format!("`reason` must have at most {MOST_REASON_BYTES} bytes without control characters");
@@ -122,7 +122,7 @@ impl Suspensions {
     /// be applied over somebody's fix.
     pub(crate) fn open(store: Arc<Store>) -> Result<Self, Diagnostic> {
         let by_source = SourceEntries::open(Arc::clone(&store), FILE);
-        let help = "remove the file, and suspend the sources again that must not be applied";
+        let help = "remove the file, then suspend the sources that must not be applied";
         let by_source = by_source.map_err(|damaged| damaged.help(help))?;
         let applied = AppliedCommits::open(Arc::clone(&store))?;
         let conditions = known_condition::open(Arc::clone(&store));

@@ -169,7 +169,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 kind = %key.kind,
                 id = %key.id,
                 field,
-                "fight: others keep changing what is reverted; drift of the source is left as is until {until}"
+                "other writers keep changing the fields that this source reverts; its drift is left as is until {until}"
             );
         }
     }

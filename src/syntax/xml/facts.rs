@@ -39,7 +39,7 @@ impl MetadataFacts {
         } else if !self.has_identity_provider {
             Some("`idp_metadata` has no `IDPSSODescriptor`, so it does not describe an identity provider".to_owned())
         } else if !self.has_login_address {
-            Some("the `IDPSSODescriptor` has no `SingleSignOnService`, so the login has no address".to_owned())
+            Some("the `IDPSSODescriptor` has no `SingleSignOnService`, so there is no login URL".to_owned())
         } else if !self.has_key {
             Some("the `IDPSSODescriptor` has no `KeyDescriptor`, so no assertion can be verified".to_owned())
         } else if !self.has_signing_key {

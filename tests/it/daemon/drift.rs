@@ -138,7 +138,7 @@ fn drift_is_put_back_and_counted_until_it_is_a_fight() {
     let until = message.strip_prefix("1 drifted resource left as is until ").and_then(|rest| rest.split_once("Z: "));
     let (until, _) = until.unwrap_or_else(|| panic!("{message}"));
     serve.wait_for(&format!(
-        "fight: others keep changing what is reverted; drift of the source is left as is until {until}Z"
+        "other writers keep changing the fields that this source reverts; its drift is left as is until {until}Z"
     ));
     serve.wait_for(&format!("1 drifted resource left as is until {until}Z, because others keep changing"));
 }

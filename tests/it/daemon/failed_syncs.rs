@@ -52,7 +52,7 @@ fn a_missing_revision_or_path_is_a_failed_sync_and_the_message_says_what_exists(
         let said = "0 added, 1 changed and 0 removed sources. These cannot be read or applied: shop.";
         until(said, || (serve.said().matches(said).count() == at + 1).then_some(()));
         let ready = serve.get("/readyz");
-        let warning = "ready\nwarning: OutOfSync (Failed): GET /sources and the log have the error\n";
+        let warning = "ready\nwarning: OutOfSync (Failed): see GET /sources or the log for the error\n";
         assert_eq!((ready.status, ready.body.as_str()), (200, warning));
         assert_eq!(shown(&serve), ["a"], "the last good state stays");
     }

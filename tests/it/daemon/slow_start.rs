@@ -21,7 +21,7 @@ fn a_server_answers_while_the_first_sync_of_a_source_takes_long() {
     let serve = folder.serve("");
     assert_eq!(serve.get("/healthz").status, 200);
     let ready = serve.get("/readyz");
-    let is_starting = ready.body.contains("Unknown (Starting): the first run has not finished");
+    let is_starting = ready.body.contains("Unknown (Starting): the first sync has not finished");
     assert_eq!((ready.status, is_starting), (503, true), "{}", ready.body);
     assert_eq!(serve.get("/sources").status, 200);
     // The sync goes on, and the next one reads a file.

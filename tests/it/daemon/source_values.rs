@@ -60,12 +60,12 @@ fn a_value_of_the_folder_is_applied_and_so_is_its_rotation() {
 #[test]
 fn what_is_not_in_the_folder_is_refused_and_the_help_names_the_key() {
     for (from_file, source, said) in [
-        ("hooks/shop", "", "`values` of the source names"),
-        ("../outside", "", "set `values` of the source"),
-        ("/etc/hostname", ", values: values", "`values` of the source names"),
-        ("../../outside", ", values: values", "`values` of the source names"),
-        ("hooks/../hooks/none", ", values: values", "`values` of the source names"),
-        ("escape", ", values: values", "`values` of the source names"),
+        ("hooks/shop", "", "the source's `values` names"),
+        ("../outside", "", "set the source's `values`"),
+        ("/etc/hostname", ", values: values", "the source's `values` names"),
+        ("../../outside", ", values: values", "the source's `values` names"),
+        ("hooks/../hooks/none", ", values: values", "the source's `values` names"),
+        ("escape", ", values: values", "the source's `values` names"),
         ("none", ", values: values", "neither in the commit nor in the folder"),
     ] {
         let folder = repository(from_file, source);

@@ -95,7 +95,7 @@ fn only_a_commit_with_the_signature_of_an_allowed_key_is_applied() {
     assert_eq!(why, format!("commit {unsigned} is not applied: it is not signed"));
     let foreign = commit(&folder, "foreign", Some("foreign"));
     let why = refused(&serve, &foreign, "UNVERIFIED_COMMIT");
-    assert!(why.as_str().unwrap().contains("signers does not have its key SHA256:"), "{why}");
+    assert!(why.as_str().unwrap().contains("signers does not list its key SHA256:"), "{why}");
     assert_eq!(shown(&serve), "signed", "the last good state stays");
 
     // A signed commit is applied, whatever is before it.

@@ -213,7 +213,7 @@ fn an_unowned_certificate_is_adopted_before_it_is_replaced() {
     };
     declare(&format!(", id: {id}"), "a");
     let refused = folder.run("plan m");
-    let help = format!("if you remove it now, {id} stays beside the new one");
+    let help = format!("if you remove `metadata.id` now, {id} stays next to the new resource");
     let said = refused.all().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(refused.code == 3 && said.contains(&help) && said.contains("use its `certificate_pem`"), "{said}");
     // What the help says.

@@ -72,13 +72,13 @@ fn a_route_of_another_source_needs_the_consent_of_the_edges_owner() {
 
     folder.write("shop/edge.yaml", &storefront(""));
     let withdrawn = folder.ok("reconcile --source shop shop");
-    let warning = "`delegates_to` does not admit routes that HttpsEdge `storefront` has: `help` of source `docs`";
+    let warning = "`delegates_to` does not allow existing routes of HttpsEdge `storefront`: `help` of source `docs`";
     assert!(withdrawn.err.contains(warning), "{}", withdrawn.err);
     // What has been admitted stays, and does not stop the rest of its source; its match cannot change any more.
     folder.write("docs/route.yaml", &route("/docs/", ", description: more"));
     let kept = folder.ok("reconcile --source docs docs");
     assert_eq!(kept.calls().len(), 1, "{}", kept.all());
-    for text in ["⚠ source `shop` does not delegate routes", "the route stays while its match does not change"] {
+    for text in ["⚠ source `shop` does not delegate routes", "the route stays as long as its match does not change"] {
         assert!(kept.err.contains(text), "{text} in {}", kept.err);
     }
     folder.write("docs/route.yaml", &route("/docs/new/", ""));

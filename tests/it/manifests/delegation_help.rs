@@ -97,7 +97,7 @@ fn what_the_help_says_serves_the_hostport_of_another_source() {
         // Its removal there.
         folder.write("shop/edge.yaml", &first(theirs, before));
         folder.ok("reconcile --source shop shop");
-        assert!(refused("shop.example.com").contains("or ask for the removal of the hostport there"), "{said}");
+        assert!(refused("shop.example.com").contains("or ask its owner to remove the hostport"), "{said}");
         folder.write("shop/edge.yaml", &first("'www.example.com:443'", before));
         folder.ok("reconcile --source shop shop");
         folder.ok("reconcile --source docs docs");

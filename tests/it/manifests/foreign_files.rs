@@ -28,7 +28,7 @@ fn a_file_of_another_program_is_one_finding() {
     let run = folder.run("validate m");
     assert_eq!((run.code, run.err.matches("ERR_EDGEWRIGHT_").count()), (3, 5), "{}", run.all());
     assert_eq!(run.err.matches("not a manifest: no `apiVersion: edgewright/v1`").count(), 4, "{}", run.all());
-    assert!(run.err.contains("not a manifest: a plan that `plan --out` has saved"), "{}", run.all());
+    assert!(run.err.contains("not a manifest: a plan saved by `plan --out`"), "{}", run.all());
     assert!(run.err.contains(".edgewrightignore"), "{}", run.all());
     assert!(run.err.contains("apply it with `edgewright reconcile PATH --plan FILE`"), "{}", run.all());
     for file in ["nowhere.json", "m/shop.yaml"] {

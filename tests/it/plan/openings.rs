@@ -32,7 +32,7 @@ fn a_route_that_loses_what_restricts_it_is_told_first() {
     };
     let both = [RESTRICTED, LOGIN].concat();
     let last = plan(RESTRICTED, "");
-    assert!(last.contains(&format!("{SAID} `ip_restriction`, and has nothing else that restricts it")), "{last}");
+    assert!(last.contains(&format!("{SAID} `ip_restriction`, and nothing else restricts it")), "{last}");
     let one = plan(&both, RESTRICTED);
     assert!(one.contains(&format!("{SAID} `oidc`; `ip_restriction` stays")), "{one}");
     let disabled = plan(&both, &both.replace("{enabled: true, ip", "{enabled: false, ip"));
@@ -101,7 +101,7 @@ fn requests_that_change_hands_are_told_if_less_restricts_them() {
     let guarded = ("admin", "/admin/", RESTRICTED);
     let before = edge("shop", &[all, guarded]);
     let of_route =
-        "takes requests of HttpsEdgeRoute shop/admin without `ip_restriction`, and has nothing else that restricts it";
+        "takes requests from HttpsEdgeRoute shop/admin without `ip_restriction`, and nothing else restricts it";
     for (what, after, taker) in [
         ("another name", edge("shop", &[all, ("intern", "/admin/", "")]), "shop/intern"),
         ("gone", edge("shop", &[all]), "shop/all"),

@@ -110,7 +110,7 @@ fn while_both_declare_a_resource_nothing_changes_hands_again() {
     let gone = folder.ok("reconcile --source b b");
     assert_eq!(gone.calls().iter().filter(|call| call.starts_with("DELETE")).count(), 2, "{}", gone.out);
     let left = apply(&folder, "a");
-    assert!(left.calls().is_empty() && left.err.contains("is left to source `b`"), "{}", left.all());
+    assert!(left.calls().is_empty() && left.err.contains("is reserved for source `b`"), "{}", left.all());
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_plan_warns_about_routes_that_the_new_source_must_not_declare() {
     let folder = two_folders();
     let dry = folder.ok("transfer route/shop/cart --from a --to b --dry-run");
     assert!(dry.err.contains("ERR_EDGEWRIGHT_NOT_DELEGATED"), "{}", dry.all());
-    assert!(dry.err.contains("the next run of source `b` will be an error for HttpsEdgeRoute"), "{}", dry.all());
+    assert!(dry.err.contains("the next apply of source `b` will fail for HttpsEdgeRoute"), "{}", dry.all());
     // With its edge, it needs no consent.
     let dry = folder.ok("transfer edge/shop --from a --to b --dry-run");
     assert!(!dry.err.contains("NOT_DELEGATED"), "{}", dry.all());
@@ -94,8 +94,8 @@ fn what_both_sources_created_says_how_to_delete_it() {
     }
     std::fs::remove_file(folder.path("a/office.yaml")).unwrap();
     let kept = apply(&folder, "a");
-    assert!(kept.err.contains("kept although source `b` does not take over: it has its own"), "{}", kept.err);
-    assert!(kept.err.contains("to delete, declare without `transfer_to` once, and remove"), "{}", kept.err);
+    assert!(kept.err.contains("kept although source `b` cannot take over: it has its own resource"), "{}", kept.err);
+    assert!(kept.err.contains("to delete, apply a manifest without `transfer_to`, then remove it"), "{}", kept.err);
     folder.write("a/office.yaml", &restriction("", "api"));
     apply(&folder, "a");
     std::fs::remove_file(folder.path("a/office.yaml")).unwrap();

@@ -442,7 +442,7 @@ fn a_key_without_an_owner_is_one_plan_for_all_and_belongs_to_who_applies_it() {
     folder.write("m/key.yaml", key);
     let planned = run("plan --source shop --out plan.json m", &planner);
     assert_eq!(planned.code, 0, "{}", planned.all());
-    assert!(planned.out.contains("belongs to who applies the plan"), "{}", planned.out);
+    assert!(planned.out.contains("owned by whoever applies the plan"), "{}", planned.out);
     assert!(!planned.out.contains("bot_") && !folder.read("plan.json").contains("bot_"), "{}", planned.out);
     for other in [&serve.token, &applier] {
         assert_eq!(run("plan --source shop m", other).out, planned.out);

@@ -43,15 +43,14 @@ pub(super) fn immutable_error(known: &StoreNames<'_>, it: &DeclaredResource<'_>,
     let (wanted, stored) = (shown(it.spec.as_ref()), shown(entry.spec().as_ref()));
     let differs = |field: &&&str| wanted.get(**field) != stored.get(**field);
     let field = it.declaration.kind.info().fixed.iter().find(differs).copied().unwrap_or_default();
-    let message =
-        format!("cannot adopt {}: its `{field}` is another one, and cannot change", snapshot.name_of(&entry.key));
+    let message = format!("cannot adopt {}: its `{field}` differs, and is immutable", snapshot.name_of(&entry.key));
     let fault = Fault::new(Code::Immutable, message).at(Path::root().join("metadata").join("id"));
     let help = match entry.is_owned_by(known.source) {
-        true => "remove `metadata.id` to replace it with a new one, or use what it has".to_owned(),
+        true => "remove `metadata.id` to replace the resource with a new one, or keep the existing value".to_owned(),
         // Nobody would delete it.
         false => format!(
-            "use its `{field}` to adopt it, and remove `metadata.id` with a later change to replace it; if you remove it now, \
-             {} stays beside the new one",
+            "use its `{field}` to adopt the resource, then remove `metadata.id` in a later change to replace it; if \
+             you remove `metadata.id` now, {} stays next to the new resource",
             entry.key.id
         ),
     };

@@ -96,7 +96,7 @@ impl Lineage {
         }
         let message = format!("commit {id} does not descend from {applied}, the commit that was applied before it");
         let warning = Diagnostic::warning(Code::Rewound, message);
-        state.warning = Some(warning.help("if this is not on purpose, find out who moved the revision"));
+        state.warning = Some(warning.help("if this is not intended, find out who moved the revision"));
         Ok(())
     }
 }

@@ -109,7 +109,7 @@ impl RevisionSpec {
                 let existing = list_existing("the repository", &range.to_string(), tags);
                 let message = format!("no tag has a version in the range `{range}`{existing}");
                 Diagnostic::error(Code::Unreadable, message)
-                    .help("use a range that a tag such as `v1.2.3` or `1.2.3` is in")
+                    .help("use a range that contains the version of a tag, such as `v1.2.3` or `1.2.3`")
             }
         }
     }

@@ -135,7 +135,7 @@ impl RemoteMirror {
         opened().ok_or_else(|| {
             self.failure().unwrap_or_else(|| {
                 let message = format!("{} has not been fetched yet", self.url);
-                Diagnostic::error(Code::FetchFailed, message).help("wait for the first fetch to end")
+                Diagnostic::error(Code::FetchFailed, message).help("wait for the first fetch to finish")
             })
         })
     }

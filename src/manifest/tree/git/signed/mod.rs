@@ -64,8 +64,8 @@ impl CommitVerifier {
             Some(true) => {}
             Some(false) => return refused(format!("its signature by the key {key} is invalid"), sign),
             None => {
-                let help = "sign with a key of the type ed25519, ecdsa (256 or 384 bits) or rsa";
-                return refused(format!("its signature by the key {key} is of a kind that is not supported"), help);
+                let help = "sign with a key of type ed25519, ecdsa (256 or 384 bits) or rsa";
+                return refused(format!("its signature by the key {key} has an unsupported type"), help);
             }
         }
         let seconds = repository.find_commit(id).map(|commit| commit.time().seconds()).unwrap_or_default();
@@ -74,7 +74,7 @@ impl CommitVerifier {
         match signers.check(&signature.key, NAMESPACE, at) {
             Ok(()) => Ok(()),
             Err(SignerRefusal::Unknown) => {
-                refused(format!("{file} does not have its key {key}"), "add the key to the file, or revert the commit")
+                refused(format!("{file} does not list its key {key}"), "add the key to the file, or revert the commit")
             }
             Err(SignerRefusal::Namespace) => {
                 refused(format!("{file} does not allow its key {key} to sign commits"), "add `git` to its namespaces")
@@ -90,7 +90,7 @@ impl CommitVerifier {
         let failed = |reason: String| {
             let file = self.allowed_signers_file.display();
             Diagnostic::error(Code::UnverifiedCommit, format!("cannot read the allowed signers in {file}: {reason}"))
-                .help("fix the file: until then no commit is applied")
+                .help("fix the file; no commit is applied until it is valid")
         };
         let text = fs::read_to_string(&self.allowed_signers_file).map_err(|error| failed(error.to_string()))?;
         AllowedSigners::parse(&text).map_err(failed)
