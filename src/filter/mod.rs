@@ -65,7 +65,7 @@ enum Question {
 static PARAMETERS: [FilterParameter; 6] = [
     FilterParameter {
         name: "filter",
-        description: "A CEL expression over the resource as the API returns it, such as `obj.description == 'shop'`. Secrets are masked in it.",
+        description: "A CEL expression over the resource as the API returns it, with masked secrets, such as `obj.description == 'shop'`.",
         kind: None,
         question: Question::Expression,
     },

@@ -247,7 +247,7 @@ pub(crate) fn check(delegations: &[Delegation]) -> Vec<Fault> {
             let message = format!("`{}` is not a path prefix for a source", printable(path_prefix));
             let fault = Fault::new(Code::InvalidFormat, message).at(at("path_prefix"));
             // A prefix without it would admit `/docsecret` with `/docs`.
-            found.push(fault.help("begin and end it with `/`, such as `/docs/`; `/` stands for the whole edge"));
+            found.push(fault.help("start and end it with `/`, such as `/docs/`; `/` delegates the whole edge"));
         }
     }
     found

@@ -25,8 +25,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "bypassed-protection",
     default: Level::Warn,
     summary: "Another port of a protected host opens the same backend.",
-    why: "A login, token, client certificate or IP restriction protects a backend only if every way to it has one. Here, \
-          another port of the same host leads to the backend without any.",
+    why: "A login, token, client certificate or IP restriction protects a backend only if every route to it has one. \
+          Another port of the same host reaches the backend without any.",
     cure: "Protect the route in the same way, or remove it. A module set shares the configuration of a module.",
     check: LintCheck::Host(check),
 };

@@ -8,7 +8,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "`response_headers` allow credentials from every origin.",
     why: "Browsers reject a response with credentials if `Access-Control-Allow-Origin` is `*` (Fetch standard, CORS \
-          check), so scripts of other sites cannot read it.",
+          check), so scripts on other sites cannot read it.",
     cure: "Set `Access-Control-Allow-Origin` to one origin, such as `https://shop.example.com`, or remove \
            `Access-Control-Allow-Credentials`.",
     check: LintCheck::Edge(check),

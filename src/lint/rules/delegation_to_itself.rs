@@ -7,7 +7,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "delegation-to-itself",
     default: Level::Warn,
     summary: "An edge's `delegates_to` names the source of the edge itself.",
-    why: "The source that owns an edge needs no consent for its own routes. Probably another source is meant, whose \
+    why: "The source that owns an edge needs no consent for its own routes. Another source was probably meant; its \
           routes are refused.",
     cure: "Name the other source, or remove the entry. If another source owns the edge, set `--source`.",
     check: LintCheck::Edge(check),

@@ -20,7 +20,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, policy, condition, module set or certificate.",
     why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
-          edited. Hostports, teams and organizations are the same in any spelling that means the same.",
+          edited. Hostports, teams and organizations are compared in their normal form.",
     cure: "Remove one of the two entries, or correct it.",
     check: LintCheck::EdgeAndManifests(check, check_module_sets),
 };

@@ -9,9 +9,9 @@ use crate::model::kind::ip_restriction::Traffic;
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-restriction",
     default: Level::Warn,
-    summary: "Two IpRestrictions of the same `type` are enforced, or neither is.",
+    summary: "Two IpRestrictions of the same `type` are both enforced, or both not enforced.",
     why: "It is undefined whether an address must be in the IP policies of one restriction or of both, so the two can \
-          admit more than intended, or lock everybody out.",
+          admit more than intended, or lock everyone out.",
     cure: "Use one IpRestriction for each type of traffic, with all IP policies.",
     check: LintCheck::Estate(check),
 };

@@ -7,7 +7,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "empty-ip-restriction",
     default: Level::Deny,
     summary: "An enabled `ip_restriction` module or an enforced IpRestriction has no IP policies.",
-    why: "Without IP policies, a restriction admits either everybody or nobody, and neither is intended.",
+    why: "Without IP policies, a restriction admits either everyone or nobody, and neither is intended.",
     cure: "Add at least one IP policy to `ip_policy_ids`, or remove or disable the restriction.",
     check: LintCheck::Edge(check),
 };

@@ -8,7 +8,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Deny,
     summary: "An enabled `mutual_tls` module has no certificate authorities.",
     why: "A client certificate is valid if one of the authorities issued it. Without authorities, the edge admits \
-          either everybody or nobody, and neither is intended.",
+          either everyone or nobody, and neither is intended.",
     cure: "Add at least one authority to `certificate_authority_ids`, or remove or disable `mutual_tls`.",
     check: LintCheck::Edge(check),
 };

@@ -10,8 +10,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "jwt-algorithm",
     default: Level::Warn,
     summary: "`allowed_algorithms` includes `none`, an unknown algorithm, or an HMAC algorithm together with public keys.",
-    why: "A token with the algorithm `none` is unsigned. HMAC signs and verifies with the same key, so anybody can \
-          sign tokens with a key from a public key set. No token has an unknown algorithm; names are case-sensitive.",
+    why: "A token with the algorithm `none` is unsigned. HMAC signs and verifies with the same key, so anyone can sign \
+          tokens with a key from a public key set. No token has an unknown algorithm; names are case-sensitive.",
     cure: "Allow only algorithms with a public key, such as `RS256` or `ES256`.",
     check: LintCheck::Edge(check),
 };

@@ -8,7 +8,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Allow,
     summary: "An `oauth` provider has no allow list.",
     why: "Without `email_addresses`, `email_domains`, `teams` or `organizations`, everyone with an account at the \
-          provider has access. A customer login needs that; an internal service is open to the world.",
+          provider has access. This is right for a customer login, but opens an internal service to the world.",
     cure: "Add the domain of your organization to `email_domains`, or list the users who have access.",
     check: LintCheck::Edge(check),
 };

@@ -18,8 +18,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "partial-segment-prefix",
     default: Level::Warn,
     summary: "A `path_prefix` ends inside a path segment and also matches the path of another route.",
-    why: "A prefix is plain text and can end anywhere: `/check` matches `/checkout` and everything else that starts \
-          alike. The longer match wins only as long as its route exists and has the same host.",
+    why: "A prefix is plain text and can end anywhere: `/check` matches `/checkout` and every other path that starts \
+          with it. The longer match wins only as long as its route exists and has the same host.",
     cure: "End the prefix with `/`. If the path without the slash is also used, add an `exact_path` route for it.",
     check: LintCheck::Edge(check),
 };

@@ -25,8 +25,8 @@ pub(crate) static LINT: Lint = Lint {
     name: "shadowed-route",
     default: Level::Warn,
     summary: "A route never receives a request: other routes match first, or the edge cannot see its path.",
-    why: "The route never receives a request, so its backend and modules have no effect, although the manifest suggests otherwise.",
-    cure: "Remove the route, or change its host or path to one that no other route has. On an edge that passes TLS through, match only a host.",
+    why: "The backend and modules of the route have no effect, although the manifest suggests otherwise.",
+    cure: "Remove the route, or change its host or path to one that no other route matches. On an edge that passes TLS through, match only a host.",
     check: LintCheck::Edge(check),
 };
 

@@ -10,7 +10,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An action or policy follows one that ends every request.",
     why: "Actions run in order, and `deny`, `redirect` and `custom-response` end the request. A `log` after them never \
           runs, and neither do the policies after one that denies everything.",
-    cure: "Move the action that ends the request to the end, or remove what follows it.",
+    cure: "Move the action that ends the request to the end, or remove the actions and policies after it.",
     check: LintCheck::Edge(check),
 };
 

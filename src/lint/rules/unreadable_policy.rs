@@ -14,7 +14,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A policy needs the request or response, but the edge passes TLS through.",
     why: "A TLS edge, or an edge with `terminate_at: upstream`, sees only connections. A condition on `req` or `res` never \
-          holds and an action on headers has no effect, so the policy looks like protection without being any.",
+          holds and an action on headers has no effect, so the policy looks like protection but protects nothing.",
     cure: "Use only `conn` and actions on connections, such as `deny`, or terminate TLS at the edge.",
     check: LintCheck::Edge(check),
 };

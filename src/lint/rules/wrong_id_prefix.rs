@@ -12,10 +12,10 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-id-prefix",
     default: Level::Warn,
-    summary: "An ID has the prefix of a backend or an IP policy in the place of another kind, or its prefix in upper case.",
-    why: "IDs of backends, IP policies, TLS edges and event subscriptions belong to other systems, so the API accepts any \
-          without the prefix of another kind of this service. An ID with the prefix of another kind of theirs is usually \
-          copied from the wrong place, and refers to nothing.",
+    summary: "An ID has the prefix of the wrong kind of resource, such as a backend's in place of an IP policy's, or has its prefix in upper case.",
+    why: "Backends, IP policies, TLS edges and event subscriptions belong to other systems, so the API rejects only \
+          IDs with the prefix of a kind of this service. An ID with the prefix of another kind was usually copied from \
+          the wrong place, and refers to nothing.",
     cure: "Use the ID of a resource of the field's kind: `bkd_…` for a backend, `ipp_…` for an IP policy, `edgtls_…` for \
            a TLS edge, `esb_…` for an event subscription.",
     check: LintCheck::Edge(check),

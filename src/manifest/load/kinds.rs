@@ -165,11 +165,11 @@ pub(super) fn unknown_kind(kind: &str) -> Fault {
 }
 
 fn token_file(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "string", "description": "The file to write the token to, once; it must be outside the source tree."})
+    json!({"type": "string", "description": "The file that receives the token when the key is created; it must be outside the source tree."})
 }
 
 fn edge(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "string", "description": "The route's edge, by name or id."})
+    json!({"type": "string", "description": "The route's edge, by name or ID."})
 }
 
 fn modules_from(_: &mut SchemaGenerator) -> Value {
@@ -196,7 +196,7 @@ fn delegates_to(_: &mut SchemaGenerator) -> Value {
         "type": "object",
         "properties": {
             "source": {"type": "string", "minLength": 1, "description": "The other source."},
-            "path_prefix": {"type": "string", "pattern": "^/(.*/)?$", "description": "The prefix of the paths that its routes may match. `/` stands for the whole edge, with its hostports."}
+            "path_prefix": {"type": "string", "pattern": "^/(.*/)?$", "description": "The path prefix that its routes may match. `/` delegates the whole edge, including its hostports."}
         },
         "required": ["source", "path_prefix"],
         "additionalProperties": false
@@ -205,11 +205,11 @@ fn delegates_to(_: &mut SchemaGenerator) -> Value {
 }
 
 fn certificates_from(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Other sources whose certificates the edge presents. Without them, it presents those of its own source, and for hosts without one those that no source owns."})
+    json!({"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Other sources whose certificates the edge presents, in addition to those of its own source. For hosts that none of them covers, the edge presents certificates that no source owns."})
 }
 
 fn required_modules(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets whose modules every route of the edge gets, whichever source it is from. Later sets override earlier ones. A route that sets one of these modules differently is an error."})
+    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets that edgewright adds to every route of the edge, from any source. Later sets override earlier ones. It is an error if a route sets one of these modules differently."})
 }
 
 fn sources(generator: &mut SchemaGenerator) -> Value {
