@@ -9,7 +9,7 @@ use rustix::{
     process::{Signal, getpid, kill_process},
 };
 
-/// What a fail point can do, by the name that the variable `FAILPOINTS` gives it: `journal.sync=return(kill)`.
+/// The actions of a fail point, by the name that the variable `FAILPOINTS` gives it: `journal.sync=return(kill)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FaultAction {
     /// The operation fails, with an error of the operating system.

@@ -45,7 +45,7 @@ const MOST_KNOWN: usize = 40;
 pub(crate) struct FilterParameter {
     /// The name.
     pub name: &'static str,
-    /// What it selects, for the OpenAPI document.
+    /// The selected resources, for the OpenAPI document.
     pub description: &'static str,
     /// The only kind that has it, if not all.
     kind: Option<Kind>,

@@ -176,7 +176,7 @@ impl KnownPart {
     }
 }
 
-/// What the findings about a part depend on, apart from what all parts have in common.
+/// The inputs of the findings about a part, apart from those that all parts share.
 #[derive(Debug)]
 struct PartInputs {
     lints: PartLints,

@@ -77,7 +77,7 @@ pub struct Lint {
     pub name: &'static str,
     /// The level unless a configuration file or manifest sets another.
     pub default: Level,
-    /// What the lint finds, in one sentence.
+    /// The finding, in one sentence.
     pub summary: &'static str,
     /// Why it is probably a mistake.
     pub why: &'static str,
@@ -92,7 +92,8 @@ pub struct Lint {
 pub(crate) enum LintCheck {
     /// A resource, its edge, the routes of that edge, and the names of what they reference.
     Edge(fn(&EdgeView<'_>, &mut Findings)),
-    /// What [`LintCheck::Edge`] has, and all edges with the same hosts, with their routes. Edges and routes of other sources count, too.
+    /// The resources of [`LintCheck::Edge`], and all edges with the same hosts, with their routes, including those of
+    /// other sources.
     Host(fn(&HostView<'_>, &mut Findings)),
     /// All resources and other sources. It runs each time, so it must be cheap for 10,000 edges.
     Estate(fn(&EstateView<'_>, &mut Findings)),

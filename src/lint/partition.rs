@@ -32,7 +32,7 @@ pub(super) enum PartLints {
     Both,
 }
 
-/// What finds a part again in the next run: whether it is only judged for its hosts, and its first resource.
+/// The identity of a part across runs: whether it is only judged for its hosts, and its first resource.
 pub(super) type PartName = (bool, Key);
 
 /// The resources of a kind, which are neighbours: keys sort by kind first.
@@ -60,7 +60,7 @@ pub(super) struct LintPart<'a> {
     pub others: Vec<Arc<Entry>>,
     /// The hosts of each edge, unless the part is only judged for its hosts.
     pub hosts: Vec<NamedHosts>,
-    /// What the last run knew about the part.
+    /// The state of the part in the last run.
     pub known: Option<KnownPart>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> LintPart<'a> {
         Self { lints, resources, others: Vec::new(), hosts, known }
     }
 
-    /// What lints see of the part.
+    /// The view that lints have of the part.
     pub(super) fn view<'v>(&'v self, world: &'v World<'v>) -> HostView<'v> {
         HostView::new(EdgeView::new(world, &self.resources), &self.others)
     }

@@ -42,7 +42,7 @@ pub(super) fn next_change(view: &EdgeView<'_>) -> Option<Timestamp> {
     }
     let certificates = turns.into_iter().filter_map(|turn| Offset::UTC.to_timestamp(turn).ok());
     let metadata = declared(view).filter_map(|(_, facts)| facts.valid_until);
-    // What ends in this very second has not expired yet.
+    // A certificate that ends in this second has not expired yet.
     certificates.chain(metadata).filter(|turn| *turn >= view.now()).min()
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct EstateView<'a>(HostView<'a>);
 
 /// The facts about the manifests that are no resources.
 pub(crate) struct ManifestsView<'a> {
-    /// What is in them.
+    /// The facts in the manifests.
     pub(super) facts: &'a ManifestFacts,
     /// Whether nothing is left out or missing because of an error. A lint that judges what is missing must ask.
     pub(super) is_whole: bool,

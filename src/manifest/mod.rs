@@ -68,9 +68,9 @@ use tree::{NotedFile, Tree, changed_while_read, context_error};
 /// The loaded manifests.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// What all files declare, merged when it is first needed.
+    /// The declarations of all files, merged on first use.
     declared: OnceLock<Declarations>,
-    /// What the files of the context declare.
+    /// The declarations of the surrounding files.
     context: SourceContext,
     /// Whether files or folders of the context could not be read: they may declare any name.
     lacks_context: bool,
@@ -84,16 +84,16 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// The files.
     pub files: Vec<Arc<ManifestFile>>,
-    /// What was read of each file, to load a changed source again.
+    /// The parsed form of each file, to load a changed source again.
     reads: Vec<Arc<FileRead>>,
 }
 
-/// What one file declares.
+/// The declarations of one file.
 #[derive(Debug, Clone)]
 struct FileRead {
     declared: Declarations,
     diagnostics: Vec<Diagnostic>,
-    /// What it took from outside of the text of the file.
+    /// The inputs outside the text of the file.
     external_values: Vec<ExternalValue>,
 }
 
@@ -206,7 +206,7 @@ impl Loaded {
         self
     }
 
-    /// What all files declare.
+    /// The declarations of all files.
     fn declared(&self) -> &Declarations {
         self.declared.get_or_init(|| self.merge())
     }

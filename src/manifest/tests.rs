@@ -1,4 +1,4 @@
-//! What needs a loaded manifest, or the schemas of all of them: the day a certificate expires, and hidden secrets.
+//! Tests that need a loaded manifest or the schemas of all kinds: the day a certificate expires, and hidden secrets.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::{

@@ -38,7 +38,7 @@ pub struct FieldDrift {
     /// Whether the value was removed from the store, not set.
     #[serde(default)]
     pub removed: bool,
-    /// Who set or removed the value in the store; empty for a pending field.
+    /// The author who set or removed the value in the store; empty for a pending field.
     pub by: String,
     /// The revision that did; null for a pending field.
     pub revision: Option<u64>,
@@ -80,7 +80,7 @@ pub(crate) struct ForeignWrite {
     pub after: Option<Value>,
     /// The source that owned the resource before, if it was deleted.
     pub owner: Option<String>,
-    /// Who wrote.
+    /// The author of the write.
     pub by: String,
     /// The revision.
     pub revision: u64,
@@ -229,7 +229,7 @@ impl FieldDrift {
         of(self) == of(other) && (&self.by, &self.at) == (&other.by, &other.at)
     }
 
-    /// What a write did to fields of a resource; no field is the whole resource.
+    /// Describes the effect of a write on fields of a resource; no fields means the whole resource.
     fn happened(&self, fields: &str) -> String {
         let Self { removed, by, revision, at, .. } = self;
         let what = match (fields, removed) {

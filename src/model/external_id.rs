@@ -139,7 +139,7 @@ mod tests {
         ] {
             assert_eq!(told(&BACKEND, id), Some(format!("`{id}` has the prefix of {owner}, not of a backend")));
         }
-        // Those of other systems are theirs to know.
+        // IDs of other systems are not validated further.
         for opaque in ["_", "_1", "office", "pool_1", "ca1", "cax_1", "CA_1", "bkd_1", "ipp_1", "evsub_1"] {
             assert_eq!(told(&BACKEND, opaque), None, "{opaque}");
         }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::syntax::text::printable;
 
-/// What stands for every source or kind.
+/// The pattern for every source or kind.
 const ALL: &str = "*";
 /// The most entries of a list: every request of the key reads them.
 const MOST_ENTRIES: usize = 100;
@@ -33,7 +33,7 @@ fn writable() -> impl Iterator<Item = &'static str> {
 pub struct KeyScope {
     /// The highest role of the key, below that of its owner: `viewer`, `planner`, `editor` or `admin`.
     pub role: Option<Role>,
-    /// The sources that the key may plan, besides those that it may apply. A name can end in `*`.
+    /// The sources that the key may plan, in addition to those that it may apply. A name can end in `*`.
     #[schemars(length(max = 100), inner(length(min = 1, max = 255)))]
     pub plan: Vec<String>,
     /// The sources that the key may apply, suspend and resume, and whose resources it may change. A name can end in `*`.

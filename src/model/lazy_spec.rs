@@ -71,10 +71,10 @@ impl SpecForm {
     }
 }
 
-/// What is known about the secrets in a stored form.
+/// The state of the secrets in a stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoredSecrets {
-    /// Nothing: the record is of a version that did not encrypt secrets.
+    /// Unknown: a version that did not encrypt secrets wrote the record.
     Unknown,
     /// The places of the secrets, as JSON texts with quotes.
     At(Box<[Range<usize>]>),
@@ -122,7 +122,7 @@ impl LazySpec {
         self.form().map(|form| &**form.text)
     }
 
-    /// What is known about the secrets in the stored form.
+    /// The state of the secrets in the stored form.
     pub(crate) fn secrets(&self) -> Result<&StoredSecrets, JsonError> {
         self.form().map(|form| &form.secrets)
     }
@@ -174,7 +174,7 @@ impl LazySpec {
     pub fn same(&self, spec: &Arc<dyn AnyResource>) -> bool {
         let undecoded = self.0.spec.get().is_none();
         if undecoded && self.0.kind == spec.kind() && self.is_stored_as(spec.as_ref()) {
-            // Its stored form would be decoded to the same value.
+            // The stored form would be decoded to the same value.
             let _ = self.0.spec.set(Arc::clone(spec));
             return true;
         }

@@ -44,7 +44,7 @@ pub(crate) mod view;
 
 pub use kind::Kind;
 
-// What the rooms above use most. Files of this room name each other by their own paths.
+// The items that upper layers use most. Files of this module name each other by their own paths.
 pub(crate) use self::{
     base_urls::Site,
     desired::Desired,

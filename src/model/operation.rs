@@ -265,7 +265,7 @@ pub enum Author {
     Local,
 }
 
-/// What the ID of a key begins with if a client had a certificate instead of an API key (D97).
+/// The prefix of a key's ID if the client authenticated with a certificate instead of an API key (D97).
 pub(crate) const CERTIFICATE: &str = "certificate:";
 
 /// Describes the key of a request, or the certificate that it had instead. The description of the key is empty if it has
@@ -274,7 +274,7 @@ pub(crate) fn key_of(key: &str, description: &str, owner: &str) -> String {
     match key.strip_prefix(CERTIFICATE) {
         Some(name) => format!("certificate {name} of {owner}"),
         None if description.is_empty() => format!("API key {key} of {owner}"),
-        // It becomes part of messages on one line.
+        // The description becomes part of one-line messages.
         None => format!("\"{}\" ({key}) of {owner}", escaped(description)),
     }
 }

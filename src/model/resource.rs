@@ -108,7 +108,7 @@ pub struct AccessList {
     pub enforced: bool,
 }
 
-/// What a View shows besides the Spec.
+/// The data that a View shows in addition to the Spec.
 #[derive(Clone, Copy)]
 pub struct ViewContext<'a> {
     /// The key of the resource.

@@ -95,7 +95,7 @@ fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
     });
     let mut faults: Vec<Fault> = of_edge.collect();
     if !passes_through(edge) {
-        // Its routes need not be decoded.
+        // An edge that terminates TLS can have every module, so its routes need not be decoded.
         return faults;
     }
     for route in after.children(key) {

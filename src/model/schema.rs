@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// What a definition demands beyond its type. The Spec types have defaults for required fields, so that the rules can
-/// report all missing fields at once, and schemars considers them optional.
+/// A constraint on a definition beyond its type. The Spec types have defaults for required fields, so that the rules
+/// can report all missing fields at once, and schemars considers them optional.
 pub struct Constraint {
     definition: Cow<'static, str>,
     required: &'static [&'static str],

@@ -118,7 +118,7 @@ fn differing<'d>(
     wanted
 }
 
-/// What the store has of a resource that a plan changes.
+/// The stored state of a resource that a plan changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoredState {
     Nothing,

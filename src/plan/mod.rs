@@ -90,7 +90,7 @@ pub struct Plan {
     pub stated: BTreeSet<Key>,
 }
 
-/// What identifies a resource to a person, independent of its id: kind, parent and name.
+/// The identity of a resource for people, independent of its ID: kind, parent and name.
 type ChangeIdentity<'c> = (Kind, Option<&'c Id>, &'c str);
 
 /// All operations on one resource.
@@ -110,7 +110,7 @@ pub struct Change {
     pub operations: Vec<Operation>,
     /// The token file of a new API key.
     pub token_file: Option<PathBuf>,
-    /// What others have changed of the resource since its source applied it, if that is known (D85).
+    /// The changes that others have made to the resource since its source applied it, if known (D85).
     pub drift: Option<Drift>,
 }
 
@@ -263,7 +263,7 @@ impl Summary {
                 Effect::Replace => summary.replace += 1,
                 Effect::Adopt => summary.adopt += 1,
                 Effect::Delete => summary.delete += 1,
-                // Its replacement is counted.
+                // Only the replacement is counted.
                 Effect::Replaced => {}
             }
         }

@@ -1,9 +1,9 @@
-//! What a plan opens: resources that lose what restricts access to them, and routes that take requests from others with
-//! less that restricts access (D113).
+//! Plans that open access: resources that lose a restriction of access, and routes that take requests from more
+//! restricted ones (D113).
 //!
 //! # The problem
 //!
-//! One removed line among many opens an admin page to everybody, and nobody looks for it.
+//! One removed line among many opens an admin page to everyone, and reviewers miss it.
 //!
 //! # The idea
 //!
@@ -15,8 +15,8 @@
 //!
 //! # What it never does
 //!
-//! It refuses nothing: whoever may apply a source may open it. It does not compare what a list or an address range lets
-//! in; the plan shows that field by field.
+//! It never refuses a plan: whoever may apply a source may open it. It does not compare what a list or an address range
+//! lets in; the plan shows that field by field.
 
 pub(super) mod takeover;
 
@@ -31,7 +31,7 @@ use crate::{
     syntax::text::printable,
 };
 
-/// What restricts access, by its sort: a login that takes the place of another one opens nothing.
+/// The restrictions of access, by their sort: a login that replaces another one opens nothing.
 type Protections = BTreeMap<&'static str, &'static str>;
 
 /// A resource that loses what restricts access to it, or whose requests another one takes with less of that.
@@ -50,7 +50,7 @@ pub struct Opening {
 }
 
 impl Plan {
-    /// What the plan opens, in execution order.
+    /// The openings of the plan, in execution order.
     pub(crate) fn openings(&self) -> Vec<Opening> {
         self.changes.iter().filter_map(Change::opening).chain(self.takeovers.iter().cloned()).collect()
     }
@@ -66,7 +66,8 @@ impl Change {
         if before.slots().is_empty() {
             return (is_enforced(before) && !self.keeps_enforcing()).then(|| opening(Vec::new(), Vec::new()));
         }
-        // Who takes its requests is another question. What is implicit is another system's, and goes on without its modules.
+        // `takeover` judges who takes its requests. An implicit resource belongs to another system, and continues
+        // without its modules.
         let goes = matches!(self.effect, Effect::Delete | Effect::Replaced);
         if goes && !self.key.kind.info().implicit {
             return None;

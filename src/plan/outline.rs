@@ -37,7 +37,7 @@ pub(crate) fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What an outline has of each change. Lines and bodies take most of its memory, and only some formats show them.
+/// The detail of each change in an outline. Lines and bodies take most of its memory, and only some formats show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// The effect, without the calls.
@@ -72,7 +72,8 @@ pub struct OutlinedChange {
     pub notes: Vec<String>,
     /// The equivalent API calls, in order; empty if only ownership changes.
     pub calls: Vec<Call>,
-    /// What others have changed of the resource since its source applied it; absent if that is nothing or not known.
+    /// The changes that others have made to the resource since its source applied it; absent if there are none or they
+    /// are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 }
@@ -166,7 +167,7 @@ impl<'p> Outliner<'p> {
     /// The changed lines of an operation.
     pub(super) fn lines(&self, change: &Change, operation: &Operation) -> Result<Vec<String>, JsonError> {
         match change.effect {
-            // They are shown with the new resource.
+            // Claims are shown with the new resource.
             Effect::Replaced => Ok(Vec::new()),
             _ => lines(self.before(change).as_deref(), &self.plan.reviewed(operation)),
         }

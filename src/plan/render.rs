@@ -19,7 +19,7 @@ const CHANGES_AT_ONCE: usize = 128;
 /// How many changes are in memory as text until they are written.
 const CHANGES_TOGETHER: usize = 32 * CHANGES_AT_ONCE;
 
-/// What a text is rendered from.
+/// The input of a rendered text.
 #[derive(Clone, Copy)]
 pub(crate) enum Content<'p> {
     /// A plan. Each change is outlined when it is rendered, so that a large plan never has all of its lines in memory.

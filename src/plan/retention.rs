@@ -34,7 +34,7 @@ pub struct KeptResource {
     omitted: usize,
 }
 
-/// What uses a kept resource: a resource of another source, or a kept one of the same source.
+/// A user of a kept resource: a resource of another source, or a kept one of the same source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ResourceUser {
     key: Key,
@@ -107,7 +107,7 @@ pub(super) fn used_by_others(
     let mut kept: BTreeMap<Key, Vec<Key>> = BTreeMap::new();
     let is_foreign = |key: &Key| {
         let claim = snapshot.get(key).and_then(|entry| entry.claim.as_deref());
-        // What the source takes over, it uses itself.
+        // A resource that the source takes over is no longer foreign.
         claim.is_some_and(|claim| claim.source != source) && !desired.contains_key(key)
     };
     for entry in undeclared {

@@ -201,7 +201,7 @@ impl RevertPlanner<'_> {
     }
 }
 
-/// What a rollback changes of the promises of a resource that stays with its source (D104).
+/// Returns the notes about promises of a resource that stays with its source (D104).
 fn promise_note(old: &Claim, new: &Claim) -> Option<String> {
     let is_kept = |claim: &Claim| claim.is_kept_by_rollback() || claim.awaits_manifest();
     handover_note(old, new).or_else(|| match (is_kept(old), is_kept(new)) {

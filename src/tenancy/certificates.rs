@@ -71,7 +71,7 @@ fn tls_hosts(edge: &HttpsEdge) -> impl Iterator<Item = (usize, String)> {
 /// Returns a warning for each edge with hosts whose only certificate is of a source that the edge does not name.
 pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
     let certificates = snapshot.newest_first(Kind::TlsCertificate, None, u64::MAX);
-    // Those that the source declares are its own.
+    // Certificates that the source declares are its own.
     let stored = certificates.filter(|entry| !entry.is_owned_by(source) && !desired.contains_key(&entry.key));
     let stored: Vec<(&TlsCertificate, Option<&Claim>)> =
         stored.filter_map(|entry| Some((entry.spec_as::<TlsCertificate>()?, entry.claim.as_deref()))).collect();

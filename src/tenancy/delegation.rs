@@ -1,9 +1,9 @@
-//! What edges of other sources consent to, and what edges require of their routes (D103).
+//! The consent of edges to routes of other sources, and the modules that edges require of their routes (D103).
 //!
 //! # The problem
 //!
-//! A route of one team on the edge of another takes requests from it. If nobody has to agree, whoever can merge into
-//! one repository takes traffic from another team, or opens a path beside its login.
+//! A route of one team on the edge of another takes requests from it. Without consent, anyone who can merge into one
+//! repository could take traffic from another team, or open a path that bypasses its login.
 //!
 //! # The idea
 //!
@@ -20,8 +20,9 @@
 //!
 //! # What it never does
 //!
-//! It is pure: no IO and no clock. It never compares secrets, because a finding would tell whether a guess is right. It
-//! does not judge what is already in the store: withdrawing a consent must not stop everything else of another source.
+//! It is pure: no IO and no clock. It never compares secrets, because a finding would reveal whether a guess is right.
+//! It does not judge what is already in the store: withdrawing a consent must not stop everything else of another
+//! source.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -125,8 +126,8 @@ impl<'a> HostEdge<'a> {
     }
 }
 
-/// What to ask the owner of an edge for: an entry of its list of delegations, or the list if there is none yet. A list that has
-/// entries must keep them.
+/// Returns the request to the owner of an edge: an entry of its list of delegations, or the list if there is none yet.
+/// A list with entries must keep them.
 pub(super) fn consent_to_ask_for(edge: &HttpsEdge, name: &str, source: &str, prefix: &str) -> String {
     let (name, prefix) = (printable(name), printable(prefix));
     // In braces, some characters need quotes.
@@ -162,7 +163,7 @@ fn is_within(selector: &Selector<'_>, prefix: &str) -> bool {
     prefix == WHOLE || (is_normal(path) && (path.starts_with(prefix) || is_page()))
 }
 
-/// What a path in [`is_normal`] form does not have.
+/// The parts that a path in [`is_normal`] form does not have.
 const ODD: &str = "`.` and `..`, empty segments, and the characters `%`, `\\`, `?`, `#` and `;`";
 
 /// Whether no server could read another path in a path: matches are plain texts, and an upstream may resolve `..`.
@@ -259,11 +260,11 @@ pub(super) fn of_kind(desired: &BTreeMap<Key, Desired>, kind: Kind) -> impl Iter
     desired.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, wanted)| wanted)
 }
 
-/// What edges do not consent to, or require otherwise.
+/// Routes and hostports without the consent of an edge, or without its required modules.
 #[derive(Debug, Default)]
 pub(crate) struct ConsentFaults {
     pub(crate) errors: Vec<(Key, Fault)>,
-    /// What is in the store and stays.
+    /// Faults of resources that are in the store and stay.
     pub(crate) warnings: Vec<(Key, Fault)>,
 }
 

@@ -34,7 +34,7 @@ struct HostOwner<'s> {
     is_open: bool,
 }
 
-/// Who has which host, as one source sees it.
+/// The owners of hosts, from the view of one source.
 struct HostOwners<'s> {
     /// By host and port.
     served: HashMap<Address, HostOwner<'s>>,
@@ -51,7 +51,8 @@ impl<'s> HostOwners<'s> {
         counts: &dyn Fn(&Entry, &str) -> bool,
     ) -> Self {
         let (mut served, mut hosts) = (HashMap::new(), HashMap::new());
-        // Of several edges with one host, those of others count before the own, and the oldest one, which comes last.
+        // If several edges have a host, those of other sources take precedence over the source's own, and the oldest
+        // one, which comes last, over the rest.
         for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
             give_way();
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
@@ -187,7 +188,7 @@ pub(crate) fn hostport_faults<'a>(
         give_way();
         let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
         for (index, text, address) in added(edge, former(snapshot, &wanted.key)) {
-            // What the source has moves between its edges.
+            // Hosts of the source move between its edges.
             if held.get_or_insert_with(|| hostports_of(snapshot, source)).contains(&address) {
                 continue;
             }
@@ -211,7 +212,7 @@ pub(crate) fn retaken_hostports<'k>(
     let mut served = None;
     let mut found = Vec::new();
     let is_own = |entry: &Entry| entry.source() == source;
-    // What the source gets back now is no reason to have it.
+    // A host that the source gets back now does not count as its own.
     let counts = |entry: &Entry, text: &str| {
         let gets =
             |edge: &HttpsEdge| added(edge, former(before, &entry.key)).iter().any(|(_, added, _)| *added == text);

@@ -1,17 +1,17 @@
-//! What keeps the sources of one gateway apart.
+//! Isolation between the sources of one gateway.
 //!
 //! # The problem
 //!
-//! Several teams apply manifests to one store. A resource of one source can change what the requests of another one
-//! meet: a route on its edge, a host of its own, a certificate for it.
+//! Several teams apply manifests to one store. A resource of one source can affect the requests of another one: a route
+//! on its edge, a hostport that overlaps, a certificate for its host.
 //!
 //! # The idea
 //!
-//! docs/explanation/tenancy.md has a table of all such ways, and who decides about each: nobody, the affected source by
-//! consent in its own manifests, or an admin. A new way needs a row there before it needs code, and a case in
-//! tests/it/security/tenancy. The files here decide: `delegation.rs` and `hostports.rs` compare a source with the edges of
-//! others, `certificates.rs` says which edge presents which certificate, and `rights.rs` judges operations by the scope of
-//! their actor.
+//! docs/explanation/tenancy.md has a table of all such effects, and who decides about each: nobody, the affected source
+//! by consent in its own manifests, or an admin. A new effect needs a row there before it needs code, and a case in
+//! tests/it/security/tenancy. The files here decide: `delegation.rs` and `hostports.rs` compare a source with the edges
+//! of others, `certificates.rs` says which edge presents which certificate, and `rights.rs` judges operations by the
+//! scope of their actor.
 //!
 //! # An example
 //!
@@ -20,8 +20,8 @@
 //!
 //! # What it never does
 //!
-//! A decision does not depend on who asks, or through which command or endpoint. It is made from Specs and claims
-//! alone, so the state of the store is enough to repeat it.
+//! A decision does not depend on who asks, or through which command or endpoint. The decision is made from Specs and
+//! claims alone, so the state of the store is enough to repeat it.
 //!
 //! See D112; D101 and D103 have the parts.
 

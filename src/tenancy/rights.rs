@@ -1,4 +1,4 @@
-//! What an actor may change of what is not its own: the resources of other sources, and those of no source (D101,
+//! The rights of an actor over resources that are not its own: those of other sources, and those of no source (D101,
 //! D112).
 //!
 //! An API key and a followed repository are actors of the same kind. What either may do is a [`KeyScope`]: the sources
@@ -40,7 +40,7 @@ pub(crate) enum ChangeOrigin {
 
 /// The rights of an actor.
 pub(crate) struct Rights<'a> {
-    /// What the actor may do.
+    /// The scope of the actor.
     pub scope: &'a KeyScope,
     /// Where its operations come from.
     pub origin: ChangeOrigin,
@@ -49,7 +49,7 @@ pub(crate) struct Rights<'a> {
     pub stated: &'a BTreeSet<Key>,
 }
 
-/// What the rights of an actor do not include.
+/// An operation that the rights of an actor do not include.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// To do something to a source: the verb and the source.
@@ -106,7 +106,7 @@ struct OperationCheck<'a> {
 }
 
 impl OperationCheck<'_> {
-    /// What an operation does and the rights do not include, with its resource.
+    /// Returns an effect of an operation that the rights do not include, with its resource.
     fn denied(&self, operation: &Operation) -> Option<(Key, Denied)> {
         let host = || unlisted_host(&self.rights.scope.hosts, self.current, operation).map(Denied::Host);
         let denied = self.check_operation(operation).err().or_else(host)?;
@@ -133,7 +133,7 @@ impl OperationCheck<'_> {
         }
         match operation {
             Operation::Claim { claim: Some(claim), .. } => self.check_claim(entry, claim),
-            // What no source owns any longer is as if it had been created so.
+            // A resource that loses its owner counts as created without one.
             Operation::Claim { claim: None, .. } => {
                 self.check_write(key.kind, None, WriteAction::Create)?;
                 self.check_unowned_certificate(key.kind)
@@ -144,7 +144,7 @@ impl OperationCheck<'_> {
                 }
                 // A deletion takes the children with it, whoever owns them.
                 self.current.children(key).try_for_each(|child| match (child.source(), &entry.claim) {
-                    // What no source owns belongs to its edge.
+                    // A route without a source belongs to its edge.
                     (None, Some(_)) => Ok(()),
                     (source, _) => self.check_write(child.key.kind, source, WriteAction::Delete),
                 })
@@ -234,7 +234,7 @@ impl OperationCheck<'_> {
         if key.kind != Kind::TlsEdge || self.rights.scope.may_write(key.kind) {
             return Ok(());
         }
-        // The source puts back what was deleted.
+        // The source restores a deleted edge of its own.
         let former = self.current.tombstone(key).and_then(|tombstone| tombstone.source.as_deref());
         if former == Some(claim.source.as_str()) {
             return Ok(());

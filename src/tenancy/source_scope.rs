@@ -1,9 +1,9 @@
-//! What a followed source may declare (D112): whoever can merge into its repository has no more power than that.
+//! The limits on what a followed source may declare (D112), and so on everyone who can merge into its repository.
 //!
 //! Without a scope, a folder may declare everything, because it is the operator's, and a repository everything but API
 //! keys and what acts on every source. A violation is a fault at the line of the manifest, found before anything is
-//! planned, so that the rest of an isolated source is applied. What is left is judged like the changes of an API key,
-//! by `rights.rs`.
+//! planned, so that the rest of an isolated source is applied. `rights.rs` judges the rest, like the changes of an API
+//! key.
 
 use std::{
     borrow::Borrow,
@@ -25,17 +25,17 @@ use crate::{
     syntax::text::printable,
 };
 
-/// What stands for every kind in the scope of a key.
+/// The pattern for every kind in the scope of a key.
 const ALL_KINDS: &str = "*";
 
-/// What a source may declare. The default sets no limit.
+/// Limits what a source may declare. The default sets no limit.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SourceScope {
     /// The kinds of its resources; none for any.
     pub kinds: Option<BTreeSet<Kind>>,
     /// The hosts of its edges, such as `*.docs.example.com` for all below; none for any.
     pub hosts: Option<Vec<String>>,
-    /// What it may adopt and add to of what no source owns.
+    /// The kinds without a source that it may adopt and add to.
     pub adopt: Adoption,
     /// The roles of the owners of its API keys; none for any.
     pub roles: Option<BTreeSet<Role>>,

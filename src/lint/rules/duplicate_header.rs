@@ -69,7 +69,7 @@ impl HeaderPlace<'_> {
         }
     }
 
-    /// What names the header.
+    /// The part of the entry that names the header.
     pub(super) fn aim(self) -> Aim {
         match self {
             HeaderPlace::Add(_) => Aim::Key,

@@ -56,7 +56,7 @@ fn check_urls<'u>(key: &Key, urls: impl IntoIterator<Item = (Path, &'u str)>, fi
     }
 }
 
-/// What cannot be right in a URL, and how to fix it if the cure of the lint also covers other cases.
+/// An error in a URL, and how to fix it if the cure of the lint also covers other cases.
 type UrlFlaw = (&'static str, Option<&'static str>);
 
 const PLACEHOLDER: UrlFlaw = ("a placeholder", None);

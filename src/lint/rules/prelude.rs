@@ -1,5 +1,5 @@
-//! What many lints use: the parts of a finding, the views, the kinds that lints look at, and where these have policies,
-//! certificates and hosts.
+//! Items that many lints use: the parts of a finding, the views, the kinds that lints check, and where these have
+//! policies, certificates and hosts.
 
 pub(super) use super::{empty_policy::placed_policies, expired_certificate::chains};
 pub(super) use crate::lint::{

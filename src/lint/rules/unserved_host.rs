@@ -25,7 +25,7 @@ pub(crate) static LINT: Lint = Lint {
 #[derive(Default)]
 struct ServedHosts {
     names: HashSet<String>,
-    /// What follows each dot of a name, with the dot: a wildcard in a match covers the names that end like it.
+    /// The suffixes of names from each dot on: a wildcard in a match covers the names with its suffix.
     suffixes: HashSet<String>,
     ports: HashSet<u16>,
 }

@@ -1,4 +1,5 @@
-//! What the API accepts and a lint refuses: an export has to plan as it is, so it lowers the level of the lint there.
+//! Annotations for resources that the API accepts and a lint denies: an export must plan without changes, so it lowers
+//! the level of the lint there.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

@@ -62,7 +62,7 @@ pub(super) fn split(text: &str, indent: bool) -> Option<Vec<ManifestLine>> {
     Some(splitter.out)
 }
 
-/// What has entries or items below each other.
+/// A collection with entries or items below each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Collection {
     Mapping,

@@ -268,7 +268,7 @@ impl Declarations {
         let mut faulty = HashSet::new();
         let repeating = self.repeated_ids(&mut faulty, diagnostics);
         for it in &self.names {
-            // What a document contains is repeated for the same reason as the document.
+            // The contents of a document are repeated for the same reason as the document.
             if it.origin.is_entry() && repeating.contains(&it.origin.document_key()) {
                 continue;
             }

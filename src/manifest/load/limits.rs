@@ -46,7 +46,7 @@ const LEAST_ALLOWANCE: usize = 50_000;
 /// The additional values per byte of a file.
 const VALUES_PER_BYTE: usize = 4;
 
-/// What is wrong with a text, such as an exceeded limit, and its position.
+/// An error in a text, such as an exceeded limit, and its position.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TextFault {
     /// The registered code.

@@ -16,18 +16,18 @@ pub(crate) struct Values<'a> {
     tree: &'a dyn Tree,
     manifest: &'a ManifestFile,
     plain_secrets: RefCell<BTreeSet<FieldPath>>,
-    /// What the manifest took from outside of its text: values, and the places of token files.
+    /// The inputs of the manifest outside its text: values, and the places of token files.
     pub external_values: RefCell<Vec<ExternalValue>>,
 }
 
-/// What a manifest took from outside of its text.
+/// The inputs of a manifest outside its text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ExternalValue {
     /// A value. One without a digest is unset and assumed (D106).
     Value { source: String, argument: String, digest: Option<blake3::Hash> },
     /// The path to write a token to.
     TokenFile { given: PathBuf, path: PathBuf },
-    /// Nothing, because it was missing or not allowed.
+    /// The value was missing or not allowed.
     Missing,
 }
 

@@ -43,7 +43,7 @@ use crate::{
     },
 };
 
-/// What the manifests of the context declare.
+/// The declarations of the surrounding manifests.
 #[derive(Debug, Default)]
 pub(crate) struct SourceContext {
     declared: Declarations,
@@ -71,7 +71,7 @@ impl SourceContext {
 }
 
 impl Loaded {
-    /// What the context declares.
+    /// The declarations of the surrounding manifests.
     pub(super) fn context(&self) -> &Declarations {
         &self.context.declared
     }

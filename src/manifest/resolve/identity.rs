@@ -93,7 +93,7 @@ impl<'a> DeclaredResource<'a> {
     }
 }
 
-/// What is special about the identity of a declared resource.
+/// The special properties of a declared resource's identity.
 #[derive(Default)]
 pub(super) struct IdentityChange {
     /// The former name, if declared resources swap names.
@@ -143,7 +143,7 @@ struct IdChooser<'k, 'a> {
     taken: HashMap<Key, usize>,
     /// The declaration that has the resource formerly under a name.
     freed_names: HashMap<(Option<&'k Id>, &'k str), usize>,
-    /// What is special about declarations.
+    /// The special properties of declarations.
     changes: HashMap<usize, IdentityChange>,
 }
 
@@ -236,9 +236,10 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                         true => format!("remove or correct the ID: `{}` already exists with another ID", it.name()),
                         // A rebuilt store gets the previously adopted ids, and what was deleted by hand is created again. What is
                         // implicit is known by its ID alone.
-                        false if known.recreate_ids
-                            || known.snapshot.tombstone(&key).is_some()
-                            || it.declaration.kind.info().implicit =>
+                        false
+                            if known.recreate_ids
+                                || known.snapshot.tombstone(&key).is_some()
+                                || it.declaration.kind.info().implicit =>
                         {
                             self.take(index, it, key.id);
                             continue;

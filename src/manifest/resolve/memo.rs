@@ -97,7 +97,7 @@ pub(crate) struct LastResolution {
     pub unsettled: Option<BTreeSet<Key>>,
 }
 
-/// What has other inputs than in the last run.
+/// The resources whose inputs differ from the last run.
 struct ChangedInputs {
     /// The resources, with their declarations.
     resources: Vec<(Desired, Arc<Declaration>)>,
@@ -267,7 +267,7 @@ impl LastResolution {
     fn changed_in_store(&self, snapshot: &Snapshot, source: &str) -> Option<BTreeSet<Key>> {
         let is_expected = |key: &Key| match (self.desired.get(key), snapshot.get(key)) {
             (Some(wanted), Some(entry)) => entry.claim.as_deref() == Some(&wanted.claim),
-            // It was pruned.
+            // The entry was pruned.
             (None, None) => self.snapshot.get(key).is_some_and(|entry| entry.is_owned_by(source)),
             _ => false,
         };

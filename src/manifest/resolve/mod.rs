@@ -377,7 +377,7 @@ impl<'a> Resolver<'a> {
             return;
         }
         let in_context = context.knows(kind, name);
-        // What could not be read may declare the name.
+        // A file that could not be read may declare the name.
         if (in_context || self.known.loaded.lacks_context) && (self.known.offline || *kind == MODULE_SET) {
             return;
         }

@@ -77,7 +77,7 @@ impl ManifestFile {
 pub(crate) enum DocumentPart {
     /// The whole document.
     Document,
-    /// Its `spec`.
+    /// The `spec` of the document.
     Spec,
     /// An entry of a list in its `spec`.
     Entry(&'static str, usize),

@@ -41,7 +41,7 @@ pub(super) struct MissingTarget {
     pub name: String,
     pub origin: Origin,
     pub path: Path,
-    /// What is wrong, unless the name is unknown.
+    /// The error, unless the name is unknown.
     pub fault: Option<Fault>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> NameScope<'_, 'a> {
             Some(name) => match self.parent(declaration, name, &mut missing) {
                 Some(parent) => Some(parent),
                 None => {
-                    // Its other references are checked as well.
+                    // The other references are checked as well.
                     let _ = self.spec(declaration, None, &mut missing);
                     return (None, missing, None);
                 }
@@ -292,7 +292,7 @@ impl<'a> NameScope<'_, 'a> {
     }
 }
 
-/// What refers to other resources, so that the store may have an earlier version of it.
+/// A declaration with references to other resources, of which the store may have an earlier version.
 #[derive(Clone, Copy)]
 enum FormerTargets<'d> {
     /// A route that names its edge.
@@ -319,7 +319,7 @@ impl FormerTargets<'_> {
         is_named
     }
 
-    /// What the version in the store refers to, as far as this source owns it.
+    /// The references of the version in the store, as far as this source owns it.
     fn targets<'a>(self, known: &StoreNames<'a>, kind: Kind) -> Vec<&'a Id> {
         match self {
             FormerTargets::EdgeOf(declaration) => {

@@ -174,7 +174,7 @@ pub(super) fn claim(
     renamed_from: Option<String>,
 ) -> Claim {
     let name: &str = &declaration.name;
-    // What the source before this one calls it.
+    // The name in the previous source.
     let (transferred_from, known_as) = match held {
         Some(held) if held.source == source => {
             (held.transferred_from.clone(), held.transferred_as.as_deref().unwrap_or(&held.name))
@@ -235,7 +235,7 @@ pub(crate) fn faults(metadata: &Metadata) -> Vec<Fault> {
     faults
 }
 
-/// How a resource that a rollback returned moves again.
+/// Returns the help for moving a resource again that a rollback returned.
 fn move_again(what: &str, claim: &Claim, to: &str) -> String {
     format!("move {what} again with `edgewright transfer --from {} --to {}`", printable(&claim.source), printable(to))
 }

@@ -26,7 +26,7 @@ impl<'a> Resolver<'a> {
         if self.known.offline {
             return TransferState::Applied;
         }
-        // What a rollback deleted is not created again inside what it gave back.
+        // A resource that a rollback deleted is not created again inside one that it returned.
         let parent = key.parent_key().and_then(|parent| self.left.get(&parent).copied());
         if let (None, Some(TransferState::Returned(parent))) = (entry, parent)
             && (declaration.is_inside_of_parent() || !delegation::delegates(self.known.snapshot, key, source))
@@ -90,7 +90,7 @@ impl<'a> Resolver<'a> {
             let claim = entry.claim.as_deref().filter(|claim| claim.source == source && claim.is_promised());
             claim.is_some_and(|claim| !is_declared(entry, claim))
         };
-        // What moves with its edge is reported with it.
+        // A route that moves with its edge is reported with the edge.
         let is_reported_with_parent = |entry: &Entry| {
             let parent = entry.key.parent_key().and_then(|key| snapshot.get(&key));
             let promise = |entry: &Entry| entry.claim.as_deref().map(|it| (it.transfer_to.clone(), it.returned));

@@ -51,7 +51,7 @@ const MOST_NAMES: usize = 100;
 /// The most places of unknown values that a report lists.
 const MOST_PLACES: usize = 10;
 
-/// What is not checked of an unknown value, by its field.
+/// The checks that an unknown value skips, by its field.
 const SKIPPED: [(&str, &str, &[&str]); 6] = [
     (
         "certificate_pem",
@@ -198,7 +198,7 @@ pub(super) fn fill_from_store(loaded: &Loaded, snapshot: &Snapshot, resolved: &m
     resolved.diagnostics.extend(unchecked);
 }
 
-/// What is assumed: unset values, of which some fields keep what the store has.
+/// Returns the warning about assumed values; some fields keep the stored value.
 fn assumed_warning(names: &BTreeSet<ValueName>, kept: usize, unknown: usize) -> Diagnostic {
     let listed: Vec<String> = names.iter().take(MOST_NAMES).map(shown).collect();
     let more = names.len().saturating_sub(MOST_NAMES);
@@ -262,7 +262,7 @@ impl Resolution {
     }
 }
 
-/// What is not checked of values that are not set, with their places.
+/// Returns the warning about checks that unset values skip, with the places of the fields.
 fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolution) -> Option<Diagnostic> {
     let kept = &resolved.assumed_secrets;
     if unknown.is_empty() && kept.is_empty() {

@@ -66,7 +66,7 @@ pub struct Disk {
     pub paths: Vec<PathBuf>,
     /// Whether manifests and values may be read from files outside the folders (D28, D50).
     pub allow_outside_files: bool,
-    /// What was read, for the commit that a revision is recorded with.
+    /// The files that were read, for the commit that a revision is recorded with.
     reads: ReadTracker,
     /// The texts of the last reading that are still in use: an equal text is not in memory twice. Clones share them.
     texts: Arc<Lock<TextsInUse>>,
@@ -313,7 +313,7 @@ mod tests {
             again.write_at(name, "a", old);
         }
         assert_eq!(again.texts(), "aaa");
-        // The same length and time, in place and by a file that replaces it.
+        // A change that keeps length and time, in place and by a file that replaces the old one.
         again.write_at("a.yaml", "x", old);
         assert_eq!(again.texts(), "xaa");
         again.write_at("next", "y", old);

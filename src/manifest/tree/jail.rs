@@ -103,7 +103,7 @@ pub(super) struct ReadFile {
     pub bytes: Vec<u8>,
     /// The resolved path.
     pub real: PathBuf,
-    /// Its stamp when it was opened.
+    /// The stamp of the file when it was opened.
     pub stamp: Option<FileStamp>,
 }
 
@@ -118,7 +118,7 @@ pub(super) struct Jail {
     real: PathBuf,
     dir: Dir,
     allow_outside: bool,
-    /// What the search leaves out.
+    /// The patterns that the search leaves out.
     ignored: IgnoreRules,
 }
 

@@ -77,7 +77,7 @@ const MOST_VALUE_BYTES: u64 = 4 << 20;
 /// The manifests of a tree in path order, and the errors in reading them.
 pub type TreeFiles = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
 
-/// What is known of the Git commit of manifests, besides its ID.
+/// The details of the manifests' Git commit, in addition to its ID.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitCommitDetails {
     /// The author.
@@ -103,7 +103,7 @@ pub trait Tree: fmt::Debug + Send + Sync {
         self.inner()?.commit()
     }
 
-    /// What else is known of this commit.
+    /// The other details of this commit.
     fn commit_details(&self) -> GitCommitDetails {
         self.inner().map(|inner| inner.commit_details()).unwrap_or_default()
     }

@@ -18,7 +18,8 @@ use crate::{
     },
 };
 
-/// What was read, by digests with a secret key: manifests and values can have secrets that are short enough to guess.
+/// The files and values that were read, as digests with a secret key: manifests and values can have secrets that are
+/// short enough to guess.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReadDigests {
     /// The digest of the manifests' names and texts.
@@ -103,7 +104,7 @@ impl Recorder {
         })
     }
 
-    /// What was read last, or none if that had failures.
+    /// The last files and values that were read; `None` if reading failed.
     pub(crate) fn reading(&self, key: &DigestKey, salt: String) -> Option<ReadDigests> {
         let memory = self.memory.lock();
         if memory.faulty {

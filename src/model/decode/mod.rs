@@ -203,7 +203,7 @@ struct DecodeError {
     fault: Box<Fault>,
     /// The entry to set aside: the innermost entry that the fault invalidates. The fault's path can be deeper.
     entry: Option<Path>,
-    /// What was expected, and what was found instead, if the fault is the type of a value.
+    /// The expected type and the one found, if the fault is the type of a value.
     mismatch: Option<(String, String)>,
     /// The fields of the mapping that was expected.
     fields: Option<&'static [&'static str]>,

@@ -1,4 +1,4 @@
-//! How documents become typed values, and which faults are told.
+//! Decoding of documents to typed values, and the faults that it reports.
 
 use serde::Deserialize;
 

@@ -46,7 +46,7 @@ impl<'de> NodeValue<'de, '_> {
         de::Error::invalid_type(found, expected)
     }
 
-    /// What the value belongs to, as the subject of a sentence, and the name of its field.
+    /// The owner of the value, as the subject of a sentence, and the name of its field.
     fn subject(self) -> Option<(String, String)> {
         let name = |key: &str| printable(&quotable_key(key));
         match (self.at.step, self.at.parent.map(|parent| parent.step)) {
@@ -166,7 +166,7 @@ impl<'de> NodeValue<'de, '_> {
     }
 }
 
-/// Rejects the mask as a secret: what a viewer reads and somebody else writes back would replace the secret.
+/// Rejects the mask as a secret: a masked value that is read and written back would replace the secret.
 fn refuse_mask(secret: &str) -> Result<&str, DecodeError> {
     if secret != MASK {
         return Ok(secret);

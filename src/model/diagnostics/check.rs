@@ -33,8 +33,8 @@ pub(crate) fn texts(faults: &mut Faults, description: &str, metadata: &str) {
     }
 }
 
-/// Refuses API tokens in the texts and keys of a value, except in its secrets: everybody who can read the resource could use
-/// them (D23). `name` is the field with the value.
+/// Refuses API tokens in the texts and keys of a value, except in its secrets: everyone who can read the resource could
+/// use them (D23). `name` is the field with the value.
 pub(crate) fn tokens<T: Serialize + ?Sized>(faults: &mut Faults, name: &str, value: &T) {
     // JSON writes a token as it is, and hardly any value has one. What cannot be written is not stored either.
     let Ok(text) = json::bytes(value, Secrets::Masked) else { return };

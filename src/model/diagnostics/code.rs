@@ -66,7 +66,7 @@ macro_rules! codes {
 }
 
 codes! {
-    // Of manifests and their plans.
+    // Codes of manifests and their plans.
     Syntax "SYNTAX" 400
         "The text is not valid YAML or JSON."
         => "Fix the highlighted line. YAML indents with spaces, never tabs, and siblings start in the same column. Documents after a syntax error are not read until it is fixed.";
@@ -181,7 +181,7 @@ codes! {
     LintDenied "LINT_DENIED" 400
         "A lint at level `deny` has a finding in the manifests; the message starts with the lint's name."
         => "Run `edgewright explain NAME` to see the reason, the fix and how to change the level.";
-    // Of requests, the server, the store, and sources next to each other.
+    // Codes of requests, the server, the store, and conflicts between sources.
     NotFound "NOT_FOUND" 404
         "No resource or endpoint exists at this address."
         => "Check the address and the ID.";

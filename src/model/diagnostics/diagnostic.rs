@@ -92,7 +92,7 @@ impl SourceFile {
         start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at)
     }
 
-    /// What is public of the text, with the same positions. `fields` are those of manifests.
+    /// Returns the public parts of the text, at the same positions. `fields` are those of manifests.
     pub(crate) fn redacted(&self, fields: &Fields) -> &RedactedText {
         self.redacted.get_or_init(|| {
             let mut redacted = RedactedText::new(&self.text, fields);
@@ -168,7 +168,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// What a diagnostic is about, where code decides by more than its name.
+/// The cause of a diagnostic, where code needs more than its name to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// The context of the manifests, which belongs to others (D107).
@@ -184,7 +184,7 @@ pub struct Diagnostic {
     pub code: Name,
     /// The severity.
     pub severity: Severity,
-    /// What it is about, if code decides by that.
+    /// The cause, if code decides by it.
     pub cause: Option<Cause>,
     /// One sentence without a full stop.
     pub message: String,
@@ -223,7 +223,8 @@ impl Diagnostic {
         Self { help: fault.help, place: Some(place), ..Self::error(fault.code, fault.message) }
     }
 
-    /// Whether the diagnostic counts as a finding with a severity. The line that counts known findings is none itself (D114).
+    /// Whether the diagnostic counts as a finding with a severity. The line that counts known findings is not a finding
+    /// (D114).
     pub(crate) fn counts_as(&self, severity: Severity) -> bool {
         self.severity == severity && self.code != Name::Code(Code::KnownFindings)
     }

@@ -4,7 +4,7 @@ use crate::model::node::Tape;
 
 /// Marks the integers of more than 64 bits in a document, which was read from this JSON text and is otherwise unchanged.
 pub(crate) fn mark(document: &mut Tape, json: &[u8]) {
-    // They were read as floats, and most documents have none.
+    // Long integers were read as floats, and most documents have none.
     if document.has_floats() {
         document.set_long_integers(&positions(json));
     }

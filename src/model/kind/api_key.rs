@@ -20,11 +20,11 @@ pub struct ApiKey {
     /// Arbitrary user-defined data, at most 4096 bytes.
     #[schemars(length(max = 4096))]
     pub metadata: String,
-    /// The user or bot that owns the key; defaults to the creator: through a server the owner of the request's API key,
-    /// in a run on a store and in a followed source a bot of the source. Only admins can set another owner.
+    /// The user or bot that owns the key. Default: the owner of the API key that creates it, or a bot of the source if
+    /// a command applies the source to a store or a server follows it. Only admins can set another owner.
     #[schemars(regex(pattern = r"^$|^(usr|bot)_[^/\s\x00-\x1f\x7f-\x9f]+$"), length(max = 255))]
     pub owner_id: String,
-    /// What the key may do of what its owner's role allows; without a scope, all of it.
+    /// Limits the key to a part of what its owner's role allows; without a scope, the key may do all of it.
     // Records without a scope are written as they were before there were scopes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Arc<KeyScope>>,

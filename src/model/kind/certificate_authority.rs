@@ -56,7 +56,7 @@ view! {
         pub ca_pem: String = spec.ca_pem.as_str().to_owned(),
         /// Facts from the certificate.
         #[serde(flatten)]
-        // What was stored was checked, so its PEM can be read.
+        // A stored PEM was validated, so it can be parsed.
         pub facts: AuthorityFacts = spec.ca_pem.read().0.as_ref().map(|chain| chain.facts.clone()).unwrap_or_default(),
     }
 }

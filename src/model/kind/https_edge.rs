@@ -54,7 +54,7 @@ slots! {
 pub struct Delegation {
     /// The other source.
     pub source: String,
-    /// The prefix of the paths that its routes may match, such as `/docs/`. `/` stands for the whole edge, with its
+    /// The path prefix that its routes may match, such as `/docs/`. `/` delegates the whole edge, including its
     /// hostports.
     pub path_prefix: String,
 }

@@ -1,4 +1,4 @@
-//! What nearly every kind uses.
+//! Imports that nearly every kind uses.
 
 pub(super) use schemars::JsonSchema;
 pub(super) use serde::{Deserialize, Serialize};

@@ -70,7 +70,7 @@ view! {
         pub issued_at: Option<String> = None,
         /// Facts from the leaf certificate.
         #[serde(flatten)]
-        // What was stored was checked, so its PEM can be read.
+        // A stored PEM was validated, so it can be parsed.
         pub facts: CertificateFacts = spec.certificate_pem.read().facts().cloned().unwrap_or_default(),
     }
 }
@@ -121,7 +121,7 @@ impl Resource for TlsCertificate {
 
     type View = TlsCertificateView;
 
-    // It has no example: no private key belongs in a public document, not even a demo key.
+    // No example: no private key belongs in a public document, not even a demo key.
 
     fn keep_readings(&mut self, former: &Self) {
         self.certificate_pem.keep_reading(&former.certificate_pem);

@@ -52,7 +52,7 @@ pub(crate) mod user_agent_filter;
 pub(crate) mod webhook_verification;
 pub(crate) mod websocket_tcp_converter;
 
-/// What can be switched off without removing its configuration.
+/// A configuration that can be disabled without removing it.
 pub trait Toggle {
     /// Whether the module applies to traffic.
     fn enabled(&self) -> bool;
@@ -81,8 +81,8 @@ pub trait Module:
     /// The fields without which the module is invalid; its schema requires them. `Check` reports them.
     const REQUIRED: &'static [&'static str] = &[];
 
-    /// Whether the module with its defaults does all that it is for, and nobody gains or loses access by it. A PUT
-    /// without a body configures such a module (D64).
+    /// Whether the module is useful with its defaults, and does not change who has access. A PUT without a body
+    /// configures such a module (D64).
     const EMPTY_IS_HARMLESS: bool = false;
 
     /// Whether the module works on decrypted traffic only, so that an edge that passes TLS through cannot apply it (D15).

@@ -1,4 +1,4 @@
-//! What nearly every module uses.
+//! Imports that nearly every module uses.
 
 pub(super) use schemars::JsonSchema;
 pub(super) use serde::{Deserialize, Deserializer, Serialize};

@@ -1,4 +1,4 @@
-//! Modules that are written like a switch, such as `compression: yes`: what to write instead.
+//! Help for modules that are written like a switch, such as `compression: yes`.
 
 use super::Slot;
 use crate::model::{
@@ -22,7 +22,7 @@ pub(crate) fn advise(faults: Vec<Fault>, slots: &[Slot], node: Node<'_>) -> Vec<
     faults.into_iter().map(advised).collect()
 }
 
-/// What to write for a module that is to be on or off.
+/// Returns the form that enables or disables a module.
 fn switch_advice(module: &Slot, on: bool) -> String {
     let name = module.name;
     match module.required {
@@ -32,7 +32,7 @@ fn switch_advice(module: &Slot, on: bool) -> String {
     }
 }
 
-/// What to write for a module that is to be on. If its defaults are not enough, the fields of its example tell what is.
+/// Returns the form that enables a module, with the fields of its example if its defaults are not enough.
 pub(crate) fn module_advice(module: &Slot) -> String {
     let name = module.name;
     if module.empty_is_harmless {

@@ -129,7 +129,7 @@ pub(crate) struct Node<'a> {
     at: u32,
 }
 
-/// What a [`Node`] is.
+/// The shape of a [`Node`].
 pub(crate) enum NodeShape<'a> {
     /// Null, or an empty value.
     Null,
@@ -211,7 +211,7 @@ impl<'a> Node<'a> {
         matches!(self.item().content, TapeContent::Null)
     }
 
-    /// What the value is, in words for an error. Texts, tags and long numbers are not quoted: they may be secret.
+    /// Describes the value for an error. Texts, tags and long numbers are not quoted: they may be secret.
     pub(crate) fn describe(self) -> String {
         match self.shape() {
             NodeShape::Bool(value) => format!("the boolean {value}"),

@@ -1,4 +1,4 @@
-//! What a document holds, whatever its format, and which faults it has.
+//! The values and faults of documents in each format.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Which manifests a rollback left: part of the state, so that it is exactly as durable as the rollback (D78).
+//! The manifests that a rollback rejected: part of the state, so that it is exactly as durable as the rollback (D78).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(moved.rejected("b").len(), 2);
         let twice = claimed(&claimed(&moved, held("a")), given());
         assert_eq!(twice.moved_again("b").len(), 1);
-        // What a rollback gives or brings back is no transfer.
+        // Resources that a rollback returns are not transferred.
         let returned = claimed(&state, Claim { returned: true, ..given() });
         assert!(returned.moved_again("b").is_empty());
         let undeclared = claimed(&claimed(&state, held("b")), given());

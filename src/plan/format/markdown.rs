@@ -14,7 +14,7 @@ use crate::{
     syntax::text::escaped,
 };
 
-/// What a source name has in the marker as it is. Two hyphens would end the HTML comment.
+/// The characters of a source name that the marker keeps. Two hyphens would end the HTML comment.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 /// The limit of a comment; GitHub accepts 65,536 characters.
 pub(crate) const MOST_CHARACTERS: usize = 65_000;

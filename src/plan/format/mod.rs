@@ -102,7 +102,7 @@ fn summary(report: &Report) -> String {
     }
 }
 
-/// What a reviewer must know of a plan for a store that does not exist.
+/// Returns the notice to reviewers about a plan for a store that does not exist.
 fn store_note(report: &Report) -> Option<String> {
     let is_pending = report.plan.is_some() && report.applied.is_none();
     report.new_store.as_deref().filter(|_| is_pending).map(no_store_found)

@@ -112,7 +112,7 @@ fn loses_hostports(edge: &Entry, after: &Snapshot) -> bool {
     now.is_none_or(|now| then.hostports.iter().any(|hostport| !now.hostports.contains(hostport)))
 }
 
-/// What restricts the requests of a route.
+/// The restrictions on the requests of a route.
 fn both(edge: &Entry, route: &Entry) -> Protections {
     let mut all = protections_of(edge);
     all.append(&mut protections_of(route));
@@ -174,7 +174,7 @@ impl<'s> ServedRoutes<'s> {
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
             for address in edge.hostports.iter().filter_map(|text| host_port(text)) {
                 let known = edges.entry(address).or_insert(entry);
-                // Of two edges with one hostport, the lower ID has it.
+                // If two edges have a hostport, the lower ID serves it.
                 if entry.key < known.key {
                     *known = entry;
                 }

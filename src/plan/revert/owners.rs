@@ -8,7 +8,7 @@ use crate::model::{Claim, Entry, Id, Kind, Snapshot};
 /// The kind, parent and owner of a resource, and its name there.
 type OwnedName<'a> = (Kind, Option<&'a Id>, &'a str, &'a str);
 
-/// Who has the resources that a rollback brings back.
+/// The owners of the resources that a rollback restores.
 pub(super) struct FormerOwners<'a> {
     current: &'a Snapshot,
     /// The claims on resources that replaced others when these changed hands, by what these were.

@@ -106,8 +106,8 @@ pub(crate) fn apply_plan(
     applied
 }
 
-/// What a plan commits: the operations, or what they made of the current state when they were tried on it. A key whose
-/// token is made now was tried without its hash.
+/// Returns the commit of a plan: the operations, or their result if they were tried on the current state. A key whose
+/// token is created now was tried without its hash.
 fn next_state(
     plan: &Plan,
     tried: Option<&Arc<Trial>>,

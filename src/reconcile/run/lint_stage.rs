@@ -19,7 +19,7 @@ use crate::{
 /// The most routes that a finding in a module set lists.
 const MOST_USES: usize = 10;
 
-/// What makes findings in module sets one: the lint, the set, the field and the message.
+/// The identity of a finding in a module set: the lint, the set, the field and the message.
 type SetFinding = (&'static str, String, Path, Aim, String);
 
 /// A field of a subject.

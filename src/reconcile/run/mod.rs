@@ -72,12 +72,12 @@ const MOST_ROUNDS: u32 = 10;
 /// How long it waits for them each time. A commit that is being written takes milliseconds.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// What a run may do.
+/// The permissions of a run.
 #[derive(Clone, Copy)]
 pub(super) enum RunMode<'a> {
     /// Apply the plan.
     Apply {
-        /// What to do about drift.
+        /// The drift policy.
         drift: DriftPolicy,
         /// Until when it is left although it is to be reverted, because of a fight.
         rests_until: Option<Timestamp>,
@@ -94,7 +94,7 @@ pub(super) enum RunMode<'a> {
 pub(crate) struct RunResult {
     /// The report.
     pub report: RunReport,
-    /// What it found, for the status.
+    /// The findings, for the status.
     pub findings: RunFindings,
     /// The source, with the commit of the manifests if they are in Git.
     pub author: Author,
@@ -123,7 +123,7 @@ enum NotApplied {
     RolledBack,
     /// The source is suspended.
     Suspended(Box<Planned>),
-    /// What it would overwrite is not in the history yet.
+    /// The state that the plan would overwrite is not in the history yet.
     NotInHistory { visible: u64, current: u64 },
     /// A safety limit refuses it, or something failed.
     Failed(Vec<Diagnostic>),
@@ -173,9 +173,9 @@ struct PlannedRun<'a> {
     source: &'a str,
     author: Author,
     mode: RunMode<'a>,
-    /// What the last plan found.
+    /// The findings of the last plan.
     findings: RunFindings,
-    /// What was left out of it.
+    /// The changes that were left out of the plan.
     held: HeldChanges,
 }
 
@@ -215,7 +215,7 @@ impl PlannedRun<'_> {
     /// Adds to a plan what others have changed, and which values.
     fn find_drift(&self, current: &Snapshot, mut planned: Planned) -> Result<Planned, NotApplied> {
         if let Err(error) = find_drift(self.store, self.source, current, &mut planned, None) {
-            // What is left must be known; all else can be applied without.
+            // Only a partial apply needs to tell drift from pending changes.
             if self.leaves_drift() {
                 return Err(ApplyError::Commit(CommitError::Failed(error)).into());
             }
@@ -302,7 +302,7 @@ impl PlannedRun<'_> {
             return RunReport::Partly(planned);
         }
         let (unchanged, mut base) = planned.plan.as_ref().map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
-        // What is left as it is would be remembered as in sync.
+        // Drift that is left as is would be remembered as in sync.
         if self.held.is_empty() {
             if revision.is_none() {
                 base = self.accept(base).unwrap_or(base);
@@ -357,7 +357,7 @@ impl PlannedRun<'_> {
         match &report {
             RunReport::Failed(found) => findings = findings.failed(found),
             RunReport::Invalid(_) | RunReport::Suspended(_) | RunReport::RolledBack { .. } => {}
-            // Nothing is left to do but what is left as it is.
+            // Only drift that is left as is remains.
             _ => {
                 findings.pending = Summary { change: held.waiting, ..Summary::default() };
                 if !leaves_drift {

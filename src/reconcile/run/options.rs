@@ -43,7 +43,7 @@ pub struct Options {
     pub lints: LintLevels,
     /// Whose the keys are that name no owner: who asks a server for the run, or else the bot of the source (D27).
     pub key_owner: Option<Id>,
-    /// What the source may declare (D112).
+    /// The limits on what the source may declare (D112).
     pub scope: Arc<SourceScope>,
     /// Cancels the run when nobody waits for it (D52).
     pub cancel: Cancel,

@@ -61,7 +61,7 @@ struct CachedRun {
     question: String,
     /// The fingerprint of the store.
     state: String,
-    /// What was read.
+    /// The digests of the files and values that were read.
     reading: ReadDigests,
     /// The time of the run, before which lints may report something else.
     at: Timestamp,
@@ -187,8 +187,8 @@ fn question(options: &Options) -> Option<String> {
     Some(blake3::hash(asked.as_bytes()).to_hex().to_string())
 }
 
-/// What tells this build of the program from others, which may read the same files differently. Packages give all their
-/// builds one time, so the commit counts, too.
+/// Returns the identity of this build, because other builds may read the same files differently. Packages give all
+/// their builds the same time, so the commit counts, too.
 fn program() -> Option<String> {
     let program = std::env::current_exe().and_then(fs::metadata).ok()?;
     let modified = program.modified().ok()?;

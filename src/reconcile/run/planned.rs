@@ -48,7 +48,8 @@ pub struct Planned {
     pub files: Vec<Arc<ManifestFile>>,
     /// The origin of each declared resource.
     pub(crate) origins: Arc<Origins>,
-    /// What the plan made of the state it was computed from. Code that may have changed the plan must not commit this.
+    /// The result of the plan on the state it was computed from. Code that may have changed the plan must not commit
+    /// it.
     pub(crate) tried: Option<Arc<Trial>>,
 }
 

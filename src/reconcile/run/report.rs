@@ -74,7 +74,7 @@ impl RunReport {
         }
     }
 
-    /// What the run means while the repository cannot be fetched. Other results are more urgent than that.
+    /// Returns the report while the repository cannot be fetched. Other results take precedence.
     pub(crate) fn unfetched(self, failure: &Diagnostic) -> Self {
         let failure = failure.clone();
         match self {

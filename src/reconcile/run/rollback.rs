@@ -8,7 +8,7 @@ use crate::{
     store::{CommitError, Store},
 };
 
-/// What a rollback brings back.
+/// The target of a rollback.
 #[derive(Debug, Clone)]
 pub(crate) struct Rollback {
     /// The revision.

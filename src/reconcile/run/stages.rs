@@ -56,14 +56,14 @@ pub(crate) struct Prepared {
     /// The options of the run.
     pub options: Options,
     loaded: Arc<Loaded>,
-    /// What the runs on a source leave for the next one, if it is loaded again and again.
+    /// The state that runs on a source keep for the next one, if it is loaded repeatedly.
     memo: Option<Arc<RunMemo>>,
     clock: Clock,
     /// The resources whose secrets the reader of the plan sees, if not all.
     pub sees: Option<Sees>,
 }
 
-/// What a run on a followed source leaves for the next one.
+/// The state that a run on a followed source keeps for the next one.
 #[derive(Default)]
 struct RunMemo {
     resolved: ResolveMemo,
@@ -346,8 +346,8 @@ fn isolate(
     now: Timestamp,
 ) -> Resolution {
     resolved.set_aside();
-    // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
-    // switch them off. Findings that are already known are dropped with the other duplicates.
+    // Only the rest is applied. Lints at level `deny` apply to it as a whole: one broken file must not disable them.
+    // Findings that are already known are dropped with the other duplicates.
     let (found, denied) = findings(&resolved, &loaded.raised_lints, true, now, &options.lints, None);
     resolved.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     resolved.faulty = denied.into_iter().collect();

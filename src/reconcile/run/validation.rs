@@ -1,4 +1,4 @@
-//! What a run makes of resolved resources, and where it reports what was found about them.
+//! Validation of resolved resources, and the places of the findings.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -61,7 +61,7 @@ pub(crate) struct FollowedSource {
     pub location: SourceLocation,
     /// Whether the configuration suspends it.
     pub is_suspended: bool,
-    /// What to do about drift.
+    /// The drift policy.
     pub drift: DriftPolicy,
     /// The fetches of its repository, if that is a remote one.
     pub fetches: Option<Arc<FetchSchedule>>,
@@ -69,7 +69,7 @@ pub(crate) struct FollowedSource {
     pub lineage: Option<Arc<Lineage>>,
     /// The values that its commits do not have.
     pub values: Arc<SourceValues>,
-    /// Who sees its state after each run.
+    /// The observer of its state after each run.
     pub observer: Option<Arc<dyn SourceObserver>>,
 }
 
@@ -100,9 +100,9 @@ pub struct SourceHandle {
     pub source: String,
     /// The health of the loop.
     pub health: Health,
-    /// What is followed, and how.
+    /// The settings of the source.
     pub(crate) settings: FollowedSource,
-    /// What it last attempted, found and applied.
+    /// The status: the last attempt, findings and applied revision.
     pub(crate) status: StatusBoard,
     suspensions: Arc<Suspensions>,
     /// The suspension that was logged last, if the source was suspended then.
@@ -164,7 +164,7 @@ impl SourceHandle {
         }
     }
 
-    /// Who suspended the source, if it is suspended now.
+    /// The suspension of the source, if it is suspended now.
     pub(crate) fn suspension(&self) -> Option<Suspension> {
         self.suspensions.current(&self.source, self.clock.time()).or_else(|| self.configured.clone())
     }
@@ -377,7 +377,7 @@ impl LoopGuard {
 
     /// Asks the loop to stop after its current run.
     pub(crate) fn retire(&self) {
-        // Its grace period begins now.
+        // The grace period begins now.
         self.handle.stopped.get_or_init(Instant::now);
         let _ = self.handle.signals.send(Signal::Stop);
     }

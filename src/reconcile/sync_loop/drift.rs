@@ -54,7 +54,7 @@ const MOST_TOLD: usize = 500;
 /// The most changes that are left out because they depend on what drifted and has not changed hands in the plan.
 const MOST_TRIES: usize = 50;
 
-/// What a loop does about drift.
+/// The policy of a loop for drift.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum DriftPolicy {
     /// Revert it.
@@ -87,7 +87,7 @@ impl fmt::Display for DriftPolicy {
     }
 }
 
-/// What was left out of a plan.
+/// The changes that were left out of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct HeldChanges {
     /// The number of resources that drifted and stay as they are.
@@ -115,9 +115,9 @@ pub(crate) fn find_drift(
     planned.locate_users_of_kept(store, source);
     let Some(plan) = &planned.plan else { return Ok(()) };
     let replaced = plan.replaced();
-    // What others have changed is in the history of the resource that goes.
+    // The changes of others are in the history of the deleted resource.
     let written = |change: &Change| replaced.get(&change.key).map_or_else(|| change.key.clone(), |old| (*old).clone());
-    // Its predecessor has the history, unless another source has handed it over.
+    // The replaced resource has the history, unless another source has handed it over.
     let is_owned = |it: &Change| snapshot.get(&written(it)).is_some_and(|entry| entry.is_owned_by(source));
     let can_drift = |it: &Change| {
         give_way();
@@ -141,7 +141,7 @@ pub(crate) fn find_drift(
         let entry = snapshot.get(&key);
         let mut live = entry.map(|entry| store.digested(entry.spec().as_ref())).transpose()?;
         let mut declared = store.digested(wanted.as_ref())?;
-        // Nobody can ask the store whose the secrets of a deleted resource were.
+        // The store no longer knows the owner of a deleted resource's secrets.
         let drift = match sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry))) {
             true => Drift::detect(source, live.as_ref(), &declared, writes),
             false => {
@@ -240,7 +240,7 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut Planned) -> Result<HeldCha
     if held.is_empty() {
         return Ok(held);
     }
-    // What is left may refer to something that was deleted.
+    // A change that is left out may refer to a deleted resource.
     for _ in 0..MOST_TRIES {
         let refusal = match try_on(snapshot, plan) {
             Ok(tried) => {
@@ -282,7 +282,7 @@ fn leave_drift(change: &mut Change) -> bool {
     });
     let kept: Vec<Operation> = kept.collect();
     change.operations = kept;
-    // What is applied is no repair of the fields that are left.
+    // Applying other changes does not repair the fields that are left as is.
     change.drift = None;
     true
 }

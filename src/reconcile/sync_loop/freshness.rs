@@ -1,4 +1,4 @@
-//! What a loop knows from its last run, as long as it holds.
+//! The result of a loop's last sync, as long as it is valid.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
 
 /// A run that is over.
 pub(crate) struct FinishedRun<'a> {
-    /// What was planned.
+    /// The plan.
     pub planned: &'a Planned,
     /// The revision of the store after it.
     pub revision: u64,

@@ -34,7 +34,7 @@ impl fmt::Display for Status {
 /// The reason for the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The first run has not finished.
+    /// The first sync has not finished.
     Starting,
     /// The last run changed the store.
     Applied,
@@ -71,8 +71,8 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// Whether a person wants it so: a source that was suspended, rolled back or changed by hand must not take the server
-    /// out of rotation.
+    /// Whether the state is intended: a source that was suspended, rolled back or changed by hand must not take the
+    /// server out of rotation.
     fn is_intended(self) -> bool {
         matches!(self, Reason::Suspended | Reason::Resumed | Reason::RolledBack | Reason::Drifted | Reason::Fight)
     }
@@ -303,7 +303,7 @@ impl Health {
             return Verdict::NotReady(trouble.into());
         }
         let Condition { status, reason, message, .. } = &state.condition;
-        // These messages have local paths, URLs and names of branches, and a probe has no token.
+        // The messages contain local paths, URLs and branch names, and probes send no token.
         let message = match reason {
             Reason::Failed | Reason::FetchFailed => "see GET /sources or the log for the error",
             _ => message.as_str(),
@@ -414,7 +414,7 @@ mod tests {
         same.take_over(&first, true);
         assert_eq!((same.condition(), same.verdict()), (first.condition(), Verdict::Ready));
 
-        // What was never applied is no less missing after a change of its settings.
+        // A source that was never applied is still missing after a change of its settings.
         let missing = Health::new(SILENCE);
         missing.take_over(&Health::new(SILENCE), false);
         assert!(!is_ready(&missing, Duration::ZERO));

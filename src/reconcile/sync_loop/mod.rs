@@ -198,9 +198,9 @@ pub(super) struct Loop<F> {
     /// The digest of the last report. A persistent error is reported once, not with every run.
     reported: Option<blake3::Hash>,
     freshness: Option<Freshness>,
-    /// What the last run read.
+    /// The files that the last sync read.
     prepared: Option<Prepared>,
-    /// What was reverted lately.
+    /// The fields that were reverted recently.
     repairs: Repairs,
     pub(super) handle: Arc<SourceHandle>,
     /// The files that are still being written.
@@ -233,7 +233,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 TurnEnd::Rests(rest) => Some(rest),
                 TurnEnd::Synced | TurnEnd::Waits(_) => None,
             };
-            // What waits for a file has not synced.
+            // A sync that waits for a file has not finished.
             if !matches!(end, TurnEnd::Waits(_)) {
                 self.handle.status.end_sync();
                 if let Some(synced) = synced.take() {

@@ -1,9 +1,9 @@
-//! Which files are being written, as the events of the system tell it (D92).
+//! Tracks files that are open for writing, from file system events (D92).
 //!
-//! A write opens a file and an event of its closing ends that, whatever process it was. A rename carries the state to
-//! the new name. When the system says that it lost events, all files count as closed: the end of a write may be among
-//! them, and [`write_quiescence`](super::write_quiescence) still has the modification times. Only Linux reports the
-//! closing; elsewhere nothing counts as open.
+//! A write opens a file, and the event of closing it ends the write, in whichever process. A rename carries the state
+//! to the new name. When the system says that it lost events, all files count as closed: the end of a write may be
+//! among them, and [`write_quiescence`](super::write_quiescence) still has the modification times. Only Linux reports
+//! the closing; elsewhere nothing counts as open.
 
 use std::{
     collections::HashMap,

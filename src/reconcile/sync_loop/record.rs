@@ -20,7 +20,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let RunResult { mut report, mut findings, author } = run;
         let snapshot = self.store.snapshot();
         let found = report.condition().0;
-        // Also if the repository cannot be fetched: the commit that was fetched last is in effect.
+        // This holds even if the repository cannot be fetched: the commit that was fetched last is in effect.
         let is_synced = found.status() == Status::Synced;
         if is_synced || matches!(report, RunReport::Partly(_) | RunReport::Drifted { .. }) {
             if let Some(warning) = self.handle.lineage_warning() {
@@ -57,7 +57,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             attempt
         });
         self.handle.keep_condition(attempt);
-        // It may have been resumed during the run.
+        // The source may have been resumed during the sync.
         self.handle.note_suspension();
         self.note_resources(&snapshot);
         if is_new {

@@ -18,7 +18,8 @@ pub(super) fn digest(report: &RunReport, commit: Option<&str>) -> blake3::Hash {
             write!(hasher, "unfetched {resources} {revision:?}")
         }
         RunReport::Invalid(planned) => write!(hasher, "invalid at {commit:?} {:?}", planned.diagnostics),
-        // What was applied beside drift is news once, and not when it is no longer to be applied.
+        // Changes that were applied in addition to drift are reported once, and not again when nothing is left to
+        // apply.
         RunReport::Drifted { applied: _, drifted, resources, fight_until } => {
             write!(hasher, "drifted {drifted} {resources:?} {fight_until:?}")
         }

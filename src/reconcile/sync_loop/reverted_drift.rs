@@ -1,4 +1,4 @@
-//! What the history says of changes that nobody has committed: drift that a plan reverts (D85), and values (D28).
+//! Messages of the history for changes that no commit made: drift that a plan reverts (D85), and values (D28).
 
 use super::resource_fight::reverted;
 use crate::{

@@ -13,7 +13,7 @@ pub(crate) const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
 /// How often a path is looked at: swapping a link or folder far above it causes no event.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-/// What decides when a loop syncs next.
+/// The state that decides when a loop syncs next.
 #[derive(Debug)]
 pub(super) struct Schedule {
     /// When it syncs without an event.

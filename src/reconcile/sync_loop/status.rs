@@ -1,7 +1,7 @@
-//! What a followed source last attempted, found and applied (D83).
+//! The status of a followed source: its last attempt, findings and applied revision (D83).
 //!
-//! The loop writes the status when a run has ended, and readers get a copy, so that a request never waits for a run. It
-//! is in memory and bounded: a hundred diagnostics and twenty drifted resources, with the numbers of the rest.
+//! The loop writes the status after each sync, and readers get a copy, so that a request never waits for a sync. The
+//! status is in memory and bounded: a hundred diagnostics and twenty drifted resources, with the numbers of the rest.
 
 use std::{path::Path, time::Duration};
 
@@ -55,7 +55,7 @@ pub(crate) struct Clash {
     pub resource: String,
 }
 
-/// What a run found.
+/// The findings of a sync.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunFindings {
     /// The first diagnostics with their names, errors before warnings.
@@ -81,7 +81,7 @@ pub(crate) struct RunFindings {
 }
 
 impl RunFindings {
-    /// What planning on a state found.
+    /// The findings of planning on a state.
     pub(crate) fn from_plan(planned: &Planned, snapshot: &Snapshot) -> Self {
         let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
         let all: Vec<&Diagnostic> = planned.diagnostics.iter().chain(refusals).collect();
@@ -99,7 +99,7 @@ impl RunFindings {
         }
     }
 
-    /// What a remembered run found.
+    /// The findings of a cached plan.
     pub(super) fn from_cache(recalled: &CachedAnswer) -> Self {
         let all: Vec<&Diagnostic> = recalled.warnings.iter().collect();
         Self { files: recalled.files.len(), declared: recalled.unchanged, ..Self::listing(&all) }
@@ -165,7 +165,7 @@ pub(crate) struct SourceStatus {
     pub attempt: Option<SyncRecord>,
     /// The last sync after which the store matched the manifests; from the history if there was none, or after a rollback.
     pub applied: Option<SyncRecord>,
-    /// What the last run found.
+    /// The findings of the last sync.
     pub findings: RunFindings,
     /// When the loop syncs next without an event.
     pub next_sync: Option<Timestamp>,

@@ -50,7 +50,7 @@ const FILE: &str = "suspensions";
 /// The length of a reason in bytes.
 const MOST_REASON_BYTES: usize = 1000;
 
-/// Who suspended a source, why, and for how long.
+/// The suspension of a source: its author, reason and end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Suspension {
     /// Why, in the words of who did it.

@@ -25,7 +25,7 @@ const SHOWN_CHANGES: usize = 20;
 /// The most drifted fields of a change that are logged.
 const SHOWN_FIELDS: usize = 10;
 
-/// Who caused a sync, as the fields of its log lines.
+/// The origin of a sync, as the fields of its log lines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SyncOrigin<'a> {
     /// The name of the source; none for a rollback of all resources.
@@ -97,7 +97,7 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
     changes(origin.source, plan, revision);
 }
 
-/// What an applied plan did, as a whole.
+/// Summarizes an applied plan in a few words.
 fn deed(to: Option<u64>, plan: &Plan) -> String {
     match (to, plan.summary().drift) {
         (Some(to), _) => format!("Rolled back to revision {to}"),
@@ -137,7 +137,7 @@ fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
     }
 }
 
-/// What others have changed of a resource, in parentheses.
+/// The changes that others made to a resource, in parentheses.
 fn drift(change: &Change) -> String {
     let fields: Vec<String> =
         change.drift.iter().flat_map(Drift::changed).take(SHOWN_FIELDS).map(FieldDrift::to_string).collect();

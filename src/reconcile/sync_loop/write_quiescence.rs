@@ -1,4 +1,4 @@
-//! Whether the files of a source are quiet, or some are still being written (D92).
+//! Detects files of a source that are still being written (D92).
 //!
 //! # The problem
 //!
@@ -66,7 +66,7 @@ pub(super) struct WriteQuiescence {
     taken: HashMap<(u64, u64), PathBuf>,
 }
 
-/// What a reading is worth.
+/// The verdict on a reading.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReadingCheck {
     /// All files are complete.
@@ -78,7 +78,7 @@ pub(super) enum ReadingCheck {
 }
 
 impl WriteQuiescence {
-    /// Nothing was read yet.
+    /// Creates the check of a source whose files have not been read yet.
     pub(super) fn new(source: &str, writes: Arc<OpenWrites>) -> Self {
         Self { source: source.to_owned(), writes, ..Self::default() }
     }
@@ -113,7 +113,7 @@ impl WriteQuiescence {
             }
             files.push(path);
         }
-        // Those of a source are sorted, and those of its context.
+        // The files of a source are sorted, and so are those of its surrounding manifests.
         files.sort_unstable();
         // An editor may delete a file to write it anew.
         for path in self.gone(&files) {
@@ -147,7 +147,7 @@ impl WriteQuiescence {
         self.complete(files)
     }
 
-    /// What the status of the source shows: the files that it waits for, and those that may be incomplete.
+    /// Returns the warnings for the source's status: the files that it waits for, and those that may be incomplete.
     pub(super) fn notices(&self) -> Vec<(&Path, Diagnostic)> {
         fn notice<'p>(path: &'p Path, message: &str, help: &str) -> (&'p Path, Diagnostic) {
             (path, Diagnostic::warning(Code::Unreadable, format!("{} {message}", path.display())).help(help))

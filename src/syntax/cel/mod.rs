@@ -56,7 +56,7 @@ pub(crate) use shape::CelShape;
 /// The name of the value that an expression is about.
 pub(crate) const OBJ: &str = "obj";
 
-/// What is wrong with an expression, and where.
+/// An error in an expression, and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CelError {
     /// The offset in the expression, in bytes.

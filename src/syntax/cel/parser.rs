@@ -21,7 +21,7 @@ const MOST_PATTERNS: usize = 8;
 /// How much of the language the parser accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CelExtent {
-    /// What filters can evaluate.
+    /// The subset that filters can evaluate.
     Filter,
     /// Everything.
     Whole,

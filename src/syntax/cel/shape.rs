@@ -8,10 +8,10 @@ use super::{
 };
 use crate::syntax::text::printable;
 
-/// What is known of a value before evaluation. Each can also be null.
+/// The type of a value before evaluation. Each can also be null.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CelShape {
-    /// Nothing is known.
+    /// The type is unknown.
     Any,
     Bool,
     Number,

@@ -38,7 +38,7 @@ impl<'v> CelValue<'v> {
         }
     }
 
-    /// What it is, for a message.
+    /// Describes the type for a message.
     pub(super) fn describe(&self) -> &'static str {
         match self {
             CelValue::Null => "null",

@@ -8,13 +8,13 @@ const START: &str = "ew";
 const KEY: &str = "ak";
 /// The characters of an ID after its start.
 const ID_CHARS: usize = 27;
-/// What separates the parts of a token; the path of a request can write it in another way.
+/// The separator between the parts of a token; the path of a request can write it in another way.
 const SEPARATORS: [&str; 3] = ["_", "%5F", "%5f"];
-/// What a header has before a token.
+/// The prefix of a token in a header.
 const SCHEME: &str = "bearer ";
 /// The fewest characters of a secret part that are hidden. A whole one has 27.
 const SHORTEST_SECRET: usize = 12;
-/// What stands for a secret part.
+/// The placeholder for a secret part.
 const HIDDEN: &str = "***";
 
 /// Whether a text contains an API token.
@@ -59,7 +59,7 @@ pub(crate) fn key_of_token(text: &str) -> Option<&str> {
     is_token.then_some(key)
 }
 
-/// What is between quotes, brackets and the like, which are around a token in a text; a hidden secret part counts.
+/// Trims quotes, brackets and other marks around a token in a text, including those of a hidden secret part.
 fn without_marks(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || "\"'`.,;:<>()[]*…".contains(c))
 }
@@ -83,7 +83,7 @@ fn alphanumerics(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_alphanumeric).count()
 }
 
-/// What follows a separator.
+/// The rest after a separator.
 fn after_separator(text: &str) -> Option<&str> {
     SEPARATORS.iter().find_map(|separator| text.strip_prefix(separator))
 }

@@ -8,7 +8,7 @@ use super::{
     tag::{Attributes, Tag},
 };
 
-/// What metadata contains of what a login needs.
+/// The parts of metadata that a login needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MetadataFacts {
     /// Whether the root element is in the namespace of SAML metadata.

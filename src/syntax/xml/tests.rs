@@ -1,4 +1,4 @@
-//! What is well-formed and what is not, and hostile sizes: refused within a moment, or read in linear time (D46).
+//! Well-formed and malformed documents, and hostile sizes: refused within a moment, or read in linear time (D46).
 #![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
@@ -193,7 +193,7 @@ fn a_thousand_namespaces_are_in_scope() {
     let scopes = |count: usize| with(&(format!("<a{prefixes}>").repeat(count) + &"</a>".repeat(count)));
     accepted(&scopes(4));
     refused(&scopes(5), "at most 1000 namespaces");
-    // Those of elements that are closed do not count.
+    // Namespaces of closed elements do not count.
     accepted(&with(&format!("<a{prefixes}/>").repeat(100)));
 }
 

@@ -1,4 +1,4 @@
-//! What the rights of an actor include, operation by operation.
+//! The rights of an actor, operation by operation.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! What an expression certainly is, and what is certainly wrong with it.
+//! Infers the types of policy expressions, and reports what is certainly wrong with them.
 //!
 //! Types and values are inferred from literals, standard functions and the documented variables. Everything else has an
-//! unknown type, and nothing is said about it. A part with a fault is unknown, too, so that one cause is told once.
+//! unknown type, and nothing is said about it. A part with a fault is unknown, too, so that one cause is reported once.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::syntax::{
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InferredType {
-    /// Nothing is known.
+    /// The type is unknown.
     Unknown,
     Bool,
     Number,
@@ -46,7 +46,7 @@ impl InferredType {
         }
     }
 
-    /// What it is, if it is certainly not a boolean.
+    /// The description of the value, if it is certainly not a boolean.
     fn not_boolean(self) -> Option<&'static str> {
         (!matches!(self, InferredType::Unknown | InferredType::Bool)).then(|| self.describe())
     }
@@ -59,7 +59,7 @@ impl InferredType {
     }
 }
 
-/// What is known of a value.
+/// The facts about a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inference {
     pub(super) r#type: InferredType,

@@ -47,7 +47,7 @@ pub(super) fn immutable_error(known: &StoreNames<'_>, it: &DeclaredResource<'_>,
     let fault = Fault::new(Code::Immutable, message).at(Path::root().join("metadata").join("id"));
     let help = match entry.is_owned_by(known.source) {
         true => "remove `metadata.id` to replace the resource with a new one, or keep the existing value".to_owned(),
-        // Nobody would delete it.
+        // No source would delete the resource.
         false => format!(
             "use its `{field}` to adopt the resource, then remove `metadata.id` in a later change to replace it; if \
              you remove `metadata.id` now, {} stays next to the new resource",

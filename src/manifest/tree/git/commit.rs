@@ -240,7 +240,7 @@ struct Walk {
     anywhere: bool,
     /// The path to show of the given folder.
     top: PathBuf,
-    /// What of the folder is left out.
+    /// The parts of the folder that are left out.
     ignored: IgnoreRules,
     /// The folders on the current path, to detect links that loop.
     open: Vec<PathBuf>,
@@ -290,7 +290,7 @@ impl Files<'_> {
             while let Some(part) = parts.next() {
                 let missing = || MISSING.to_owned();
                 let folder = self.repository.find_tree(here.id).map_err(|error| match here.kind {
-                    // It is in the commit, but not in this clone.
+                    // The object is in the commit, but not in this clone.
                     ObjectType::Tree => error.message().to_owned(),
                     _ => missing(),
                 })?;
@@ -348,7 +348,7 @@ impl Files<'_> {
         }
     }
 
-    /// What the file in a folder leaves out, if there is one.
+    /// The patterns of the ignore file in a folder, if there is one.
     fn ignored(&self, folder: &GitTreeEntry, walk: &Walk) -> Result<IgnoreRules, String> {
         let path = folder.path.join(IGNORE_FILE);
         let name = path.display().to_string();

@@ -38,7 +38,7 @@ struct LineageState {
     applied: Option<Oid>,
     /// A commit that descends from it: a long history is searched once.
     descendant: Option<Oid>,
-    /// What the last reading found, if that is a warning.
+    /// The warning of the last reading, if any.
     warning: Option<Diagnostic>,
 }
 
@@ -76,7 +76,7 @@ impl Lineage {
         let Some(applied) = state.applied.filter(|applied| *applied != id && state.descendant != Some(id)) else {
             return Ok(());
         };
-        // What cannot be proved, because a commit is missing, is not true.
+        // A descent that cannot be proved, because a commit is missing, does not count.
         if repository.graph_descendant_of(id, applied).unwrap_or(false) {
             state.descendant = Some(id);
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a repository has instead of a name that it does not have.
+//! Suggestions for a ref that a repository does not have.
 
 use git2::Repository;
 

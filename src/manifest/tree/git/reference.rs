@@ -96,7 +96,7 @@ impl RefTree {
         let refs = |shared: &Path, own: &Path| [shared.join("refs"), shared.join("packed-refs"), own.join("HEAD")];
         match open_repository(path) {
             Ok(repository) => watched.extend(refs(repository.commondir(), repository.path())),
-            // It may come later, bare or with a work tree.
+            // The repository may come later, bare or with a work tree.
             Err(_) => watched.extend([path.clone(), path.join(".git")].iter().flat_map(|git| refs(git, git))),
         }
         watched

@@ -130,7 +130,7 @@ fn best_tag<'t>(range: &VersionReq, tags: impl Iterator<Item = &'t str>) -> Opti
         let version = Version::parse(tag.strip_prefix('v').unwrap_or(tag)).ok()?;
         range.matches(&version).then_some((version, tag))
     });
-    // Of two spellings of a version the last one wins, so that the order of the list does not matter.
+    // Among spellings of one version, the last one wins, so that the order of the list does not matter.
     versions.max().map(|(_, tag)| tag)
 }
 

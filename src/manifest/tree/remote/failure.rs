@@ -1,4 +1,4 @@
-//! What git and ssh say about a failure, in the words of a source's configuration.
+//! Translates failures of git and ssh into the terms of a source's configuration.
 
 use super::{
     access::{FetchRefusal, LoadedAccess},
@@ -25,7 +25,7 @@ const NOISE: [&str; 9] = [
     "and the repository exists",
     "From ",
 ];
-/// What words of git and ssh mean, and what to do.
+/// Phrases of git and ssh, their meaning, and what to do.
 const KNOWN: [(&str, &str, &str); 5] = [
     (
         "Authentication failed for ",
@@ -41,7 +41,7 @@ const KNOWN: [(&str, &str, &str); 5] = [
     ("ssh: not found", "the program `ssh` is not installed", "install the client of OpenSSH"),
     ("ssh: command not found", "the program `ssh` is not installed", "install the client of OpenSSH"),
 ];
-/// What to do about others, which are quoted.
+/// The help for other messages, which are quoted.
 const HELPS: [(&str, &str); 6] = [
     ("unknown option: --config-env", "install Git 2.31 or newer"),
     ("ut of memory", "use a repository with fewer refs and without very large files"),

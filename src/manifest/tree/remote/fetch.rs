@@ -49,12 +49,12 @@ impl RemoteMirror {
             FetchFault::Remote((message, DISK.to_owned()))
         };
         let [new, old] = ["new", "old"].map(|name| self.folder.with_extension(name));
-        // Those of a fetch that was killed.
+        // Files of a fetch that was killed.
         remove(&new).and_then(|()| remove(&old)).map_err(local)?;
         create_folder(&new).map_err(local)?;
         let updated = Repository::init_bare(&new).map_err(broken).and_then(|mirror| self.update(&mirror, run));
         if let Err(fault) = updated {
-            // What was fetched in part is of no use.
+            // A partial fetch is useless.
             let _ = remove(&new);
             return Err(fault);
         }

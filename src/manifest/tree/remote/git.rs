@@ -65,10 +65,10 @@ const PASSED_ON: [&str; 19] = [
     "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR",
 ];
-/// The same, in lower or upper case.
+/// The same variables, in lower or upper case.
 const PROXIES: [&str; 4] = ["all_proxy", "http_proxy", "https_proxy", "no_proxy"];
 
-/// What a fetch may take.
+/// The limits of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FetchLimits {
     /// How long git may say nothing.
@@ -81,7 +81,7 @@ pub(super) struct FetchLimits {
 
 /// Why a fetch did not succeed.
 pub(super) enum FetchFault {
-    /// Nobody waits for it any more.
+    /// The fetch was cancelled.
     Stopped,
     /// The remote repository, the network or the configuration.
     Remote(FetchRefusal),

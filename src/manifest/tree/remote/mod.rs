@@ -210,7 +210,7 @@ mod tests {
         let url = format!("file://{}", folder.path().display());
         let mirror = mirror(&url, FetchLimits { bytes: 1 << 20, ..LIMITS });
         assert!(mirror.fetch(&mut || true), "{:?}", mirror.failure());
-        // What cannot be compressed.
+        // Data that cannot be compressed.
         let mut state = 1_u32;
         let noise = std::iter::repeat_with(|| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -50,7 +50,7 @@ impl PlainReader<'_> {
                         return None;
                     }
                 }
-                // It may start `...`.
+                // The dot may start `...`.
                 Some(b'.') if indent == 0 => return None,
                 Some(_) => {
                     has_begun = true;
@@ -158,7 +158,7 @@ impl PlainReader<'_> {
         self.is_due = false;
         match self.peek()? {
             b'[' | b'{' => self.flow(self.open.len())?,
-            // It ends with its last line.
+            // A block scalar ends with its last line.
             b'|' => return self.literal(),
             _ => self.scalar(false)?,
         }

@@ -1,4 +1,4 @@
-//! What the plain reader reads and what it leaves to serde_yaml; whatever it reads, serde_yaml reads as well.
+//! The plain reader's subset of YAML: it reads a document as serde_yaml does, or leaves it to serde_yaml.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the schemas of manifests say about the values at a place in a document.
+//! The schemas of manifests, as far as they tell whether the values at a place in a document are public.
 
 use std::{collections::BTreeMap, ptr};
 

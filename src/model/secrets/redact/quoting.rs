@@ -1,4 +1,4 @@
-//! What a message can quote of keys and references, and texts that are credentials by their form: a message has no field
+//! Quotes keys and references in messages, and recognizes texts with the form of credentials: a message has no field
 //! that says whether a text is public.
 
 /// Shorter texts are treated as words.

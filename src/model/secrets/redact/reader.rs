@@ -15,9 +15,9 @@ use crate::syntax::text::{
     yaml_cursor::{YamlCursor, without_tabs_after_colons},
 };
 
-/// What nests deeper counts as unreadable.
+/// The deepest nesting that is read; a deeper text counts as unreadable.
 const MOST_LEVELS: usize = 128;
-/// What is behind so many events counts as unreadable: a longer text is no manifest (D48).
+/// The most events that are read; the rest counts as unreadable, because a longer text is not a manifest (D48).
 const MOST_EVENTS: usize = 1_000_000;
 /// The characters between values. What follows the last three is a name, which is no value of a field.
 const SYNTAX: [char; 11] = ['-', '?', ':', ',', '[', ']', '{', '}', '&', '!', '*'];
@@ -55,14 +55,14 @@ struct ExcerptReader<'t, 'f> {
     /// Where the part that was read ends.
     read: usize,
     open: Vec<OpenCollection<'f>>,
-    /// What is shown unless it repeats a secret, in order.
+    /// The texts to show unless they repeat a secret, in order.
     candidates: Vec<QuotableText>,
     secrets: SecretValues,
     /// The anchors with aliases in places that are not shown.
     secret_anchors: HashSet<usize>,
 }
 
-/// What is known of a value before it is read.
+/// The facts about a value before it is read.
 #[derive(Default)]
 struct Expectation<'f> {
     place: SchemaPlace<'f>,

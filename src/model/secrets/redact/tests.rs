@@ -1,4 +1,4 @@
-//! What is shown of manifests, and what is hidden of broken ones.
+//! Redaction of valid and broken manifests.
 
 use serde_json::json;
 

@@ -43,13 +43,13 @@ impl Prepared {
             let state = with_source(snapshot, &options.source, &before.desired);
             let (source, prune, owner) = (&options.source, options.prune, options.key_owner.as_ref());
             planned.plan = Some(diff(&state, &planned.desired, source, prune, options.budget, owner, None));
-            // It is the outcome of the plan that was replaced.
+            // The outcome belongs to the plan that was replaced.
             planned.tried = None;
         }
         planned
     }
 
-    /// What the manifests declare, with all findings and without a plan.
+    /// Returns the declared state, with all findings and without a plan.
     fn declared(&self, snapshot: &Snapshot) -> Planned {
         let (loaded, options) = (self.loaded.as_ref(), &self.options);
         let resolved = resolve(loaded, snapshot, options.resolving());

@@ -35,7 +35,7 @@ pub(crate) struct CommitVerifier {
 }
 
 impl CommitVerifier {
-    /// Checks the signature of a commit. The file is read each time, so that a key that is removed ends to count.
+    /// Checks the signature of a commit. The file is read each time, so that a removed key takes effect at once.
     pub(super) fn check(&self, repository: &Repository, id: Oid) -> Result<(), Diagnostic> {
         let signers = self.signers()?;
         let refused = |reason: String, help: &str| {
@@ -140,7 +140,7 @@ mod tests {
             (None, "it is not signed"),
             (Some("-----BEGIN PGP SIGNATURE-----\n\nx\n-----END PGP SIGNATURE-----"), "not with an SSH key"),
             (Some("-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----"), "is damaged"),
-            // It is one of another message.
+            // The signature is of another message.
             (Some(foreign), "is invalid"),
         ] {
             let message = refused(signature);

@@ -22,7 +22,7 @@ const USER_PRESENT: u8 = 1;
 pub(super) struct SshSignature {
     /// The public key in the wire format.
     pub key: Vec<u8>,
-    /// What the signature is for.
+    /// The purpose of the signature.
     pub namespace: String,
     hash: String,
     reserved: Vec<u8>,
@@ -122,7 +122,8 @@ fn fixed(signature: &[u8], size: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What a security key signs instead of a message: its application, its flags and counter, and the message's hash.
+/// Returns the data that a security key signs instead of a message: its application, its flags and counter, and the
+/// message's hash.
 fn by_security_key(mut rest: WireReader<'_>, application: &[u8], message: &[u8]) -> Option<Vec<u8>> {
     let (flags, counter) = (rest.take(1)?, rest.take(4)?);
     rest.end()?;
