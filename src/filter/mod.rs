@@ -1,4 +1,4 @@
-//! Filters on lists: a CEL expression over the response form, and parameters for the usual questions.
+//! Filters on lists: a CEL expression over the response form, and parameters for common queries.
 //!
 //! # The problem
 //!
@@ -159,7 +159,7 @@ impl Filter {
             }
         }
         let Some((text, expression)) = &self.expression else { return Ok(true) };
-        // Whoever filters could otherwise guess a secret that the response masks. Children are written only for
+        // A filter could otherwise be used to guess a secret that the response masks. Children are written only for
         // expressions that read them, as an edge can have thousands of routes.
         let children = entry.key.kind.facts().children;
         let body = match children.filter(|kind| !expression.reads(kind.facts().list)) {

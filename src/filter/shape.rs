@@ -64,7 +64,7 @@ fn object(schema: &Value, inner: impl Fn(&Value) -> CelShape) -> CelShape {
     CelShape::Map(Arc::new(values.map_or(CelShape::Any, inner)))
 }
 
-/// The only type besides null.
+/// The only type other than null.
 fn type_of(schema: &Value) -> Option<&str> {
     match schema.get("type")? {
         Value::String(only) => Some(only),

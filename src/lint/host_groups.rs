@@ -1,4 +1,4 @@
-//! Edges that share hosts. Lints that look at a `HostView` judge them together.
+//! Edges that share hosts. Lints with a `HostView` judge them together.
 //!
 //! Whether a hostport is a duplicate depends on all edges with its host. Edges belong together if they serve one host
 //! on any port, if one of the source serves a wildcard over a host of another one of it, or if a route of one matches a
@@ -31,7 +31,7 @@ pub(super) struct NamedHosts {
 }
 
 impl NamedHosts {
-    /// The hosts of each edge in a part of the estate, and of the edges elsewhere that its routes belong to.
+    /// The hosts of each edge in a part of the source, and of the edges elsewhere that its routes belong to.
     pub(super) fn all(part: &[&Desired]) -> Vec<Self> {
         let mut all: BTreeMap<&Id, Self> = BTreeMap::new();
         let same = |one: &&Desired, other: &&Desired| edge_of(&one.key) == edge_of(&other.key);

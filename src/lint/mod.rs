@@ -2,8 +2,8 @@
 //!
 //! # The problem
 //!
-//! A rule of the API must hold for everybody, so it accepts a route that no request can reach, or a login that admits
-//! the whole world. Whoever wrote it wants to know before users do.
+//! A rule of the API must hold for everyone, so the API accepts a route that no request can reach, or a login that
+//! admits the whole world. The author wants to know before users do.
 //!
 //! # The idea
 //!
@@ -83,12 +83,12 @@ pub struct Lint {
     pub why: &'static str,
     /// How to fix it.
     pub cure: &'static str,
-    /// The check. Its type says what it looks at.
+    /// The check. Its type determines its input.
     pub(crate) check: LintCheck,
 }
 
-/// A check by what it can look at. Its findings depend on nothing else, so a server keeps those of the first two types as
-/// long as that is the same.
+/// A check, by its input. Its findings depend on nothing else, so a server keeps those of the first two types as long
+/// as the input is the same.
 pub(crate) enum LintCheck {
     /// A resource, its edge, the routes of that edge, and the names of what they reference.
     Edge(fn(&EdgeView<'_>, &mut Findings)),

@@ -24,9 +24,9 @@ const MOST_EDGES: usize = 4 * EDGES_OF_A_PART;
 /// The lints that judge a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartLints {
-    /// Lints that look at one edge. The part has edges that share hosts, or resources of other kinds.
+    /// Lints of single edges. The part has edges that share hosts, or resources of other kinds.
     Edge,
-    /// Lints that look at hosts. The part has edges that share hosts, or those that are left of a part without them.
+    /// Lints of hosts. The part has edges that share hosts, or the rest of a part without them.
     Host,
     /// Both: no edge of the part shares a host with one outside of it.
     Both,
@@ -161,11 +161,11 @@ fn edges_with_routes<'a>(judged: &[&'a Desired]) -> Vec<Vec<&'a Desired>> {
     parts
 }
 
-/// Resources to judge together, and those of other sources beside them.
+/// Resources to judge together, and those of other sources with the same hosts.
 type SharedResources<'a> = (Vec<&'a Desired>, Vec<Arc<Entry>>);
 
-/// Takes the edges that share hosts out of their parts, as far as lints that look at hosts are concerned. Returns each
-/// group of them, and what else is in these parts.
+/// Takes the edges that share hosts out of their parts, for the lints of hosts. Returns each group of them, and the
+/// rest of these parts.
 fn share_hosts<'a>(parts: &mut [LintPart<'a>], others: &[Arc<Entry>]) -> Vec<SharedResources<'a>> {
     let groups = HostGroups::find(parts.iter().flat_map(|part| &part.hosts), others);
     if groups.of_edge.is_empty() {

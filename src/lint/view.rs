@@ -1,4 +1,4 @@
-//! The views of lints: what the check of each type can look at, and nothing else.
+//! The views of lints: the whole input of each type of check.
 //!
 //! The findings of a lint are kept as long as its inputs are the same (`memo.rs`), and its inputs are what its view has. So a
 //! view of resources gives access through methods only, and whatever a method shows is compared when the next run asks for
@@ -143,7 +143,8 @@ impl<'a> EdgeView<'a> {
 }
 
 impl<'a> HostView<'a> {
-    /// A view of edges with their routes, and of the edges and routes of other sources beside them, sorted by key.
+    /// A view of edges with their routes, and of the edges and routes of other sources with the same hosts, sorted by
+    /// key.
     pub(super) fn new(edges: EdgeView<'a>, others: &'a [Arc<Entry>]) -> Self {
         Self { edges, others }
     }

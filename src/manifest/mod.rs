@@ -2,9 +2,9 @@
 //!
 //! # The problem
 //!
-//! A person edits files that refer to each other by name, in any order and across files, and takes modules from sets and
-//! values from elsewhere. The planner needs the opposite: one typed resource per key, with identifiers in place of names.
-//! In between, each mistake has to be reported once, at its line, whatever else is broken.
+//! People edit files that refer to each other by name, in any order and across files, and take modules from sets and
+//! values from elsewhere. The planner needs the opposite: one typed resource per key, with identifiers in place of
+//! names. In between, each mistake has to be reported once, at its line, whatever else is broken.
 //!
 //! # The idea
 //!
@@ -72,7 +72,7 @@ pub struct Loaded {
     declared: OnceLock<Declarations>,
     /// The declarations of the surrounding files.
     context: SourceContext,
-    /// Whether files or folders of the context could not be read: they may declare any name.
+    /// Whether surrounding files or folders could not be read: they may declare any name.
     lacks_context: bool,
     /// The values that were assumed.
     unknown_values: UnknownValues,

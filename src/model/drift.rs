@@ -16,13 +16,13 @@ use super::{
 /// The fields of a resource, with secrets as digests.
 pub(crate) type DriftFields = Map<String, Value>;
 
-/// How a difference between the manifests and the store came about.
+/// The cause of a difference between the manifests and the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DriftState {
     /// The manifests have changed.
     Pending,
-    /// Somebody has changed the store.
+    /// The store has changed.
     Drift,
     /// Both have changed.
     Conflict,
@@ -107,8 +107,8 @@ pub(crate) fn writer(author: &Author, state: &Snapshot) -> String {
 }
 
 impl Drift {
-    /// Compares what a source applied last, what the store has (none if the resource is gone), and what the manifests
-    /// declare. `writes` are those of others since then, newest first. Returns none without drift.
+    /// Compares what a source applied last, what the store has (`None` if the resource was deleted), and what the
+    /// manifests declare. `writes` are those of others since then, newest first. Returns none without drift.
     pub(crate) fn detect(
         source: &str,
         live: Option<&DriftFields>,

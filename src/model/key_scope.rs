@@ -120,7 +120,7 @@ impl KeyScope {
         !self.expires_at.is_empty() && self.expiry().is_none_or(|expiry| expiry <= now)
     }
 
-    /// Whether the key can be used from an address. An unknown address is none of the listed ones.
+    /// Whether the key can be used from an address. An unknown address does not match a list.
     pub(crate) fn allows_address(&self, address: Option<IpAddr>) -> bool {
         let is_in = |network: Network| address.is_some_and(|address| network.contains(address));
         self.addresses.is_empty() || self.networks().any(is_in)

@@ -1,4 +1,4 @@
-//! The Spec of a resource in a snapshot. A store holds far more resources than one run looks at, so a Spec that was read
+//! The Spec of a resource in a snapshot. A store holds far more resources than one run reads, so a Spec that was read
 //! from a record is decoded when it is first used, and compared by its stored form before that.
 
 use std::{
@@ -143,8 +143,8 @@ impl LazySpec {
         Self::from_stored(self.0.kind, self.references().to_vec(), text, whole)
     }
 
-    /// The stored form for a single use. A commit of many resources does not keep it beside each Spec: together they are as
-    /// large as the state.
+    /// The stored form for a single use. A commit of many resources does not keep it with each Spec: together they are
+    /// as large as the state.
     pub(crate) fn form_once(&self) -> Result<Cow<'_, SpecForm>, JsonError> {
         match self.0.stored.get() {
             Some(stored) => Ok(Cow::Borrowed(stored)),

@@ -268,8 +268,8 @@ pub enum Author {
 /// The prefix of a key's ID if the client authenticated with a certificate instead of an API key (D97).
 pub(crate) const CERTIFICATE: &str = "certificate:";
 
-/// Describes the key of a request, or the certificate that it had instead. The description of the key is empty if it has
-/// none, or is gone.
+/// Describes the key of a request, or the certificate that it had instead. The description of the key is empty if it
+/// has none, or was deleted.
 pub(crate) fn key_of(key: &str, description: &str, owner: &str) -> String {
     match key.strip_prefix(CERTIFICATE) {
         Some(name) => format!("certificate {name} of {owner}"),

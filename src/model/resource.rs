@@ -55,7 +55,8 @@ pub trait Resource:
     /// Shares parsed texts with `former`, except those in modules.
     fn keep_readings(&mut self, _former: &Self) {}
 
-    /// Returns this resource in the words of a stored one, if immutable fields of both say the same in different words.
+    /// Returns this resource with the spelling of a stored one, if immutable fields of both mean the same but are
+    /// spelled differently.
     fn as_stored(&self, _stored: &Self) -> Option<Self> {
         None
     }
@@ -194,7 +195,7 @@ fn erase<R: Resource>((spec, faults): Decoded<R>, node: Node<'_>) -> Decoded<Spe
     (spec.map(|spec| Arc::new(spec) as SpecArc), advise(faults, R::INFO.slots, node))
 }
 
-/// The other fields of a PATCH beside which a blank means "not given" (D65).
+/// The fields of a PATCH next to which a blank means "not given" (D65).
 pub(crate) enum BlankContext {
     /// Any other field.
     Anything,
@@ -306,7 +307,7 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn with_modules(&self, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource>;
     /// Returns a copy with the given fields of another spec of its kind.
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error>;
-    /// Returns this resource in the words of a stored one, if immutable fields of both say the same.
+    /// Returns this resource with the spelling of a stored one, if immutable fields of both mean the same.
     fn as_stored(&self, stored: &dyn AnyResource) -> Option<Arc<dyn AnyResource>>;
     /// For a downcast.
     fn as_any(&self) -> &dyn Any;

@@ -135,7 +135,7 @@ fn keys(snapshot: &Snapshot) -> impl Iterator<Item = (&Key, &ApiKey)> {
     keys.filter_map(|entry| Some((&entry.key, entry.spec_as::<ApiKey>()?)))
 }
 
-/// The keys that may do everything. A key with a scope is none of them: it cannot set roles, and may expire.
+/// The keys that may do everything. A key with a scope does not count: it cannot set roles, and may expire.
 fn admins(snapshot: &Snapshot) -> impl Iterator<Item = (&Key, &ApiKey)> {
     let is_admin = move |key: &ApiKey| key.scope.is_none() && role_of(snapshot, &key.owner_id) == Some(Role::Admin);
     keys(snapshot).filter(move |(_, key)| is_admin(key))

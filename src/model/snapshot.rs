@@ -128,8 +128,8 @@ pub struct Snapshot {
     /// The `order` of the next creation.
     next_order: u64,
     entries: OrdMap<Key, Arc<Entry>>,
-    /// For lists of resources without a parent: kind and order. The children of a parent are neighbours in `entries`, and
-    /// are put in order when somebody asks for them.
+    /// For lists of resources without a parent: kind and order. The children of a parent are neighbours in `entries`,
+    /// and are sorted on request.
     by_order: OrdMap<(Kind, u64), Key>,
     /// The list positions of deleted resources, from which pagination can continue (D12), and who owned some of them.
     deleted: OrdMap<Key, Tombstone>,
@@ -267,7 +267,7 @@ impl Snapshot {
         self.entries.get(key)
     }
 
-    /// The present description of an API key; empty if it has none, or is gone.
+    /// The current description of an API key; empty if it has none, or was deleted.
     pub(crate) fn key_description(&self, id: &Id) -> &str {
         let entry = self.get(&Key::new(Kind::ApiKey, id.clone()));
         entry.and_then(|entry| entry.spec_as::<ApiKey>()).map_or("", |key| key.description.as_str())

@@ -1,8 +1,8 @@
 //! The plan that deletes everything that a source owns (D108).
 //!
 //! It refuses more than a plan of manifests, which keeps what others use: everything is deleted or nothing is. The
-//! default limit of deletions does not apply, because whoever runs it has confirmed the name of the source. Deletions
-//! go backward through the kinds, so that every prefix of the plan keeps references valid.
+//! default limit of deletions does not apply, because the user has confirmed the name of the source. Deletions go
+//! backward through the kinds, so that every prefix of the plan keeps references valid.
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -12,8 +12,8 @@ use crate::{
     syntax::text::printable,
 };
 
-/// Computes the plan that deletes all resources of a source. Whoever runs it confirms the name of the source, so the default
-/// limit, which never allows all of them, does not apply; a limit that is set does.
+/// Computes the plan that deletes all resources of a source. The user confirms the name of the source, so the default
+/// limit, which never allows all of them, does not apply; an explicit limit does.
 pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan {
     let mut plan = Plan { base: current.revision, ..Plan::default() };
     let mut owned: Vec<&Arc<Entry>> = current.iter().filter(|entry| entry.is_owned_by(source)).collect();

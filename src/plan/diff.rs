@@ -77,7 +77,7 @@ pub(crate) fn diff(
     let replaced: Vec<&Arc<Entry>> = replaced.into_iter().filter_map(|key| snapshot.get(key)).collect();
     planner.replace(&replaced, prune);
     planner.mark_replacements();
-    // Whoever deletes nothing need not count.
+    // A plan without deletions needs no count.
     let owned = || {
         let taken = replaced.iter().filter(|entry| !entry.is_owned_by(source)).count();
         taken + snapshot.iter().filter(|entry| entry.is_owned_by(source)).count()

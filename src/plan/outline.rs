@@ -1,4 +1,4 @@
-//! A plan without secrets, as shown to people, programs and other machines.
+//! A plan without secrets, for output and for clients.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,8 +1,8 @@
-//! Resources that a source no longer declares and that stay, because other sources still use them: whoever uses a resource
-//! of another source must not hold back all other changes of that source (D35, D112).
+//! Resources that a source no longer declares but that are kept because other sources use them: a user of a resource
+//! must not block all other changes of its source (D35, D112).
 //!
-//! What is kept is no change of the plan: it neither counts towards the deletion limit nor leaves anything pending. Each plan
-//! looks again, so that the first one after the last user is gone deletes it.
+//! A kept resource is not a change of the plan: it neither counts towards the deletion limit nor leaves anything
+//! pending. Each plan looks again, so that the first one after the last user is gone deletes it.
 
 use std::{
     collections::BTreeMap,

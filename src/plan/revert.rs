@@ -56,8 +56,8 @@ struct RevertPlanner<'a> {
 }
 
 impl RevertPlanner<'_> {
-    /// Whether the rollback is about a resource. A key that was revoked must not work again, and a rollback must not lock
-    /// out who runs it, so people and their keys stay as they are.
+    /// Whether the rollback is about a resource. A key that was revoked must not work again, and a rollback must not
+    /// lock out its user, so owners and their keys stay as they are.
     fn concerns(&self, key: &Key) -> bool {
         if matches!(key.kind, Kind::Owner | Kind::ApiKey) {
             return false;

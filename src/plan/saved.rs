@@ -94,7 +94,7 @@ struct SavedOperation {
     body: Value,
 }
 
-/// The conditions of a plan besides its operations.
+/// The conditions of a plan in addition to its operations.
 #[derive(Debug, Clone)]
 pub(crate) struct Pin<'a> {
     /// The protection of secrets in the digest of the desired state.

@@ -1,6 +1,6 @@
 //! `duplicate-restriction`: two IP restrictions of the same traffic.
 //!
-//! A restriction that is not enforced only warns, which is how a new one is tried beside the one in force.
+//! A restriction that is not enforced only warns, so a new one can be tried next to the one in force.
 
 use super::prelude::*;
 use crate::model::kind::ip_restriction::Traffic;

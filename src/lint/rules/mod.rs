@@ -1,7 +1,7 @@
 //! The lints: one file for each, and the table of all of them.
 //!
-//! A file has what its lint looks for, why that is probably a mistake, an example, and the words for whoever made it. What
-//! lints look at ([`view`](super::view)) and when they are asked again ([`memo`](super::memo)) is the engine's.
+//! A file has the condition of its lint, why it is probably a mistake, an example, and the message. The engine decides
+//! what lints can see ([`view`](super::view)) and when they run again ([`memo`](super::memo)).
 
 mod bypassed_protection;
 mod certificate_does_not_cover_hostport;

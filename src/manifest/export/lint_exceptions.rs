@@ -24,7 +24,7 @@ const COMMENT: &str =
 /// The lints by the resources that they refuse.
 pub(super) type LintExceptions = HashMap<Key, BTreeSet<&'static str>>;
 
-/// Finds what the lints refuse by default of exported resources, beside those of other sources.
+/// Finds the exported resources that lints deny by default, next to the resources of other sources.
 pub(super) fn find_lint_exceptions(exported: &[&Arc<Entry>], others: &[Arc<Entry>], now: Timestamp) -> LintExceptions {
     let desired = |entry: &Entry| {
         let claim = entry.claim.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Names for what has none in manifests: readable, and the same in each export of a state.
+//! Names for resources without a manifest: readable, and the same in each export of a state.
 
 use super::text::{slug, spaced};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
@@ -10,7 +10,7 @@ const LAST_OF_ID: usize = 6;
 /// The port that a name leaves out.
 const USUAL_PORT: &str = ":443";
 
-/// Returns a name for a resource, from what people know of it: its match or hostport, or its description.
+/// Returns a name for a resource, from its match, hostport or description.
 pub(super) fn readable_name(entry: &Entry, description: &str) -> String {
     let words = description.split_whitespace().count();
     let brief = if words <= MOST_WORDS { slug(description) } else { String::new() };

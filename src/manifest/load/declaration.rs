@@ -251,7 +251,8 @@ impl Declarations {
         self.invalid.contains(&(kind, name.to_owned())) || self.unread.contains(name)
     }
 
-    /// The kinds, parents and names of all that is declared inside of something, by the words of the documents.
+    /// The kinds, parents and names of everything that is declared inside another document's resource, as the documents
+    /// spell them.
     pub(crate) fn contained(&self) -> HashSet<(&'static str, &str, &str)> {
         self.names.iter().filter_map(|it| Some((it.kind, it.parent.as_deref()?, it.name.as_ref()))).collect()
     }

@@ -57,7 +57,7 @@ pub(crate) struct Metadata {
     pub renamed_from: Option<String>,
     /// Refuses any plan that would delete or replace the resource.
     pub prevent_destroy: bool,
-    /// The source to take the resource over from, with its consent in `transfer_to`.
+    /// The source to take the resource over from; its manifest must consent with `transfer_to`.
     pub transfer_from: Option<String>,
     /// The source that may take the resource over.
     pub transfer_to: Option<String>,

@@ -2,8 +2,8 @@
 //!
 //! # The problem
 //!
-//! A parser that keeps a position for each value is slow and large, and nearly all files have no mistake. A parser that stops
-//! at the first mistake makes a person run it once for each.
+//! A parser that keeps a position for each value is slow and large, and nearly all files have no mistake. A parser that
+//! stops at the first mistake has to be run once for each.
 //!
 //! # The idea
 //!

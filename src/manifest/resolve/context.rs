@@ -47,7 +47,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct SourceContext {
     declared: Declarations,
-    /// The module sets of the source and, under other names, those of the context.
+    /// The module sets of the source and, under other names, those of the surrounding manifests.
     sets: OnceLock<BTreeMap<String, Arc<ModuleSet>>>,
     /// The names of module sets that several files declare.
     ambiguous: BTreeSet<String>,
@@ -76,7 +76,7 @@ impl Loaded {
         &self.context.declared
     }
 
-    /// The module sets that routes of the source can use: its own, and those of the context.
+    /// The module sets that routes of the source can use: its own, and those of the surrounding manifests.
     pub(super) fn usable_sets(&self) -> &BTreeMap<String, Arc<ModuleSet>> {
         let own = &self.declared().sets;
         if self.context().sets.is_empty() {
@@ -89,14 +89,14 @@ impl Loaded {
         })
     }
 
-    /// The module sets that routes of the source use, of which the context has several with the same name.
+    /// The module sets that routes of the source use, and whose names several surrounding sets have.
     pub(super) fn ambiguous_sets(&self) -> BTreeSet<&String> {
         let own = self.declared();
         let used = own.resources.iter().flat_map(|it| &it.modules_from);
         used.filter(|name| self.context.ambiguous.contains(*name) && !own.sets.contains_key(*name)).collect()
     }
 
-    /// The module sets that no route uses, not even one of the context. A source without routes has its sets for the
+    /// The module sets that no route uses, not even a surrounding one. A source without routes has its sets for the
     /// routes of others.
     pub(super) fn unused_sets(&self) -> Vec<String> {
         let (own, context) = (self.declared(), self.context());
@@ -108,7 +108,7 @@ impl Loaded {
         own.sets.keys().filter(|name| !used.contains(name)).cloned().collect()
     }
 
-    /// The state of a store that has only the resources of the context.
+    /// The state of a store that has only the resources of the surrounding manifests.
     pub(crate) fn context_state(&self) -> Snapshot {
         self.in_context(&Snapshot::default())
     }

@@ -74,7 +74,7 @@ impl<'a> DeclaredResource<'a> {
         [Some(self.name()), self.former()].into_iter().flatten()
     }
 
-    /// Takes the words of the resource in the store that it is, where they say the same.
+    /// Adopts the spelling of the stored resource where it means the same.
     fn adopt_stored_form(&mut self) {
         let Some(entry) = self.entry.filter(|_| !self.fixed.is_empty()) else { return };
         if let Some(worded) = self.spec.as_stored(entry.spec().as_ref()) {

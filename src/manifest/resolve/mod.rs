@@ -77,7 +77,7 @@ use origin::DocumentKey;
 use scope::{MissingTarget, NameScope};
 use transfer::TransferState;
 
-/// The most places that the diagnostic of an unknown name lists beside the first.
+/// The most places that the diagnostic of an unknown name lists in addition to the first.
 const MOST_PLACES: usize = 10;
 
 /// The desired state of one source.
@@ -127,7 +127,7 @@ pub(crate) struct ResolveOptions<'s> {
 }
 
 /// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
-/// assumed to exist. `context` has the resources of the context.
+/// assumed to exist. `context` has the resources of the surrounding manifests.
 pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str) -> Resolution {
     let mut known = StoreNames::new(context, ResolveOptions { source, prune: true, recreate_ids: true }, loaded);
     known.offline = true;

@@ -65,7 +65,7 @@ impl Resolution {
         self.origins.get(key)?.set_module(&self.sets, field)
     }
 
-    /// Whether a module set belongs to the context, whose findings are for its owner.
+    /// Whether a module set is in a surrounding manifest, whose findings are for its owner.
     pub(crate) fn is_context(&self, set: &str) -> bool {
         self.sets.get(set).is_some_and(|set| set.origin.file.is_context)
     }

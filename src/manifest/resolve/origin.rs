@@ -24,7 +24,7 @@ pub struct ManifestFile {
     /// The source tree's root.
     pub root: PathBuf,
     map: OnceLock<SourceMap>,
-    /// Whether the file is part of the context, and not of the source, which only uses what it declares (D107).
+    /// Whether the file is a surrounding manifest, whose declarations the source uses but does not own (D107).
     pub(crate) is_context: bool,
 }
 
@@ -46,7 +46,7 @@ impl ManifestFile {
         Self { source, folder, root, map: OnceLock::new(), is_context: self.is_context }
     }
 
-    /// Marks the file as part of the context.
+    /// Marks the file as a surrounding manifest.
     pub(crate) fn as_context(&self) -> Self {
         Self { is_context: true, ..self.with_source(Arc::clone(&self.source)) }
     }

@@ -27,7 +27,7 @@ pub(crate) struct TransferMarkers {
     pub to: Option<String>,
 }
 
-/// Whose turn it is with a declared resource.
+/// The state of a declared resource's transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransferState<'c> {
     /// The manifest is applied: nobody else owns the resource, or its owner has offered it.
@@ -69,8 +69,8 @@ impl TransferMarkers {
         self.to.as_deref().filter(|to| *to != source)
     }
 
-    /// Whose turn it is with a resource that the store does not have. `parent_waits` says whether it is declared inside of one
-    /// that waits.
+    /// The transfer state of a resource that the store does not have. `parent_waits` says whether it is declared inside
+    /// of one that waits.
     pub(super) fn state_of_missing(&self, source: &str, parent_waits: bool) -> TransferState<'static> {
         match parent_waits {
             // A resource that the receiver has deleted must not come back, and in a new store the receiver creates it.
@@ -80,7 +80,7 @@ impl TransferMarkers {
         }
     }
 
-    /// Whose turn it is with a resource that the store has, with the claim of a source or without one.
+    /// The transfer state of a resource that the store has, with or without the claim of a source.
     pub(super) fn state<'c>(&self, source: &str, claim: Option<&'c Claim>) -> TransferState<'c> {
         let Some(claim) = claim.filter(|claim| claim.source != source) else { return TransferState::Applied };
         if self.from.as_deref() == Some(claim.source.as_str()) {

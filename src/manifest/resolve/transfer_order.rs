@@ -1,4 +1,5 @@
-//! Whose turn it is with declared resources that move between sources, or that another source owns (D104).
+//! The order of transfers: which source may apply a resource that moves between sources, or that another source owns
+//! (D104).
 
 use std::{cell::OnceCell, sync::Arc};
 
@@ -13,7 +14,7 @@ use crate::{
 };
 
 impl<'a> Resolver<'a> {
-    /// Whose turn it is with a resource. `entry` is what the store has of it.
+    /// The transfer state of a resource. `entry` is its stored state.
     pub(super) fn transfer_state(
         &mut self,
         declaration: &Declaration,

@@ -106,7 +106,7 @@ pub(crate) struct UnknownValues {
     ignores_store: bool,
     /// The values of the source.
     own: BTreeSet<ValueName>,
-    /// Whether a value of the source or of its context is unset.
+    /// Whether a value of the source or of its surrounding manifests is unset.
     any: bool,
 }
 
@@ -235,7 +235,7 @@ fn fill(value: &mut Value, stored: Option<&Value>, path: &Path, found: &mut Vec<
     }
 }
 
-/// Reports values of the context that the source needs, each once.
+/// Reports values of surrounding manifests that the source needs, each once.
 fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolution) {
     let mut seen = BTreeSet::new();
     for (key, UnknownField { path, name, .. }) in unknown {

@@ -37,7 +37,7 @@ pub(crate) enum UnsetValues {
     Assume,
 }
 
-/// The manifests of a source with their context.
+/// The manifests of a source with the surrounding manifests.
 #[derive(Debug)]
 pub(crate) struct ContextTree {
     own: Arc<dyn Tree>,
@@ -46,7 +46,7 @@ pub(crate) struct ContextTree {
 }
 
 impl ContextTree {
-    /// Puts the manifests of a source into a context, if there is one.
+    /// Adds the surrounding manifests to those of a source, if there are any.
     pub(crate) fn wrap(own: Arc<dyn Tree>, context: Option<Arc<dyn Tree>>, unset: UnsetValues) -> Arc<dyn Tree> {
         if context.is_none() && unset == UnsetValues::Require {
             return own;
@@ -62,7 +62,7 @@ impl ContextTree {
     }
 }
 
-/// A diagnostic of the context, if it is an error: warnings are for the owner of the manifests.
+/// A diagnostic of a surrounding manifest, if it is an error: warnings are for the owner of the manifest.
 pub(crate) fn context_error(diagnostic: Diagnostic) -> Option<Diagnostic> {
     let (cause, message) = (Some(Cause::Context), format!("in the surrounding manifests: {}", diagnostic.message));
     (diagnostic.severity == Severity::Error).then_some(Diagnostic { cause, message, ..diagnostic })
@@ -74,7 +74,7 @@ fn file_of(tree: &dyn Tree, diagnostic: &Diagnostic) -> Option<PathBuf> {
 }
 
 impl Tree for ContextTree {
-    /// The files of the source, and those of the context that are not part of it.
+    /// The files of the source, and the surrounding files that are not part of it.
     fn manifests(&self) -> TreeFiles {
         let (mut files, mut diagnostics) = self.own.manifests();
         let Some(context) = &self.context else { return (files, diagnostics) };

@@ -2,9 +2,9 @@
 //!
 //! # The problem
 //!
-//! Whoever proposes a manifest chooses its links and the paths of its values. A link to `/proc/self/environ` would
-//! print the secrets of the pipeline that checks the manifest. Checking where a path leads before opening it is not
-//! enough: a link can be swapped in between.
+//! The author of a manifest chooses its links and the paths of its values. A link to `/proc/self/environ` would print
+//! the secrets of the pipeline that checks the manifest. Checking where a path leads before opening it is not enough: a
+//! link can be swapped in between.
 //!
 //! # The idea
 //!

@@ -131,7 +131,7 @@ pub trait Tree: fmt::Debug + Send + Sync {
         self.inner().is_some_and(|inner| inner.assumes_values())
     }
 
-    /// Whether some of the manifests are only the context of the others (D107).
+    /// Whether some of the manifests only surround the others (D107).
     fn has_context(&self) -> bool {
         self.inner().is_some_and(|inner| inner.has_context())
     }

@@ -8,7 +8,7 @@ const LONGEST_WORD: usize = 100;
 /// The most comparisons for suggestions in one run: a list of misspelt words can be as long as a file.
 const MOST_COMPARISONS: usize = 100_000;
 
-/// Known words, each with others that people use for it, although they are spelt differently.
+/// Known words with their synonyms, which are not similar in spelling.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("ip_policy_ids", &["addresses", "allow", "cidrs", "ips", "networks"]),
     ("hostports", &["domain", "domains", "host", "hosts"]),

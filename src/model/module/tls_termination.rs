@@ -49,7 +49,7 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// A blank version is the default one and not null, so that it is refused beside `upstream` like any other (D62).
+/// A blank version means the default, not null, so it is rejected with `upstream` like any other (D62).
 fn version_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TlsVersion>, D::Error> {
     deserialize_by(BLANK_IS_UNSET, Some(TlsVersion::V1_2), deserializer)
 }

@@ -15,7 +15,7 @@ pub(crate) struct SnapshotBuilder(Snapshot);
 impl SnapshotBuilder {
     /// Adds resources. That takes the least time, and the maps the least memory, if all come in the order of their keys.
     pub(crate) fn add(&mut self, mut added: Vec<Arc<Entry>>) {
-        // Looks at each once if they are in order.
+        // Visits each once if they are in order.
         added.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         self.0.place_all(&added);
     }

@@ -20,7 +20,7 @@ struct Case<'a> {
     class: &'static str,
     name: String,
     failures: Vec<&'a Diagnostic>,
-    /// The text shown besides the failure.
+    /// The text shown with the failure.
     output: String,
 }
 

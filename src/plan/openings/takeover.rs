@@ -65,7 +65,7 @@ pub(in crate::plan) fn takeovers(plan: &Plan, before: &Snapshot, after: &Snapsho
             })
         };
         found.extend(opening(entry, taker.route, protections_of(entry)));
-        // Once for all routes of an edge. What the same edge loses is told at that edge.
+        // Once for all routes of an edge. A loss of the same edge is reported at that edge.
         if taker.edge.key != edge.key && !reported.contains(&(&edge.key, &taker.edge.key)) {
             let lost = opening(edge, taker.edge, protections_of(edge));
             if lost.is_some() {

@@ -2,8 +2,8 @@
 //!
 //! # The problem
 //!
-//! While a plan is computed, others commit, a source is suspended, or a person rolls back. What is applied must be right for
-//! the state at the moment of the commit.
+//! While a plan is computed, others commit, suspend the source, or roll back. What is applied must be right for the
+//! state at the moment of the commit.
 //!
 //! # The idea
 //!

@@ -34,8 +34,8 @@ pub struct Options {
     pub prune: bool,
     /// Whether to skip invalid resources and their dependents, and apply the rest (D44).
     pub isolate: bool,
-    /// Whether a `metadata.id` that the store does not have creates the resource under this ID: for a store that is built
-    /// again, and for what somebody has deleted by hand (D27).
+    /// Whether a `metadata.id` that the store does not have creates the resource under this ID: for a store that is
+    /// rebuilt, and for resources that were deleted by hand (D27).
     pub recreate_ids: bool,
     /// The deletion limit (D41).
     pub budget: Budget,

@@ -1,4 +1,4 @@
-//! Runs that had nothing to do, remembered beside the store (D73).
+//! A cache of plans without changes, next to the store (D73).
 //!
 //! # The problem
 //!
@@ -47,7 +47,7 @@ use crate::{
     store::{engine::OnDisk, ids_and_clock, read_beside, write_beside},
 };
 
-/// The file, beside the files of the store.
+/// The file, next to the files of the store.
 const FILE: &str = "remembered";
 /// The most runs in the file; sources and options have runs of their own.
 const MOST_RUNS: usize = 16;
@@ -195,7 +195,8 @@ fn program() -> Option<String> {
     Some(format!("{} {} {modified:?}", build::VERSION, program.len()))
 }
 
-/// Reads the runs: one a line, each behind its checksum. A line that is damaged, or was written with another key, is none.
+/// Reads the runs: one a line, each behind its checksum. A line that is damaged, or was written with another key, is
+/// skipped.
 fn read(store: &OnDisk, key: &DigestKey) -> Vec<CachedRun> {
     let text = read_beside(store, FILE, MOST_BYTES as u64).unwrap_or_default();
     let runs = text.split(|byte| *byte == b'\n').filter_map(|line| {

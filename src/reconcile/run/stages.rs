@@ -135,7 +135,7 @@ impl Prepared {
         Self { memo: Some(memo.unwrap_or_default()), ..Self::new(options, loaded) }
     }
 
-    /// The state of a store that has only the resources of the context.
+    /// The state of a store that has only the resources of the surrounding manifests.
     pub(crate) fn context_state(&self) -> Snapshot {
         self.loaded.context_state()
     }

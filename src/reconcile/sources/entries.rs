@@ -1,4 +1,4 @@
-//! A file beside the store with an entry for each source, for what must survive a restart and is not in the history.
+//! A file next to the store with an entry for each source, for what must survive a restart and is not in the history.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -47,7 +47,7 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
 
     /// Changes the entries, durably.
     pub(crate) fn update<R>(&self, change: impl FnOnce(&mut BTreeMap<String, T>) -> R) -> Result<R, StoreError> {
-        // Before the lock: a commit that reads an entry must not wait for whoever waits for the store.
+        // Before the lock: a commit that reads an entry must not wait for a caller that waits for the store.
         let on_disk = self.store.beside();
         let mut by_source = self.by_source.lock();
         let mut next = by_source.clone();

@@ -33,7 +33,7 @@ pub(crate) struct FetchSchedule {
     source: String,
     mirror: Arc<RemoteMirror>,
     interval: Duration,
-    /// Whether somebody knows of a change.
+    /// Whether a change is known.
     is_requested: AtomicBool,
     state: Lock<ScheduleState>,
 }

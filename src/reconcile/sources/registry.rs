@@ -1,7 +1,7 @@
 //! The sources that a server follows now, in the order of the configuration. A reload changes them (D91).
 //!
-//! A request reads the list once and sees one state of it, while a reload replaces the whole list. A handle that was
-//! removed stays valid for whoever has it; its loop is asked to end.
+//! A request reads the list once and sees one state of it, while a reload replaces the whole list. A removed handle
+//! stays valid for its holders; its loop is asked to end.
 
 use std::sync::{
     Arc,

@@ -1,10 +1,10 @@
 //! The commit that each source in a repository applied last, which the next one descends from (D89).
 //!
-//! It is a file beside the store and not a query of the history, because the history ends and has no record of a commit
-//! that changed no manifest. An entry has the repository, ref and range that it was read from: one from elsewhere does
-//! not count, since whoever changes the configuration decides where the source goes on. Without an entry, as after a
-//! restore, the newest commit of the source in the history counts. A file that cannot be parsed is an error: with no
-//! commit to descend from, every commit would be accepted.
+//! It is a file next to the store and not a query of the history, because the history ends and has no record of a
+//! commit that changed no manifest. An entry has the repository, ref and range that it was read from: one from
+//! elsewhere does not count, since whoever changes the configuration decides where the source goes on. Without an
+//! entry, as after a restore, the newest commit of the source in the history counts. A file that cannot be parsed is an
+//! error: with no commit to descend from, every commit would be accepted.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     store::{Attempt, Store, StoreError, commit::header::Outcome},
 };
 
-/// The file, beside the files of the store.
+/// The file, next to the files of the store.
 const FILE: &str = "applied";
 
 /// The commit that a source applied last.
@@ -62,8 +62,8 @@ impl AppliedCommits {
     }
 
     /// The commit that a source applied last from a location. None if none was, or from another repository or revision:
-    /// whoever changes the configuration chooses where the source goes on, and so does whoever names a commit there. Without
-    /// an entry, it is that of the history.
+    /// a change of the configuration decides where the source continues, and so does a commit that it names. Without an
+    /// entry, it is that of the history.
     pub(crate) fn last(&self, source: &str, location: &SourceLocation) -> Result<Option<String>, StoreError> {
         if whole_commit(&location.revision).is_ok() {
             return Ok(None);

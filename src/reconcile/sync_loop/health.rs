@@ -308,7 +308,7 @@ impl Health {
             Reason::Failed | Reason::FetchFailed => "see GET /sources or the log for the error",
             _ => message.as_str(),
         };
-        // A source that somebody has suspended, rolled back or added must not take the server out of rotation.
+        // A source that was suspended, rolled back or added must not take the server out of rotation.
         let is_excused = state.is_optional || reason.is_intended();
         match status {
             Status::Synced => Verdict::Ready,

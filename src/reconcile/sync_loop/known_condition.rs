@@ -1,6 +1,6 @@
-//! Since when each source is in its state, and its last attempt: a restart changes neither (D58, D83).
+//! The beginning of each source's state, and its last attempt: a restart changes neither (D58, D83).
 //!
-//! The history cannot tell: it has no record of manifests that were in sync. So the file `conditions` beside the store
+//! The history cannot tell: it has no record of manifests that were in sync. So the file `conditions` next to the store
 //! has the last status of each source with its beginning. If the first run of the next process finds the same status,
 //! the beginning still holds; otherwise it begins with that run. Nothing but times depends on the file, so a damaged
 //! one is replaced.
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::health::Status;
 use crate::{reconcile::sources::entries::SourceEntries, store::Store};
 
-/// The file, beside the files of the store.
+/// The file, next to the files of the store.
 const FILE: &str = "conditions";
 
 /// The condition of a source, as the last process that followed it has left it.

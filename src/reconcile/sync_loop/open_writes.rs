@@ -50,7 +50,7 @@ impl OpenWrites {
         if let (EventKind::Modify(ModifyKind::Name(RenameMode::Both)), [from, to]) =
             (event.kind, event.paths.as_slice())
         {
-            // Whoever writes the file goes on under the new name.
+            // The writer continues under the new name.
             let is_open = files.remove(from).is_some_and(|it| it.is_open);
             files.insert(from.clone(), LastEvent { at, is_open: false });
             files.insert(to.clone(), LastEvent { at, is_open });

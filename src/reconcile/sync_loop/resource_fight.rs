@@ -1,4 +1,4 @@
-//! Conflicting writers: the same field is reverted by the loop and changed again by somebody else, over and over (D85).
+//! Conflicting writers: the loop reverts a field, and another writer changes it again, over and over (D85).
 //!
 //! If two controllers want different values, neither stops, and each round is a commit with a history record.
 //! [`Repairs`] counts the repairs of each field. The third one within ten minutes is a fight, as Config Sync calls it:
@@ -34,7 +34,7 @@ const LONGEST_REST: Duration = Duration::from_secs(600);
 /// The repairs of a source's resources.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    /// When each field was reverted lately.
+    /// The recent times at which each field was reverted.
     times: HashMap<(Key, String), Vec<Instant>>,
     /// How many repairs of a fight there were.
     rounds: u32,

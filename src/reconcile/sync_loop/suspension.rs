@@ -2,8 +2,8 @@
 //!
 //! # The problem
 //!
-//! Somebody fixes an emergency over the API, and the next sync would revert it. Whoever suspends the source cannot wait
-//! for a run that is stuck in a huge tree or a hanging file system: that may be the emergency.
+//! An operator fixes an emergency over the API, and the next sync would revert it. The suspension cannot wait for a
+//! sync that is stuck in a huge tree or a hanging file system: that may be the emergency.
 //!
 //! # The idea
 //!
@@ -45,7 +45,7 @@ use crate::{
     syntax::text::has_token,
 };
 
-/// The file, beside the files of the store.
+/// The file, next to the files of the store.
 const FILE: &str = "suspensions";
 /// The length of a reason in bytes.
 const MOST_REASON_BYTES: usize = 1000;
@@ -53,7 +53,7 @@ const MOST_REASON_BYTES: usize = 1000;
 /// The suspension of a source: its author, reason and end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Suspension {
-    /// Why, in the words of who did it.
+    /// The reason that the author gave.
     pub reason: String,
     /// The owner of an API key, or where else it came from.
     pub by: String,
@@ -118,8 +118,8 @@ impl fmt::Debug for Suspensions {
 }
 
 impl Suspensions {
-    /// Reads the suspensions of a store. A file that cannot be parsed is an error: without its suspension, a source would
-    /// be applied over somebody's fix.
+    /// Reads the suspensions of a store. A file that cannot be parsed is an error: without its suspension, a source
+    /// would overwrite a manual fix.
     pub(crate) fn open(store: Arc<Store>) -> Result<Self, Diagnostic> {
         let by_source = SourceEntries::open(Arc::clone(&store), FILE);
         let help = "remove the file, then suspend the sources that must not be applied";

@@ -2,7 +2,7 @@
 //!
 //! # The problem
 //!
-//! A sync that starts while somebody saves a file can read half of it. Half of a file can be valid YAML: a route
+//! A sync that starts while a file is being saved can read half of it. Half of a file can be valid YAML: a route
 //! without its login. No error would stop it from becoming a revision.
 //!
 //! # The idea
@@ -115,7 +115,7 @@ impl WriteQuiescence {
         }
         // The files of a source are sorted, and so are those of its surrounding manifests.
         files.sort_unstable();
-        // An editor may delete a file to write it anew.
+        // An editor may delete a file and write it again.
         for path in self.gone(&files) {
             if let Some(left) = self.wait_for(&path, None, at) {
                 wait = wait.max(left);

@@ -1,4 +1,4 @@
-//! Runs beside commits of others that are not durable yet.
+//! Syncs during commits of others that are not durable yet.
 #![allow(clippy::unwrap_used)]
 
 use std::{

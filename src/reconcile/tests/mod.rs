@@ -1,4 +1,4 @@
-//! Tests of the loop as a whole: what it does beside other commits, during a suspension, and over days.
+//! Tests of the loop as a whole: concurrent commits, suspensions, and behaviour over days.
 
 mod contended;
 mod interrupted;

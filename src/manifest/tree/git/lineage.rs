@@ -1,9 +1,10 @@
-//! Whether a source only moves forward: a commit that it reads descends from the one that it applied last (D89).
+//! Checks that a source only moves forward: a commit that it reads must descend from the one that it applied last
+//! (D89).
 //!
-//! A signature does not expire, so whoever can push can bring back any earlier commit that was signed once: by moving a
-//! branch or a tag, or by removing the newest tag of a range. All of these lead to a commit that does not descend from
-//! the last one, so one check refuses them, whatever the cause. A descent that cannot be proved, as in a shallow clone,
-//! is none.
+//! A signature does not expire, so anyone who can push can bring back any earlier commit that was signed once: by
+//! moving a branch or a tag, or by removing the newest tag of a range. All of these lead to a commit that does not
+//! descend from the last one, so one check refuses them, whatever the cause. A descent that cannot be proved, as in a
+//! shallow clone, is none.
 //!
 //! For example, `main` was at `C`, after `A` and `B`. A push that sets it to `B` is refused with `REWOUND`; `D` after
 //! `C` is applied, and so is a merge of `C` into another branch. A long history is searched once: the descendant that

@@ -2,7 +2,8 @@
 //!
 //! # The problem
 //!
-//! A branch moves while its files are read, a tag can be set again, and whoever can push can bring back an earlier commit.
+//! A branch moves while its files are read, a tag can be set again, and anyone who can push can bring back an earlier
+//! commit.
 //!
 //! # The idea
 //!

@@ -50,7 +50,7 @@ pub(crate) struct RefTree {
     /// Checks that each commit descends from the one that was applied last.
     pub lineage: Option<Arc<Lineage>>,
     inside: PathBuf,
-    /// The paths of the context, inside the same commit (D107).
+    /// The paths of the surrounding manifests, inside the same commit (D107).
     pub context: Vec<PathBuf>,
     /// Whether manifests and values may be read from files outside the path (D28, D50).
     pub allow_outside_files: bool,
@@ -106,7 +106,7 @@ impl RefTree {
         self.last.lock().clone()
     }
 
-    /// The commit of now, whose files are not read yet.
+    /// The current commit, whose files are not read yet.
     fn open(&self) -> Result<CommitListing, Diagnostic> {
         let (repository, id, tag) = match &self.place {
             RepositoryPlace::Local(path) => {

@@ -174,7 +174,7 @@ mod tests {
             ("refs/tags/v1.3.0^{}", "7"),
         ];
         let mut listed: Vec<(String, Oid)> = listed.iter().map(|(name, c)| ((*name).to_owned(), id(c))).collect();
-        // Whoever can push can call a branch like a commit.
+        // Anyone who can push can give a branch the name of a commit.
         listed.push((format!("refs/heads/{}", "9".repeat(40)), id("8")));
         let of = |name: &str| RevisionSpec::Ref(name.to_owned());
         for (wanted, expected) in [

@@ -18,7 +18,7 @@ use super::{
     mirrors::{create_folder, remove_leftovers},
 };
 
-/// A mirror with more packs is fetched anew: nothing else ever joins them.
+/// A mirror with more packs is fetched again: nothing else ever merges them.
 const MOST_PACKS: usize = 200;
 /// The ref of a mirror that a fetch moves.
 const FETCHED: &str = "refs/edgewright/fetched";

@@ -93,7 +93,7 @@ pub(super) enum FetchFault {
 pub(super) struct RunningFetch<'f> {
     limits: FetchLimits,
     began: Instant,
-    /// Whether somebody waits for it.
+    /// Whether its result is still needed.
     goes_on: &'f mut dyn FnMut() -> bool,
 }
 

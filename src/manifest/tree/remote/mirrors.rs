@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// The folder beside the store.
+/// The folder next to the store.
 const FOLDER: &str = "mirrors";
 
 /// A folder with a mirror for each source.
@@ -105,7 +105,7 @@ mod tests {
         for mirror in [&kept, &gone] {
             create_folder(&mirror.join("objects/pack")).unwrap();
         }
-        // One that is fetched anew is beside the mirror.
+        // A new fetch is next to the mirror.
         let fetched = kept.with_extension("new");
         create_folder(&fetched).unwrap();
         mirrors.keep_only(std::slice::from_ref(&kept));

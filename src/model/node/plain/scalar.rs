@@ -43,7 +43,7 @@ fn number(text: &str) -> Option<PlainScalar<'_>> {
     if ["0x", "0o", "0b"].iter().any(|radix| digits.starts_with(*radix)) {
         return None;
     }
-    // Not an integer, as it has something besides digits.
+    // Not an integer, because not all characters are digits.
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Number::from_f64(number).map(PlainScalar::Number),
         _ => Some(PlainScalar::Text(text)),
