@@ -1,4 +1,4 @@
-//! How long the findings of lints hold: some depend on the time.
+//! The validity of findings: some depend on the time.
 
 use std::collections::BTreeMap;
 

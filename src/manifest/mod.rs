@@ -225,7 +225,7 @@ impl Loaded {
             && self.changed_since(earlier).all(|(read, earlier)| read.declared.has_shape_of(&earlier.declared))
     }
 
-    /// What was read of the files that differ from those at the same place in an earlier reading, and of these.
+    /// Returns the parsed files that differ from those at the same place in an earlier reading, and the earlier ones.
     fn changed_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (&'a Arc<FileRead>, &'a Arc<FileRead>)> {
         self.reads.iter().zip(&earlier.reads).filter(|(read, earlier)| !Arc::ptr_eq(read, earlier))
     }

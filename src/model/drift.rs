@@ -1,4 +1,4 @@
-//! Drift: how the differences between a source's manifests and the store came about, field by field (D85).
+//! Drift: the causes of differences between a source's manifests and the store, field by field (D85).
 
 use std::{collections::BTreeSet, fmt};
 
@@ -33,7 +33,7 @@ pub enum DriftState {
 pub struct FieldDrift {
     /// JSON pointer to the field; empty for a resource that was deleted.
     pub field: String,
-    /// How the difference came about.
+    /// The cause of the difference.
     pub state: DriftState,
     /// Whether the value was removed from the store, not set.
     #[serde(default)]

@@ -26,7 +26,7 @@ use crate::model::{
 /// The IDs of one name that are tried to tell a derived ID from a stated one.
 const MOST_DERIVED: u32 = 16;
 
-/// Whose operations are judged.
+/// The kind of change whose operations are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangeOrigin {
     /// A request for a single resource.
@@ -42,7 +42,7 @@ pub(crate) enum ChangeOrigin {
 pub(crate) struct Rights<'a> {
     /// The scope of the actor.
     pub scope: &'a KeyScope,
-    /// Where its operations come from.
+    /// The origin of its operations.
     pub origin: ChangeOrigin,
     /// The event sources whose manifests state the ID of their subscription. The ID itself does not tell: one that is derived
     /// from a name looks the same.
@@ -253,7 +253,7 @@ impl OperationCheck<'_> {
 
     /// Checks a certificate without a source: edges of everybody present it for hosts that have no other one.
     fn check_unowned_certificate(&self, kind: Kind) -> Result<(), Denied> {
-        // Which kinds a followed source may adopt says enough.
+        // For a followed source, the kinds that it may adopt decide.
         let is_judged = kind == Kind::TlsCertificate && self.rights.origin != ChangeOrigin::Followed;
         match is_judged && !self.rights.scope.global {
             true => Err(Denied::Certificate),

@@ -43,7 +43,7 @@ pub struct SourceScope {
     pub token_folder: Option<PathBuf>,
 }
 
-/// Which resources without a source a source may adopt and add to.
+/// The resources without a source that a source may adopt and add to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Adoption {
     /// All.

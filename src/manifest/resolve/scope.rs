@@ -213,7 +213,7 @@ impl<'a> NameScope<'_, 'a> {
             let entry = self.known.snapshot.get(&Key::new(kind, Id::clone(id)));
             entry.filter(|entry| !entry.is_owned_by(self.known.source) && !(self.is_desired)(&entry.key))
         };
-        // What another reference of the module still means, this one never meant.
+        // A target that another reference of the module still names was never that of this one.
         let is_replaced = |entry: &&Arc<Entry>| !targets.names(entry);
         match (found.as_slice(), former.iter().filter_map(is_other).find(is_replaced)) {
             ([], _) => Err(None),

@@ -1,4 +1,4 @@
-//! How a file was when it was read, to tell whether it has been written since.
+//! The stamp of a file when it was read, to detect later writes.
 
 use std::{
     ffi::OsStr,

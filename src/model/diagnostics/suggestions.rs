@@ -18,8 +18,8 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("backend", &["upstream"]),
 ];
 
-/// How near a known word is, part by part; the greatest is the best suggestion. A part of a known word is less than a
-/// misspelling, and that is less than another word for it.
+/// The similarity of a known word, part by part; the greatest is the best suggestion. A part of a known word counts
+/// less than a misspelling, and a misspelling less than a synonym.
 type Nearness = (u8, i64, f64);
 
 fn nearness(word: &str, candidate: &str) -> Option<Nearness> {

@@ -92,7 +92,7 @@ fn everywhere() -> Everywhere {
     }
 }
 
-/// What [`everywhere`] is with each secret as `shown`.
+/// Returns [`everywhere`] with each secret as `shown`.
 fn shown(shown: &str) -> Value {
     json!({
         "plain": shown,
@@ -110,7 +110,7 @@ fn shown(shown: &str) -> Value {
     })
 }
 
-/// What all functions of this module make of a value. They must agree.
+/// Returns the common result of all functions of this module for a value.
 fn written(whole: &impl Serialize, secrets: Secrets<'_>) -> Option<Value> {
     let whole_value = value(whole, secrets).ok()?;
     let line = String::from_utf8(bytes(whole, secrets).ok()?).ok()?;

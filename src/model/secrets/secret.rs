@@ -71,7 +71,7 @@ pub enum Secrets<'a> {
     Digested(&'a [u8; 32]),
 }
 
-/// How the digest of a secret begins; see [`Secrets::Digested`].
+/// The prefix of a secret's digest; see [`Secrets::Digested`].
 const DIGEST: &str = "(secret ";
 
 /// Replaces the digests of secrets in a value from the history, and unknown values, by [`MASK`], so that comparing values

@@ -1,4 +1,4 @@
-//! Where the secrets of a value are in its JSON.
+//! The spans of a value's secrets in its JSON.
 
 use std::{
     ops::Range,

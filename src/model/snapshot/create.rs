@@ -44,7 +44,7 @@ impl Snapshot {
         next.revision += 1;
         let keys = || created.iter().map(|entry| entry.key.clone()).collect::<BTreeSet<Key>>();
         let ((), keys) = rayon::join(|| next.place_all(&created), keys);
-        // Nobody has seen a response of a new parent.
+        // No client has seen a response of a new parent.
         if !self.is_empty() {
             next.refresh_parents(&keys);
         }

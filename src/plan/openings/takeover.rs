@@ -158,7 +158,7 @@ fn host_of(selector: &Selector<'_>, hostport: &str, port: u16) -> Option<String>
     [example(&selector.host), example(hostport)].into_iter().find(fits)
 }
 
-/// Which edge and route have a request in a state.
+/// The edge and route that take a request in a state.
 struct ServedRoutes<'s> {
     state: &'s Snapshot,
     edges: HashMap<(String, u16), &'s Arc<Entry>>,

@@ -41,7 +41,7 @@ pub struct Options {
     pub budget: Budget,
     /// The levels of lints.
     pub lints: LintLevels,
-    /// Whose the keys are that name no owner: who asks a server for the run, or else the bot of the source (D27).
+    /// The owner of keys that name none: the caller of the server, or else the bot of the source (D27).
     pub key_owner: Option<Id>,
     /// The limits on what the source may declare (D112).
     pub scope: Arc<SourceScope>,

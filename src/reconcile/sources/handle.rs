@@ -57,7 +57,7 @@ pub(crate) struct FollowedSource {
     pub watched: Vec<PathBuf>,
     /// How often to sync without an event.
     pub interval: Duration,
-    /// Where the manifests are, to show it.
+    /// The location of the manifests, for display.
     pub location: SourceLocation,
     /// Whether the configuration suspends it.
     pub is_suspended: bool,
@@ -73,7 +73,7 @@ pub(crate) struct FollowedSource {
     pub observer: Option<Arc<dyn SourceObserver>>,
 }
 
-/// Where the manifests of a source are.
+/// The location of a source's manifests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SourceLocation {
     /// The files and folders on disk; in a repository, at most one path inside it.

@@ -133,7 +133,7 @@ mod tests {
             assert_eq!((last(&commits, "main").as_deref(), last(&commits, "next")), (Some("two"), None));
             commits.accept("shop", Some(&location("next")), "three", Author::Local).unwrap();
             assert_eq!((last(&commits, "main"), last(&commits, "next").as_deref()), (None, Some("three")));
-            // Where it is follows from the configuration.
+            // The configuration determines the location.
             commits.accept("docs", None, "four", Author::Local).unwrap();
             assert_eq!(commits.last("docs", &location("main")).unwrap().as_deref(), Some("four"));
         }

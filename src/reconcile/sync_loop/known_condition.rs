@@ -21,9 +21,9 @@ const FILE: &str = "conditions";
 pub(crate) struct KnownCondition {
     /// Whether the store matched the manifests.
     pub status: Status,
-    /// Since when.
+    /// The beginning of the state.
     pub since: Timestamp,
-    /// Since when the configuration file suspends the source, if it does.
+    /// The beginning of the suspension by the configuration file, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended_since: Option<Timestamp>,
     /// The digest of the attempt that changed nothing and is in the history, if the source is still so: a restart, which finds

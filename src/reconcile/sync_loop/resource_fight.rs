@@ -54,7 +54,7 @@ pub(super) struct Fight {
 }
 
 impl Repairs {
-    /// How long drift is still left as it is.
+    /// The remaining time in which drift is left as is.
     pub(super) fn rests(&self, now: Instant) -> Option<Duration> {
         self.until?.0.checked_duration_since(now).filter(|left| !left.is_zero())
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(crate) const QUIET: Duration = Duration::from_millis(150);
 /// The longest wait for that.
 pub(crate) const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
-/// How often a path is looked at: swapping a link or folder far above it causes no event.
+/// How often a path is checked: swapping a link or folder far above it causes no event.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 /// The state that decides when a loop syncs next.

@@ -60,7 +60,7 @@ pub(super) struct WriteQuiescence {
     seen: HashMap<PathBuf, (Option<FileStamp>, Instant)>,
     /// The files that it waits for.
     pending: Vec<PathBuf>,
-    /// Since when it waits.
+    /// The start of the wait.
     since: Option<Instant>,
     /// The files that are read although they are still open for writing, by device and inode.
     taken: HashMap<(u64, u64), PathBuf>,
@@ -231,7 +231,7 @@ impl WriteQuiescence {
     }
 }
 
-/// How much is left of a time that began then.
+/// The rest of a time span that began then.
 fn left_of(time: Duration, began: Instant, at: Moment) -> Duration {
     time.saturating_sub(at.now.saturating_duration_since(began))
 }

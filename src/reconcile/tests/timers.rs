@@ -79,7 +79,7 @@ struct Simulation {
     handle: Arc<SourceHandle>,
 }
 
-/// What came of it.
+/// The outcome.
 struct Simulated {
     /// When the manifests were read, in seconds.
     reads: Vec<u64>,

@@ -21,7 +21,7 @@ use crate::{
     syntax::text::printable_path,
 };
 
-/// Where a repository is.
+/// The location of a repository.
 #[derive(Debug, Clone)]
 pub(crate) enum RepositoryPlace {
     /// On the disk.

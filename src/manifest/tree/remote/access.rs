@@ -1,5 +1,5 @@
-//! How edgewright authenticates to the server of a repository, and the server to edgewright. Secrets are read at each
-//! fetch, so that a rotated one takes effect without a restart, and are never part of a message.
+//! Authentication to the server of a repository, and of the server. Secrets are read at each fetch, so that a rotated
+//! one takes effect without a restart, and are never part of a message.
 
 use std::{
     env,
@@ -46,7 +46,7 @@ const SSH: &str =
 pub(crate) struct RemoteAccess {
     /// The user, unless the URL has one.
     pub username: Option<String>,
-    /// Where the password or token is; without one, the helpers of the user's configuration of Git are asked.
+    /// The location of the password or token; without one, the helpers of the user's configuration of Git are asked.
     pub password: Option<PasswordPlace>,
     /// The private key for SSH; without one, ssh uses those of the user.
     pub ssh_key_file: Option<PathBuf>,
@@ -58,7 +58,7 @@ pub(crate) struct RemoteAccess {
     pub ca_file: Option<PathBuf>,
 }
 
-/// Where a password is.
+/// The location of a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PasswordPlace {
     /// In a file.

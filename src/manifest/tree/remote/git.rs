@@ -71,9 +71,9 @@ const PROXIES: [&str; 4] = ["all_proxy", "http_proxy", "https_proxy", "no_proxy"
 /// The limits of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FetchLimits {
-    /// How long git may say nothing.
+    /// The longest time without output of git.
     pub silence: Duration,
-    /// How long all of it may take.
+    /// The longest time of a fetch.
     pub time: Duration,
     /// The most bytes that it receives.
     pub bytes: u64,

@@ -400,7 +400,7 @@ const PREFIXES: [&str; 24] = [
     "- - ", "-   ", "- a: ", "- b:", "", "", "# ", "---", "--- ",
 ];
 const ENDS: [&str; 12] = ["\n", "\n", "\n", "\n", "\n", " # c\n", "  \n", "\n\n", "\n \n", "\n# c\n", "\n  # c\n", ""];
-/// What a mutation inserts.
+/// The texts that a mutation inserts.
 const PIECES: [&str; 26] = [
     " ", "  ", "\n", "\n\n", "- ", ": ", ":", "#", " #", "\"", "'", "|", "[", "]", "{", "}", ",", "\n---\n", "\t", "-",
     "?", "\\", "0", ".", "~", "\u{2028}",

@@ -52,7 +52,7 @@ struct ExcerptReader<'t, 'f> {
     fields: &'f Fields,
     cursor: YamlCursor<'t>,
     mask: Mask,
-    /// Where the part that was read ends.
+    /// The end of the part that was read.
     read: usize,
     open: Vec<OpenCollection<'f>>,
     /// The texts to show unless they repeat a secret, in order.
@@ -80,7 +80,7 @@ struct OpenCollection<'f> {
     is_list: bool,
     /// The value of the key that was read last.
     awaited: Option<Expectation<'f>>,
-    /// Where its candidates start.
+    /// The start of its candidates.
     candidates: usize,
     /// Whether an item is the name of a secret field: another one may be its value.
     names_secret: bool,
@@ -178,8 +178,8 @@ impl<'f> ExcerptReader<'_, 'f> {
         }
     }
 
-    /// Where the content of a scalar is. The parser's span of a quoted one includes the comment behind it, and an empty one
-    /// has the span of the text after it.
+    /// The span of a scalar's content. The parser's span of a quoted one includes the comment behind it, and an empty
+    /// one has the span of the text after it.
     fn scalar_range(
         &mut self,
         value: &str,
