@@ -55,7 +55,7 @@ impl ExternalKind {
                 true => {
                     "use the ID of the resource with this address: the gateway resolves IDs to addresses and networks"
                 }
-                false => "use 1 to 255 bytes without slashes, whitespace or control characters",
+                false => "use 1 to 255 bytes without slashes, white space or control characters",
             };
             let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a valid ID", printable(id)));
             return Some(fault.help(help));

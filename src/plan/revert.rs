@@ -206,7 +206,7 @@ fn promise_note(old: &Claim, new: &Claim) -> Option<String> {
     let is_kept = |claim: &Claim| claim.is_kept_by_rollback() || claim.awaits_manifest();
     handover_note(old, new).or_else(|| match (is_kept(old), is_kept(new)) {
         (false, true) => Some("kept until its source declares it".into()),
-        (true, false) => Some("no longer kept while its source does not declare it".into()),
+        (true, false) => Some("no longer kept if its source does not declare it".into()),
         _ => None,
     })
 }
@@ -299,7 +299,7 @@ mod tests {
         let moved = claim("shop", "a", true)
             .map(|claim| Arc::new(Claim { transfer_to: Some("shop".into()), ..Claim::clone(&claim) }));
         let moved = after(&then, vec![Operation::Claim { key: key("a"), claim: moved }]);
-        assert_eq!(notes(&moved, &then), ["no longer kept while its source does not declare it"]);
+        assert_eq!(notes(&moved, &then), ["no longer kept if its source does not declare it"]);
         assert_eq!(notes(&then, &moved), ["kept until its source declares it"]);
         let back = after(&now, revert(&now, &offered, None, Budget::Normal).operations());
         let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();

@@ -11,7 +11,7 @@ use super::{
 pub(crate) static LINT: Lint = Lint {
     name: "email-not-lowercase",
     default: Level::Warn,
-    summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, spaces, duplicates or empty values.",
+    summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, white space, duplicates or empty values.",
     why: "Identity providers report email addresses in lower case without spaces, and the comparison is exact. An \
           entry in any other form may match nobody.",
     cure: "Write each email address or domain once, in lower case and without spaces.",
@@ -45,7 +45,7 @@ fn fault(text: &str, is_repeated: bool, has_form: bool) -> Option<&'static str> 
     } else if text.is_empty() {
         Some("is empty")
     } else if text.contains(char::is_whitespace) {
-        Some("contains whitespace")
+        Some("contains white space")
     } else {
         (has_form && text.to_lowercase() != text).then_some("contains upper-case letters")
     }

@@ -7,7 +7,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "leaf-is-authority",
     default: Level::Warn,
     summary: "The first certificate in `certificate_pem` is a certificate authority.",
-    why: "Some clients reject a server certificate with `CA:TRUE`, and whoever gets its key can issue certificates for any name. Either the chain is in the wrong order, or the certificate is self-signed: `openssl req -x509` adds `CA:TRUE` by default.",
+    why: "Some clients reject a server certificate with `CA:TRUE`, and anyone who gets its key can issue certificates for any name. Either the chain is in the wrong order, or the certificate is self-signed: `openssl req -x509` adds `CA:TRUE` by default.",
     cure: "Put the server's certificate first. Issue a self-signed one with `-addext basicConstraints=critical,CA:FALSE`.",
     check: LintCheck::Edge(check),
 };

@@ -8,7 +8,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "old-tls-version",
     default: Level::Warn,
     summary: "The `min_version` of `tls_termination` is `1.0` or `1.1`.",
-    why: "TLS 1.0 and 1.1 are deprecated and must not be used (RFC 8996): they depend on SHA-1 and lack today's \
+    why: "TLS 1.0 and 1.1 are deprecated and must not be used (RFC 8996): they depend on SHA-1 and lack modern \
           ciphers. Every browser since 2013 supports TLS 1.2.",
     cure: "Set `min_version` to `1.2` or `1.3`, or remove it: the default is `1.2`.",
     check: LintCheck::Edge(check),

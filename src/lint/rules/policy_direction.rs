@@ -10,7 +10,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An outbound policy has an action for requests, or an inbound policy has an action for responses or uses the response.",
     why: "Outbound policies run after the backend has handled the request, so a login or limit there protects nothing. \
           Inbound policies run before there is a response.",
-    cure: "Move the policy to `inbound` if it decides about requests, or to `outbound` if it uses the response.",
+    cure: "Move the policy to `inbound` if it acts on requests, or to `outbound` if it uses the response.",
     check: LintCheck::Edge(check),
 };
 

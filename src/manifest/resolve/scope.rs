@@ -234,7 +234,7 @@ impl<'a> NameScope<'_, 'a> {
         let named = |entry: &Entry| self.known.snapshot.name_of(&entry.key);
         let now: Vec<String> = found.iter().map(|entry| named(entry)).collect();
         let (name, now, before) = (printable(name), now.join(" or "), named(former));
-        let message = format!("`{name}` now means {now}; so far, this reference meant {before}");
+        let message = format!("`{name}` now refers to {now}; this reference previously meant {before}");
         let before = qualified(former).unwrap_or_else(|| format!("`{}`", former.key.id));
         let either: Vec<String> = std::iter::once(before).chain(found.iter().filter_map(|it| qualified(it))).collect();
         Fault::new(Code::AmbiguousReference, message).help(format!("write {}", either.join(" or ")))

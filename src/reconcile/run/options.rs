@@ -106,7 +106,7 @@ pub(crate) fn check_new_source(name: &str) -> Result<(), String> {
     }
     let good = !name.chars().any(|c| c.is_whitespace() || is_invisible(c));
     good.then_some(()).ok_or_else(|| {
-        "a source name cannot contain spaces, invisible characters or direction marks; write it like `team-shop`".into()
+        "a source name cannot contain spaces, invisible characters or direction marks; use a name such as `team-shop`".into()
     })
 }
 

@@ -157,7 +157,7 @@ impl WriteQuiescence {
         });
         let taken = self.taken.values().map(|path| {
             let help = "close the file, or write it under another name and rename it";
-            notice(path, "was read while it is open for writing: it may be incomplete", help)
+            notice(path, "was read while open for writing, and may be incomplete", help)
         });
         waits.chain(taken).collect()
     }
