@@ -44,7 +44,7 @@ impl Store {
         let write = match self.begin_checkpoint(line) {
             Ok(write) => write,
             Err(error) => {
-                tracing::warn!(code = %error.code, "no checkpoint was written: {error}");
+                tracing::warn!(code = %error.code, "cannot write a checkpoint: {error}");
                 return self.checkpointing.store(false, Ordering::Release);
             }
         };
@@ -53,8 +53,8 @@ impl Store {
             lower_priority();
             match catch_unwind(AssertUnwindSafe(move || write(false))) {
                 Ok(Ok(_)) => {}
-                Ok(Err(error)) => tracing::warn!(code = %error.code, "no checkpoint was written: {error}"),
-                Err(_) => tracing::warn!("no checkpoint was written: the checkpoint failed unexpectedly"),
+                Ok(Err(error)) => tracing::warn!(code = %error.code, "cannot write a checkpoint: {error}"),
+                Err(_) => tracing::warn!("cannot write a checkpoint: unexpected failure"),
             }
             running.store(false, Ordering::Release);
         });
@@ -102,7 +102,7 @@ impl Store {
             && self.engine.wants_last_checkpoint()
             && let Err(error) = self.checkpoint_now(|| {})
         {
-            tracing::info!(code = %error.code, "no last checkpoint was written: {error}");
+            tracing::info!(code = %error.code, "cannot write a final checkpoint: {error}");
         }
     }
 
@@ -143,7 +143,7 @@ pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) {
         count_shares(&counted);
     };
     if let Err(error) = std::thread::Builder::new().name("shares".into()).spawn(count) {
-        tracing::warn!("The records of earlier processes count for no share of the history: {error}");
+        tracing::warn!("Shares of the history do not count records of earlier processes: {error}");
     }
     let maintain = move || {
         loop {
@@ -153,6 +153,6 @@ pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) {
         }
     };
     if let Err(error) = std::thread::Builder::new().name("maintenance".into()).spawn(maintain) {
-        tracing::warn!("The store is only maintained when something is committed: {error}");
+        tracing::warn!("The store is maintained only after commits: {error}");
     }
 }

@@ -402,7 +402,7 @@ impl Store {
                 .unwrap_or_else(|_| {
                     // Nobody knows what the engine has written.
                     self.broken.store(true, Ordering::Release);
-                    Err(StoreError::new(Code::StoreFailed, "the engine failed while it was writing"))
+                    Err(StoreError::new(Code::StoreFailed, "the engine failed while writing"))
                 })
                 .map(|()| end),
         };

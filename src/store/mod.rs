@@ -273,10 +273,8 @@ impl Store {
         match address.to_str() {
             Some(MEMORY) => Self::over(Arc::new(memory::MemoryEngine::default()), retention, stay),
             Some(url) if url.contains("://") => {
-                let message = format!(
-                    "no engine can open `{}`: the address of a store is a folder",
-                    crate::syntax::text::printable(url)
-                );
+                let message =
+                    format!("no engine can open `{}`: use the path of a folder", crate::syntax::text::printable(url));
                 Err(StoreError::new(Code::StoreFailed, message))
             }
             _ => Self::over(Arc::new(FolderEngine::open(address, stay, source)?), retention, stay),
@@ -453,7 +451,7 @@ impl Store {
     /// Fails if the store can be read but not written until it is opened again.
     pub fn health(&self) -> Result<(), StoreError> {
         if self.broken.load(Ordering::Acquire) {
-            let message = "an earlier write failed; restart to read what is on the disk";
+            let message = "an earlier write failed; restart to read the store from disk";
             return Err(StoreError::new(Code::StoreFailed, message));
         }
         self.engine.health()

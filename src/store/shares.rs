@@ -144,7 +144,7 @@ impl Store {
     pub(crate) fn has_room_for(&self, author: &Author) -> Result<(), StoreError> {
         let Some(wait) = holder_of(author).and_then(|holder| self.share_is_full(&holder)) else { return Ok(()) };
         let message = format!(
-            "the source has filled its share of the history within a day; it is applied again in {} seconds",
+            "the source has used up its daily share of the history; it can be applied again in {} seconds",
             wait.as_secs() + 1
         );
         Err(StoreError::new(Code::RateLimited, message))

@@ -43,10 +43,10 @@ pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
 
 /// Reads what [`encode_key`] wrote.
 pub(crate) fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
-    let name = std::str::from_utf8(record).map_err(|_| "a record's key is not text".to_owned())?;
+    let name = std::str::from_utf8(record).map_err(|_| "a record's key is not UTF-8".to_owned())?;
     let mut parts = name.strip_prefix(prefix).unwrap_or(name).splitn(3, '/');
     let (Some(kind), Some(parent), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(format!("the record {name} has an unknown form"));
+        return Err(format!("the record {name} has an unknown format"));
     };
     let kind = Kind::all().find(|info| info.name == kind).map(|info| info.kind);
     let kind = kind.ok_or_else(|| format!("the record {name} has an unknown kind"))?;

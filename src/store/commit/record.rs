@@ -150,7 +150,7 @@ pub(super) fn encode_form(
         return append_value(entry, text, None, None, out).map_err(failed);
     }
     let split = split(text, places, entry.token.as_ref());
-    let (public, at, secrets) = split.ok_or_else(|| unstorable(entry, "its secrets are not where they should be"))?;
+    let (public, at, secrets) = split.ok_or_else(|| unstorable(entry, "its secrets are at unexpected positions"))?;
     let (name, token) = (encode_key(RECORD, &entry.key), entry.token.is_some());
     let digests = digests_of(&name, &secrets, keyring);
     let places = places_of(&at, token, &digests);

@@ -228,7 +228,7 @@ impl HistoryReader {
             let why = if has_aged { "they are too old" } else { "it is over its limit of records or bytes" };
             let until = until.map(|at| format!(", the last of {at}")).unwrap_or_default();
             let (from, to, records) = (first + 1, last.position, last.position - first);
-            tracing::info!(target: REMOVAL, records, "Removed records {from} to {to} of the history{until}: {why}.");
+            tracing::info!(target: REMOVAL, records, "Removed records {from} to {to} from the history{until}: {why}.");
         }
         Ok(has_aged)
     }

@@ -170,5 +170,5 @@ fn is_before(folder: &Path, head: Head, saved: SavedState) -> Result<SavedState,
 
 /// Says that a damaged state has cost nothing.
 pub(super) fn describe_damage(damage: &StoreError) -> String {
-    format!("{damage}. Nothing is lost: the log leads to the same state.")
+    format!("{damage}. Nothing is lost: the log restores the same state.")
 }

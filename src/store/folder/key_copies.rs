@@ -85,7 +85,7 @@ pub(super) fn restore(folder: &Path, store: StoreId) -> Vec<String> {
         Ok(()) => damage.iter().map(Damage::restored).collect(),
         // For example because the disk is full. The store can still be read.
         Err(error) => {
-            let kept_once = format!("The data keys of the store cannot be kept twice: {error}.");
+            let kept_once = format!("Cannot write the second copy of the data keys: {error}.");
             damage.iter().map(Damage::harmless).chain([kept_once]).collect()
         }
     }

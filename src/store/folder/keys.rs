@@ -46,7 +46,7 @@ fn read_master(folder: &Path, source: &MasterKeySource) -> Result<MasterKey, Sto
     let places = KeyPlaces::new(folder);
     source.read(places.existing()?.as_deref())?.ok_or_else(|| {
         let expected = places.preferred().display();
-        StoreError::new(Code::MasterKey, format!("the master key of the store is missing: there is no file {expected}"))
+        StoreError::new(Code::MasterKey, format!("the master key of the store is missing: {expected} does not exist"))
     })
 }
 

@@ -365,7 +365,7 @@ impl Engine for FolderEngine {
     fn health(&self) -> Result<(), StoreError> {
         if self.broken.load(Ordering::Acquire) {
             let message =
-                format!("an earlier write to {} failed; restart to read what is on the disk", self.folder.display());
+                format!("an earlier write to {} failed; restart to read the store from disk", self.folder.display());
             return Err(StoreError::new(Code::StoreFailed, message));
         }
         Ok(())

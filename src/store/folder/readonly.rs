@@ -135,7 +135,7 @@ impl Engine for FolderReader {
     }
 
     fn health(&self) -> Result<(), StoreError> {
-        let message = format!("the store {} is open for reading only", self.folder.display());
+        let message = format!("the store {} is open read-only", self.folder.display());
         Err(StoreError::new(Code::StoreFailed, message))
     }
 }

@@ -80,7 +80,7 @@ impl StoreCheck {
             Ok(header) => {
                 let expected = header.revision.unwrap_or(before.revision);
                 if header.position != position || batch.revision != expected {
-                    self.problem(format!("record {position} is not the one of revision {}", batch.revision));
+                    self.problem(format!("record {position} does not belong to revision {}", batch.revision));
                 }
             }
             Err(error) => self.problem(format!("record {position}: {error}")),
@@ -93,7 +93,7 @@ impl StoreCheck {
             }
             match record::decode(entry.key.as_bytes(), value, keyring, LostSecrets::Masked) {
                 Ok(entry) => self.former_lost += u64::from(entry.lazy_spec.has_lost_secrets()),
-                Err(error) => self.problem(format!("a former value of record {position}: {error}")),
+                Err(error) => self.problem(format!("an earlier value of record {position}: {error}")),
             }
         }
     }

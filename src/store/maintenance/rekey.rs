@@ -63,7 +63,7 @@ impl Store {
         let master = match change {
             MasterChange::Keep => None,
             MasterChange::To(source) => {
-                let missing = || StoreError::new(Code::MasterKey, "there is no new master key");
+                let missing = || StoreError::new(Code::MasterKey, "the new master key is missing");
                 Some(source.read(None)?.ok_or_else(missing)?)
             }
             MasterChange::ReadAgain => keyring.master_again()?,

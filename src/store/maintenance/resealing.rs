@@ -71,8 +71,8 @@ impl Resealing {
         if let Some(known) = unsaved {
             if let Some((reached, clock)) = known.disagreement() {
                 tracing::info!(
-                    "The clock says {clock}, and the store last knew {reached}: records and former secrets age by the clock once \
-                     it has shown this time for a day."
+                    "The clock shows {clock}, but the store last recorded {reached}: nothing expires by this time \
+                     until the clock has kept it for a day."
                 );
             }
             save(keyring, known);
@@ -149,10 +149,10 @@ impl Resealing {
             let (id, until) = (key.id, key.until);
             match forgets {
                 // Whoever asked for it is told in the answer.
-                true => tracing::info!("Destroyed the former data key {id}, which decrypted until {until}: as told."),
+                true => tracing::info!("Destroyed the former data key {id} (valid until {until}) on request."),
                 false => tracing::info!(
                     target: REMOVAL,
-                    "Destroyed the former data key {id}, which decrypted until {until}: it had expired."
+                    "Destroyed the former data key {id} (valid until {until}): expired."
                 ),
             }
         }
@@ -171,7 +171,7 @@ pub(crate) struct NeededStates {
 
 fn save(keyring: &Keyring, known: KnownTime) {
     if let Err(error) = keyring.set_known_time(known) {
-        tracing::warn!(code = %error.code, "cannot save the time that the store knows: {error}");
+        tracing::warn!(code = %error.code, "cannot save the last time that the store recorded: {error}");
     }
 }
 

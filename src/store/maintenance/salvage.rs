@@ -246,8 +246,8 @@ impl Salvage {
             None => {
                 let message = match damaged {
                     Some(error) => format!(
-                        "{error}; there is no older state, and the log does not lead to it from the beginning, so this cannot be \
-                         repaired"
+                        "{error}; there is no older state, and the log does not go back to the beginning, so the store \
+                         cannot be repaired"
                     ),
                     None => format!(
                         "{} has neither a state nor the beginning of its log, so it cannot be repaired",
@@ -272,7 +272,7 @@ impl Salvage {
             Err(error) => return Err(error),
         };
         self.problem(problem);
-        self.gives_up("`head`: whether more records than the readable ones had been acknowledged is unknown");
+        self.gives_up("`head`: records after the last readable one may have been acknowledged");
         Ok(None)
     }
 
@@ -298,7 +298,7 @@ impl Salvage {
         for number in known.into_iter().filter(|number| *number > generation) {
             let path = Part::Log.path(folder, number);
             let scan = LogScan::read(&path, None, &self.scrubbed)?;
-            self.gives_up(format!("`{}`: it follows what cannot be read", Part::Log.name(number)));
+            self.gives_up(format!("`{}`: the records before it cannot be read", Part::Log.name(number)));
             self.records(&scan, std::iter::once(&scan.first).chain(&scan.later), &mut readable);
             self.steps.push(RepairStep::Remove(path));
         }
@@ -308,7 +308,7 @@ impl Salvage {
                 tip.position
             ));
         } else if head.is_some() && !is_confirmed {
-            self.problem(format!("`head` acknowledges another record {acknowledged} than the log has"));
+            self.problem(format!("record {acknowledged} in the log is not the one that `head` acknowledges"));
         }
         let upto = readable.last().copied().unwrap_or_default().max(acknowledged);
         for (from, to) in gaps(tip.position, upto, &readable) {
@@ -373,7 +373,7 @@ impl Salvage {
             readable.insert(frame.tip.position);
             match readable.len() {
                 1..=MOST_RECORDS => self.gives_up(described(scan, frame)),
-                found if found == MOST_RECORDS + 1 => self.gives_up("more records, which the copy of the store has"),
+                found if found == MOST_RECORDS + 1 => self.gives_up("more records, which are in the copy of the store"),
                 _ => {}
             }
         }

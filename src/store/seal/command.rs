@@ -30,7 +30,7 @@ const SOCKET_VARIABLES: [&str; 3] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES
 /// Runs a command and returns what it prints: at most `most` bytes, or one more if it prints more. An error states what is
 /// wrong with the command, without its name and its output.
 pub(crate) fn output_of(command: &str, most: u64) -> Result<Zeroizing<Vec<u8>>, String> {
-    let late = || format!("did not end within {} seconds", DEADLINE.as_secs());
+    let late = || format!("did not finish within {} seconds", DEADLINE.as_secs());
     let mut shell = Subprocess::shell("exec /bin/sh -c \"$1\"");
     // What a key service says about an error can contain credentials.
     shell.arg(command).stderr(Stdio::null());

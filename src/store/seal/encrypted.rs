@@ -127,7 +127,7 @@ impl EncryptedKeys {
     /// Decrypts the data keys with the master key.
     pub(crate) fn decrypt(mut self, path: &Path, master: MasterKey, save: SaveKeys) -> Result<Keyring, StoreError> {
         if self.content.keys.iter().any(|key| key.wrapped.len() > 1) {
-            tracing::warn!("A change of the master key was interrupted: run `edgewright store rekey` again.");
+            tracing::warn!("A change of the master key was interrupted. Run `edgewright store rekey` again.");
         }
         let written = std::mem::take(&mut self.content.keys);
         let mut keys = Vec::with_capacity(written.len());
@@ -157,7 +157,7 @@ impl EncryptedKeys {
         let Some(found) = wrapped.iter().find(|wrapped| wrapped.by == master.id()) else {
             let wanted = wrapped.iter().map(|wrapped| wrapped.by.to_string()).collect::<Vec<_>>().join(" or ");
             return Err(unusable(format!(
-                "{} is not the master key of the store {}: its id is {}, and the store needs {wanted}",
+                "{} is not the master key of the store {} (its id is {}, expected {wanted})",
                 master.origin(),
                 path.parent().unwrap_or(path).display(),
                 master.id(),

@@ -33,7 +33,7 @@ impl MasterKey {
     pub(super) fn read(bytes: &[u8], raw: bool, origin: String) -> Result<Self, StoreError> {
         match form::key_from(bytes, raw) {
             Ok(key) => Ok(Self::new(key, origin)),
-            Err(reason) => Err(unusable(format!("{origin} is no master key: {reason}"))),
+            Err(reason) => Err(unusable(format!("{origin} is not a master key: {reason}"))),
         }
     }
 

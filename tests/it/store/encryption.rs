@@ -170,7 +170,7 @@ fn a_store_opens_with_its_master_key_only() {
     };
     let whole = fs::read(&key).unwrap();
     fs::remove_file(&key).unwrap();
-    all_refused("", &["there is no file", "store.master.key"]);
+    all_refused("", &["does not exist", "store.master.key"]);
     folder.write("other.key", &"0123456789abcdef".repeat(4));
     all_refused("--master-key-file other.key", &["open to other users", "chmod 600"]);
     fs::set_permissions(folder.path("other.key"), fs::Permissions::from_mode(0o600)).unwrap();

@@ -88,7 +88,7 @@ fn readers_share_a_store_and_exclude_writers() {
     let (one, two) = (Store::open_to_read(&path).unwrap(), Store::open_to_read(&path).unwrap());
     assert_eq!((content(&one), content(&two)), (expected.clone(), expected));
     assert_eq!(Store::open(&path).err().unwrap().code, Code::StoreLocked);
-    assert!(commit(&one, vec![small(2)]).unwrap_err().to_string().contains("open for reading only"));
+    assert!(commit(&one, vec![small(2)]).unwrap_err().to_string().contains("is open read-only"));
     drop((one, two));
     fs::remove_file(path.join("lock")).unwrap();
     let reader = Store::open_to_read(&path).unwrap();

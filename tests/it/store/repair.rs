@@ -228,7 +228,7 @@ fn a_lost_head_is_written_again() {
             true => fs::remove_file(&head).unwrap(),
             false => fs::write(&head, vec![7; 8192]).unwrap(),
         }
-        let says = ["head", "whether more records than the readable ones had been acknowledged is unknown"];
+        let says = ["head", "records after the last readable one may have been acknowledged"];
         repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: false });
     }
 }
@@ -357,7 +357,7 @@ fn what_cannot_be_repaired_is_said_and_left() {
     assert_eq!(unrepairable(&folder, "STORE_CORRUPT", "keys").code, 1);
     let folder = sound();
     fs::remove_file(folder.path("store.master.key")).unwrap();
-    assert_eq!(unrepairable(&folder, "MASTER_KEY", "there is no file").code, 1);
+    assert_eq!(unrepairable(&folder, "MASTER_KEY", "does not exist").code, 1);
     // Nothing is made where there is no store.
     let empty = Folder::new();
     assert_eq!(empty.run("store repair --apply").code, 1);

@@ -14,7 +14,8 @@ use crate::{
 /// the same data key.
 pub(crate) fn scrubbed(name: &str, value: &[u8], keyring: Option<&Keyring>) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(text) = std::str::from_utf8(value).ok().filter(|text| has_token(text)) else { return Ok(None) };
-    let damaged = || StoreError::new(Code::StoreCorrupt, format!("a former value of the record {name} cannot be read"));
+    let damaged =
+        || StoreError::new(Code::StoreCorrupt, format!("an earlier value of the record {name} cannot be read"));
     // Tokens have no character that JSON escapes.
     let hidden = without_tokens(text);
     let former: StoredRecord<'_> = serde_json::from_str(text).map_err(|_| damaged())?;
