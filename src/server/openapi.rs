@@ -23,18 +23,18 @@ mod words;
 
 /// The tags of the operations that no kind has.
 const TAGS: [(&str, &str); 13] = [
-    ("Reconciliations", "Manifests that are planned and applied, and the revisions that sources created."),
+    ("Reconciliations", "Planning and applying manifests, and the revisions that sources created."),
     ("History", "Who changed what, revision by revision and field by field."),
-    ("Rollbacks", "Earlier revisions that are brought back as new ones."),
+    ("Rollbacks", "Restoring earlier revisions as new ones."),
     ("Sources", "The sources that the server follows, and whether the store matches their manifests."),
     ("Origin", "The manifests that resources come from."),
     ("Owners", "The owners of API keys, and their roles."),
-    ("Changes", "Changes of resources as they are made."),
+    ("Changes", "A stream of resource changes."),
     ("Gateway", "The resolved configuration, for the gateway itself."),
-    ("Backups", "Copies of the whole store."),
+    ("Backups", "Backups of the whole store."),
     ("Store", "The keys that encrypt the secrets in the store."),
     ("Administration", "The caller, manifests of the current state, and traces of requests."),
-    ("Transfers", "Resources that move from one source to another."),
+    ("Transfers", "Moving resources from one source to another."),
     ("Service", "Health, metrics and this document. No token or version header is needed."),
 ];
 /// Generates the document. `version_header` is the name of the version header (D4), and `base_path` the path of the base URL
@@ -147,7 +147,7 @@ fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Val
     let etag = json!({"description": "The strong ETag of the response.", "schema": {"type": "string"}});
     let location = json!({"description": "The URI of the resource.", "schema": {"type": "string"}});
     let warning = warning_header(
-        "Warns that the change left a blank field unchanged, cleared a field beside others, or emptied an enforced restriction, or that a source owns the resource.",
+        "Warns that the change left a blank field unchanged, cleared a field along with other changes, or emptied an enforced restriction, or that a source owns the resource.",
     );
     let headers = match endpoint.action {
         Action::List => {
@@ -225,7 +225,8 @@ fn override_parameter() -> Value {
     json!({
         "name": "Edgewright-Override",
         "in": "header",
-        "description": "The source whose manifests the change overrides, if its policy for writes over the API asks for it. The history records it.",
+        "description": "The source whose manifests the change overrides, required if the source's policy for API \
+                        writes is `header`. The history records it.",
         "schema": {"type": "string"},
         "x-extension": true,
     })
@@ -236,7 +237,7 @@ fn at_parameter() -> Value {
     json!({
         "name": page::AT,
         "in": "query",
-        "description": "The revision to read: its number, at least 7 digits of the id of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list have the same revision.",
+        "description": "The revision to read: its number, at least 7 digits of the id of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list are read at the same revision.",
         "schema": {"type": "string", "pattern": "^([0-9]{1,20}|[0-9A-Fa-f]{7,64}|latest)$"},
         "x-extension": true,
     })

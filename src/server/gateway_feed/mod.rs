@@ -72,10 +72,10 @@ static PARAMETERS: [QueryParameter; 1] = [QueryParameter(SINCE, || {
 })];
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/gateway/configuration", Intent::ReadFeed, |method| on(method, get))
-    .with_secrets("the gateway configuration has private keys")
+    .with_secrets("the gateway configuration contains private keys")
     .query(&PARAMETERS)
     .named("Gateway", "getGatewayConfiguration", "Get the configuration for a gateway")
-    .described("Returns one revision for the gateway to serve, with private keys and secrets. Only keys with the role `gateway` can read it, and only with TLS or from the server's own machine. With `since`, the response has what differs from that revision, or everything if that revision is no longer known. Each read is in the audit log.")
+    .described("Returns one revision for the gateway to serve, with private keys and secrets. Only keys with the role `gateway` can read it, and only over TLS or from the server's own machine. With `since`, the response has only the differences from that revision, or everything if that revision is no longer known. Each read is recorded in the audit log.")
     .documented("400 401 403 429 500 503", |operation, schemas| {
         operation
             .ok(schemas.response::<GatewayConfiguration>())

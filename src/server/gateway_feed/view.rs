@@ -17,8 +17,8 @@ pub(super) struct GatewayConfiguration {
     /// Whether `edges` has all HTTPS edges. Otherwise, `changed` and `removed` have what differs from the revision that
     /// the request names.
     pub full: bool,
-    /// The SHA-256, in hexadecimal, of one line `ID VERSION` for each HTTPS edge of the revision, in the order of their IDs. A
-    /// client that has applied changes computes it from its own edges to see that it has missed none.
+    /// The SHA-256, in hexadecimal, of one line `ID VERSION` for each HTTPS edge of the revision, in the order of their
+    /// IDs. After applying changes, a client computes it from its own edges to verify that it missed none.
     pub digest: String,
     /// The restrictions of all endpoints by source IP address, in the order of their IDs.
     #[schemars(with = "Vec<GatewayIpRestriction>")]
@@ -29,7 +29,7 @@ pub(super) struct GatewayConfiguration {
     /// All HTTPS edges in the order of their IDs if `full` is set, otherwise empty.
     #[schemars(with = "Vec<GatewayEdge>")]
     pub edges: Vec<Arc<RawValue>>,
-    /// The HTTPS edges that are new or differ, by ID. Each replaces the one with its ID.
+    /// The HTTPS edges that are new or differ, by ID. Each replaces the edge with the same ID.
     #[schemars(with = "BTreeMap<String, GatewayEdge>")]
     pub changed: BTreeMap<String, Arc<RawValue>>,
     /// The IDs of the HTTPS edges that no longer exist.
@@ -43,7 +43,7 @@ pub(super) struct GatewayIpRestriction {
     pub id: String,
     /// Whether the gateway refuses what the policies do not allow. Otherwise, it only warns.
     pub enforced: bool,
-    /// The IDs of the IP policies, whose rules another service has.
+    /// The IDs of the IP policies. Another service has their rules.
     pub ip_policy_ids: Vec<String>,
 }
 
@@ -125,7 +125,8 @@ pub(super) struct GatewayCertificate {
 /// Client certificate authentication of an edge.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct GatewayMutualTls {
-    /// The authorities, one of which must have issued the client's certificate. Without any, no client is admitted.
+    /// The authorities, one of which must have issued the client's certificate. If the list is empty, reject all
+    /// clients.
     pub certificate_authorities: Vec<GatewayAuthority>,
 }
 

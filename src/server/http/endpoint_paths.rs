@@ -25,7 +25,7 @@ use crate::{
 
 /// The warning about an API token in a path.
 const TOKEN_SEEN: &str =
-    "the path has an API token, which proxies may have logged; delete its key, and use the ID of a key in paths";
+    "the path contains an API token, which proxies may have logged; delete its key, and use key IDs in paths";
 
 /// Finds the endpoint of a request.
 pub(super) struct EndpointPaths(Router<PathMethods>);

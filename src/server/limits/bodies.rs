@@ -131,9 +131,11 @@ impl Shortage {
     fn error(self) -> ApiError {
         metrics::counter!(SHED).increment(1);
         match self {
-            Shortage::Owner => rates::too_many("the owner of the API key sends too many bodies at a time", RETRY_AFTER),
+            Shortage::Owner => {
+                rates::too_many("the owner of the API key sends too many request bodies at a time", RETRY_AFTER)
+            }
             Shortage::Sites | Shortage::All => {
-                let message = "the server receives too many bodies, and this one was slower than others";
+                let message = "the server is receiving too many request bodies, and this one was among the slowest";
                 ApiError::with_code(Code::Unavailable, message).retry_after(RETRY_AFTER)
             }
         }

@@ -99,13 +99,14 @@ impl InFlight {
         let most = self.requests.most();
         match refusal {
             NoPlace::Full(_) => {
-                let message = format!("the server handles {most} requests already");
+                let message = format!("the server is already handling {most} requests");
                 ApiError::with_code(Code::Unavailable, message).retry_after(RETRY_AFTER)
             }
             NoPlace::Owner(counts) => {
                 let count = counts.running;
                 let message = format!(
-                    "the owner of the API key has {count} requests of the {most} that the server handles, and others need them"
+                    "the owner of the API key has {count} of the server's {most} concurrent requests, and other owners \
+                     are waiting"
                 );
                 rates::too_many(&message, RETRY_AFTER)
             }

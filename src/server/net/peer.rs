@@ -16,9 +16,9 @@ pub(crate) fn safe_peer(extensions: &Extensions, caller: &Caller, what: &str) ->
     let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
     let is_secured = extensions.get::<OverTls>().is_some();
     peer.filter(|peer| is_secured || peer.ip().to_canonical().is_loopback()).ok_or_else(|| {
-        let message = format!("{what} and is sent only with TLS, or to a loopback address");
+        let message = format!("{what}, and is sent only over TLS or to a loopback address");
         let help = "start the server with --tls-cert and --tls-key, or read it on the server's machine";
-        let note = caller.note(SecurityEvent::PermissionRefused, "neither TLS nor this machine");
+        let note = caller.note(SecurityEvent::PermissionRefused, "no TLS, and not a loopback address");
         ApiError::new(Fault::new(Code::InsecureTransport, message).help(help)).noted(note)
     })
 }

@@ -201,7 +201,7 @@ impl Tls {
                 self.is_outdated.store(true, Ordering::Relaxed);
                 tracing::error!(
                     code = %fault.code,
-                    "The TLS files are not loaded, and the last good ones stay in use: {}",
+                    "Cannot load the TLS files; the last good ones stay in use: {}",
                     fault.message
                 );
             }

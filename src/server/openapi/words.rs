@@ -65,7 +65,8 @@ pub(super) fn description(endpoint: &Endpoint) -> String {
             let text = "Fields that are missing or null in the body stay as they are.".to_owned();
             let text = with(
                 text,
-                (!info.slots.is_empty()).then(|| "A module in the body replaces the former one as a whole.".to_owned()),
+                (!info.slots.is_empty())
+                    .then(|| "A module in the body replaces the existing one completely.".to_owned()),
             );
             let fixed: Vec<String> = info.fixed.iter().map(|field| format!("`{field}`")).collect();
             let fixed = (!fixed.is_empty()).then(|| format!("{} cannot change after creation.", fixed.join(" and ")));
@@ -78,7 +79,7 @@ pub(super) fn description(endpoint: &Endpoint) -> String {
             with(text, implicit_parent(info).map(|parent| format!("Deleting the last {noun} deletes the {parent}.")))
         }
         Action::PutModule(_) => {
-            let text = "Replaces the module as a whole: fields that are not in the body get their defaults.".to_owned();
+            let text = "Replaces the module completely: fields that are not in the body get their defaults.".to_owned();
             with(text, info.implicit.then(|| format!("The first module creates the {noun}.")))
         }
         Action::GetModule(_) => format!(

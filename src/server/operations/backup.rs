@@ -35,9 +35,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const AUDIT: &str = "audit";
 
 pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Backup, |method| on(method, get))
-    .with_secrets("a backup has everything in the store")
+    .with_secrets("a backup contains the whole store")
     .named("Backups", "getBackup", "Back up the store")
-    .described("Returns the current revision with its history as one file, for `edgewright restore`. Only admins can read it, and only with TLS or from the server's own machine. The secrets in it are encrypted, and need the store's master key. Each read is in the audit log.")
+    .described("Returns the current revision with its history as one file, for `edgewright restore`. Only admins can read it, and only over TLS or from the server's own machine. The secrets in it are encrypted with keys that need the store's master key. Each read is recorded in the audit log.")
     .documented("400 401 403 429 500 503", |operation, _| {
         operation
             .responds_with("200", "OK", "application/octet-stream", json!({"type": "string", "format": "binary"}))

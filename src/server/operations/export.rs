@@ -50,7 +50,7 @@ static PARAMETERS: [QueryParameter; 2] = [
 pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, get))
     .query(&PARAMETERS)
     .named("Administration", "exportManifests", "Export manifests")
-    .described("Returns the resources of a source as manifests that plan to no changes. Secrets are not exported: the manifests take them from the environment variables in `variables`.")
+    .described("Returns the resources of a source as manifests whose plan has no changes. Secrets are not exported: the manifests read them from the environment variables in `variables`.")
     .documented("400 401 403 429 500 503", |operation, schemas| operation.ok(schemas.response::<ExportedManifests>()));
 
 /// The manifests of a source, all of one revision.

@@ -76,14 +76,14 @@ const URLS: [&str; 10] = [
 /// The response to a webhook.
 #[derive(Serialize, JsonSchema)]
 struct HookResponse {
-    /// The names of the sources that are looked at.
+    /// The names of the sources that are synced.
     looked_at: Vec<String>,
 }
 
 pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, "/hooks/git", |method| on(method, create))
     .any_query()
     .named("Sources", "receiveGitHook", "Receive a webhook of a Git forge")
-    .described("Looks at once at the sources whose repository the webhook is about. Instead of an API key, the request has one of the headers `X-Hub-Signature-256`, `X-Hub-Signature`, `X-Gitea-Signature` and `X-Forgejo-Signature` with the HMAC-SHA256 of the body, or `X-Gitlab-Token` with the secret. Responds with 404 unless the configuration file of the server sets `hooks.git`.")
+    .described("Immediately syncs the sources that follow the webhook's repository. Instead of an API key, the request has one of the headers `X-Hub-Signature-256`, `X-Hub-Signature`, `X-Gitea-Signature` and `X-Forgejo-Signature` with the HMAC-SHA256 of the body, or `X-Gitlab-Token` with the secret. Responds with 404 unless the configuration file of the server sets `hooks.git`.")
     .documented("400 401 404 408 413 415 429 500 503", |operation, schemas| {
         let payload = json!({
             "type": "object",
@@ -115,15 +115,15 @@ async fn create(
     let place = admissions.hooks.enter(None, Lane::Shared)?;
     let answer = place.run(move |_| {
         let secret = read_secret(&file).map_err(|reason| {
-            tracing::error!(file = %file.display(), reason, "cannot read the secret of the webhook");
-            ApiError::with_code(Code::Unavailable, "the server cannot read the secret of the webhook")
+            tracing::error!(file = %file.display(), reason, "cannot read the webhook secret");
+            ApiError::with_code(Code::Unavailable, "the server cannot read the webhook secret")
         })?;
         if !is_signed(&headers, secret.expose().as_bytes(), &bytes) {
             return Err(unsigned());
         }
         // A payload is larger than what is taken from it.
         let payload: Value = serde_json::from_slice(&bytes)
-            .map_err(|_| ApiError::with_code(Code::Syntax, "the payload of the webhook is not valid JSON"))?;
+            .map_err(|_| ApiError::with_code(Code::Syntax, "the webhook's payload is not valid JSON"))?;
         let urls = urls(&payload);
         let looked_at = sources.following.iter().filter(|following| following.request_fetch(&urls));
         let looked_at = looked_at.map(|following| following.source.clone()).collect();

@@ -53,15 +53,14 @@ fn page(app: &AppState) -> Response {
     }
     // Its error has local paths.
     if app.sources.following.is_outdated() {
-        warnings += "warning: the configuration file is not applied; the log has the error
+        warnings += "warning: the configuration file is not applied; see the server log
 ";
     }
     if app.telemetry.tls.as_ref().is_some_and(|tls| tls.is_outdated()) {
-        warnings +=
-            "warning: the TLS files are not loaded, and the last good ones stay in use; the log has the error\n";
+        warnings += "warning: cannot load the TLS files, and the last good ones stay in use; see the server log\n";
     }
     if app.access.guards.is_log_failing() {
-        warnings += "warning: the security log cannot be written, and its events are lost; the log has the error\n";
+        warnings += "warning: cannot write the security log, and its events are lost; see the server log\n";
     }
     match missing.as_slice() {
         [] => format!("ready\n{warnings}").into_response(),

@@ -31,13 +31,13 @@ pub(crate) const PATH: &str = "/store/rekey";
 
 pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Rekey, |method| on(method, create))
     .named("Store", "rekeyStore", "Encrypt the store with new keys")
-    .described("Encrypts all secrets in the store with a new data key, while others read and write. If the server finds another master key where it reads its own, that one opens the store from then on. Only admins can use it, one at a time. It can be repeated after any failure.")
+    .described("Encrypts all secrets in the store with a new data key, without blocking other requests. If the master key has been replaced where the server reads it, the new one opens the store from then on. Only admins can send this request, one at a time. It can be repeated after any failure.")
     .documented("400 401 403 408 409 413 415 429 500 503", |operation, schemas| {
         let operation = operation.optional_body(schemas.request::<RekeyRequest>(), json!({"forget_secrets": false}));
         operation.ok(schemas.response::<RekeyReport>())
     });
 
-/// What happens to former keys.
+/// How to treat former data keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RekeyRequest {
@@ -46,7 +46,7 @@ pub(crate) struct RekeyRequest {
     pub forget_secrets: bool,
 }
 
-/// The keys of the store after new ones were made.
+/// The keys of the store after a rotation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct RekeyReport {
     /// The ID of the new data key.
@@ -145,8 +145,8 @@ impl RekeyJob {
 }
 
 fn busy() -> ApiError {
-    let fault = Fault::new(Code::Conflict, "the store is being encrypted with new keys already");
-    ApiError::new(fault.help("wait for that, then send the request again"))
+    let fault = Fault::new(Code::Conflict, "the store is already being encrypted with new keys");
+    ApiError::new(fault.help("wait until this finishes, then send the request again"))
 }
 
 fn refused(error: StoreError) -> ApiError {
@@ -157,7 +157,7 @@ fn refused(error: StoreError) -> ApiError {
             // The reason has local paths.
             tracing::error!(code = %error.code, reason = %error, "cannot read the master key");
             let fault = Fault::new(error.code, "the server cannot read its master key, so nothing was changed");
-            ApiError::new(fault.help("the log of the server has the reason"))
+            ApiError::new(fault.help("see the server log for the reason"))
         }
         _ => error.into(),
     }

@@ -38,7 +38,7 @@ const MOST_RESOURCES: usize = 1_000;
 
 pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Propose, |method| on(method, create))
     .named("Transfers", "createTransfer", "Plan or apply a transfer")
-    .described("Plans the move of resources from one source to another, and applies it as a new revision, unless `dry_run` is set. Resources keep their identifiers and content. The manifests of the old source must no longer declare them; otherwise its next run is an error. Refusals of a dry run are the errors that would prevent applying the plan.")
+    .described("Plans the move of resources from one source to another, and applies it as a new revision, unless `dry_run` is set. Resources keep their identifiers and content. The manifests of the old source must no longer declare them; otherwise its next sync fails. Refusals of a dry run are the errors that would prevent applying the plan.")
     .documented("400 401 403 404 408 409 413 415 429 500 503", |operation, schemas| {
         let example = json!({"from": "default", "to": "shop", "all": true, "dry_run": true});
         let operation = operation.body(schemas.request::<TransferRequest>(), example);
@@ -65,7 +65,7 @@ pub(crate) struct TransferRequest {
     /// Plan without changing anything.
     #[serde(default)]
     pub dry_run: bool,
-    /// The `outcome` of the reviewed dry run: no other plan is applied. Leave it out to apply any plan.
+    /// The `outcome` of the reviewed dry run: no other plan is applied. Omit it to apply any plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
 }

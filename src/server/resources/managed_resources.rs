@@ -192,8 +192,10 @@ impl WriteCheck {
         let is_of = |write: &OwnedWrite, name: &str| write.source.trim() == name;
         // The history has the header, so it must be true.
         if let Some(name) = self.overrides.iter().find(|name| !writes.iter().any(|write| is_of(write, name))) {
-            let message =
-                format!("`Edgewright-Override` names source `{}`, which owns nothing that changes", printable(name));
+            let message = format!(
+                "`Edgewright-Override` names source `{}`, which owns none of the resources in this change",
+                printable(name)
+            );
             let fault = Fault::new(Code::ManagedBySource, message);
             return Err(fault.help("name the source that owns the resource, or remove the header"));
         }
@@ -205,7 +207,7 @@ impl WriteCheck {
             let Some(claim) = &edge.claim else { continue };
             if !self.is_suspended(&claim.source) {
                 let (edge, source) = (OwnedWrite::new(current, edge, claim).subject(), printable(&claim.source));
-                let message = format!("{edge} of source `{source}` requires its `{module}` module of every route");
+                let message = format!("{edge} of source `{source}` requires its `{module}` module on every route");
                 let help = "leave the module out of the request, or change `required_modules` in the edge's manifest";
                 return Err(Fault::new(Code::RequiredModule, message).help(help));
             }

@@ -92,7 +92,7 @@ fn a_header_that_names_the_source_overrides_it_and_is_in_the_history() {
     let two = path_of(&serve, "b");
     let asked = ["ERR_EDGEWRIGHT_MANAGED_BY_SOURCE", "or send the header `Edgewright-Override: docs`"];
     assert_says(&patch(&serve, &two, "x", &[]), 409, &asked);
-    let wrong = "`Edgewright-Override` names source `shop`, which owns nothing that changes";
+    let wrong = "`Edgewright-Override` names source `shop`, which owns none of the resources in this change";
     for overrides in [&["shop"][..], &["docs", "shop"][..]] {
         assert_says(&patch(&serve, &two, "x", overrides), 409, &[wrong]);
     }

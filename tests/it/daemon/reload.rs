@@ -155,7 +155,7 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_line_once() {
     folder.write("docs/two.yaml", &edge("two", "d"));
     soon_shown(&serve, &["a", "d"]);
     let ready = serve.get("/readyz").body;
-    assert_eq!(ready, "ready\nwarning: the configuration file is not applied; the log has the error\n");
+    assert_eq!(ready, "ready\nwarning: the configuration file is not applied; see the server log\n");
 
     fs::remove_file(folder.path(CONFIG)).unwrap();
     replace(&folder, &format!("sources:\n{SHOP}{DOCS}"));

@@ -247,7 +247,7 @@ fn a_required_module_is_on_every_route_and_nobody_leaves_it_out() {
         ] {
             let answer = serve.call(method, &path, body);
             assert_eq!(answer.status, status, "{method} {body}: {}", answer.body);
-            let said = "of source `shop` requires its `ip_restriction` module of every route";
+            let said = "of source `shop` requires its `ip_restriction` module on every route";
             let is_refused = answer.code() == "ERR_EDGEWRIGHT_REQUIRED_MODULE" && answer.body.contains(said);
             assert!(status == 200 || is_refused, "{}", answer.body);
         }

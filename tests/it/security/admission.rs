@@ -113,7 +113,7 @@ fn bodies_on_their_way_keep_no_plan_from_running() {
     // The memory for large bodies is shared.
     let refused = upload(&server, &server.viewer, 3 << 20).unwrap_err().to_lowercase();
     assert!(refused.starts_with("http/1.1 429") && refused.contains("\r\nretry-after: 5\r\n"), "{refused}");
-    assert!(refused.contains("uploads of manifests"), "{refused}");
+    assert!(refused.contains("manifest uploads"), "{refused}");
     for token in [&server.viewer, &server.editor] {
         let answer = server.call_as(token, "POST", "/reconciliations", Some(reconciliation("a", 1, 0, true)));
         assert_eq!(answer.status, 200, "{}", answer.text);

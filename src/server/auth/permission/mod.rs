@@ -104,7 +104,7 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
             Role::Gateway => Err(needs(caller, "`secrets`", "read the gateway configuration", current)),
             _ => Err(Fault::new(
                 Code::Forbidden,
-                "only the role `gateway` can read the gateway configuration, which has private keys and secrets",
+                "only the role `gateway` can read the gateway configuration, which contains private keys and secrets",
             )),
         },
         Intent::Read | Intent::Propose => reader(caller),
@@ -140,7 +140,7 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
                 Err(needs(caller, "`secrets`", "make backups", current))
             }
             _ if caller.role == Role::Admin => Ok(()),
-            _ => Err(refusal("only admins may make backups, which have everything in the store", current)),
+            _ => Err(refusal("only admins may make backups, which contain the whole store", current)),
         },
     }
 }

@@ -87,7 +87,7 @@ impl Default for GuardSettings {
 pub(crate) fn share_is_full(caller: &Caller, wait: Duration) -> ApiError {
     let owner = &caller.owner;
     let message =
-        format!("{owner} has filled its share of the history: more changes would push out what others recorded");
+        format!("{owner} has used up its share of the history: more changes would displace the records of others");
     rate_limited(caller, "history of the owner", &message, wait.as_secs().saturating_add(1))
 }
 

@@ -25,7 +25,7 @@ pub(in crate::server) const RECONCILIATIONS: Class = Class {
 /// places are reserved for applies.
 pub(in crate::server) const UPLOADS: Class = Class {
     name: "uploads",
-    what: "uploads of manifests",
+    what: "manifest uploads",
     running: 8,
     waiting: 0,
     reserved_waiting: 0,
@@ -60,11 +60,11 @@ pub(in crate::server) const WEBHOOKS: Class =
 
 /// Encryptions of the store with new keys (D96).
 pub(in crate::server) const REKEYS: Class =
-    Class { name: "rekeys", what: "encryptions with new keys", running: 1, waiting: 0, owner_waiting: 0, ..SEARCHES };
+    Class { name: "rekeys", what: "key rotations", running: 1, waiting: 0, owner_waiting: 0, ..SEARCHES };
 
 /// Answers to failed authentication that wait: waiting must not cost more than it prevents (D98).
 pub(in crate::server) const DELAYED_ANSWERS: Class =
-    Class { name: "delayed_answers", what: "delayed answers", running: 64, waiting: 0, owner_waiting: 0, ..SEARCHES };
+    Class { name: "delayed_answers", what: "delayed responses", running: 64, waiting: 0, owner_waiting: 0, ..SEARCHES };
 
 /// All requests, while the server works for them (D98).
 pub(in crate::server) fn requests(most: usize) -> Class {
@@ -84,7 +84,7 @@ pub(in crate::server) fn requests(most: usize) -> Class {
 pub(in crate::server) fn streams(most: usize) -> Class {
     Class {
         name: "watch",
-        what: "streams of changes",
+        what: "change streams",
         running: most,
         waiting: 0,
         reserved_running: most / 4,

@@ -30,7 +30,7 @@ pub(crate) struct HistoryAuthor {
     pub by: String,
     /// The API key of the request, or empty.
     pub key_id: String,
-    /// The present description of the API key; empty if it has none, or is gone.
+    /// The current description of the API key; empty if it has none, or was deleted.
     #[serde(default)]
     pub key_description: String,
     /// The owner of the API key, or empty.
@@ -126,7 +126,7 @@ impl HistoryAuthor {
 /// An attempt to change the store, in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct HistoryItem {
-    /// The number of the record, by which lists continue.
+    /// The number of the record, for `before_id` in lists.
     pub id: String,
     /// The URI of the revision, or empty if the attempt changed nothing.
     pub uri: String,
@@ -213,7 +213,7 @@ pub(crate) struct FieldBlame {
     pub before_revision: Option<u64>,
     /// The time of the revision, or empty.
     pub created_at: String,
-    /// Whether the revision put drift of the field back. Then it names no author of a commit.
+    /// Whether the revision reverted drift of the field. If so, no commit author is named.
     #[serde(default)]
     pub reverts_drift: bool,
     /// Who made it.

@@ -103,7 +103,7 @@ static PARAMETERS: [QueryParameter; 1] = [QueryParameter("resource", || {
 pub(super) static BLAME: ApiOperation = ApiOperation::get("/history/blame", Intent::Read, |method| on(method, blame))
     .query(&PARAMETERS)
     .named("History", "getBlame", "Get who set each field")
-    .described("Returns for each field of a resource the revision, time and author that set its present value.")
+    .described("Returns for each field of a resource the revision, time and author that set its current value.")
     .documented("400 401 404 429 500 503", |operation, schemas| operation.ok(schemas.response::<ResourceBlame>()));
 
 /// The attempts to change the store, newest first.

@@ -79,7 +79,7 @@ pub(crate) struct Request {
     /// How many days before a certificate expires the lint `expiring-certificate` reports it; null for 30.
     #[serde(default)]
     pub certificate_expiry_days: Option<u32>,
-    /// The `outcome` of the reviewed dry run: no other plan is applied. Leave it out to apply any plan. If the reviewer did
+    /// The `outcome` of the reviewed dry run: no other plan is applied. Omit it to apply any plan. If the reviewer did
     /// not see the secrets of the source, it begins with `masked:`; a dry run with it returns the plan in the same form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
@@ -87,7 +87,7 @@ pub(crate) struct Request {
     /// `_` and the secret part.
     #[serde(default)]
     pub token_hashes: BTreeMap<String, Secret>,
-    /// Whether values of `from_env` and `from_file` that the request lacks are taken from the store, or are unknown. Only
+    /// Whether `from_env` and `from_file` values that the request lacks are taken from the store, or else unknown. Only
     /// for a dry run; its plan cannot be saved or expected.
     #[serde(default, skip_serializing_if = "is_false")]
     pub assume_values: bool,
@@ -119,7 +119,7 @@ pub(crate) struct RequestFile {
     /// The values that its documents take from files and the environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<SentValue>,
-    /// Whether the source only uses the names and module sets of this file, which belongs to another source.
+    /// Whether the file belongs to another source: only its names and module sets are used.
     #[serde(default, skip_serializing_if = "is_false")]
     pub context: bool,
     /// Whether the file is one of those that the others are compared with, if the request has `compare`.
@@ -163,19 +163,19 @@ pub(crate) struct Run {
     pub outcome: String,
     /// The new reconciliation; null for a dry run and for an empty plan.
     pub reconciliation: Option<Reconciliation>,
-    /// Whether the server reconciles the source from its own manifests. It then refuses to apply others.
+    /// Whether the server reconciles the source from its own manifests. It then refuses to apply any other manifests.
     pub followed: bool,
-    /// The ways of the request to trace; null if there is none.
+    /// How the traced request is routed; null if the request traces none.
     #[serde(default)]
     pub traced: Option<TraceOfPlan>,
 }
 
-/// The ways of a request through the gateway without and with a plan.
+/// How a request is routed before and after a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct TraceOfPlan {
-    /// The way at the current revision.
+    /// The routing at the current revision.
     pub before: TraceReport,
-    /// The way once the plan is applied; null if it cannot be.
+    /// The routing once the plan is applied; null if the plan cannot be applied.
     pub after: Option<TraceReport>,
 }
 

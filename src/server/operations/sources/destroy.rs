@@ -69,8 +69,8 @@ impl DestroyRequest {
         if self.dry_run || !self.expect.is_empty() {
             return Vec::new();
         }
-        let message = "`expect` is required: a source is destroyed only as a dry run has shown";
-        let help = "send `dry_run` first, and then its `outcome` as `expect`";
+        let message = "`expect` is required to destroy a source";
+        let help = "send a dry run first, and then its `outcome` as `expect`";
         vec![Fault::new(Code::Required, message).help(help).at("expect")]
     }
 }

@@ -47,7 +47,7 @@ pub(crate) const MOST_UNFOLLOWED: usize = 100;
 
 pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
     .named("Sources", "listSources", "List sources")
-    .described("Returns the sources that the server follows, with their status, in the order of the configuration. Then come the first hundred sources that own resources and that it does not follow, with the reason `NotFollowed`, and what a client applied last.")
+    .described("Returns the sources that the server follows, with their status, in the order of the configuration. After them come the first hundred other sources that own resources, with the reason `NotFollowed` and what a client applied last.")
     .documented("400 401 429 500 503", |operation, schemas| {
         let source = schemas.response::<SourceView>();
         let list = schemas.list("Source", "sources", source, false);
@@ -56,14 +56,14 @@ pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |me
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/sources/{name}", Intent::Read, |method| on(method, get))
     .named("Sources", "getSource", "Get the status of a source")
-    .described("Returns the status of a source that the server follows or that owns resources: its conditions, the last sync and the last one that applied the manifests, the diagnostics with their places, and counts.")
+    .described("Returns the status of a source that the server follows or that owns resources: its conditions, the last sync and the last one that applied the manifests, diagnostics with their positions, and counts.")
     .documented("400 401 404 429 500 503", |operation, schemas| {
         operation.ok(schemas.response::<SourceView>()).conditional()
     });
 
 pub(super) static SUSPEND: ApiOperation = ApiOperation::post("/sources/{name}/suspend", Intent::Apply("{name}"), |method| on(method, suspend))
     .named("Sources", "suspendSource", "Suspend a source")
-    .described("Suspends a source until it is resumed or until a time: the server plans its manifests and reports what it would change, and applies nothing. A current run does not apply its plan any more.")
+    .described("Suspends a source until it is resumed or until a time: the server plans its manifests and reports what it would change, but applies nothing. A sync in progress does not apply its plan.")
     .documented("400 401 403 404 408 413 415 429 500 503", |operation, schemas| {
         let example = json!({"reason": "Emergency fix of the checkout route", "until": ""});
         let operation = operation.body(schemas.request::<SourceSuspend>(), example);
@@ -72,7 +72,7 @@ pub(super) static SUSPEND: ApiOperation = ApiOperation::post("/sources/{name}/su
 
 pub(super) static RESUME: ApiOperation = ApiOperation::post("/sources/{name}/resume", Intent::Apply("{name}"), |method| on(method, resume))
     .named("Sources", "resumeSource", "Resume a source")
-    .described("Ends the suspension of a source, if it has one, and syncs it. With `accept_commit`, a source with `verify` goes on from a commit that it refuses because it does not descend from the one that was applied last.")
+    .described("Ends the suspension of a source, if it has one, and syncs it. With `accept_commit`, a source with `verify` continues from a commit that it refuses because the commit does not descend from the last applied one.")
     .documented("400 401 403 404 408 409 413 415 429 500 503", |operation, schemas| {
         let example = json!({"accept_commit": "4f2a9c51d0b7e38642f1a5c9e0d3b7864f2a9c51"});
         let operation = operation.optional_body(schemas.request::<SourceResume>(), example);
@@ -81,7 +81,7 @@ pub(super) static RESUME: ApiOperation = ApiOperation::post("/sources/{name}/res
 
 pub(super) static SYNC: ApiOperation = ApiOperation::post("/sources/{name}/sync", Intent::Apply("{name}"), |method| on(method, sync))
     .named("Sources", "syncSource", "Sync a source")
-    .described("Requests a sync of a source, which fetches its repository first if that is a remote one. The response does not wait for it: a sync that began after the request has ended once `syncs_ended` of the source is greater than `syncs_begun` of the response.")
+    .described("Requests a sync of a source, which first fetches a remote repository. The response does not wait for it: a sync that began after the request has ended once `syncs_ended` of the source is greater than `syncs_begun` of the response.")
     .documented("400 401 403 404 429 500 503", |operation, schemas| {
         operation.ok(schemas.response::<SourceView>()).tagged()
     });

@@ -37,8 +37,8 @@ pub(crate) struct SourceView {
     pub uri: String,
     /// The state in one word.
     pub state: SourceState,
-    /// When the source got into this state; of a source that is not synced, when it ceased to be. A restart does not change
-    /// that. If nobody follows the source, when it was last applied; empty if that is not known.
+    /// When the source got into this state; of a source that is not synced, when it stopped being synced. A restart does not
+    /// change that. If nobody follows the source, when it was last applied; empty if that is not known.
     pub since: String,
     /// The conditions of the source.
     pub conditions: Vec<ConditionView>,
@@ -64,7 +64,7 @@ pub(crate) struct SourceView {
     /// line applied it.
     #[serde(default)]
     pub applied_by: Option<AppliedBy>,
-    /// Who suspended the source, if it is suspended: it is planned and not applied.
+    /// The suspension, if the source is suspended: its manifests are planned but not applied.
     pub suspension: Option<SuspensionView>,
     /// In the response to a suspension, the one that it replaces, and to a resumption, the one that it ends; null everywhere
     /// else.
@@ -74,8 +74,8 @@ pub(crate) struct SourceView {
     /// The number of the sync that began last, counted since the server follows the source; 0 if nobody does.
     #[serde(default)]
     pub syncs_begun: u64,
-    /// The number of the last sync that has ended. What a request for a sync asks for has happened once it is greater than the
-    /// `syncs_begun` of the response.
+    /// The number of the last sync that has ended. A requested sync has ended once this is greater than `syncs_begun`
+    /// of the response.
     #[serde(default)]
     pub syncs_ended: u64,
     /// The numbers of resources and findings.
@@ -87,7 +87,7 @@ pub(crate) struct SourceView {
     /// The first twenty resources that others have changed and that are not reverted, with who changed them. One that the
     /// manifests have changed too counts as pending.
     pub drifted: Vec<DriftedResource>,
-    /// The values that the commits of the source do not have, by name; never their content.
+    /// The values that are not in the source's commits: their names, never their content.
     #[serde(default)]
     pub values: Vec<SourceValueView>,
 }
@@ -158,13 +158,13 @@ pub(crate) enum SourceState {
 /// The suspension of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SuspensionView {
-    /// Why, in the words of who did it.
+    /// The reason that the caller gave.
     pub reason: String,
     /// The owner of the API key that suspended it, `command line` or `configuration file`.
     pub by: String,
     /// When it began.
     pub since: String,
-    /// When it ends by itself; empty if it does not.
+    /// When the suspension ends; empty if it has no end.
     pub until: String,
 }
 
@@ -172,10 +172,10 @@ pub(crate) struct SuspensionView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SourceSuspend {
-    /// Why: everyone who looks at the status of the source sees it.
+    /// The reason, shown in the status of the source.
     #[schemars(length(min = 1, max = 1000))]
     pub reason: String,
-    /// When it ends by itself, such as `2027-01-31T18:00:00Z`; empty if it does not.
+    /// When the suspension ends, such as `2027-01-31T18:00:00Z`; empty if it has no end.
     #[serde(default)]
     pub until: String,
 }
@@ -184,7 +184,7 @@ pub(crate) struct SourceSuspend {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SourceResume {
-    /// The commit that the source goes on from, although it does not descend from the one that was applied last.
+    /// The commit that the source continues from, although it does not descend from the last applied one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 40, max = 40))]
     pub accept_commit: Option<String>,
@@ -236,7 +236,7 @@ pub(crate) struct SourceCounts {
     pub errors: usize,
     /// Warnings.
     pub warnings: usize,
-    /// Resources to create that are planned and not applied.
+    /// Resources to create: planned, but not applied.
     pub pending_create: usize,
     /// Resources to change, replace or adopt.
     pub pending_change: usize,

@@ -41,7 +41,7 @@ pub(crate) struct HeaderToTrace {
     pub value: String,
 }
 
-/// The way of a request through the gateway.
+/// How the gateway routes a request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct TraceReport {
     /// The request, such as `GET shop.example.com:443/cart`.

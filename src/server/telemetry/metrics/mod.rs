@@ -59,14 +59,17 @@ const GROUPS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 /// The counters and histograms, with their help. What a scrape reads from the server is described where it is written.
 const HISTOGRAMS: [(&str, &str); 5] = [
     ("edgewright_http_request_duration_seconds", "Duration of requests by method, path template and status."),
-    ("edgewright_reconcile_duration_seconds", "Duration of syncs and rollbacks, those that clients send included."),
-    ("edgewright_store_commit_duration_seconds", "Duration of commits by result, waiting for others included."),
+    ("edgewright_reconcile_duration_seconds", "Duration of syncs and rollbacks, including those that clients send."),
+    (
+        "edgewright_store_commit_duration_seconds",
+        "Duration of commits by result, including the wait for other commits.",
+    ),
     (SYNC_SECONDS, "Duration of writing a group of commits and syncing it to disk."),
     (GROUP_COMMITS, "Commits that were made durable by one write and one sync."),
 ];
 const LABELLED_COUNTERS: [(&str, &str); 5] = [
     ("edgewright_http_requests_total", "Handled requests by method, path template and status."),
-    ("edgewright_reconcile_total", "Syncs and rollbacks by result, those that clients send included."),
+    ("edgewright_reconcile_total", "Syncs and rollbacks by result, including those that clients send."),
     (notify::SENT, "Delivered notifications by target."),
     (notify::FAILED, "Failed attempts to deliver a notification, by target."),
     (security::EVENTS, "Events of the security log."),
@@ -75,14 +78,15 @@ const COUNTERS: [(&str, &str); 11] = [
     ("edgewright_reconciliation_request_bytes_total", "Size of the received bodies of POST /reconciliations."),
     ("edgewright_file_cache_hits_total", "Texts that requests referred to by digest and the server had."),
     ("edgewright_file_cache_misses_total", "Texts that requests referred to by digest and the server lacked."),
-    (guards::SHED, "Requests that were refused because the server handled too many."),
+    (guards::SHED, "Requests that were refused because the server was handling too many."),
     (
         guards::RATE_LIMITED,
-        "Requests that were refused because their API key had sent too many, or its owner had filled its share of the history.",
+        "Requests that were refused because their API key had sent too many, or its owner had used up its share of the \
+         history.",
     ),
     (guards::FAILED, "Requests without a valid API key or signature."),
-    (security::DROPPED, "Events that the security log does not have."),
-    (SYNC_FAILURES, "Groups of commits that could not be made durable; nothing of them was kept."),
+    (security::DROPPED, "Events that are missing from the security log."),
+    (SYNC_FAILURES, "Groups of commits that could not be made durable and were dropped."),
     (counts::ACCEPTED, "Accepted connections."),
     (counts::ACCEPT_FAILURES, "Failures to accept a connection, such as too many open files."),
     (counts::HANDSHAKE_FAILURES, "Failed TLS handshakes."),

@@ -30,7 +30,7 @@ pub(super) fn write(app: &AppState, page: &mut Exposition) {
     let bodies = app.access.guards.in_flight.bodies();
     page.value("edgewright_http_request_bodies_receiving", "Requests whose bodies are being received.", bodies as f64);
     if let Some(sequence) = app.access.guards.log_sequence() {
-        page.value("edgewright_security_log_sequence", "Number of the security log's last line.", sequence as f64);
+        page.value("edgewright_security_log_sequence", "Number of the last line in the security log.", sequence as f64);
     }
     let lags = app.telemetry.outbox.iter().flat_map(|outbox| outbox.lags());
     page.gauge(
@@ -54,7 +54,11 @@ fn admissions(app: &AppState, page: &mut Exposition) {
         let class = slots.name();
         slots.refusals().map(|(reason, count)| (vec![("class", class), ("reason", reason)], count as f64))
     });
-    page.counter("edgewright_admission_refusals_total", "Requests that found no place, by class and reason.", refused);
+    page.counter(
+        "edgewright_admission_refusals_total",
+        "Requests that were refused because a class was full, by class and reason.",
+        refused,
+    );
 }
 
 fn resources(app: &AppState, page: &mut Exposition) {
@@ -110,11 +114,9 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
         ("edgewright_drift", "1 while the store does not match a source's manifests.", |it| {
             flag(it.health.condition().status == Status::OutOfSync)
         }),
-        (
-            "edgewright_drifted_resources",
-            "Resources of a source that others have changed, and that are not reverted.",
-            |it| it.status.drifted() as f64,
-        ),
+        ("edgewright_drifted_resources", "Drifted resources of a source that are not reverted.", |it| {
+            it.status.drifted() as f64
+        }),
         ("edgewright_source_suspended", "1 while a source is suspended.", |it| flag(it.suspension().is_some())),
         (
             "edgewright_reconcile_last_attempt_timestamp_seconds",
@@ -127,7 +129,7 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
     }
     page.counter(
         "edgewright_drift_repairs_total",
-        "Resources that others have changed, and a source's reconcile loop has reverted.",
+        "Drifted resources that a source's reconcile loop has reverted.",
         all.iter().map(|it| (label(&it.source), it.repairs() as f64)),
     );
 }

@@ -53,7 +53,7 @@ impl Default for FileBounds {
 /// How much of the end of a file is read to find its last line, which is much shorter.
 const TAIL: u64 = 1 << 20;
 /// The reason in the first line of a file after one that was taken away.
-const REPLACED: &str = "the file before was removed or replaced";
+const REPLACED: &str = "the previous file was removed or replaced";
 /// What every line begins with.
 const BEGINNING: &[u8] = b"{\"seq\":";
 
@@ -219,9 +219,9 @@ impl ChainedFile {
     fn replace(&mut self) -> io::Result<()> {
         let file = open_locked(&self.path)?;
         if file.metadata()?.len() > 0 {
-            return Err(io::Error::other("another file is in the place of the security log"));
+            return Err(io::Error::other("the security log was replaced by another file"));
         }
-        tracing::error!(file = %self.path.display(), "the security log was removed or replaced; it goes on in a new file");
+        tracing::error!(file = %self.path.display(), "the security log was removed or replaced; continuing in a new file");
         self.continue_in(file, REPLACED)
     }
 

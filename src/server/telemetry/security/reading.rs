@@ -125,7 +125,7 @@ fn files(path: &Path) -> io::Result<(Vec<Vec<u8>>, Option<String>)> {
                 let gap = (number + 1..MOST_FILES).find(is_there).map(|older| {
                     let names = [number, older].map(|number| numbered(path, number));
                     let [missing, older] = names.map(|path| path.display().to_string());
-                    format!("`{missing}` is missing, and the older `{older}` is there")
+                    format!("`{missing}` is missing, but the older `{older}` exists")
                 });
                 files.reverse();
                 return Ok((files, gap));
@@ -151,7 +151,7 @@ fn check(files: &[Vec<u8>]) -> Result<ReadLog, String> {
             };
             let Some(whole) = line.strip_suffix(b"\n") else {
                 if !is_newest {
-                    return Err(format!("a line is not whole {}", after()));
+                    return Err(format!("a line is incomplete {}", after()));
                 }
                 log.is_unfinished = true;
                 break;
@@ -164,7 +164,7 @@ fn check(files: &[Vec<u8>]) -> Result<ReadLog, String> {
                 (Some(end), _) => end,
                 // What came before the oldest file is not there any more.
                 (None, Some(previous)) => (head.seq.saturating_sub(1), previous),
-                (None, None) => return Err("the first line does not say what it follows".to_owned()),
+                (None, None) => return Err("the first line has no hash of the line before it".to_owned()),
             };
             if is_first && head.previous != Some(known_hash) {
                 return Err(format!("a file is missing or replaced {}", after()));
@@ -186,7 +186,7 @@ fn check(files: &[Vec<u8>]) -> Result<ReadLog, String> {
         }
         // A torn line is closed when the log is opened again.
         if !torn.is_empty() {
-            return Err("there is something at the end of a file that is no line".to_owned());
+            return Err("unexpected bytes at the end of a file".to_owned());
         }
     }
     if let Some((seq, hash)) = end {
@@ -205,7 +205,7 @@ fn check_torn(torn: &mut Vec<u8>, head: &LineHead) -> Result<(), String> {
         }
         None => torn.is_empty(),
     };
-    if is_said { Ok(()) } else { Err(format!("there is something before line {} that is no line", head.seq)) }
+    if is_said { Ok(()) } else { Err(format!("unexpected bytes before line {}", head.seq)) }
 }
 
 #[cfg(test)]
