@@ -91,7 +91,7 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
                 "status",
                 &[
                     ("Show the sources of a server", "edgewright status"),
-                    ("Wait until a server has applied the files as they are now", "edgewright status --wait"),
+                    ("Wait until a server has applied the current files", "edgewright status --wait"),
                     ("Watch the sources of another server", "edgewright status --watch --context prod"),
                 ],
             ),
@@ -115,7 +115,7 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
                 &[
                     ("Trace a request in the store", "edgewright trace https://shop.example.com/cart"),
                     (
-                        "Trace a POST in manifests that are not applied",
+                        "Trace a POST in manifests before they are applied",
                         "edgewright trace POST shop.example.com/login --manifests manifests",
                     ),
                 ],
@@ -124,7 +124,7 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
                 "export",
                 &[
                     ("Write the manifests of a source", "edgewright export manifests --source shop"),
-                    ("Write manifests that adopt what no source owns", "edgewright export manifests --adopt"),
+                    ("Write manifests that adopt resources without a source", "edgewright export manifests --adopt"),
                 ],
             ),
         ],
@@ -154,7 +154,7 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
                 &[
                     ("Resume a source", "edgewright resume shop --context prod"),
                     (
-                        "Go on from a commit after a forced push",
+                        "Continue from a commit after a force push",
                         "edgewright resume a --accept-commit 0123456789abcdef0123456789abcdef01234567",
                     ),
                 ],
@@ -170,14 +170,17 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
                 "transfer",
                 &[
                     ("Move an edge to another source", "edgewright transfer --from shop --to checkout edge/checkout"),
-                    ("Show what moving everything changes", "edgewright transfer --from old --to new --all --dry-run"),
+                    (
+                        "Show what moving everything would change",
+                        "edgewright transfer --from old --to new --all --dry-run",
+                    ),
                 ],
             ),
             (
                 "destroy",
                 &[
                     ("Show what would be deleted", "edgewright destroy --source shop --dry-run"),
-                    ("Delete it without a question", "edgewright destroy --source shop --confirm shop"),
+                    ("Delete it without asking", "edgewright destroy --source shop --confirm shop"),
                 ],
             ),
             (
@@ -213,7 +216,7 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
                 "context",
                 &[
                     ("List the contexts", "edgewright context list"),
-                    ("Use one for commands that only read", "edgewright context use prod"),
+                    ("Use one for read-only commands", "edgewright context use prod"),
                     ("Show which server or store a command would use", "edgewright context show --effective"),
                 ],
             ),
@@ -251,7 +254,7 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
                 "store",
                 &[
                     ("Check a store", "edgewright store check --store /var/lib/edgewright"),
-                    ("Show what can be saved of a damaged store", "edgewright store repair"),
+                    ("Show what can be recovered from a damaged store", "edgewright store repair"),
                     ("Encrypt the secrets with a new data key", "edgewright store rekey"),
                 ],
             ),
@@ -294,8 +297,8 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
             (
                 "completions",
                 &[
-                    ("Complete words in this Bash", "source <(edgewright completions bash)"),
-                    ("Install the completions of fish", "edgewright completions fish"),
+                    ("Enable completion in this Bash session", "source <(edgewright completions bash)"),
+                    ("Install completions for fish", "edgewright completions fish"),
                 ],
             ),
             ("man", &[("Write the manual pages", "edgewright man /usr/local/share/man/man1")]),

@@ -11,7 +11,7 @@ use crate::{cli::prelude::*, model::build};
 /// Write the manual pages of all commands to a folder.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Folder to write to. It is created if it does not exist.
+    /// Folder to write to, created if missing.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

@@ -32,7 +32,7 @@ pub(crate) enum Args {
         /// Name of the context.
         #[arg(value_name = "NAME", value_parser = context_name, required_unless_present = "none")]
         name: Option<String>,
-        /// Have no current context.
+        /// Unset the current context.
         #[arg(long, conflicts_with = "name")]
         none: bool,
     },
@@ -160,7 +160,7 @@ fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -
             let why = if origins.is_set("context") {
                 origins.describe("context")
             } else {
-                "current context; only for commands that read".to_owned()
+                "current context; only for read-only commands".to_owned()
             };
             facts.push(("context", name.to_owned(), why));
             facts.push(("server", url.to_owned(), of_context.clone()));

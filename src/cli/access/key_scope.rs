@@ -13,28 +13,29 @@ pub(super) struct ScopeArgs {
     /// Highest role of the key, below that of its owner: viewer, planner, editor or admin.
     #[arg(help_heading = help::SCOPE, long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE", value_parser = role)]
     scope_role: Option<Role>,
-    /// Source that the key may plan; can be repeated. The name can end in `*`.
+    /// Source that the key may plan. The name can end in `*`. Repeatable.
     #[arg(help_heading = help::SCOPE)]
     #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_PLAN", value_delimiter = ',', value_parser = sources)]
     plan: Vec<String>,
-    /// Source that the key may plan and apply, and whose resources it may change; can be repeated. The name can end in `*`.
+    /// Source that the key may plan and apply, and whose resources it may change. The name can end in `*`. Repeatable.
     #[arg(help_heading = help::SCOPE)]
     #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_APPLY", value_delimiter = ',', value_parser = sources)]
     apply: Vec<String>,
-    /// Kind of resources without a source that the key may change, such as TlsCertificate, or `*`; can be repeated.
+    /// Kind of resources without a source that the key may change, such as TlsCertificate, or `*`. Repeatable.
     #[arg(help_heading = help::SCOPE, long, value_name = "KIND", env = "EDGEWRIGHT_SCOPE_KINDS", value_delimiter = ',')]
     kind: Vec<String>,
-    /// Change that the key may make to single resources: create, update or delete; can be repeated (default: all).
+    /// Change that the key may make to single resources: create, update or delete (default: all). Repeatable.
     #[arg(help_heading = help::SCOPE)]
     #[arg(long, value_name = "ACTION", env = "EDGEWRIGHT_SCOPE_ACTIONS", value_delimiter = ',', value_parser = action)]
     action: Vec<WriteAction>,
-    /// Host that the key may take for edges, such as docs.example.com or *.docs.example.com; can be repeated (default: any).
+    /// Host that the key may take for edges, such as docs.example.com or *.docs.example.com (default: any). Repeatable.
     #[arg(help_heading = help::SCOPE, long, value_name = "HOST", env = "EDGEWRIGHT_SCOPE_HOSTS", value_delimiter = ',')]
     host: Vec<String>,
     /// Let the key see all secrets, not only those of the sources that it may apply.
     #[arg(help_heading = help::SCOPE, long, env = "EDGEWRIGHT_SCOPE_SECRETS")]
     secrets: bool,
-    /// Let the key change what acts on every source: IP restrictions, and certificates without a source for hosts of others.
+    /// Let the key change resources that affect every source: IP restrictions, and certificates without a source for
+    /// hosts of others.
     #[arg(help_heading = help::SCOPE, long, env = "EDGEWRIGHT_SCOPE_GLOBAL")]
     global: bool,
     /// Time at which the key expires, such as 2027-01-31T18:00:00Z.
@@ -45,7 +46,7 @@ pub(super) struct ScopeArgs {
         hide_default_value = true
     )]
     expires_at: String,
-    /// Address or network that the key can be used from, such as 192.0.2.0/24; can be repeated (default: any).
+    /// Address or network that the key can be used from, such as 192.0.2.0/24 (default: any). Repeatable.
     #[arg(help_heading = help::SCOPE)]
     #[arg(long, value_name = "NETWORK", env = "EDGEWRIGHT_SCOPE_ADDRESSES", value_delimiter = ',')]
     address: Vec<String>,

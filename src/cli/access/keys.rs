@@ -41,7 +41,7 @@ use crate::{
 
 /// Create, list and revoke API keys.
 ///
-/// Works through a server with --server, or on a store that no server has open.
+/// Works through a server with --server, or on an offline store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Args {
     /// Create a key and print its token, which is shown only once.
@@ -57,7 +57,7 @@ pub(crate) enum Args {
     Revoke {
         #[command(flatten)]
         place: StoreOrServer,
-        /// ID of the key, `ak_…`; of a token, its key is revoked.
+        /// ID of the key, `ak_…`. If you pass a token, its key is revoked.
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
@@ -125,7 +125,7 @@ impl Args {
             Args::Revoke { place, id, log } => {
                 let id = match key_of_token(&id) {
                     Some(key) => {
-                        let warning = "This is a token, which the command line shows to others.";
+                        let warning = "This is a token. Other users of this machine can see it on the command line.";
                         say(&format!("{warning} Revoking its key {key}."));
                         key
                     }
@@ -182,7 +182,7 @@ impl CreateArgs {
                 match &token_file {
                     Some(file) if created.is_err() && shown => drop(fs::remove_file(file)),
                     None if created.is_err() && shown => {
-                        say("The key was not created: the token that was printed does not work.");
+                        say("The key was not created: the printed token does not work.");
                     }
                     _ => {}
                 }
@@ -297,7 +297,7 @@ pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation
     let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
     store.commit(commit).map_err(ApplyError::Commit)?;
     if let Err(error) = log.append(&changes) {
-        say(&format!("The change is made, and in the history, but not in the security log: {error}"));
+        say(&format!("The change was made and is in the history, but not in the security log: {error}"));
     }
     Ok(())
 }
@@ -320,8 +320,9 @@ pub(super) fn wide_keys_on_server(keys: &[ListedKey], roles: &HashMap<String, Ro
 fn warning((admins, others): (usize, usize)) -> Option<String> {
     let all = admins + others;
     let keys = if all == 1 { "API key" } else { "API keys" };
-    (others > 0)
-        .then(|| format!("{all} {keys} may apply every source, {others} without the role `admin`. Scopes limit keys."))
+    (others > 0).then(|| {
+        format!("{all} {keys} may apply every source, {others} without the role `admin`. Limit keys with scopes.")
+    })
 }
 
 /// A key as the list shows it.

@@ -14,10 +14,10 @@ use crate::{
 
 /// Log in to a server, and save it as a context.
 ///
-/// Reads the token of an API key from standard input; a terminal does not show it. Checks the token and says whose it is.
-/// The new context becomes the current one: commands that only read use it by default, unless --server or --store says
-/// otherwise. A second login with the same name replaces the token, and keeps --ca-file, --source and --version-header unless
-/// they are given. Contexts are in `~/.config/edgewright/contexts.yaml`, which only you can read.
+/// Reads the token of an API key from standard input; a terminal does not show it. Checks the token and prints its
+/// owner. The new context becomes the current one: commands that only read use it by default, unless --server or
+/// --store says otherwise. A second login with the same name replaces the token, and keeps --ca-file, --source and
+/// --version-header unless you set them. Contexts are in `~/.config/edgewright/contexts.yaml`, which only you can read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Name of the context (default: host and port of the server).

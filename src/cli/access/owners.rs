@@ -21,7 +21,7 @@ use crate::{
 
 /// List the owners of API keys and set their roles.
 ///
-/// Works through a server with --server and the token of an admin, or on a store that no server has open.
+/// Works through a server with --server and the token of an admin, or on an offline store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Args {
     /// List owners and their roles.

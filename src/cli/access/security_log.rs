@@ -12,7 +12,7 @@ use crate::{
 
 /// Show or verify the security log of a server.
 ///
-/// A server may write to the log meanwhile.
+/// A server can keep writing to the log meanwhile.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Args {
     /// Check that no line was changed, removed or inserted.
@@ -54,7 +54,7 @@ impl LogPlace {
         read(&path).map_err(|error| match error {
             LogError::Io(error) => unusable(&path, &error, "set --store or --security-log"),
             LogError::Broken(reason) => {
-                let message = format!("the security log `{}` is not as it was written: {reason}", path.display());
+                let message = format!("the security log `{}` was changed or damaged: {reason}", path.display());
                 let help = "keep a copy of its files, and compare them with a backup";
                 Diagnostic::error(Code::StoreCorrupt, message).help(help).into()
             }
@@ -84,12 +84,12 @@ impl Args {
                 }
                 let ReadLog { first, last, files, torn, hash, is_unfinished, .. } = log;
                 let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
-                let mut text = format!("Lines {first} to {last} in {files} are as they were written.\nhash: {hash}\n");
+                let mut text = format!("Lines {first} to {last} in {files} are unchanged.\nhash: {hash}\n");
                 if torn > 0 {
-                    text += &format!("lines that were cut off when a server stopped: {torn}\n");
+                    text += &format!("lines cut off when a server stopped: {torn}\n");
                 }
                 if is_unfinished {
-                    text += "The last line is not whole: a server is writing it, or stopped while it did.\n";
+                    text += "The last line is incomplete: a server is writing it, or stopped while writing.\n";
                 }
                 print(text)?;
             }

@@ -60,7 +60,7 @@ pub(crate) fn secret(prompt: &str) -> Result<Secret, Failure> {
 
 fn unread(reason: &str) -> Failure {
     Diagnostic::error(Code::Unreadable, format!("cannot read the token from standard input: {reason}"))
-        .help("type the token, or redirect standard input to a file that has nothing else")
+        .help("type the token, or redirect standard input from a file that contains only the token")
         .into()
 }
 

@@ -32,9 +32,9 @@ static OTHER_WORDS: [(&[&str], &str); 13] = [
     (&["revert", "undo"], "to go back to an earlier revision, run `edgewright rollback`"),
     (&["check", "lint", "test", "verify"], "to check manifests, run `edgewright validate PATH`"),
     (&["format"], "to format manifests, run `edgewright fmt PATH`"),
-    (&["import", "dump"], "to write manifests for what exists, run `edgewright export`"),
+    (&["import", "dump"], "to write existing resources as manifests, run `edgewright export`"),
     (&["run", "server", "start"], "to start a server, run `edgewright serve`"),
-    (&["pause", "stop"], "to keep a source from being applied, run `edgewright suspend`"),
+    (&["pause", "stop"], "to stop applying a source, run `edgewright suspend`"),
     (&["version"], "to show the version, run `edgewright --version`"),
 ];
 

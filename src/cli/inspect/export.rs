@@ -14,13 +14,14 @@ use crate::{
 /// The start of the names of files that are not yet in place. Hidden files are not manifests.
 const ASIDE: &str = ".edgewright-export.";
 
-/// Write the store's state as manifests that plan to no changes.
+/// Write the store's state as manifests whose plan has no changes.
 ///
 /// Exports the resources of one source by name. Resources that no source owns can only be matched by ID: they are
-/// skipped unless you pass --adopt, which exports them with `metadata.id` so that the next reconcile adopts them. They are
-/// named after their match, hostport or description; change the names before that as you like. API keys that no source owns
+/// skipped unless you pass --adopt, which exports them with `metadata.id` so that the next reconcile adopts them. Their
+/// names come from their match, hostport or description; rename them first if you like. API keys that no source owns
 /// are always skipped, because their tokens cannot be exported. Secrets become `from_env`; the variables are listed on
-/// stderr, without their values. The store has no labels, annotations or module sets: modules are written into their routes.
+/// stderr, without their values. The store has no labels, annotations or module sets: modules are written into their
+/// routes.
 ///
 /// With --server, a running server exports its current state. It sends no secrets.
 #[derive(Debug, clap::Args)]

@@ -22,8 +22,8 @@ use reader::{ListedResource, parent_and_name};
 /// KIND is a manifest kind in any spelling: `HttpsEdge`, `https-edges`, `edges`. Reads a local store without changing it,
 /// with every secret masked, or a server with --server. The table has the name in the manifests, or the id of a resource
 /// without one, and the main fields; `wide` adds the id, the source, and the file, line and commit that it applied last, of
-/// up to 100 resources. `name` has one `KIND/NAME` on a line, as other commands take it. `json` and `yaml` have what the API
-/// returns.
+/// up to 100 resources. `name` prints one `KIND/NAME` per line, as other commands take it. `json` and `yaml` print what
+/// the API returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`, `KIND/NAME`, or the id of a resource.
@@ -165,7 +165,7 @@ impl Args {
                 return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
             }
             if of_name.is_some() {
-                let message = format!("`{option}` cannot be combined with a name that has its parent");
+                let message = format!("`{option}` cannot be combined with a name that includes the parent");
                 return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
             }
             parent = Some(value.as_str());

@@ -33,9 +33,9 @@ const MOST_CALLS: usize = 10;
 /// Show who changed the store, when and how, newest first.
 ///
 /// Every attempt to change the store has a record, including refused ones, and so do the suspensions of sources. Each line
-/// begins with the revision, or `-` if the attempt made none, and names API keys by their descriptions. Below are the first
-/// calls; `history show` has all of a revision. Use `--resource` to follow one resource, and `--changes` to see each resource
-/// before and after. Reads a local store, where secrets appear as digests, or a server with --server,
+/// begins with the revision, or `-` if the attempt made none, and names API keys by their descriptions. The first calls
+/// follow; `history show` lists all calls of a revision. Use `--resource` to follow one resource, and `--changes` to
+/// see each resource before and after. Reads a local store, where secrets appear as digests, or a server with --server,
 /// which masks them.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -34,8 +34,8 @@ const SHORT_COMMIT: usize = 8;
 /// A source is synced if the store matches its manifests. Asks the server at --server, of the current context, or at
 /// http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is synced, and with code 2
 /// otherwise. AGE is how long the source has been in its state, COMMIT the commit that is applied, and ATTEMPTED the one
-/// that was synced last, if it is another one. A source that clients apply is `NotFollowed`. `json` and `yaml`
-/// have what the API returns.
+/// that was synced last, if it is another one. A source that clients apply is `NotFollowed`. `json` and `yaml` print
+/// what the API returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Output format.
@@ -50,8 +50,8 @@ pub(crate) struct Args {
     /// Sync the sources now, and wait until that has ended, at most for this time (30 seconds if none is given).
     ///
     /// Every source is then synced with its files, or the commit of its repository, as they were when the command began, and the
-    /// exit code is that of its state. A server that starts is waited for, too. After the time, the exit code is 1. Without the
-    /// permission to apply a source, waits for the sync that is due next.
+    /// exit code is that of its state. Also waits for a server that is starting. If the time runs out, the exit code is
+    /// 1. Without the permission to apply a source, waits for the next scheduled sync.
     #[arg(long, value_name = "DURATION", env = "EDGEWRIGHT_STATUS_WAIT", num_args = 0..=1, require_equals = true,
         default_missing_value = "30s", value_parser = duration, conflicts_with = "watch")]
     wait: Option<Duration>,

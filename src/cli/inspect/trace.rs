@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Manifest file or folder to read instead of the store. Repeatable.
     #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
     manifests: Vec<PathBuf>,
-    /// Trace in the store or server as it is, and again as if the plan of the manifests had been applied.
+    /// Trace in the store or server now, and again as if the plan of the manifests had been applied.
     #[arg(long, env = "EDGEWRIGHT_AFTER", requires = "manifests")]
     after: bool,
     #[command(flatten)]

@@ -18,9 +18,9 @@ use crate::{cli::prelude::*, manifest::load, reconcile::validate_loaded};
 /// The revision that a change begins from.
 #[derive(Debug, Clone, Args)]
 pub(super) struct BaseArgs {
-    /// Git revision that the change begins from, such as `origin/main`.
+    /// Git revision that the change is based on, such as `origin/main`.
     ///
-    /// Warnings that its manifests have, too, are counted and not listed.
+    /// Warnings that its manifests already have are counted, not listed.
     #[arg(help_heading = help::MANIFESTS, long, value_name = "REV", env = "EDGEWRIGHT_BASE")]
     base: Option<String>,
 }
@@ -53,8 +53,8 @@ impl BaseArgs {
         let hidden = all - report.diagnostics.len();
         if hidden > 0 {
             let findings = if hidden == 1 { "warning" } else { "warnings" };
-            let message = format!("{hidden} {findings} that the manifests at `{base}` have, too, are not listed");
-            let counted = Diagnostic::error(Code::KnownFindings, message).help("list all of them without `--base`");
+            let message = format!("{hidden} {findings} not listed: already in the manifests at `{base}`");
+            let counted = Diagnostic::error(Code::KnownFindings, message).help("remove `--base` to list them all");
             report.diagnostics.push(Diagnostic { severity: Severity::Warning, ..counted });
         }
         Ok(())

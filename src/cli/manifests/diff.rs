@@ -16,9 +16,9 @@ use crate::{
 
 /// Compare two folders of manifests, or two Git revisions.
 ///
-/// Needs no store: the plan is that from the old to the new manifests, with `--rev` those of the same paths in two
-/// revisions. With --server, names also resolve to what the server has, and the new manifests must be valid among its
-/// other sources.
+/// Needs no store: plans the changes from the old to the new manifests, which with `--rev` are the same paths in two
+/// revisions. With --server, names also resolve to resources on the server, and the new manifests must be valid together
+/// with its other sources.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Exit with code 2 if they differ.

@@ -28,11 +28,11 @@ const MOST_PLAN_BYTES: u64 = 1 << 30;
 
 /// Show the plan, and apply it as one revision.
 ///
-/// Validates the manifests first, and applies nothing if they have an error. Asks nothing: `edgewright plan` shows the
-/// plan without applying it.
+/// Validates the manifests first, and applies nothing if they have an error. Does not ask for confirmation; to see the
+/// plan first, run `edgewright plan`.
 ///
-/// An `ApiKey` without `owner_id` belongs to who applies it: with --server, to the owner of the token, and otherwise to a bot of
-/// the source.
+/// An `ApiKey` without `owner_id` belongs to whoever applies it: with --server, to the owner of the token, and
+/// otherwise to a bot of the source.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Show the plan without applying it.
@@ -54,12 +54,12 @@ pub(crate) struct PlanArgs {
     /// Save the plan, so that `reconcile --plan` applies exactly what was reviewed.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUT")]
     out: Option<PathBuf>,
-    /// Create resources whose `metadata.id` the store does not have under this ID.
+    /// Create resources whose `metadata.id` is not in the store, with that ID.
     ///
-    /// Builds a lost store again from an export. Otherwise, such an ID is an error.
+    /// Rebuilds a lost store from an export. Without this option, such an ID is an error.
     #[arg(long, env = "EDGEWRIGHT_RECREATE_IDS")]
     recreate_ids: bool,
-    /// Plan anew, even if the same run had nothing to do before.
+    /// Plan again, even if nothing has changed since a run without changes.
     #[arg(long, env = "EDGEWRIGHT_NO_CACHE")]
     no_cache: bool,
     #[command(flatten)]
@@ -254,7 +254,7 @@ fn read_plan(file: &Path) -> Result<SavedPlan, Failure> {
     });
     let saved = read.map_err(|error| error.to_string()).and_then(|text| SavedPlan::read(&text));
     saved.map_err(|reason| {
-        let help = "name a file that `edgewright plan PATH --out FILE` has saved; manifests are the argument PATH";
+        let help = "name a file that `edgewright plan PATH --out FILE` saved; pass manifests as PATH";
         unusable(file, &reason).help(help).into()
     })
 }
@@ -269,7 +269,7 @@ fn check_reviewed(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> 
     let stale =
         Diagnostic::error(Code::Stale, format!("the plan differs from the reviewed plan: {}", reasons.join("; ")));
     Err(Failure {
-        diagnostics: vec![stale.help("run plan again with --out, and review the new plan")],
+        diagnostics: vec![stale.help("run `edgewright plan` again with --out, and review the new plan")],
         exit: Exit::Stale,
     })
 }

@@ -12,7 +12,7 @@ use crate::{
 pub(crate) struct ContextArgs {
     /// Manifest file or folder of other sources, whose names and module sets the manifests use.
     ///
-    /// It is only read: nothing in it is planned, pruned or linted. Repeatable.
+    /// Read only: nothing in it is planned, pruned or linted. Repeatable.
     #[arg(help_heading = help::MANIFESTS, long, value_name = "PATH", env = "EDGEWRIGHT_WITH")]
     with: Vec<PathBuf>,
 }
@@ -72,8 +72,8 @@ pub(super) struct ReviewArgs {
     context: ContextArgs,
     /// What to do about unset values of `from_env` and `from_file`: `require` or `assume`.
     ///
-    /// `require` fails; `assume` reviews manifests where no secret is set: a plan takes the value in the store, everything
-    /// else is `(unknown)`. Plans with assumed values cannot be applied.
+    /// `require` fails. `assume` reviews manifests without their secrets: a plan uses the value in the store, and
+    /// everything else is `(unknown)`. Plans with assumed values cannot be applied.
     #[arg(help_heading = help::MANIFESTS)]
     #[arg(long, value_name = "MODE", env = "EDGEWRIGHT_SECRETS", default_value = "require", value_parser = unset_values)]
     secrets: UnsetValues,

@@ -67,7 +67,7 @@ pub(crate) struct Ownership {
     /// If anything was skipped, the run deletes nothing and exits with code 1.
     #[arg(long, env = "EDGEWRIGHT_ISOLATE")]
     isolate: bool,
-    /// Maximum number of resources that a plan may delete, or a percentage of those the source owns, such as 50%.
+    /// Maximum number of resources that a plan may delete, or a percentage of the source's resources, such as 50%.
     ///
     /// The default is 3, or 25% up to 100 resources, but never all of them.
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
@@ -82,8 +82,8 @@ pub(super) fn report_source(source: &str) -> Option<String> {
 /// The name of the source, for a command that needs no store.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ReportedSource {
-    /// Name of the source, which edges of other sources delegate to, and by which a pull-request comment replaces only
-    /// comments of the same source.
+    /// Name of the source. Edges of other sources delegate to it, and a pull-request comment replaces only comments of
+    /// the same source.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = DEFAULT_SOURCE,
         value_parser = source_name)]
     pub(super) source: String,

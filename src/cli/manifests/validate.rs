@@ -17,8 +17,8 @@ use crate::{
 
 /// Check manifests against every rule and lint, from files alone.
 ///
-/// With --server, names also resolve to what the server has, and the rules and lints compare with its other sources. The errors
-/// are those of `plan`.
+/// With --server, names also resolve to resources on the server, and rules and lints also check against its other
+/// sources. Reports the same errors as `plan`.
 #[derive(Debug, clap::Args)]
 // It shows no plan.
 #[command(mut_arg("full", |argument| argument.hide(true)))]

@@ -18,13 +18,13 @@ use crate::{
 ///
 /// Shows the plan, asks for the name of the source, and applies the plan. Refuses if a resource is protected with
 /// `prevent_destroy`, if other sources use one, or if a server follows the source. Resources without a source stay, and so do
-/// the owners of API keys. `edgewright rollback` brings everything back but API keys.
+/// the owners of API keys. `edgewright rollback` restores everything except API keys.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Source whose resources to delete.
     #[arg(long, value_name = "NAME", value_parser = source_name)]
     source: String,
-    /// Name of the source once more. Required unless it can be typed on a terminal.
+    /// Name of the source again. Required unless you can type it on a terminal.
     #[arg(long, value_name = "NAME")]
     confirm: Option<String>,
     /// Show the plan without applying it.
@@ -33,7 +33,8 @@ pub(crate) struct Args {
     /// Exit with code 2 if the source owns resources (only with --dry-run).
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
-    /// Maximum number of resources to delete, or a percentage of those the source owns, such as 50% (default: no limit).
+    /// Maximum number of resources to delete, or a percentage of the source's resources, such as 50% (default: no
+    /// limit).
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
     max_deletes: Option<Budget>,
     #[command(flatten)]
@@ -46,7 +47,7 @@ impl Args {
     /// Runs the command. `config` may list the source for a server that does not run now.
     pub(crate) fn run(self, config: &Config) -> CommandResult {
         if let Some(name) = self.confirm.as_ref().filter(|name| **name != self.source) {
-            return Err(self.unconfirmed(&format!("--confirm has another name: `{}`", printable(name))));
+            return Err(self.unconfirmed(&format!("--confirm does not match the source: `{}`", printable(name))));
         }
         let destroy = Destroy { source: self.source.clone(), budget: self.max_deletes.unwrap_or_default() };
         let target = ChangeTarget::open(&self.place, self.dry_run)?;
@@ -66,10 +67,10 @@ impl Args {
         let question = format!("Type `{}` to delete all of these resources: ", escaped(&self.source));
         match prompt::ask(&question, &self.source) {
             Confirmation::Expected => Ok(()),
-            Confirmation::Other => Err(self.unconfirmed("another name was typed")),
+            Confirmation::Other => Err(self.unconfirmed("the typed name does not match")),
             Confirmation::Unseen => Err(self.unconfirmed("the question cannot be written to standard error")),
             Confirmation::NoTerminal => {
-                Err(self.unconfirmed("the name of the source is not confirmed, and there is no terminal to ask on"))
+                Err(self.unconfirmed("the deletion is not confirmed, and there is no terminal to ask on"))
             }
         }
     }

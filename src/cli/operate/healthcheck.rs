@@ -12,9 +12,9 @@ const MOST_BYTES: u64 = 64 << 10;
 
 /// Check that the server of this machine is ready.
 ///
-/// Asks `/readyz` at the address that `serve` listens on. The options have the names of those of `serve`, so that the same
-/// variables and configuration file apply. Exits with code 0 if the server is ready, and with code 1 otherwise. Needs no
-/// token.
+/// Asks `/readyz` at the address that `serve` listens on. The options have the same names as those of `serve`, so that
+/// the same variables and configuration file apply. Exits with code 0 if the server is ready, and with code 1
+/// otherwise. Needs no token.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Address that the server listens on; `0.0.0.0` and `[::]` stand for this machine.

@@ -12,14 +12,14 @@ use crate::{
 
 /// Resume a suspended source: `serve` applies it again.
 ///
-/// With --accept-commit, a source with `verify` applies a commit that it refuses with `REWOUND`. Works through a server with
-/// --server, or on a store that no server has open.
+/// With --accept-commit, a source with `verify` applies a commit that it refuses with `REWOUND`. Works through a server
+/// with --server, or on an offline store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Name of the source.
     #[arg(value_name = "SOURCE", value_parser = source_name)]
     source: String,
-    /// Go on from this commit, although it does not descend from the one that was applied last.
+    /// Continue from this commit, although it does not descend from the last applied one.
     #[arg(long, value_name = "COMMIT", value_parser = whole_commit)]
     accept_commit: Option<String>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ impl Args {
             }
         };
         if let Some(commit) = &self.accept_commit {
-            say(&format!("Source {} goes on from commit {commit}.", self.source));
+            say(&format!("Source {} continues from commit {commit}.", self.source));
         }
         match was_suspended {
             true => say(&format!("Resumed source {}.", self.source)),

@@ -19,7 +19,7 @@ use crate::{
 /// Bring back the state of an earlier revision as a new one.
 ///
 /// Shows the plan, asks on a terminal, and applies it, with the same checks as `reconcile`. API keys and their owners stay
-/// as they are. A server that follows the manifests does not apply them again until they change.
+/// as they are. A server that follows the manifests holds them until they change.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Revision to bring back, or a Git commit for the newest revision that was applied from it; `edgewright history`
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Roll back only the resources that this source owns.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_ROLLBACK_SOURCE", value_parser = source_name)]
     source: Option<String>,
-    /// Apply the plan without asking. Nothing is asked without a terminal.
+    /// Apply the plan without asking. Without a terminal, the command never asks.
     #[arg(long)]
     yes: bool,
     /// Show the plan without applying it.

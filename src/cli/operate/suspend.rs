@@ -13,18 +13,18 @@ pub(super) const SEE_SUSPENSION: &str = "run `edgewright status` to see whether 
 
 /// Suspend a source: `serve` stops applying it.
 ///
-/// The server goes on to report what it would change. Use it to keep an emergency fix that was made over the API. It
-/// survives a restart of the server. `edgewright status` shows who suspended a source, and why. Works through a server
-/// with --server, or on a store that no server has open.
+/// The server keeps reporting what it would change. Use this to keep an emergency fix that was made over the API. The
+/// suspension survives a restart of the server. `edgewright status` shows who suspended a source, and why. Works
+/// through a server with --server, or on an offline store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Name of the source.
     #[arg(value_name = "SOURCE", value_parser = source_name)]
     source: String,
-    /// Why, for everyone who looks at the status of the source.
+    /// Reason, shown in the status of the source.
     #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_SUSPEND_REASON")]
     reason: String,
-    /// Resume the source by itself after this time, such as 2h (default: never).
+    /// Resume the source automatically after this time, such as 2h (default: never).
     #[arg(long = "for", value_name = "DURATION", env = "EDGEWRIGHT_SUSPEND_FOR", value_parser = duration)]
     time: Option<Duration>,
     #[command(flatten)]

@@ -39,7 +39,7 @@ pub(super) struct Output {
     /// Write the report to a file and keep the text on the terminal.
     #[arg(help_heading = help::OUTPUT, long, value_name = "FILE", env = "EDGEWRIGHT_OUTPUT")]
     output: Option<PathBuf>,
-    /// Show every change, also of a plan with more than 200.
+    /// Show every change, even in a plan with more than 200.
     #[arg(help_heading = help::OUTPUT, long, env = "EDGEWRIGHT_FULL")]
     full: bool,
 }

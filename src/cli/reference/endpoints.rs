@@ -12,8 +12,8 @@ const INTRODUCTION: &str = "\
 # Endpoints
 
 [The API](api.md) describes what all endpoints share: headers, pages, errors, ETags and limits. `edgewright schema
-openapi`, `/openapi.json` and `/docs` on a server have the OpenAPI document that this page is made from. *Extension* marks
-what the specification of the API does not have.";
+openapi`, `/openapi.json` and `/docs` on a server have the OpenAPI document that this page is made from. *Extension*
+marks additions to the API specification.";
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 

@@ -17,12 +17,13 @@ pub(super) struct GuardArgs {
     #[arg(help_heading = help::REQUESTS)]
     #[arg(long, value_name = "ORIGIN", env = "EDGEWRIGHT_CORS_ORIGIN", value_delimiter = ',')]
     cors_origin: Vec<CorsOrigin>,
-    /// Maximum number of requests that are handled at a time; others get 503.
+    /// Maximum number of concurrent requests; further ones get 503.
     #[arg(help_heading = help::REQUESTS)]
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_REQUESTS", default_value_t = DEFAULT_IN_FLIGHT,
         value_parser = at_least_one)]
     max_requests: usize,
-    /// Maximum number of requests of an API key in a second, and twice as many at once; others get 429. 0 sets no limit.
+    /// Maximum number of requests per second and API key, with bursts of twice as many; further ones get 429. 0 sets no
+    /// limit.
     #[arg(help_heading = help::REQUESTS, long, value_name = "N", env = "EDGEWRIGHT_RATE_LIMIT", default_value_t = 0)]
     rate_limit: u32,
     /// Address or network of a reverse proxy, such as `10.0.0.0/8`, whose `X-Forwarded-For` names the client in limits and

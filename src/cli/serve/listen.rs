@@ -17,16 +17,16 @@ const ADDRESS: &str = "127.0.0.1:8484";
 #[derive(Debug, clap::Args)]
 pub(super) struct ListenArgs {
     /// Address to listen on; port 0 picks a free port (default: 127.0.0.1:8484, or the address of the socket that systemd
-    /// passes). Other addresses than loopback need TLS.
+    /// passes). Addresses other than loopback require TLS.
     #[arg(help_heading = help::CONNECTION, long, value_name = "ADDR", env = "EDGEWRIGHT_LISTEN")]
     listen: Option<String>,
-    /// PEM file with the certificate chain for TLS, leaf first. It is loaded again when it changes.
+    /// PEM file with the certificate chain for TLS, leaf first. Reloaded when it changes.
     #[arg(help_heading = help::CONNECTION, long, value_name = "FILE", env = "EDGEWRIGHT_TLS_CERT")]
     tls_cert: Option<PathBuf>,
     /// PEM file with the private key of the certificate.
     #[arg(help_heading = help::CONNECTION, long, value_name = "FILE", env = "EDGEWRIGHT_TLS_KEY")]
     tls_key: Option<PathBuf>,
-    /// PEM file with the authorities of clients' certificates. Clients need a certificate from one of them.
+    /// PEM file with certificate authorities. Clients need a certificate from one of them.
     #[arg(help_heading = help::CONNECTION, long, value_name = "FILE", env = "EDGEWRIGHT_TLS_CLIENT_CA")]
     tls_client_ca: Option<PathBuf>,
     /// Whether clients need a certificate if --tls-client-ca is set.
@@ -44,7 +44,7 @@ pub(super) struct ListenArgs {
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_CONNECTIONS_PER_ADDRESS", value_parser = at_least_one)]
     max_connections_per_address: Option<usize>,
-    /// Time for the head of a request, and for a TLS handshake.
+    /// Time to receive the headers of a request, and for a TLS handshake.
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "DURATION", env = "EDGEWRIGHT_HEAD_TIMEOUT", default_value = "15s", value_parser = time)]
     head_timeout: Duration,
@@ -52,7 +52,7 @@ pub(super) struct ListenArgs {
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "DURATION", env = "EDGEWRIGHT_IDLE_TIMEOUT", default_value = "60s", value_parser = time)]
     idle_timeout: Duration,
-    /// Time that a client may take nothing of a response.
+    /// Time that a client may stop reading a response.
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "DURATION", env = "EDGEWRIGHT_STALL_TIMEOUT", default_value = "30s", value_parser = time)]
     stall_timeout: Duration,

@@ -170,14 +170,14 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
             warning(format!("Not applied, because the source is suspended: {summary}."));
         }
         RunReport::RolledBack { .. } => {
-            warning("A rollback undid these manifests. They are not applied again until they change.".to_owned());
+            warning("A rollback undid these manifests. They are held until they change.".to_owned());
         }
         RunReport::Drifted { applied, drifted, resources, fight_until } => {
             if let Some((plan, revision)) = applied {
                 sync_log::applied(author, plan, *revision);
             }
             let until = fight_until
-                .map(|until| format!(" until {until}, because others keep changing what is reverted"))
+                .map(|until| format!(" until {until}, because others keep changing them back"))
                 .unwrap_or_default();
             for resource in resources {
                 tracing::warn!(target: SYNC, source, commit, "Drifted: {}", escaped(resource));

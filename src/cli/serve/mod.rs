@@ -73,7 +73,7 @@ pub(super) struct Args {
     loading: Loading,
     #[command(flatten)]
     ownership: Ownership,
-    /// What to do about drift, resources that others than the source have changed: `enforce`, `warn` or `off`.
+    /// How to handle drift, which is any change that the source did not make: `enforce`, `warn` or `off`.
     ///
     /// `enforce` reverts them, `warn` leaves and reports them, `off` leaves and counts them.
     #[arg(long, value_name = "POLICY", env = "EDGEWRIGHT_DRIFT", default_value_t = DriftPolicy::Enforce)]
@@ -98,16 +98,17 @@ pub(super) struct Args {
     /// File to write the admin token to on the first start (mode 0600), instead of stderr.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]
     admin_token_file: Option<PathBuf>,
-    /// Maximum memory in MiB for manifests from clients, which then send only changed files; 0 keeps none.
+    /// Maximum memory in MiB for cached manifests from clients, which then send only changed files; 0 disables the
+    /// cache.
     #[arg(help_heading = help::REQUESTS)]
     #[arg(long, value_name = "MIB", env = "EDGEWRIGHT_FILE_CACHE_MIB", default_value_t = DEFAULT_MIB)]
     file_cache_mib: u64,
-    /// Maximum number of clients that watch changes at a time.
+    /// Maximum number of clients that can watch changes at a time.
     #[arg(help_heading = help::REQUESTS)]
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_WATCHERS", default_value_t = DEFAULT_WATCHERS)]
     max_watchers: usize,
-    /// Take each blank (`""`, `[]`) of a PATCH as it is given. Without this, blanks that some clients write for fields that they
-    /// were not given change nothing: the texts of a route beside a blank `match`, and `ip_policy_ids` beside other fields.
+    /// Apply every blank (`""`, `[]`) of a PATCH. By default, blanks that some clients send for unset fields change
+    /// nothing: the texts of a route along with a blank `match`, and `ip_policy_ids` along with other fields.
     #[arg(help_heading = help::REQUESTS, long, env = "EDGEWRIGHT_BLANKS_COUNT")]
     blanks_count: bool,
     #[command(flatten)]
@@ -118,7 +119,7 @@ pub(super) struct Args {
     #[arg(help_heading = help::LOG)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_OTLP_ENDPOINT", value_parser = otlp::endpoint)]
     otlp_endpoint: Option<String>,
-    /// Form of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
+    /// Format of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
     #[arg(help_heading = help::LOG)]
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(super) log_format: LogFormat,

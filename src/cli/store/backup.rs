@@ -14,8 +14,8 @@ use crate::{
 
 /// Write a backup of a store, with its history, to one file.
 ///
-/// With --server, a running server sends it; this needs the key of an admin. The secrets in the backup are encrypted: keep a
-/// copy of the store's master key, apart from the backups, or nothing can be restored.
+/// With --server, a running server sends it; this requires an admin's API key. The secrets in the backup are encrypted:
+/// keep a copy of the store's master key apart from the backups, or they cannot be restored.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File to write; `-` is standard output.
@@ -94,7 +94,7 @@ impl Args {
 }
 
 const ABOUT_KEY: &str =
-    "The backup can be restored only with the store's master key: keep a copy of the key apart from it.";
+    "The backup can be restored only with the store's master key: keep a copy of the key in another place.";
 
 /// The file beside the backup that is renamed once it is complete. It is removed if that does not happen.
 struct Temporary {

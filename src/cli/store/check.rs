@@ -47,7 +47,7 @@ pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
 /// The help for a damaged backup: a repair works on stores.
 pub(super) const OTHER_BACKUP: &str = "use another backup";
 /// The help for a damaged store.
-const REPAIR: &str = "run `edgewright store repair`, which shows what can be saved, or restore a backup";
+const REPAIR: &str = "run `edgewright store repair`, which shows what can be recovered, or restore a backup";
 
 /// Opens the store as it is; it must exist.
 fn open(store: &StoreArgs) -> Result<Store, Failure> {
@@ -69,7 +69,7 @@ fn with_advice(failure: Failure, store: &StoreArgs) -> Failure {
     if !failure.has_code(Code::StoreCorrupt) {
         return failure;
     }
-    say(&format!("{} does not open.", store.folder().display()));
+    say(&format!("{} cannot be opened.", store.folder().display()));
     failure.with_help(Code::StoreCorrupt, REPAIR)
 }
 
@@ -85,7 +85,7 @@ fn report(found: &StoreCheck, index: &str) -> String {
         "revision {revision}\n\
          history: {history}, {index}\n\
          resources: {resources}, {sealed} of them with secrets, {references} references\n\
-         former values: {former}, {former_lost} of them with secrets that are gone\n"
+         former values: {former}, {former_lost} of them with lost secrets\n"
     )
 }
 
@@ -133,8 +133,8 @@ fn plan(repair: &Repair) -> String {
     let found = &repair.salvage;
     let list = |lines: &[String]| lines.iter().map(|line| format!("  {}\n", escaped(line))).collect::<String>();
     let given_up = match found.given_up.as_slice() {
-        [] => "Nothing is given up.\n".to_owned(),
-        lines => format!("Given up:\n{}", list(lines)),
+        [] => "Nothing is lost.\n".to_owned(),
+        lines => format!("Lost:\n{}", list(lines)),
     };
     let end = format!("The repaired store is at revision {}, record {}.\n", found.revision, found.position);
     format!("Problems:\n{}{given_up}{end}", list(&found.problems))

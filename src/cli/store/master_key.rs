@@ -15,8 +15,8 @@ const VARIABLE: &str = "EDGEWRIGHT_MASTER_KEY";
 pub(super) struct MasterKeyArgs {
     /// File with the master key, which encrypts the secrets in the store.
     ///
-    /// It has 32 bytes, raw or in base64 or hexadecimal. The default is beside the store's folder, with `.master.key` after its
-    /// name.
+    /// The key has 32 bytes, raw or in base64 or hexadecimal. The default is next to the store's folder, with
+    /// `.master.key` added to its name.
     #[arg(help_heading = help::STORE)]
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_MASTER_KEY_FILE", value_hint = clap::ValueHint::FilePath)]
     master_key_file: Option<OsString>,
@@ -56,8 +56,8 @@ pub(super) fn announce(store: &Store, say: impl FnOnce(&str)) {
         NewMaster::Found => "Using",
     };
     say(&format!(
-        "{verb} the master key {}, which encrypts the secrets in the store. It protects backups of the store only if it is \
-         kept apart from them; if it is lost, so are the secrets.",
+        "{verb} the master key {}, which encrypts the secrets in the store. Keep it apart from backups of the store, \
+         or it does not protect them. If it is lost, so are the secrets.",
         crate::syntax::text::escaped(&file.display().to_string())
     ));
     // If this fails, the next start says it again.

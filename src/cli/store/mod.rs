@@ -29,18 +29,18 @@ const NEW_KEY: &str = "set the new key to 32 random bytes, for example with `ope
 pub(super) enum Args {
     /// Read everything in a store, or in a backup, and verify it.
     ///
-    /// Changes nothing. Exits with 1 if there is a problem.
+    /// Changes nothing. Exits with code 1 if there is a problem.
     Check {
-        /// Backup to check instead of a store. Its master key is expected where that of the store is.
+        /// Backup to check instead of a store. Its master key is read from the same place as the store's.
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Show what can be saved of a damaged store and what must be given up; with --apply, repair it.
+    /// Show what can be recovered from a damaged store and what would be lost; with --apply, repair it.
     ///
-    /// A copy of the store is made first, beside its folder. Without --apply, nothing is changed, and the exit code is 2 if
-    /// a repair is needed.
+    /// Copies the store first, next to its folder. Without --apply, changes nothing, and exits with code 2 if a repair
+    /// is needed.
     Repair {
         /// Carry out the repair.
         #[arg(long)]
@@ -48,11 +48,11 @@ pub(super) enum Args {
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Show where the history has API tokens; with --apply, remove their secret parts.
+    /// Show where the history contains API tokens; with --apply, remove their secret parts.
     ///
-    /// A new record of the history lists the records that were changed, so that `history verify` accepts them. Works on a
-    /// store that no server has open. Backups made earlier keep what they have. If the command is interrupted, run it
-    /// again. Without --apply, nothing is changed, and the exit code is 2 if there is something to remove.
+    /// Adds a record to the history that lists the changed records, so that `history verify` accepts them. Works on
+    /// an offline store. Earlier backups still contain the tokens. If the command is interrupted, run it again. Without
+    /// --apply, changes nothing, and exits with code 2 if there is something to remove.
     Scrub {
         /// Remove the secret parts.
         #[arg(long)]
@@ -62,12 +62,12 @@ pub(super) enum Args {
     },
     /// Encrypt the secrets in the store with a new data key and, if there is one, a new master key.
     ///
-    /// The former data key decrypts the secrets of earlier revisions for as long as --secret-days says. If the command is
-    /// interrupted, the store opens with the former or the new master key: run it again.
+    /// The former data key decrypts the secrets of earlier revisions for the number of days in --secret-days. If the
+    /// command is interrupted, the store opens with the old or the new master key: run it again.
     ///
-    /// Works on a store that no server has open, or through a server with --server and the token of an admin. A server takes
-    /// a new master key from where it reads its own: replace the key there first, and keep the former one until the command
-    /// is done.
+    /// Works on an offline store, or through a server with --server and the token of an admin. A server takes
+    /// a new master key from where it reads its own: replace the key there first, and keep the old one until the
+    /// command finishes.
     Rekey {
         #[command(flatten)]
         place: StoreOrServer,
@@ -150,10 +150,10 @@ fn print_report(report: &RekeyReport) {
         say(&format!("The former data key {} decrypts earlier revisions until {}.", key.id, key.until));
     }
     if !report.destroyed_key_ids.is_empty() {
-        say("Destroyed the former data keys: earlier revisions have no secrets any more.");
+        say("Destroyed the former data keys: earlier revisions no longer have secrets.");
     }
     if report.master_key_changed {
-        let keep = "Keep the former one as long as backups need it.";
+        let keep = "Keep the old one as long as backups need it.";
         say(&format!("The new master key {} opens the store from now on. {keep}", report.master_key_id));
     }
 }
@@ -163,8 +163,7 @@ fn rekey_on_server(client: &ApiClient, request: &RekeyRequest) -> Result<RekeyRe
     let url = client.address(PATH);
     let body = json::bytes(request, Secrets::Masked)?;
     let sent = during("Encrypting", || client.send(&Method::POST, &url, Some(&body), RequestEffect::Change));
-    let (status, text) =
-        sent.map_err(|error| error.failure("run the command again; it can be repeated at any time"))?;
+    let (status, text) = sent.map_err(|error| error.failure("run the command again; it is safe to repeat"))?;
     parse_response(&url, status, &text)
 }
 

@@ -14,14 +14,14 @@ use crate::{
 /// Restore a store from a backup into a new or empty folder.
 ///
 /// The store has the same revision, IDs, history and secrets as the one that was backed up. Everything is verified before the
-/// store exists. This needs the master key of the store that was backed up.
+/// store exists. Requires the master key of the store that was backed up.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Backup that `edgewright backup` wrote.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Restore an earlier state: the end of a revision, or a time such as 2026-11-22T10:00:00Z. What came later is not
-    /// in the restored history.
+    /// Restore an earlier state: the end of a revision, or a time such as 2026-11-22T10:00:00Z. The restored history
+    /// ends there.
     #[arg(long, value_name = "REVISION|TIME", value_parser = point_in_time)]
     to: Option<PointInTime>,
     #[command(flatten)]

@@ -28,7 +28,7 @@ pub(super) fn scrub(store: &StoreArgs, is_applied: bool) -> CommandResult {
         return Ok(Exit::Pending);
     }
     during("Scrubbing", || opened.scrub(&found))?;
-    say("The history is scrubbed. Revoke the keys of the tokens; backups made earlier still have them.");
+    say("The history is scrubbed. Revoke the keys of the tokens; earlier backups still contain them.");
     Ok(Exit::Done)
 }
 

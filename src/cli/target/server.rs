@@ -261,7 +261,7 @@ enum ServerResponse {
 }
 
 /// The help for a plan that may have been applied.
-const SEE_PLAN: &str = "run plan again to see whether the changes were applied";
+const SEE_PLAN: &str = "run `edgewright plan` to see whether the changes were applied";
 
 impl Target for ServerTarget {
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {

@@ -141,7 +141,7 @@ impl UploadFiles {
             self.whole = true;
             return Ok(NextRequest { texts: Texts::All, progress: None });
         }
-        let message = format!("the server at {url} does not keep the manifests until all of them are sent");
+        let message = format!("the server at {url} drops manifests from its file cache before all of them are sent");
         let help = format!("raise --file-cache-mib of the server to more than {}, or split the source", size >> 20);
         Err(Diagnostic::error(Code::MissingFiles, message).help(help).into())
     }

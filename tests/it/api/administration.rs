@@ -124,7 +124,7 @@ fn a_context_is_used_by_itself_only_to_read() {
     let status = run_as_user(&folder, "status");
     assert!(status.err.starts_with(&using) && status.out.contains("follows no source"), "{}", status.all());
     for line in ["keys create", "owners set-role usr_1 viewer", "store rekey", "suspend shop --reason x"] {
-        assert_refused(&run_as_user(&folder, line), "does not use the current context `prod`");
+        assert_refused(&run_as_user(&folder, line), "do not use the current context `prod`");
     }
     folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
     assert_refused(&run_as_user(&folder, "reconcile m"), "add `--context prod` to change that server");
@@ -178,7 +178,7 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     // What a command would use, and why.
     let effective = |options: &str| run_as_user(&folder, &format!("context show --effective {options}")).out;
     let (of_current, of_prod) = (
-        "context: prod (current context; only for commands that read)\n",
+        "context: prod (current context; only for read-only commands)\n",
         format!("server: {} (context prod)\n", url(&serve)),
     );
     let told = effective("");

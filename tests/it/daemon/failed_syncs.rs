@@ -61,6 +61,6 @@ fn a_missing_revision_or_path_is_a_failed_sync_and_the_message_says_what_exists(
     assert_eq!(outcomes, cases.len(), "{history:#}");
     replace(&folder, "sources:\n- {name: shop, repository: repo, ref: main, path: edge}\n");
     in_state(&serve, "shop", "Synced");
-    assert!(serve.said().matches("These cannot be read").count() == cases.len(), "{}", serve.said());
+    assert!(serve.said().matches("Sources that cannot be read").count() == cases.len(), "{}", serve.said());
     assert_eq!(serve.stop().code, 0);
 }

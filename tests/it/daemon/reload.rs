@@ -46,7 +46,7 @@ fn a_source_that_is_added_is_followed_and_one_that_is_removed_keeps_its_resource
     replace(&folder, &format!("sources:\n- {{name: wiki, path: wiki}}\n{SHOP}{DOCS}"));
     until_followed(&serve, &["wiki", "shop", "docs"]);
     soon_shown(&serve, &["a", "b", "c"]);
-    until_logged(&serve, "wiki", "The source is followed from now on.");
+    until_logged(&serve, "wiki", "Following the source.");
     serve.wait_for("The configuration file is applied: 1 added, 0 changed and 0 removed sources.");
 
     replace(&folder, &format!("sources:\n{SHOP}- {{name: wiki, path: wiki}}\n"));
@@ -92,7 +92,7 @@ fn a_source_that_is_changed_has_its_new_settings_and_keeps_its_status() {
         until("the interval", || Some(status(&serve, "shop")).filter(|found| found["interval_seconds"] == json!(120)));
     assert_eq!((&found["state"], &found["suspension"]["by"]), (&json!("Suspended"), &json!("configuration file")));
     assert!(found["last_applied"].is_object(), "{found:#}");
-    until_logged(&serve, "shop", "The source is followed with its new settings.");
+    until_logged(&serve, "shop", "Following the source with its new settings.");
     folder.write("shop/one.yaml", &edge("one", "new"));
     until("the plan", || (status(&serve, "shop")["counts"]["pending_change"] == json!(1)).then_some(()));
     assert_eq!(shown(&serve), ["a", "b"]);
@@ -104,7 +104,7 @@ fn a_source_that_is_changed_has_its_new_settings_and_keeps_its_status() {
     assert_eq!(in_state(&serve, "shop", "Synced")["paths"], json!(["other"]));
     folder.write("other/one.yaml", &edge("one", "again"));
     soon_shown(&serve, &["again", "b"]);
-    assert!(!serve.said().contains("The source is followed with its new settings. source=\"docs\""));
+    assert!(!serve.said().contains("Following the source with its new settings. source=\"docs\""));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn levels_of_lints_take_effect_in_all_sources() {
     in_state(&serve, "shop", "Synced");
     replace(&folder, &format!("lints: {{plain-http-hostport: warn, team-format: deny}}\nsources:\n{SHOP}{DOCS}"));
     for source in ["shop", "docs"] {
-        until_logged(&serve, source, "The source is followed with its new settings.");
+        until_logged(&serve, source, "Following the source with its new settings.");
     }
     let labelled = edge("one", "a").replace("{name: one}", "{name: one, labels: {team: x}}");
     folder.write("shop/one.yaml", &labelled);

@@ -33,7 +33,7 @@ fn a_file_of_another_program_is_one_finding() {
     assert!(run.err.contains("apply it with `edgewright reconcile PATH --plan FILE`"), "{}", run.all());
     for file in ["nowhere.json", "m/shop.yaml"] {
         let run = folder.run(&format!("reconcile m --plan {file}"));
-        let helps = run.err.contains("name a file that `edgewright plan PATH --out FILE` has saved");
+        let helps = run.err.contains("name a file that `edgewright plan PATH --out FILE` saved");
         assert!(run.code == 1 && helps, "{file}: {}", run.all());
     }
     // What is meant to be a manifest has its own errors.

@@ -110,7 +110,7 @@ fn the_chain_survives_restarts_and_a_change_is_found() {
     folder.write(LOG, &whole[..cut]);
     drop(folder.serve(""));
     let run = verified(&folder);
-    assert!(run.code == 0 && run.out.contains("lines that were cut off when a server stopped: 1"), "{}", run.all());
+    assert!(run.code == 0 && run.out.contains("lines cut off when a server stopped: 1"), "{}", run.all());
     let torn = lines(&folder);
     assert_eq!(of(&torn, "line_torn").len(), 1);
 

@@ -187,7 +187,7 @@ fn records_after_damage_in_the_log_are_named() {
 fn a_log_whose_header_is_damaged_loses_nothing() {
     let folder = sound();
     flip(&newest(&folder, "log"), 20);
-    let says = ["the header of `log.", "Nothing is given up", "at revision 9, record 9"];
+    let says = ["the header of `log.", "Nothing is lost", "at revision 9, record 9"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: false });
 }
 
@@ -210,7 +210,7 @@ fn damage_in_the_history_costs_no_state() {
 
     let folder = sound();
     flip(&former(&folder), 20);
-    let says = ["the header of `log.", "Nothing is given up", "at revision 9"];
+    let says = ["the header of `log.", "Nothing is lost", "at revision 9"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
 
     let folder = sound();
@@ -242,7 +242,7 @@ fn a_wrong_index_is_built_again() {
     drop(store);
     fs::remove_dir_all(folder.path("store/index")).unwrap();
     copy(&other.path("store/index"), &folder.path("store/index"));
-    let says = ["index", "Nothing is given up"];
+    let says = ["index", "Nothing is lost"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
 }
 
@@ -252,7 +252,7 @@ fn a_damaged_state_is_built_again_from_the_log() {
     for damage in [flip_state as fn(&Folder), lost] {
         let folder = sound();
         damage(&folder);
-        let says = ["state.", "Nothing is given up", "at revision 9, record 9"];
+        let says = ["state.", "Nothing is lost", "at revision 9, record 9"];
         repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
     }
 }
@@ -278,14 +278,14 @@ fn damage_of_what_is_kept_twice_costs_nothing() {
         }
         flip(&path, length / 3);
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let says = [name.as_str(), "Nothing is given up", "at revision 9, record 9"];
+        let says = [name.as_str(), "Nothing is lost", "at revision 9, record 9"];
         repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
     }
     let folder = sound();
     for path in [state(&folder), folder.path("store/keys")] {
         fs::remove_file(path).unwrap();
     }
-    let says = ["state.", "keys", "the file is missing", "Nothing is given up"];
+    let says = ["state.", "keys", "the file is missing", "Nothing is lost"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
     for number in 0..2 {
         let folder = sound();
@@ -298,7 +298,7 @@ fn damage_of_what_is_kept_twice_costs_nothing() {
         // A backup has one file of each pair, in any case.
         folder.ok("backup one.backup");
         folder.ok("store check one.backup");
-        let says = [name.as_str(), "the file is missing", "Nothing is given up"];
+        let says = [name.as_str(), "the file is missing", "Nothing is lost"];
         repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
     }
 }

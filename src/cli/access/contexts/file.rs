@@ -131,7 +131,7 @@ fn lock_exclusively(lock: &File, folder: &Path, patience: Duration) -> Result<()
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let message = format!("another process is changing the contexts in {}", folder.display());
-            let help = "end the other `edgewright login`, `logout` or `context use`, and run the command again";
+            let help = "wait for the other `edgewright login`, `logout` or `context use`, then run the command again";
             Err(Diagnostic::error(Code::Timeout, message).help(help).into())
         }
         Err(TryLockError::Error(error)) => Err(unwritable(&folder.join(LOCK), &error)),
@@ -182,7 +182,7 @@ fn parse_context(document: ContextDocument) -> Result<ServerContext, Fault> {
         (false, true) => ContextToken::Stored(Secret::new(token)),
         (true, false) => ContextToken::Command(Secret::new(token_command)),
         _ => {
-            let fault = Fault::new(Code::NotAllowed, "a context has either `token` or `token_command`");
+            let fault = Fault::new(Code::NotAllowed, "`token` and `token_command` cannot be combined");
             return Err(fault.help("set one of them, or run `edgewright login` again"));
         }
     };

@@ -85,7 +85,7 @@ impl Contexts {
             return Ok(Some((name.as_str(), context)));
         }
         let message = format!(
-            "a command that changes something does not use the current context `{}` ({}) by itself",
+            "commands that make changes do not use the current context `{}` ({}) by default",
             printable(name),
             printable(&context.server)
         );

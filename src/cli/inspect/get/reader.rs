@@ -373,7 +373,7 @@ pub(crate) fn full_name(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
 /// The help for what is neither an id nor a name: a kind may be meant.
 fn near_kind(word: &str) -> String {
     match parse_kind(word) {
-        Ok(kind) => format!("name the resource, too, as in `{} NAME`", name_of(kind)),
+        Ok(kind) => format!("also name the resource, as in `{} NAME`", name_of(kind)),
         Err(unknown) => unknown.diagnostics.into_iter().find_map(|it| it.help).unwrap_or_default(),
     }
 }

@@ -82,7 +82,7 @@ fn wait_for_syncs(
         }
         if Instant::now() >= deadline {
             let message = format!("not synced within {} seconds: {}", longest.as_secs(), waited_for.join("; "));
-            let help = "wait longer with --wait=DURATION, and see the log of the server";
+            let help = "wait longer with --wait=DURATION, and check the server log";
             return Err(Diagnostic::error(Code::Timeout, message).help(help).into());
         }
         thread::sleep(INTERVAL);
@@ -93,7 +93,7 @@ fn wait_for_syncs(
 fn open_sync(source: &SourceView) -> String {
     // A file that is still being written.
     let open = source.diagnostics.iter().find(|item| item.code == Code::Unreadable.to_string());
-    let reason = open.map_or("its sync has not ended", |item| item.message.as_str());
+    let reason = open.map_or("its sync has not finished", |item| item.message.as_str());
     format!("source `{}`: {}", printable(&source.name), escaped(reason))
 }
 

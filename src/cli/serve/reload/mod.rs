@@ -187,10 +187,10 @@ impl<'a> Reloader<'a> {
     fn say(&mut self, changes: &SourceChanges) {
         let SourceChanges { added, changed, removed } = changes;
         for source in added {
-            tracing::info!(source, "The source is followed from now on.");
+            tracing::info!(source, "Following the source.");
         }
         for source in changed {
-            tracing::info!(source, "The source is followed with its new settings.");
+            tracing::info!(source, "Following the source with its new settings.");
         }
         let snapshot = self.sources.store().snapshot();
         for source in removed {
@@ -214,13 +214,13 @@ impl<'a> Reloader<'a> {
         let (failed, unseen) = self.sources.first_results(changes);
         if !unseen.is_empty() {
             let sources = unseen.join(", ");
-            tracing::info!(sources, "The first sync of these sources has not ended: {sources}.");
+            tracing::info!(sources, "The first sync of these sources has not finished: {sources}.");
         }
         if failed.is_empty() {
             tracing::info!("{applied}");
         } else {
             let sources = failed.join(", ");
-            tracing::warn!(sources, "{applied} These cannot be read or applied: {sources}.");
+            tracing::warn!(sources, "{applied} Sources that cannot be read or applied: {sources}.");
         }
     }
 }

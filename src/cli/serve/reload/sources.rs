@@ -106,7 +106,7 @@ impl<'a> LiveSources<'a> {
                 }
             };
             if tokio::time::timeout(LONGEST_START, all).await.is_err() {
-                tracing::info!("The first syncs of the sources have not ended; the server is not ready until then.");
+                tracing::info!("The first syncs of the sources have not finished; the server is not ready until then.");
             }
         })
     }
