@@ -1,7 +1,7 @@
 //! The build script: tells the program which commit it is built from, and the date of that commit. Not a part of the crate.
 //!
-//! The same source gives the same program, so the clock is never read. `EDGEWRIGHT_COMMIT` and `SOURCE_DATE_EPOCH` set
-//! both values for builds without Git.
+//! Builds are reproducible, so the clock is never read. `EDGEWRIGHT_COMMIT` and `SOURCE_DATE_EPOCH` set both values for
+//! builds without Git.
 
 use std::{
     env,

@@ -336,7 +336,7 @@ fn current_context(command: &Command) -> CurrentContext {
 fn used_by(command: &Command) -> &'static [ConfigPart] {
     match command {
         Command::Serve(_) => &ConfigPart::ALL,
-        // It checks the part for `serve`, too: nothing else finds its mistakes before a server starts.
+        // `validate` also checks the part for `serve`: nothing else finds its mistakes before a server starts.
         Command::Validate(_) => &[ConfigPart::Lints, ConfigPart::Server],
         Command::Reconcile(_) | Command::Plan(_) | Command::Diff(_) => &[ConfigPart::Lints],
         Command::Trace(args) if args.reads_manifests() => &[ConfigPart::Lints],

@@ -48,9 +48,9 @@
 //!
 //! # What it never does
 //!
-//! It interprets no change: rules are the model's, and permissions those of whoever commits. It shows nothing that is not
-//! durable. It never takes what it cannot read for empty. Only this module knows the engines; `docs/explanation/store.md` has
-//! what all of this guarantees.
+//! The store interprets no change: the model has the rules, and whoever commits checks permissions. Nothing is visible
+//! before it is durable. What cannot be read never counts as empty. Only this module knows the engines;
+//! `docs/explanation/store.md` has what all of this guarantees.
 
 pub(crate) mod checkpoint;
 pub(crate) mod commit;

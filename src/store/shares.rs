@@ -26,8 +26,8 @@
 //!
 //! # What it never does
 //!
-//! It refuses nothing after a record was made, and no read or dry run. Admins without a scope have no share, since they could
-//! create owners with shares of their own; commands have the files.
+//! Shares never refuse a change after its record was made, and never a read or dry run. Admins without a scope have no
+//! share, since they could create owners with shares of their own; commands have the files.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError, Weak},

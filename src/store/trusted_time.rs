@@ -28,9 +28,10 @@
 //!
 //! # What it never does
 //!
-//! It never counts an age to a time later than the clock, so a store that was ahead for a while ages nothing until the clock
-//! is there. Limits of records and bytes, and secrets that somebody wants gone, do not ask it. The newest record is no clock:
-//! two commands with a wrong one would age everything, and a store that nobody changes would keep its secrets forever.
+//! Ages are never counted to a time later than the clock, so a store that was ahead for a while ages nothing until the
+//! clock is there. Limits of records and bytes, and secrets that somebody wants gone, do not ask it. The newest record
+//! is no clock: two commands with a wrong one would age everything, and a store that nobody changes would keep its
+//! secrets forever.
 
 use std::time::Duration;
 

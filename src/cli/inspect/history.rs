@@ -157,7 +157,7 @@ impl Args {
         };
         let first = words.first().copied().unwrap_or_default();
         let second = words.get(1).copied();
-        // It need not exist any more: the history has who deleted it.
+        // The resource may no longer exist: the history has who deleted it.
         let by_id = if second.is_none() { origin.key_from_id(first)? } else { None };
         let key = by_id.map_or_else(|| origin.find_key(first, second), Ok)?;
         Ok(Some(key.path()))

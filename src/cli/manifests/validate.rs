@@ -20,7 +20,7 @@ use crate::{
 /// With --server, names also resolve to resources on the server, and rules and lints also check against its other
 /// sources. Reports the same errors as `plan`.
 #[derive(Debug, clap::Args)]
-// It shows no plan.
+// `validate` shows no plan.
 #[command(mut_arg("full", |argument| argument.hide(true)))]
 pub(crate) struct Args {
     #[command(flatten)]

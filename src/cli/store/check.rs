@@ -52,7 +52,7 @@ const REPAIR: &str = "run `edgewright store repair`, which shows what can be rec
 /// Opens the store as it is; it must exist.
 fn open(store: &StoreArgs) -> Result<Store, Failure> {
     if !probe(store.folder())? {
-        // It says that there is none.
+        // The error says that there is no store.
         return store.read_existing();
     }
     Ok(Store::open_as_it_is(store.folder(), &store.master_key.source()?)?)

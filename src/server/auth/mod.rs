@@ -21,9 +21,9 @@
 //!
 //! # What it never does
 //!
-//! It keeps no session, and trusts no header for the identity of a client but one that this process has written itself and
-//! signed with a random value. It never says more than it must to whoever has no valid token. A decision never depends on a
-//! secret that the caller does not see.
+//! Authentication keeps no session, and trusts no header for the identity of a client except one that this process
+//! wrote itself and signed with a random value. A client without a valid token learns no more than it must. A decision
+//! never depends on a secret that the caller does not see.
 
 pub(crate) mod authentication;
 pub(crate) mod caller;

@@ -19,8 +19,8 @@
 //!
 //! # What it never does
 //!
-//! It is not sent to another role than `gateway`, and without TLS not to another machine. Nothing of it depends on the
-//! clock: which of several certificates is valid now is for the gateway to decide. Its types have no `Debug`.
+//! The configuration is never sent to a role other than `gateway`, nor without TLS to another machine. Nothing in it
+//! depends on the clock: the gateway decides which of several certificates is valid now. Its types have no `Debug`.
 
 pub(super) mod cache;
 mod certificates;

@@ -41,7 +41,7 @@ tokio::task_local! {
 /// Counts the requests that are being handled.
 pub(crate) struct InFlight {
     requests: Slots,
-    /// Those that are always answered. They are no reason to shed others.
+    /// Probes, which are always answered and never cause others to be shed.
     probes: Slots,
     bodies: Arc<Bodies>,
 }

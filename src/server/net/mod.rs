@@ -26,8 +26,8 @@
 //!
 //! # What it never does
 //!
-//! It never trusts what a request says about its connection: the address is that of the socket, and only
-//! [`proxy`](super::http::proxy) reads headers. It never waits for a client without a limit.
+//! The server never trusts what a request says about its connection: the address is that of the socket, and only
+//! [`proxy`](super::http::proxy) reads headers. Every wait for a client has a limit.
 
 pub(crate) mod connections;
 pub(crate) mod drain;

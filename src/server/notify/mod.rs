@@ -20,9 +20,9 @@
 //!
 //! # What it never does
 //!
-//! It delays no commit and no other target, and puts no value of a field into a message. A damaged file of its own is
-//! moved aside and never keeps the server from starting. Revisions that the history no longer has are told as a `gap`,
-//! never skipped in silence.
+//! A notification delays no commit and no other target, and has no field values in its text. A damaged state file is
+//! moved aside and never keeps the server from starting. Revisions that the history no longer has are reported as a
+//! `gap`, never skipped silently.
 
 pub(crate) mod http_client;
 

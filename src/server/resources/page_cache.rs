@@ -103,7 +103,7 @@ mod tests {
         kept.put(key(2, 1, false), page(10));
         kept.forget_before(3);
         assert!(kept.get(&key(2, 1, false)).is_none());
-        // It was rendered meanwhile.
+        // The page was rendered meanwhile.
         kept.put(key(2, 1, false), page(10));
         assert!(kept.get(&key(2, 1, false)).is_none());
         kept.put(key(3, 1, false), page(10));

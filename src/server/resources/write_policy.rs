@@ -16,12 +16,12 @@ const ALL_OTHERS: &str = "*";
 /// What a source wants to happen with writes over the API to its resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum WritePolicy {
-    /// They are allowed, and are drift.
+    /// Allowed, and counted as drift.
     #[default]
     Drift,
-    /// They are refused.
+    /// Refused.
     Refuse,
-    /// They are allowed with a header that names the source.
+    /// Allowed with a header that names the source.
     Header,
 }
 

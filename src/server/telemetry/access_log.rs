@@ -40,7 +40,7 @@ where
     let status = response.status();
     let path = labels.path.get().map_or(NO_PATH, |path| &**path);
     let (actor, client) = (labels.actor.get(), labels.client.get().copied());
-    // Those of clients without a key, and those that are shed before the key is checked.
+    // Requests of clients without a key, and requests that are shed before the key is checked.
     let is_refused = actor.is_none() && (status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE);
     let actor = actor.map_or(ANONYMOUS, Id::as_str);
     let duration_ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;

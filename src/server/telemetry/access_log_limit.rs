@@ -133,7 +133,7 @@ mod tests {
         let lines = (0..100_000).filter(|number| refusals.add(address(*number), now).has_line).count();
         assert_eq!((lines, refusals.known.len()), (MOST, MOST));
         assert_eq!(refusals.unlogged(), [("other clients".to_owned(), 100_000 - MOST as u64)]);
-        // They do not hide those that were there before.
+        // New addresses do not hide the ones that were there before.
         assert!(refusals.add(address(0), now).has_line);
     }
 }

@@ -94,7 +94,7 @@ struct SealedSecrets {
 /// What to do about secrets whose data key is destroyed.
 #[derive(Clone, Copy)]
 pub(crate) enum LostSecrets<'a> {
-    /// They are an error, because the current state must have all of its secrets.
+    /// An error, because the current state must have all of its secrets.
     Refused,
     /// Masks take their places, in an earlier state.
     Masked,

@@ -196,7 +196,7 @@ impl Index {
     /// Removes the commits before a position.
     pub(super) fn forget(&self, oldest: u64) -> Result<(), StoreError> {
         self.guarded(|| {
-            // Those by position go last: the next start finds by them what a crash has left.
+            // Keys by position go last: after a crash, the next start uses them to find the rest.
             for prefix in [REVISIONS, SOURCES, RESOURCES, POSITIONS] {
                 for key in self.db.scan_prefix(prefix).keys() {
                     let key = key?;

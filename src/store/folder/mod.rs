@@ -47,7 +47,7 @@
 //!
 //! # What it never does
 //!
-//! It never opens with less than the head acknowledges, and never as empty because something is missing. A reader
+//! A store never opens with less than the head acknowledges, and never as empty because something is missing. A reader
 //! (`readonly`) changes nothing. The engine does not know what is in a record.
 
 pub(crate) mod content;
@@ -329,7 +329,7 @@ impl Engine for FolderEngine {
             return Err(StoreError::new(Code::StoreFailed, "the index of the history is in use"));
         }
         let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
-        // It has texts of records, and where each begins. The next server builds it again.
+        // The index has the texts and offsets of records. The next server rebuilds it.
         open::remove(&self.folder.join("index"))?;
         let end = self.writing().generation;
         edit::edit_log(&self.folder, end, edit)

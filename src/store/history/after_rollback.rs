@@ -30,9 +30,9 @@
 //!
 //! # What it never does
 //!
-//! It does not bind a person: `reconcile` and `POST /reconciliations` apply what they are told to. It never rejects manifests
-//! that lead to the state that was brought back. The notes are state and not history, so retention does not end them; the
-//! last sixteen of a source are kept.
+//! The hold does not bind people: `reconcile` and `POST /reconciliations` apply what they are given. It never rejects
+//! manifests that lead to the state that was brought back. The notes are state and not history, so retention does not
+//! end them; the last sixteen of a source are kept.
 
 mod transferred;
 

@@ -40,8 +40,9 @@
 //!
 //! # What it never does
 //!
-//! It shows no secret, and changes nothing but by a commit. It never reads a whole commit for one of its resources if there
-//! is an index. A write over the API never waits for the index: what it needs of the newest commits is in memory.
+//! The history shows no secret, and changes only by commits. A query never reads a whole commit for one of its
+//! resources if there is an index. A write over the API never waits for the index: what it needs of the newest commits
+//! is in memory.
 
 pub(crate) mod after_rollback;
 pub(crate) mod blame;

@@ -27,9 +27,9 @@
 //!
 //! # What it never does
 //!
-//! It never guesses: if a commit since the revision is no longer kept, there is no state, and the error says from which
-//! revision on there is. Secrets whose data key is destroyed stay lost, unless the digests show that the current state has
-//! the same ones.
+//! A state is never guessed: if a commit since the revision is no longer kept, there is no state, and the error says
+//! from which revision on there is. Secrets whose data key is destroyed stay lost, unless the digests show that the
+//! current state has the same ones.
 
 use std::{fmt, sync::Arc};
 

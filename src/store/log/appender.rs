@@ -1,6 +1,6 @@
 //! A part of the log: a file to which batches are appended, with one write and one sync for all waiting batches.
 //!
-//! It begins with what it follows, so that parts cannot be mixed up or left out:
+//! A part begins with what it follows, so that parts cannot be mixed up or left out:
 //!
 //! ```text
 //!   0  ewlog-4\n

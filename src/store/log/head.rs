@@ -12,7 +12,7 @@
 //! slot 1 (byte 4096)  counter 19  position 42  generation 3  state 3  hash  store  checksum   <- counts
 //! ```
 //!
-//! It is also the last file of a new or restored store: a folder without a head is no store.
+//! The head is also written last in a new or restored store: a folder without a head is no store.
 
 use std::{
     fs::File,

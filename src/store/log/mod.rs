@@ -39,8 +39,8 @@
 //!
 //! # What it never does
 //!
-//! It never cuts off what was acknowledged, and never changes a byte that was synced. Only the removal of tokens replaces
-//! frames, in a new file (`edit`). It does not know what a commit means.
+//! The log never cuts off an acknowledged commit, and never changes a byte that was synced. Only the removal of tokens
+//! replaces frames, in a new file (`edit`). The log does not interpret commits.
 
 pub(crate) mod appender;
 pub(crate) mod edit;

@@ -30,8 +30,8 @@
 //!
 //! # What it never does
 //!
-//! It gives nothing up silently, and skips no commit to reach later ones: they would lead to a state that never was. It
-//! removes nothing that a checkpoint or a retention would not.
+//! Maintenance loses nothing silently, and skips no commit to reach later ones: they would lead to a state that never
+//! existed. It removes nothing that a checkpoint or retention would not.
 
 pub(crate) mod backup;
 pub(crate) mod backup_read;

@@ -85,7 +85,7 @@ impl Store {
             forget_runs(&on_disk.folder)?;
         }
         if forgets {
-            // They share Specs with the secrets that were just destroyed.
+            // Cached states share Specs with the secrets that were just destroyed.
             self.earlier_states.forget();
         }
         let former = keyring.former();

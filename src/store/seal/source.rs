@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_a_command_leaves_in_the_background_ends_with_it() {
-        // It would have the output open for longer than a command may take.
+        // The `sleep` would keep the output open for longer than a command may take.
         let source = MasterKeySource::Command(format!("echo {HEX}; sleep 100 &"));
         assert!(source.read(None).unwrap().is_some());
     }

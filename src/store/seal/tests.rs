@@ -184,7 +184,7 @@ fn a_change_of_the_master_key_that_is_interrupted_leaves_one_that_opens() {
         *file.writes_left.lock().unwrap() = usize::MAX;
         let opens = [&former, &new].map(|key| file.open(key).is_ok_and(|ring| ring.open(&sealed, &[]).is_ok()));
         assert_eq!(opens, [writes < 2, writes > 0], "after {writes} writes");
-        // It is done again with whichever key opens.
+        // The change is repeated with whichever key opens the file.
         let ring = file.open(if writes == 2 { &new } else { &former }).unwrap();
         ring.change_master(new.clone()).unwrap();
         assert!(file.open(&former).is_err() && file.open(&new).is_ok());

@@ -76,7 +76,7 @@ impl LastShown {
             let looks = [&mut source.last_attempt, &mut source.last_applied];
             for look in looks.into_iter().flatten() {
                 look.at.clear();
-                // That of the store, which other sources change too.
+                // The revision is that of the store, which other sources change too.
                 look.revision = 0;
             }
         }

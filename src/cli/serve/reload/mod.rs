@@ -19,8 +19,8 @@
 //!
 //! # What it never does
 //!
-//! It deletes nothing: the resources of a source that is gone from the file stay. It never takes a missing or empty
-//! file for an empty configuration, unless it was empty before.
+//! A reload deletes nothing: the resources of a source that was removed from the file stay. A missing or empty file
+//! never counts as an empty configuration, unless it was empty before.
 
 mod config_watch;
 mod sources;

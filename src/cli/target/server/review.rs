@@ -24,14 +24,14 @@ impl ServerTarget {
         let (old, old_stops) = self.check(&old);
         let (new, new_stops) = self.check(&new);
         if old_stops || new_stops {
-            // Those of the older manifests come first, as without a server.
+            // Errors in the older manifests come first, as without a server.
             return Ok(if old_stops { old.report("diff") } else { new.report("diff") });
         }
         let request = Request { compare: true, ..self.request() };
         let mut files = UploadFiles::with_older(new_files, old_files);
         let mut run = self.exchange(request, &mut files, "Comparing").map_err(|error| error.failure(""))?;
         if !run.outcome.is_empty() {
-            // It is a plan of the store.
+            // Only a plan of the store has an outcome.
             return Err(foreign_response(&self.url, 200));
         }
         Ok(Report { command: "diff", ..to_report(&mut run, &[&old, &new]) })

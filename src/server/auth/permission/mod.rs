@@ -21,8 +21,8 @@
 //!
 //! # What it never does
 //!
-//! It grants nothing that a scope does not list, and no change that a handler has not asked for. A test asks every
-//! endpoint of the OpenAPI document as each role and scope.
+//! Nothing is allowed that a scope does not list, and no change that a handler has not asked for. A test asks
+//! every endpoint of the OpenAPI document as each role and scope.
 
 mod key_administration;
 mod refusals;

@@ -121,7 +121,7 @@ fn rule_of(endpoint: &Endpoint) -> EndpointRule {
         Action::List | Action::Get | Action::GetModule(_) => EndpointRule::Read,
         _ if endpoint.kind == Kind::ApiKey => EndpointRule::Keys,
         Action::Create => EndpointRule::Create,
-        // It acts on every source, whichever it is from.
+        // A global kind affects every source, whichever source it is from.
         _ if endpoint.kind.facts().global => EndpointRule::Create,
         Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => EndpointRule::Change,
     }

@@ -52,7 +52,7 @@ use queue::{Party, PlaceQueue};
 /// Which of the places of a class a request can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Lane {
-    /// Those that are for everybody.
+    /// Only the places for everybody.
     Shared,
     /// Also the reserved ones.
     Reserved,
@@ -80,9 +80,9 @@ pub(crate) struct Class {
     pub(super) running: usize,
     /// The requests that wait for their turn.
     pub(super) waiting: usize,
-    /// Those of `running` that only [`Lane::Reserved`] can have.
+    /// The part of `running` that only [`Lane::Reserved`] can have.
     pub(super) reserved_running: usize,
-    /// Those of `waiting` that only [`Lane::Reserved`] can have.
+    /// The part of `waiting` that only [`Lane::Reserved`] can have.
     pub(super) reserved_waiting: usize,
     /// The requests of one owner that run at a time, in each lane.
     pub(super) owner_running: Share,

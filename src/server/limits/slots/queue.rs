@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use super::{Class, Lane, Share};
 use crate::model::Id;
 
-/// Those whose requests take one turn after another. Without an owner, all such requests are one party without a share.
+/// A party whose requests take turns. All requests without an owner are one party, which has no share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Party {
     /// The owner of the API key.
@@ -33,9 +33,9 @@ pub(super) struct Party {
 /// Numbers of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::server) struct PlaceCounts {
-    /// Those that run.
+    /// Running requests.
     pub(in crate::server) running: usize,
-    /// Those that wait.
+    /// Waiting requests.
     pub(super) waiting: usize,
 }
 
@@ -129,7 +129,7 @@ impl PlaceQueue {
             Some(at) => {
                 self.waiters.remove(at);
                 self.count(party, |counts| counts.waiting = counts.waiting.saturating_sub(1));
-                // It has not used its turn.
+                // The request has not used its turn.
                 if let Some(account) = self.accounts.get_mut(party) {
                     account.turn = account.turn.saturating_sub(1);
                 }

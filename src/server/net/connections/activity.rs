@@ -78,9 +78,9 @@ struct Doing {
     is_http2: bool,
     /// The requests whose responses are not complete.
     in_flight: usize,
-    /// Those of them that are not waiting for their turn.
+    /// The requests in flight that are not waiting for their turn.
     admitted: usize,
-    /// Those of these that have no response yet.
+    /// The admitted requests without a response yet.
     running: usize,
     /// Since when there is no request, or the handshake is over.
     since: Instant,

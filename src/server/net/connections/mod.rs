@@ -36,8 +36,8 @@
 //!
 //! # What it never does
 //!
-//! It never closes a connection whose request is being handled. It does not look at requests: their limits count once they
-//! are there.
+//! A connection whose request is being handled is never closed. Requests are not inspected here: their limits apply
+//! once they have arrived.
 
 mod activity;
 pub(crate) mod counts;

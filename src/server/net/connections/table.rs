@@ -23,7 +23,7 @@ use super::{
 const LEAST_AGE: Duration = Duration::from_millis(20);
 /// How long a client that takes nothing keeps its connection when others need it.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same if all other connections have requests.
+/// How long such a client keeps its connection if all other connections have requests.
 const SHORT_PATIENCE: Duration = Duration::from_millis(100);
 /// How long to wait until a closed connection has left.
 const LEAVING: Duration = Duration::from_secs(1);

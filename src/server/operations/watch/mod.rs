@@ -17,8 +17,8 @@
 //!
 //! # What it never does
 //!
-//! It delays no commit: a client that does not make room within seconds, or falls behind the window, gets an error and
-//! its stream ends. It sends nothing to a key that was revoked: the caller is checked again before each revision and
+//! A stream delays no commit: a client that does not make room within seconds, or falls behind the window, gets an
+//! error and its stream ends. Nothing is sent to a revoked key: the caller is checked again before each revision and
 //! each comment.
 
 mod events;

@@ -143,7 +143,7 @@ pub(crate) async fn keep_up(following: SourceRegistry) {
     loop {
         interval.tick().await;
         if let Some(recorder) = recorder() {
-            // It sorts the samples of all requests since the last time, which must not hold up others.
+            // Upkeep sorts the samples of all requests since the last time, which must not delay requests.
             let _ = tokio::task::spawn_blocking(move || recorder.run_upkeep()).await;
         }
         let all = following.now();

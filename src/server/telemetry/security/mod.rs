@@ -8,9 +8,9 @@
 //!
 //! # The idea
 //!
-//! It is a file of its own. Each line has a number, and a hash of itself and of the one before it ([`chained`]), so a change
-//! shows, unless everything after it is written anew: the last number is a metric, for whoever compares. The log continues in
-//! a new file after 16 MiB, and the first line of that names the last of the one before.
+//! The log is a file of its own. Each line has a number, and a hash of itself and of the one before it ([`chained`]),
+//! so a change shows, unless everything after it is written anew: the last number is a metric, for whoever compares.
+//! The log continues in a new file after 16 MiB, and the first line of that names the last of the one before.
 //!
 //! ```text
 //! {"seq":41,"at":…,"event":"key_created","peer":"192.0.2.7","key":"ak_1","owner":"usr_1",…,"hash":"9f2c…"}

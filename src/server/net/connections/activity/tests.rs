@@ -102,7 +102,7 @@ fn requests_wait_while_the_client_has_much_to_read() {
     }
     let mut next = activity.begin(true);
     assert!(!next.enter());
-    // It takes all but one response.
+    // The client takes all but one response.
     for flight in flights.iter_mut().skip(1) {
         flight.handed(MOST_UNSENT, now);
     }

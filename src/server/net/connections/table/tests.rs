@@ -106,7 +106,7 @@ fn idle_connections_give_way_at_once_while_new_ones_are_silent() {
     let closed = idle.iter().filter(|seat| seat.activity().close_reason() == Some(CloseReason::EvictedIdle)).count();
     assert_eq!(closed, 256 / BATCH);
     assert_eq!(silent.activity().close_reason(), None);
-    // Those that are being closed are enough for one that searches.
+    // The connections that are being closed are enough for one search.
     let _search = Arc::clone(&table.searching);
     assert_eq!(table.make_places(), MadeRoom::Soon);
     let closing = idle.iter().filter(|seat| seat.activity().close_reason().is_some()).count();
