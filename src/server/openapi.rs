@@ -63,7 +63,7 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
             "title": "edgewright management API",
             "version": "2",
             "summary": "API keys, certificates, HTTPS edges, their routes and traffic modules.",
-            "description": "Operations, parameters and fields marked `x-extension` extend the API specification. In a request body, null means \"not given\", also for unknown fields, and path parameters can be repeated. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
+            "description": "Operations, parameters and fields marked `x-extension` extend the API specification. In a request body, null means \"not given\", even for unknown fields, and the body may repeat the path parameters. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
             "contact": {"name": "The edgewright maintainers"},
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
@@ -237,7 +237,7 @@ fn at_parameter() -> Value {
     json!({
         "name": page::AT,
         "in": "query",
-        "description": "The revision to read: its number, at least 7 digits of the id of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list are read at the same revision.",
+        "description": "The revision to read: its number, at least 7 digits of the ID of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list are read at the same revision.",
         "schema": {"type": "string", "pattern": "^([0-9]{1,20}|[0-9A-Fa-f]{7,64}|latest)$"},
         "x-extension": true,
     })
@@ -292,7 +292,7 @@ fn error_schema() -> Value {
             "details": {
                 "type": "object",
                 "properties": {
-                    "operation_id": {"type": "string", "pattern": "^op_", "description": "The id of the request, as in the Request-Id header."},
+                    "operation_id": {"type": "string", "pattern": "^op_", "description": "The ID of the request, as in the Request-Id header."},
                     "field": {"type": "string", "description": "JSON pointer to the invalid field."},
                     "revision": {"type": "string", "pattern": "^[0-9]+$", "description": "With `ERR_EDGEWRIGHT_REVISION_GONE`: the current revision.", "x-extension": true},
                 },

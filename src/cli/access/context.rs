@@ -75,7 +75,7 @@ impl Args {
             Args::Show { effective: true, source, place, .. } => print(effective(&place, &source, origins)),
             Args::Show { name, .. } => {
                 if let Some(flag) = EFFECTIVE_FLAGS.into_iter().find(|id| origins.is_flag(id)) {
-                    let message = format!("`--{}` needs `--effective`", flag.replace('_', "-"));
+                    let message = format!("`--{}` requires `--effective`", flag.replace('_', "-"));
                     return Err(Diagnostic::error(Code::Parameter, message)
                         .help("add --effective, or remove it")
                         .into());

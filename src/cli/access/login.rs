@@ -47,7 +47,7 @@ impl Args {
         let name = match &self.name {
             Some(name) => name.clone(),
             None => context_name(&host).map_err(|reason| {
-                let message = format!("`{}` cannot be the name of a context: {reason}", printable(&host));
+                let message = format!("`{}` is not a valid context name: {reason}", printable(&host));
                 Diagnostic::error(Code::Parameter, message).help("name the context: `edgewright login NAME --server …`")
             })?,
         };

@@ -18,11 +18,11 @@ const LONGEST_VALUE: usize = 60;
 /// revision in it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Kind of the resource, such as `edge` or `route`; or alone, its id, its name such as `storefront/cart`, or both kind and
-    /// name such as `edge/storefront`.
+    /// Kind of the resource, such as `edge` or `route`; or alone, its ID, its name such as `storefront/cart`, or both
+    /// kind and name such as `edge/storefront`.
     #[arg(value_name = "KIND|ID|NAME")]
     kind: String,
-    /// Id of the resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
+    /// ID of the resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
     #[arg(value_name = "NAME|ID")]
     wanted: Option<String>,
     /// Output format.

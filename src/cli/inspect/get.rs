@@ -20,25 +20,25 @@ use reader::{ListedResource, parent_and_name};
 /// List resources, or show one.
 ///
 /// KIND is a manifest kind in any spelling: `HttpsEdge`, `https-edges`, `edges`. Reads a local store without changing it,
-/// with every secret masked, or a server with --server. The table has the name in the manifests, or the id of a resource
-/// without one, and the main fields; `wide` adds the id, the source, and the file, line and commit that it applied last, of
-/// up to 100 resources. `name` prints one `KIND/NAME` per line, as other commands take it. `json` and `yaml` print what
-/// the API returns.
+/// with every secret masked, or a server with --server. The table has the name in the manifests, or the ID of a
+/// resource without one, and the main fields; `wide` adds the ID, the source, and the file, line and commit that it
+/// applied last, of up to 100 resources. `name` prints one `KIND/NAME` per line, as other commands take it. `json` and
+/// `yaml` print what the API returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`, `KIND/NAME`, or the id of a resource.
+    /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`, `KIND/NAME`, or the ID of a resource.
     #[arg(value_name = "KIND|ID")]
     kind: String,
-    /// Id of a resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
+    /// ID of a resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
     #[arg(value_name = "ID|NAME", conflicts_with = "filter")]
     wanted: Option<String>,
     /// Show only resources for which a CEL expression is true, such as `obj.description == "shop"`.
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
-    /// Show only the routes of the edge with this id or name.
+    /// Show only the routes of the edge with this ID or name.
     #[arg(long, value_name = "ID|NAME")]
     edge: Option<String>,
-    /// Show only the sources of the event subscription with this id or name.
+    /// Show only the sources of the event subscription with this ID or name.
     #[arg(long, value_name = "ID|NAME")]
     subscription: Option<String>,
     /// Show the state of this revision, or of the newest revision that was applied from this Git commit.

@@ -52,9 +52,9 @@ pub(crate) struct Args {
     before: Option<u64>,
     /// Show only records about this resource.
     ///
-    /// RESOURCE is its id, its name such as `storefront/cart` if no other resource has it, its kind and name such as `route
-    /// storefront/cart` or `route/storefront/cart`, or its path such as `/edges/https/edghts_…`, which is needed for the
-    /// routes of an edge that was deleted.
+    /// RESOURCE is its ID, its name such as `storefront/cart` if no other resource has it, its kind and name such as
+    /// `route storefront/cart` or `route/storefront/cart`, or its path such as `/edges/https/edghts_…`, which is needed
+    /// for the routes of an edge that was deleted.
     #[arg(long, value_names = ["RESOURCE", "NAME"], num_args = 1..=2, action = ArgAction::Set, env = "EDGEWRIGHT_RESOURCE")]
     resource: Vec<String>,
     /// Show only records of this API key, owner or commit author (email address), or `local` for the command line.
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// Show only records of this source.
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
-    /// Show only attempts to apply this Git commit (at least 7 digits of its id).
+    /// Show only attempts to apply this Git commit (at least 7 digits of its ID).
     #[arg(long, value_name = "COMMIT", value_parser = commit_prefix)]
     commit: Option<CommitPrefix>,
     /// Show only this revision and later ones.

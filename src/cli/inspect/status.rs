@@ -120,7 +120,7 @@ fn did_you_mean(name: &str) -> String {
 /// A table of the sources, the reasons of those that are not synced, and the warnings of the others.
 fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> String {
     if sources.is_empty() {
-        return "The server follows no source.\n".to_owned();
+        return "The server follows no sources.\n".to_owned();
     }
     let mut out = table(sources, now, is_wide);
     let has_news = |source: &&SourceView| source.state != SourceState::Synced || !source.diagnostics.is_empty();

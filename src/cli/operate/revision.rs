@@ -23,7 +23,7 @@ const FEW: usize = 20;
 
 /// Parses the value of an option.
 pub(crate) fn revision_name(text: &str) -> Result<RevisionName, String> {
-    let expected = "expected the number of a revision, at least 7 digits of a commit id, or `latest`";
+    let expected = "expected the number of a revision, at least 7 digits of a commit ID, or `latest`";
     RevisionName::parse(text).ok_or_else(|| expected.to_owned())
 }
 
@@ -109,7 +109,7 @@ fn naming_failure(error: NamingError) -> Failure {
     let (code, help) = match error {
         NamingError::Failed(error) => return error.into(),
         NamingError::Unknown { .. } => return not_found(message),
-        NamingError::Ambiguous { .. } => (Code::Parameter, "use more digits of the commit id"),
+        NamingError::Ambiguous { .. } => (Code::Parameter, "use more digits of the commit ID"),
         NamingError::Cancelled => (Code::Unavailable, "run the command again"),
     };
     Diagnostic::error(code, message).help(help).into()

@@ -37,7 +37,7 @@ impl Args {
         if self.time.is_some_and(|time| time.is_zero()) {
             let fault = Diagnostic::error(Code::OutOfRange, "`--for` must be longer than 0 seconds");
             return Err(fault
-                .help("use a time such as 2h, or leave out --for to suspend the source until you resume it")
+                .help("use a time such as 2h, or omit --for to suspend the source until you resume it")
                 .into());
         }
         let until = match self.time {

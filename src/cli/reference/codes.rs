@@ -9,7 +9,7 @@ use crate::{
 const ERRORS: &str = "\
 # Error codes
 
-Responses of the API, findings in manifests and messages of the command line have one of these codes. `edgewright explain
+API responses, findings in manifests and messages on the command line have one of these codes. `edgewright explain
 CODE` prints the same text. [Lints](lints.md) have names instead of codes.";
 
 const LEVELS: &str = "\

@@ -21,7 +21,7 @@ const INTRODUCTION: &str = "\
 
 A manifest has `apiVersion: edgewright/v1`, a `kind`, `metadata` and a `spec`; [Manifests](manifests.md) describes how
 they are read. The tables list the fields of `metadata`, of the `spec` of each kind, of the modules, and of all other
-types. Lengths count bytes of UTF-8. A field that is null counts as not given. `edgewright schema KIND` prints the JSON
+types. Lengths count bytes of UTF-8. A null field counts as not given. `edgewright schema KIND` prints the JSON
 Schema with every pattern, and [Endpoints](endpoints.md) has the fields of requests and responses.
 
 ## Metadata";

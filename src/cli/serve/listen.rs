@@ -122,7 +122,7 @@ impl ListenArgs {
 
     fn files(&self) -> Result<Option<TlsFiles>, Failure> {
         let missing = |set: &str, missing: &str| {
-            let fault = Diagnostic::error(Code::Parameter, format!("`{set}` needs `{missing}`"));
+            let fault = Diagnostic::error(Code::Parameter, format!("`{set}` requires `{missing}`"));
             Failure::from(fault.help("set both --tls-cert and --tls-key for TLS"))
         };
         match (&self.tls_cert, &self.tls_key) {

@@ -142,8 +142,7 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
             }
             // The failure has a line of its own.
             warning(format!(
-                "The repository cannot be fetched. The store matches the last commit that was fetched: {resources} \
-                 resource{}.",
+                "Cannot fetch the repository. The store matches the last fetched commit: {resources} resource{}.",
                 if *resources == 1 { "" } else { "s" }
             ));
         }

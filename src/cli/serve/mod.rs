@@ -195,7 +195,7 @@ impl Args {
             check_hook_secret(file)?;
         }
         if !config.client_certificates.is_empty() && !self.listen.knows_clients() {
-            let fault = Diagnostic::error(Code::Parameter, "`client_certificates` needs `--tls-client-ca`");
+            let fault = Diagnostic::error(Code::Parameter, "`client_certificates` requires `--tls-client-ca`");
             return Err(fault.help("set --tls-client-ca to the authorities of clients' certificates").into());
         }
         Ok(())

@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// The help for a new master key that cannot be used.
-const NEW_KEY: &str = "set the new key to 32 random bytes, for example with `openssl rand -base64 32`; a file must be a regular one \
-                       that only its owner can read";
+const NEW_KEY: &str = "set the new key to 32 random bytes, for example with `openssl rand -base64 32`; a file must be a \
+                       regular file that only its owner can read";
 
 /// Maintain a store.
 #[allow(clippy::large_enum_variant)] // there is one, once

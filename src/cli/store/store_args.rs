@@ -115,7 +115,7 @@ impl StoreArgs {
             let near = self.did_you_mean();
             let question = format!("No store found in `{}`.{near} Type `yes` to create it: ", self.shown());
             if matches!(prompt::ask(&question, "yes"), Confirmation::Other | Confirmation::Unseen) {
-                let message = format!("no store found in `{}`, and a new one was not confirmed", self.shown());
+                let message = format!("no store found in `{}`, and creating one was not confirmed", self.shown());
                 return Err(Diagnostic::error(Code::NotConfirmed, message)
                     .help("set --store to the folder of your store, or type `yes` to create one")
                     .into());

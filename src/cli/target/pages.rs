@@ -58,7 +58,7 @@ impl ApiClient {
     /// The failure for a list whose pages do not advance.
     fn endless(&self, path: &str) -> Failure {
         let message = format!(
-            "the pages of {} do not advance: an empty page names a next one, or a page an earlier one as the next",
+            "the pages of {} do not advance: an empty page links to a next one, or a page links back to an earlier one",
             self.address(path)
         );
         let help = "upgrade the server, and check any proxy in front of it";

@@ -67,7 +67,7 @@ impl ClientCertificates {
             };
             let has_kind = PREFIXES.iter().any(|kind| name.len() > kind.len() && name.starts_with(kind));
             if !has_kind || name.len() > MOST_NAME_BYTES || !is_header_text(name) {
-                let fault = fault("subject_alt_name", Code::InvalidFormat, "expected a name with its kind");
+                let fault = fault("subject_alt_name", Code::InvalidFormat, "expected a name with its type");
                 return Err(fault.help("write `dns:`, `uri:` or `email:` before the name in the certificate"));
             }
             if name.starts_with("dns:") && name.bytes().any(|byte| byte.is_ascii_uppercase()) {

@@ -134,7 +134,7 @@ pub(crate) fn blank_fields(
     let unchanged = clearable.into_iter().chain(never_blank).map(|field| {
         let advice = match info.unmeant_blanks.iter().find(|(name, _)| name == field) {
             Some((_, BlankContext::Anything)) => "; to clear it, send only this field".to_owned(),
-            Some((_, BlankContext::BlankOf(others))) => format!("; to clear it, leave out a blank {}", list(others)),
+            Some((_, BlankContext::BlankOf(others))) => format!("; to clear it, omit a blank {}", list(others)),
             None => String::new(),
         };
         format!("`{field}` is blank and was left unchanged{advice}")
@@ -179,7 +179,7 @@ pub(crate) fn take_fixed(
             fault.at(field.as_str())
         };
         if present.is_some_and(|present| is_secret(present, field)) {
-            faults.push(unchangeable().help(format!("leave `{field}` out: it is never compared")));
+            faults.push(unchangeable().help(format!("omit `{field}`: it is never compared")));
             return false;
         }
         // Specs compare secrets in constant time.

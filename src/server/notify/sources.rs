@@ -188,7 +188,7 @@ impl<'f> SourceSnapshot<'f> {
         let verb = if commit.is_some() { "is" } else { "are" };
         match r#type {
             EventType::SourceInvalid if self.condition.reason == Reason::PartlyApplied => {
-                format!("is invalid: {subject} {verb} applied only in part: {}", self.first_error())
+                format!("is invalid: {subject} {verb} only partly applied: {}", self.first_error())
             }
             EventType::SourceInvalid => format!("is invalid: {subject} {verb} not applied: {}", self.first_error()),
             // The commit that was fetched last is in effect.

@@ -131,7 +131,7 @@ async fn get(
         .run(move |_| {
             let snapshot = served.store.snapshot();
             let missing =
-                || ApiError::with_code(Code::NotFound, format!("no resource has the id `{}`", printable(&id)));
+                || ApiError::with_code(Code::NotFound, format!("no resource has the ID `{}`", printable(&id)));
             let entry = find(&snapshot, &id).ok_or_else(missing)?;
             let origin = ResourceOrigin::find(&served.store, entry, &served.site.base_url)?;
             response::conditional_json(&headers, &origin)

@@ -59,7 +59,7 @@ pub(super) fn document(operation: ExtensionOperation, schemas: &mut Schemas, pla
 pub(super) fn empty_expectation(expect: Option<&str>, dry_run: bool) -> Option<Fault> {
     let is_empty = expect.is_some_and(str::is_empty) && !dry_run;
     let fault = is_empty.then(|| Fault::new(Code::InvalidFormat, "`expect` cannot be empty"))?;
-    let help = "send the `outcome` of the reviewed dry run, or leave out `expect` to apply any plan";
+    let help = "send the `outcome` of the reviewed dry run, or omit `expect` to apply any plan";
     Some(fault.at("expect").help(help))
 }
 

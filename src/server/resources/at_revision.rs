@@ -30,7 +30,7 @@ pub(super) async fn state(
     query: &str,
 ) -> Result<(Arc<Snapshot>, Option<u64>, Option<WorkPlace>), ApiError> {
     let message = |value: &str| {
-        let expected = "the number of a revision, at least 7 digits of a commit id, or";
+        let expected = "the number of a revision, at least 7 digits of a commit ID, or";
         format!("`{AT}` must be {expected} `{LATEST}` (found `{}`)", printable(value))
     };
     let name = query::parsed(Some(query), AT, RevisionName::parse, message)?;

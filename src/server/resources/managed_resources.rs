@@ -208,7 +208,7 @@ impl WriteCheck {
             if !self.is_suspended(&claim.source) {
                 let (edge, source) = (OwnedWrite::new(current, edge, claim).subject(), printable(&claim.source));
                 let message = format!("{edge} of source `{source}` requires its `{module}` module on every route");
-                let help = "leave the module out of the request, or change `required_modules` in the edge's manifest";
+                let help = "omit the module from the request, or change `required_modules` in the edge's manifest";
                 return Err(Fault::new(Code::RequiredModule, message).help(help));
             }
         }

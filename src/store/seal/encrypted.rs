@@ -157,7 +157,7 @@ impl EncryptedKeys {
         let Some(found) = wrapped.iter().find(|wrapped| wrapped.by == master.id()) else {
             let wanted = wrapped.iter().map(|wrapped| wrapped.by.to_string()).collect::<Vec<_>>().join(" or ");
             return Err(unusable(format!(
-                "{} is not the master key of the store {} (its id is {}, expected {wanted})",
+                "{} is not the master key of the store {} (its ID is {}, expected {wanted})",
                 master.origin(),
                 path.parent().unwrap_or(path).display(),
                 master.id(),

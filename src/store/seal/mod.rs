@@ -97,7 +97,7 @@ impl Serialize for KeyId {
 impl<'de> Deserialize<'de> for KeyId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| de::Error::custom("not the id of a key"))
+        Self::parse(&text).ok_or_else(|| de::Error::custom("not the ID of a key"))
     }
 }
 

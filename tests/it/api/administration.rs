@@ -152,7 +152,7 @@ fn a_context_is_used_by_itself_only_to_read() {
     for line in ["get edges --context prod --store x", "get edges --context prod --server http://127.0.0.1:1"] {
         assert_refused(&run_as_user(&folder, line), "cannot be used together");
     }
-    assert_refused(&run_as_user(&folder, "get edges --context none"), "there is no context `none`");
+    assert_refused(&run_as_user(&folder, "get edges --context none"), "the context `none` does not exist");
     // What reads files does not ask the server.
     assert_refused(&run_as_user(&folder, "history verify"), "no store found in `edgewright.db`");
 }
@@ -209,7 +209,7 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     assert!(run_as_user(&folder, "export").out.contains("name: a"));
     assert!(!run_as_user(&folder, "export --source default").out.contains("name: a"));
 
-    assert_refused(&run_as_user(&folder, "context use nothing"), "there is no context `nothing`");
+    assert_refused(&run_as_user(&folder, "context use nothing"), "the context `nothing` does not exist");
     assert_eq!(run_as_user(&folder, "context use --none").code, 0);
     assert_refused(&run_as_user(&folder, "context show"), "there is no current context");
     let removed = run_as_user(&folder, "logout prod");
@@ -217,7 +217,7 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     for run in [list, shown, removed] {
         assert!(!run.all().contains(&serve.token), "{}", run.all());
     }
-    assert_refused(&run_as_user(&folder, "logout prod"), "there is no context `prod`");
+    assert_refused(&run_as_user(&folder, "logout prod"), "the context `prod` does not exist");
     assert_eq!(run_as_user(&folder, &format!("logout {}", serve.address)).code, 0);
     assert!(!folder.read(CONTEXTS).contains(&serve.token));
 }

@@ -37,7 +37,7 @@ fn a_commit_names_the_newest_revision_that_was_applied_from_it() {
         assert!(run.code == 1 && run.err.contains(code) && run.err.contains(says), "{at}: {}", run.all());
     }
     let usage = folder.run("get edges --at main");
-    assert!(usage.code == 1 && usage.err.contains("at least 7 digits of a commit id"), "{}", usage.all());
+    assert!(usage.code == 1 && usage.err.contains("at least 7 digits of a commit ID"), "{}", usage.all());
     let run = folder.ok(&format!("rollback --to {short}"));
     assert!(run.err.contains("Applied as revision 3."), "{}", run.err);
 

@@ -343,7 +343,7 @@ fn the_id_alone_finds_a_resource_of_every_kind() {
         assert_eq!(found["id"], id.as_str());
     }
     let none = folder.run("get evsub_nothing");
-    assert_eq!((none.code, none.err.contains("neither the id of a resource nor a kind")), (1, true), "{}", none.all());
+    assert_eq!((none.code, none.err.contains("neither the ID of a resource nor a kind")), (1, true), "{}", none.all());
     let near = folder.run("get https_egdes");
     assert_eq!((near.code, near.err.contains("did you mean `https-edges`?")), (1, true), "{}", near.all());
 }
@@ -383,7 +383,7 @@ fn a_route_is_named_as_plans_show_it() {
 
     for command in ["blame", "history --resource"] {
         let none = folder.run(&format!("{command} storefront/nothing"));
-        assert_eq!((none.code, none.err.contains("no resource has the id or name")), (1, true), "{}", none.all());
+        assert_eq!((none.code, none.err.contains("no resource has the ID or name")), (1, true), "{}", none.all());
         for (wanted, said) in [
             ("storefrnot/checkout", "did you mean `storefront/checkout`?"),
             ("storefrnt", "did you mean `storefront`?"),

@@ -51,7 +51,7 @@ fn a_source_that_is_added_is_followed_and_one_that_is_removed_keeps_its_resource
 
     replace(&folder, &format!("sources:\n{SHOP}- {{name: wiki, path: wiki}}\n"));
     until_followed(&serve, &["shop", "wiki"]);
-    until_logged(&serve, "docs", "The source is no longer followed. Its resources stay in the store");
+    until_logged(&serve, "docs", "No longer following the source. Its resources stay in the store");
     assert!(serve.said().contains("resources=1"), "{}", serve.said());
     folder.write("docs/two.yaml", &edge("two", "unseen"));
     folder.write("shop/one.yaml", &edge("one", "seen"));

@@ -299,7 +299,7 @@ fn the_secrets_of_required_modules_are_those_of_the_edge() {
     for secret in ["shop-secret-1", "shop-secret-2"] {
         let body = Some(json!({"provider": "github", "secret": secret}));
         let put = server.call_as(&token, "PUT", &format!("{route}/webhook_verification"), body);
-        refused(&put, 409, &["REQUIRED_MODULE", "leave the module out"]);
+        refused(&put, 409, &["REQUIRED_MODULE", "omit the module"]);
     }
 }
 

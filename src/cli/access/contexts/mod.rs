@@ -49,7 +49,7 @@ impl Contexts {
     /// Changes the contexts of the user, one process at a time.
     pub(super) fn change<T>(change: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
         let Some(folder) = file::folder() else {
-            let fault = Diagnostic::error(Code::Unreadable, "there is no folder for the configuration of this user");
+            let fault = Diagnostic::error(Code::Unreadable, "this user has no configuration folder");
             return Err(fault.help("set HOME or XDG_CONFIG_HOME to the path of a folder").into());
         };
         file::change(&folder, change)
@@ -101,7 +101,7 @@ pub(crate) fn announce(name: &str, context: &ServerContext) {
 
 /// The failure for a context that does not exist.
 pub(super) fn unknown(name: &str) -> Failure {
-    let message = format!("there is no context `{}`", printable(name));
+    let message = format!("the context `{}` does not exist", printable(name));
     let help = "list the contexts with `edgewright context list`, or create one with `edgewright login`";
     Diagnostic::error(Code::NotFound, message).help(help).into()
 }

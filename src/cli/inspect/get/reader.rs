@@ -135,7 +135,7 @@ impl ResourceReader {
                 Err(Diagnostic::error(Code::DuplicateName, message).help(format!("use one of {}", list(&ways))).into())
             }
             (None, _) => {
-                let message = format!("no resource has the id or name `{}`", printable(name));
+                let message = format!("no resource has the ID or name `{}`", printable(name));
                 Err(Diagnostic::error(Code::NotFound, message).help(self.near_name(name)).into())
             }
         }
@@ -150,7 +150,7 @@ impl ResourceReader {
         match nearest(name, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{}`?", printable(near)),
             None if name.contains('/') => {
-                "name a resource as `KIND/NAME`, a route as `EDGE/ROUTE`, or by its id; `edgewright get` lists them"
+                "name a resource as `KIND/NAME`, a route as `EDGE/ROUTE`, or by its ID; `edgewright get` lists them"
                     .into()
             }
             None => near_kind(name),
@@ -167,7 +167,7 @@ impl ResourceReader {
                 return Ok(kind);
             }
         }
-        let message = format!("`{}` is neither the id of a resource nor a kind", printable(id));
+        let message = format!("`{}` is neither the ID of a resource nor a kind", printable(id));
         Err(Diagnostic::error(Code::NotFound, message).help(near_kind(id)).into())
     }
 
@@ -210,7 +210,7 @@ impl ResourceReader {
         let mut found = self.find_keys(kind, wanted)?;
         let (Some(key), true) = (found.pop(), found.is_empty()) else {
             let message = format!("several {} have the name `{}`", plural(name_of(kind)), printable(wanted));
-            return Err(Diagnostic::error(Code::DuplicateName, message).help("use the id").into());
+            return Err(Diagnostic::error(Code::DuplicateName, message).help("use the ID").into());
         };
         Ok(key)
     }
@@ -244,7 +244,7 @@ impl ResourceReader {
         }
         if found.is_empty() {
             let name = name_of(kind);
-            let message = format!("no {name} with the id or name `{}`", printable(wanted));
+            let message = format!("no {name} with the ID or name `{}`", printable(wanted));
             let help = format!("list them with `edgewright get {}`", plural(name));
             return Err(Diagnostic::error(Code::NotFound, message).help(help).into());
         }
@@ -420,7 +420,7 @@ fn list_in_store(
     Ok(items)
 }
 
-const LIST_ALL: &str = "upgrade the server, or list all resources without a name, an id or a filter";
+const LIST_ALL: &str = "upgrade the server, or list all resources without a name, an ID or a filter";
 
 fn list_on_server(
     client: &ApiClient,

@@ -198,14 +198,10 @@ impl<'a> Reloader<'a> {
             let is_owned = |claim: &Claim| claim.source == owner;
             let resources = snapshot.iter().filter(|it| it.claim.as_deref().is_some_and(is_owned)).count();
             if resources == 0 {
-                tracing::info!(source, resources, "The source is no longer followed. It owns no resources.");
+                tracing::info!(source, resources, "No longer following the source. It owns no resources.");
                 continue;
             }
-            tracing::warn!(
-                source,
-                resources,
-                "The source is no longer followed. Its resources stay in the store, and nothing is deleted."
-            );
+            tracing::warn!(source, resources, "No longer following the source. Its resources stay in the store.");
         }
         let (added, changed, removed) = (added.len(), changed.len(), removed.len());
         let applied = format!(

@@ -37,7 +37,7 @@ pub(super) fn busy() -> Vec<u8> {
 
 /// Returns the response to a plain request on a port for TLS.
 pub(super) fn plain() -> Vec<u8> {
-    ApiError::with_code(Code::MalformedRequest, "this port speaks TLS; use an `https` URL").to_http1()
+    ApiError::with_code(Code::MalformedRequest, "this port requires TLS; use an `https` URL").to_http1()
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ static FILTERS: [QueryParameter; 6] = [
         json!({"description": description, "schema": {"type": "integer", "minimum": 0, "maximum": u64::MAX}})
     }),
     QueryParameter(COMMIT, || {
-        let description = "Only attempts to apply the manifests of this Git commit: at least 7 digits of its id.";
+        let description = "Only attempts to apply the manifests of this Git commit: at least 7 digits of its ID.";
         json!({"description": description, "schema": {"type": "string", "pattern": "^[0-9A-Fa-f]{7,64}$"}})
     }),
 ];
@@ -79,7 +79,7 @@ pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |me
     .paged("record", "records")
     .query(&FILTERS)
     .named("History", "listHistory", "List the history")
-    .described("Returns the attempts to change the store, refused ones included, newest first, one page at a time. `next_page_uri` is the URI of the next page. A page of a filter that selects few records can be shorter than its limit.")
+    .described("Returns the attempts to change the store, including refused ones, newest first, one page at a time. `next_page_uri` is the URI of the next page. With a filter that selects few records, a page can be shorter than its limit.")
     .documented("400 401 429 500 503", |operation, schemas| {
         let item = schemas.response::<HistoryItem>();
         let list = schemas.list("History", "history", item, true);
@@ -216,7 +216,7 @@ fn filter_from(query: Option<&str>) -> Result<HistoryFilter, ApiError> {
     };
     let named = |name: &str| {
         let text = |value: &str| (!value.is_empty()).then(|| value.to_owned());
-        query::parsed(query, name, text, |_| format!("`{name}` is empty; leave it out or give it a value"))
+        query::parsed(query, name, text, |_| format!("`{name}` is empty; omit it or set a value"))
     };
     let commit = query::parsed(query, COMMIT, CommitPrefix::parse, |value| {
         format!("`{COMMIT}` must have 7 to 64 hexadecimal digits (found `{}`)", printable(value))

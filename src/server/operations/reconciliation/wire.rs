@@ -83,7 +83,7 @@ pub(crate) struct Request {
     /// not see the secrets of the source, it begins with `masked:`; a dry run with it returns the plan in the same form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
-    /// The SHA-256 of the secret part of each new API key's token, in hexadecimal, by key id. A token is `ew_`, the id,
+    /// The SHA-256 of the secret part of each new API key's token, in hexadecimal, by key ID. A token is `ew_`, the ID,
     /// `_` and the secret part.
     #[serde(default)]
     pub token_hashes: BTreeMap<String, Secret>,
@@ -155,7 +155,7 @@ pub(crate) struct Run {
     /// The report, in the format of `--format json`.
     #[serde(flatten)]
     pub report: ReportDocument,
-    /// The skipped resources: kind, id and name.
+    /// The skipped resources: kind, ID and name.
     pub left_out: Vec<String>,
     /// The plan as a document to save and review; null if planning failed.
     pub saved_plan: Option<SavedPlan>,
@@ -193,7 +193,7 @@ pub(crate) struct Reconciliation {
 /// A reconciliation in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReconciliationItem {
-    /// The id; its digits are the revision.
+    /// The ID; its digits are the revision.
     pub id: String,
     /// The URI.
     pub uri: String,

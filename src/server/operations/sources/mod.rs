@@ -214,7 +214,7 @@ async fn change(
 }
 
 fn unknown(name: &str) -> ApiError {
-    let fault = Fault::new(Code::NotFound, format!("this server follows no source `{}`", printable(name)));
+    let fault = Fault::new(Code::NotFound, format!("this server follows no source named `{}`", printable(name)));
     ApiError::new(fault.help("list the sources with `edgewright status` or GET `/sources`"))
 }
 

@@ -88,13 +88,13 @@ static PARAMETERS: [QueryParameter; 3] = [
 pub(super) static GET: ApiOperation = ApiOperation::get("/watch", Intent::Watch, |method| on(method, get))
     .query(&PARAMETERS)
     .named("Changes", "watchChanges", "Watch changes")
-    .described("Streams changes of resources as server-sent events: `created`, `updated` or `deleted` for each resource, and `revision` after the last one of a revision. Only `revision` has an id. `error` is the last event of a stream that the server ends because of an error. Without `since`, the stream starts after the current revision.")
+    .described("Streams changes of resources as server-sent events: `created`, `updated` or `deleted` for each resource, and `revision` after the last one of a revision. Only `revision` has an ID. `error` is the last event of a stream that the server ends because of an error. Without `since`, the stream starts after the current revision.")
     .documented("400 401 410 429 500 503", |operation, _| {
         operation
             .parameter(json!({
                 "name": "Last-Event-ID",
                 "in": "header",
-                "description": "The id of the last event, to resume a stream. It takes precedence over `since`.",
+                "description": "The ID of the last event, to resume a stream. It takes precedence over `since`.",
                 "schema": {"type": "string", "pattern": "^[0-9]*$"},
             }))
             .responds_with("200", "A stream of events", "text/event-stream", json!({"type": "string"}))

@@ -50,7 +50,7 @@ impl WatchRequest {
         if let Some(resumed) = resumed {
             match resumed.to_str().ok().and_then(|text| text.trim().parse().ok()) {
                 Some(revision) => wanted.known = Some(revision),
-                None => faults.push(Fault::new(Code::Parameter, "`Last-Event-ID` must be the id of an event")),
+                None => faults.push(Fault::new(Code::Parameter, "`Last-Event-ID` must be the ID of an event")),
             }
         }
         ApiError::check(faults)?;
