@@ -1,4 +1,5 @@
-//! What can come next on a command line: kinds, names, sources, contexts and codes, for the scripts of `edgewright completions`.
+//! Completion candidates for a command line: kinds, names, sources, contexts and codes, for the scripts of `edgewright
+//! completions`.
 //!
 //! A script asks on every press of a key, so that this never takes long, never fails, and only reads. It knows the store in
 //! a folder: a server is not asked, and nothing is offered in place of its names.
@@ -21,7 +22,7 @@ const LONGEST: Duration = Duration::from_millis(250);
 /// The most candidates of an answer.
 const MOST: usize = 1000;
 
-/// What the last word of a line can be.
+/// The candidates for the last word of a line.
 #[derive(Debug, PartialEq)]
 enum Candidates {
     Kinds,
@@ -73,7 +74,7 @@ fn candidates(wanted: &Candidates, words: &[String]) -> Option<String> {
     Some(found.take(MOST).map(|name| name + "\n").collect())
 }
 
-/// What the last word of a line can be, if it is none of what the scripts know themselves.
+/// Returns the candidates for the last word of a line that the scripts do not know themselves.
 fn wanted(program: &Command, words: &[String]) -> Option<Candidates> {
     let (last, before) = words.split_last()?;
     let (mut path, mut command) = (Vec::new(), program);

@@ -347,7 +347,7 @@ fn template(command: &Command) -> String {
     text + "Run `edgewright COMMAND --help` for the options of a command, with examples."
 }
 
-/// What a command does, in a line.
+/// The one-line description of a command.
 fn summary(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let aliases: Vec<&str> = command.get_visible_aliases().collect();

@@ -1,4 +1,4 @@
-//! What handlers share, in parts: a handler takes the parts that it uses as its axum `State`, and no others.
+//! State shared by handlers, in parts: a handler takes the parts that it uses as its axum `State`, and no others.
 
 use std::{
     path::PathBuf,
@@ -88,7 +88,7 @@ pub(crate) struct SourceRuntime {
     pub following: SourceRegistry,
     /// When clients last synced each source.
     pub syncs: SyncTimes,
-    /// What clients last applied of each source.
+    /// The last client revision of each source.
     pub client_revisions: ClientRevisions,
     /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
     pub git_hook: Option<PathBuf>,
@@ -97,7 +97,7 @@ pub(crate) struct SourceRuntime {
 /// How requests write single resources.
 #[derive(Default)]
 pub(crate) struct RequestWrites {
-    /// What sources want to happen with writes to their resources.
+    /// The sources' policies for writes to their resources.
     pub rest_writes: RestWrites,
     /// The commits of small requests.
     pub intake: CommitExecutor,
@@ -105,7 +105,7 @@ pub(crate) struct RequestWrites {
     pub blanks_count: bool,
 }
 
-/// What is kept because clients ask for it again.
+/// Caches of data that clients request again.
 pub(crate) struct Caches {
     pub pages: PageCache,
     /// The texts of sent manifests.
@@ -114,10 +114,10 @@ pub(crate) struct Caches {
     pub feeds: Feeds,
 }
 
-/// What the metrics page shows beside the other parts.
+/// Inputs of the metrics page besides the other parts.
 #[derive(Default)]
 pub(crate) struct Telemetry {
-    /// What the metrics page counts.
+    /// The counts for the metrics page.
     pub inventories: Inventories,
     /// The metrics pages that are on their way.
     pub scraped: ScrapedPages,

@@ -102,10 +102,10 @@ struct QueuedBatch {
     prepared: Receiver<Result<UnchainedBatch, StoreError>>,
 }
 
-/// Whom to tell, and what becomes visible, with its size in the store.
+/// The writer to notify, and the revision that becomes visible, with its size in the store.
 type Member = (Sender<Turn>, Option<(Revision, usize)>);
 
-/// What a waiting writer is told.
+/// A message to a waiting writer.
 enum Turn {
     /// To lead the queue, in which it is the first.
     Lead,
@@ -128,7 +128,7 @@ pub(crate) struct QueuedCommit<E> {
     began: Instant,
 }
 
-/// What a commit does to the state.
+/// A commit's effect on the state.
 struct StateTransition {
     before: Arc<Snapshot>,
     after: Arc<Snapshot>,

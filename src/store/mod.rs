@@ -193,7 +193,7 @@ pub struct Attempt {
     pub reverted_drift: RevertedDrift,
     /// The clock at the start, to compute the duration.
     pub began: Instant,
-    /// What the history says about the change, if it is applied.
+    /// The message in the history, if the change is applied.
     pub note: String,
 }
 
@@ -225,7 +225,7 @@ pub struct Revision {
     pub at: Timestamp,
 }
 
-/// Who is told of new revisions.
+/// A subscriber to new revisions.
 struct Subscriber {
     sender: mpsc::Sender<Revision>,
     /// Whether only those of sources matter.

@@ -121,7 +121,8 @@ impl Shares {
     }
 }
 
-/// Who has the share that a record of an author fills: the owner of its API key, or the source that is followed.
+/// The holder of the share that an author's records count for: the owner of its API key, or the source that is
+/// followed.
 fn holder_of(author: &Author) -> Option<Id> {
     match author {
         Author::Api { owner, .. } => Some(owner.clone()),

@@ -1,4 +1,4 @@
-//! What a commit makes of a state: operations, or the result of operations that were tried on it before.
+//! The input of a commit: operations, or the result of operations that were tried on it before.
 //!
 //! A plan of 100,000 operations is tried before it is shown, so that it says whether it would be refused. To apply it again
 //! inside the commit would take as long, and all other writers would wait for it. So a trial keeps the state that it led to.
@@ -49,11 +49,11 @@ impl Trial {
     }
 }
 
-/// What a commit makes of the state that it was computed from.
+/// The changes of a commit to the state that it was computed from.
 pub(crate) enum NextState {
     /// The operations to apply.
     Operations(Vec<Operation>),
-    /// What operations made of this state when they were tried, and their calls.
+    /// The result of operations that were tried on this state, and their calls.
     Trial(Arc<Trial>, Vec<String>),
     /// No other resources: a source accepts those of the state, so that none of its manifests are rejected any longer (D78).
     Accepted,

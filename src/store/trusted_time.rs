@@ -47,7 +47,7 @@ const SAVED_AFTER: SignedDuration = SignedDuration::from_hours(6);
 /// At most one of so many parts of what is kept is removed at once because of its age.
 const PARTS: usize = 4;
 
-/// What a store knows of the time. It is saved, so that each process goes on from what earlier ones have seen.
+/// The time as a store knows it. Saved, so that each process continues from what earlier ones have seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownTime {
     /// The trusted time.

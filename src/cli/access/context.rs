@@ -150,7 +150,7 @@ impl ListItem for ContextItem<'_> {
 /// The flags that only matter for what a command would use.
 const EFFECTIVE_FLAGS: [&str; 5] = ["store", "server", "context", "version_header", "source"];
 
-/// What a command would use, a fact on a line with its reason.
+/// The settings that a command would use, one per line with its reason.
 fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -> String {
     let server = &place.server;
     let mut facts: Vec<(&str, String, String)> = Vec::new();

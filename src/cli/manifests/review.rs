@@ -70,7 +70,7 @@ fn unset_values(name: &str) -> Result<UnsetValues, String> {
 pub(super) struct ReviewArgs {
     #[command(flatten)]
     context: ContextArgs,
-    /// What to do about unset values of `from_env` and `from_file`: `require` or `assume`.
+    /// How to handle unset values of `from_env` and `from_file`: `require` or `assume`.
     ///
     /// `require` fails. `assume` reviews manifests without their secrets: a plan uses the value in the store, and
     /// everything else is `(unknown)`. Plans with assumed values cannot be applied.

@@ -6,7 +6,7 @@ use crate::cli::prelude::*;
 
 /// Generated files by name.
 pub(crate) struct GeneratedFiles {
-    /// What the files are, in the plural.
+    /// The name of the files, in the plural.
     pub noun: &'static str,
     /// The command that writes them, without the folder.
     pub command: &'static str,

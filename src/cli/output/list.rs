@@ -29,7 +29,7 @@ pub(crate) trait ListItem {
     /// The item as other commands take it.
     fn name(&self) -> String;
 
-    /// What a table has in a column.
+    /// The content of a table column.
     fn cell(&self, column: &str) -> String;
 
     /// The item as programs read it.

@@ -11,7 +11,7 @@ const WIDEST: usize = 200;
 const NARROWEST: usize = 8;
 /// The titles of columns that people copy into commands: a part of a key is of no use.
 const KEYS: [&str; 4] = ["NAME", "ID", "OWNER", "SOURCE"];
-/// What is between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
 /// A table with titles, as all lists have it; empty without rows. An empty cell is `-`.

@@ -390,7 +390,7 @@ pub(super) fn command() -> clap::Command {
     <Args as clap::Args>::augment_args(clap::Command::new("serve"))
 }
 
-/// What everything else stands on.
+/// The parts that all others depend on.
 struct BoundServer {
     server: Server,
     tls: Option<Arc<Tls>>,
@@ -400,7 +400,7 @@ struct BoundServer {
     store: Arc<Store>,
 }
 
-/// What tells others of the store's changes. Its threads end after the last request.
+/// The parts that report changes of the store. Their threads end after the last request.
 struct Outlets {
     log: Option<SecurityLog>,
     _logging: Option<SecurityLogThread>,

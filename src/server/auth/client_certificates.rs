@@ -53,7 +53,7 @@ pub(crate) struct CertificateOwner {
 #[derive(Default)]
 pub(crate) struct ClientCertificates {
     owners: Vec<CertificateOwner>,
-    /// What proves that this process wrote the header.
+    /// The proof that this process wrote the header.
     proof: String,
 }
 

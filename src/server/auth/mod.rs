@@ -1,4 +1,4 @@
-//! Who asks, and what they may do.
+//! Authentication of callers, and their permissions.
 //!
 //! # The problem
 //!
@@ -7,10 +7,10 @@
 //!
 //! # The idea
 //!
-//! Who asks is found once: a token or a client certificate becomes a [`Caller`](caller::Caller) with a role and a scope
-//! ([`authentication`], [`client_certificates`]). What it may do is decided in one place, from what it intends and not from
-//! where it was asked ([`permission`], D23, D101), and twice: before the handler, so that nothing is done for whoever may not
-//! ask, and inside the commit, with the role and the scope at the revision that changes.
+//! The caller is identified once: a token or a client certificate becomes a [`Caller`](caller::Caller) with a role and
+//! a scope ([`authentication`], [`client_certificates`]). What it may do is decided in one place, from what it intends
+//! and not from where it was asked ([`permission`], D23, D101), and twice: before the handler, so that nothing is done
+//! for whoever may not ask, and inside the commit, with the role and the scope at the revision that changes.
 //!
 //! ```text
 //! PATCH /edges/https/edghts_1

@@ -1,4 +1,5 @@
-//! What a request body gives: its fields, without repeated path parameters, and the Spec or module they make (D6, D62).
+//! The content of a request body: its fields, without repeated path parameters, and the Spec or module they make (D6,
+//! D62).
 //!
 //! In a PATCH, a blank may be meant or come from a client that writes one for everything that it was not given (D65). A kind
 //! lists the fields of which known clients do so, and the other fields that show it (`KindInfo::unmeant_blanks`).

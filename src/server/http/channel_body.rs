@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 /// A body in chunks.
 pub(in crate::server) struct ChannelBody {
     chunks: mpsc::Receiver<Result<Bytes, axum::Error>>,
-    /// What is sent after the chunks, set before their sender is dropped.
+    /// The end of the body, set before the sender of chunks is dropped.
     last: Arc<Mutex<Option<Bytes>>>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct ClientAddress {
 
 impl ClientAddress {
     /// The address of the socket, or the last one in the headers of a trusted proxy that is not a trusted proxy itself.
-    /// What stands before it may have been written by the client.
+    /// The client may have written everything before it.
     pub(crate) fn resolve(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
         let peer = peer.to_canonical();
         let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));

@@ -25,7 +25,7 @@ use crate::{
     syntax::text::without_tokens,
 };
 
-/// What a handler returns.
+/// The result of a handler.
 pub(crate) type ApiResult = Result<Response, ApiError>;
 
 /// The header of every response (D8).
@@ -42,7 +42,7 @@ pub(crate) struct ApiError {
     missing: Vec<String>,
     /// The current revision, for a client that asked for another one (D80).
     revision: Option<u64>,
-    /// What the security log is told (D99).
+    /// The note for the security log (D99).
     note: Option<Box<SecurityNote>>,
 }
 

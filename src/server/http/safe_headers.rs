@@ -2,13 +2,13 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// What every response has. An answer may contain secrets, so no cache keeps it; ETags work without one (D25).
+/// Headers of every response. An answer may contain secrets, so no cache keeps it; ETags work without one (D25).
 static ALWAYS: [(HeaderName, HeaderValue); 3] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
-/// What the pages at `/docs` have: they load scripts only from here, and no other page frames them. Their scripts set
+/// Headers of the pages at `/docs`: they load scripts only from here, and no other page frames them. Their scripts set
 /// styles and use images in data URLs.
 static PAGES: [(HeaderName, HeaderValue); 2] = [
     (

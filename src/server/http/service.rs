@@ -1,5 +1,5 @@
-//! What every request passes before and after its endpoint: one function instead of a layer for each, because each layer of
-//! a router boxes every request and response.
+//! The steps of every request before and after its endpoint: one function instead of a layer for each, because each
+//! layer of a router boxes every request and response.
 
 use std::sync::Arc;
 

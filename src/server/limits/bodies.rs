@@ -59,7 +59,7 @@ pub(in crate::server) struct BodyLimits {
     pub(super) bytes: usize,
 }
 
-/// Who sends a body.
+/// The sender of a body.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Sender {
     /// The owner of an API key.
@@ -116,7 +116,7 @@ impl BodyTotals {
     }
 }
 
-/// What a body is ended for.
+/// The reason for ending a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shortage {
     /// Its owner has more than its share.
@@ -219,7 +219,7 @@ impl BodyTable {
         None
     }
 
-    /// What is short for a body, and for whom, unless it is for all.
+    /// The shortage, and the owner whom it concerns; none if it concerns everybody.
     fn shortage(&self, limits: BodyLimits, number: u64) -> Option<(Shortage, Option<Sender>)> {
         let sender = &self.bodies.get(&number)?.sender;
         let share = self.shares.get(&sender.share().cloned()).copied().unwrap_or_default();

@@ -31,7 +31,8 @@ pub(crate) const DEFAULT_IN_FLIGHT: usize = 1024;
 pub(super) const RETRY_AFTER: u64 = 1;
 /// The part of all bodies that one owner has, and that all clients without a token have together.
 pub(super) const SHARE: usize = 4;
-/// What must be answered under any load: an orchestrator would restart an overloaded server, and nobody would see why.
+/// Endpoints that must be answered under any load: an orchestrator would restart an overloaded server, and nobody would
+/// see why.
 const ALWAYS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 tokio::task_local! {

@@ -1,4 +1,4 @@
-//! What keeps one client from taking the server from the others: places for expensive work, rates, sizes, and a growing delay
+//! Limits that keep one client from starving the others: places for expensive work, rates, sizes, and a growing delay
 //! after failed authentication (D52, D98).
 //!
 //! # The problem

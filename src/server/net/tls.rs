@@ -95,7 +95,7 @@ pub(crate) struct Tls {
     authorities: watch::Sender<blake3::Hash>,
 }
 
-/// What tells one state of the files from the next.
+/// The fingerprint that distinguishes one state of the files from the next.
 struct SeenFiles {
     last: blake3::Hash,
     /// The state that was loaded, or that could not be.

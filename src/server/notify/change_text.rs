@@ -30,7 +30,7 @@ pub(super) fn describe(
     Some(format!("{} {kind} {name}{details}", event.as_str()))
 }
 
-/// What happened to a field.
+/// The change of a field.
 fn detail(touched: &ChangeOutline, field: &str) -> String {
     let is_module = || touched.kind.info().slots.iter().any(|slot| slot.name == field);
     if field == OWNED_BY {

@@ -88,7 +88,7 @@ pub(crate) enum WebhookUrl {
 pub(crate) struct NotificationTarget {
     /// Its name, under which its cursor is kept.
     pub name: String,
-    /// What it is told of.
+    /// The events that it is notified of.
     pub filter: EventFilter,
     /// Where they go.
     pub sink: NotificationSink,

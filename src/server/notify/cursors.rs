@@ -22,7 +22,7 @@ const FILE: &str = "notifications";
 /// The most bytes of the file: a name has at most 253.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// What a target has been told.
+/// The progress of a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cursor {
     /// The last revision of which it has been told everything.

@@ -102,7 +102,7 @@ struct GapData {
     to_revision: u64,
 }
 
-/// Whom notifications are for.
+/// The recipient of notifications.
 pub(super) struct Recipient<'a> {
     /// Tells the notifications of this store from those of others.
     pub(super) store: &'a [u8],
@@ -116,7 +116,7 @@ impl Recipient<'_> {
     }
 }
 
-/// What a revision did, without the values of its resources: those of a first commit do not belong in memory.
+/// An outline of a revision, without the values of its resources: those of a first commit do not belong in memory.
 #[derive(Debug)]
 pub(super) struct RevisionOutline {
     /// The hash of its commit: after a restored backup, another revision can have the same number.
@@ -215,7 +215,7 @@ pub(super) fn commit_text(commit: &str, author: Option<&CommitAuthor>) -> String
     }
 }
 
-/// What a part of a revision did.
+/// The changes of a part of a revision.
 fn revision_text(
     revision: u64,
     by: &str,

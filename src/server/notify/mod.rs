@@ -88,7 +88,7 @@ pub(crate) struct Notifier {
     ended: Vec<mpsc::Receiver<()>>,
 }
 
-/// What the threads of all targets share.
+/// State shared by the threads of all targets.
 pub(crate) struct Outbox {
     store: Arc<Store>,
     cursors: Cursors,
@@ -223,7 +223,7 @@ impl Notifier {
         Ok(())
     }
 
-    /// What is to be delivered, for the metrics and for what happens to sources.
+    /// The pending notifications, for the metrics and for source events.
     pub(crate) fn outbox(&self) -> Arc<Outbox> {
         Arc::clone(&self.outbox)
     }

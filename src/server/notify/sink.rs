@@ -30,7 +30,7 @@ use crate::{
 const CONNECT: Duration = Duration::from_secs(5);
 /// The timeout of a whole request.
 const RESPONSE: Duration = Duration::from_secs(15);
-/// What a secret starts with.
+/// The prefix of a secret.
 const SECRET_PREFIX: &str = "whsec_";
 /// The bytes of a secret, as Standard Webhooks limits them.
 const LEAST_SECRET_BYTES: usize = 24;

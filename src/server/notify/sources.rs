@@ -71,7 +71,7 @@ struct NotifiedError<'a> {
     column: Option<usize>,
 }
 
-/// What a source shows at one moment.
+/// A snapshot of a source's status.
 pub(super) struct SourceSnapshot<'f> {
     following: &'f SourceHandle,
     condition: Condition,
@@ -88,7 +88,7 @@ impl<'f> SourceSnapshot<'f> {
         Self { following, condition, status: following.status.current(), suspension }
     }
 
-    /// What is to be told of it.
+    /// The notification that is due.
     pub(super) fn observed(&self) -> ObservedSource {
         let r#type = match self.condition.reason {
             _ if self.suspension.is_some() => EventType::SourceSuspended,
@@ -181,7 +181,7 @@ impl<'f> SourceSnapshot<'f> {
         Ok(NewTransition { r#type, source: Some(source.to_owned()), kind: None, text, data })
     }
 
-    /// What happened to the source.
+    /// Describes the event.
     fn text(&self, r#type: EventType, told: Option<&ReportedState>) -> String {
         let commit = self.attempt().and_then(commit_of);
         let subject = commit.clone().unwrap_or_else(|| "its manifests".to_owned());

@@ -61,7 +61,7 @@ pub(super) struct NewTransition {
     pub(super) data: Value,
 }
 
-/// What targets were told of a source that is not in sync.
+/// The last notified state of a source that is not in sync.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReportedState {
     pub(super) r#type: EventType,
@@ -92,7 +92,7 @@ pub(super) struct ExpiringCertificate {
 struct TransitionState {
     /// The number of the last event.
     last: u64,
-    /// What was told of the sources that are not in sync.
+    /// The last notified states of the sources that are not in sync.
     sources: BTreeMap<String, ReportedState>,
     /// The Unix times at which the certificates expire that were told, by the ID of the resource.
     certificates: BTreeMap<String, i64>,

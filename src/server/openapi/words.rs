@@ -28,7 +28,7 @@ pub(super) fn tag(kind: &str) -> String {
     capitalized(&plural(&noun(kind)))
 }
 
-/// What an operation does, in a few words.
+/// The summary of an operation.
 pub(super) fn summary(endpoint: &Endpoint) -> String {
     let noun = noun(endpoint.kind.info().name);
     let one = format!("{} {noun}", article(&noun));
@@ -44,7 +44,7 @@ pub(super) fn summary(endpoint: &Endpoint) -> String {
     }
 }
 
-/// What the summary of an operation leaves open.
+/// The description of an operation, beyond its summary.
 pub(super) fn description(endpoint: &Endpoint) -> String {
     let info = endpoint.kind.info();
     let noun = noun(info.name);
@@ -92,7 +92,7 @@ pub(super) fn description(endpoint: &Endpoint) -> String {
     }
 }
 
-/// What a path parameter identifies.
+/// The description of a path parameter.
 pub(super) fn path_parameter(name: &str) -> String {
     match name.strip_suffix("_id") {
         Some(parent) => format!("The ID of the {parent}."),

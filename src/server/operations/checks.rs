@@ -1,5 +1,5 @@
-//! What is checked of every request of an operation before its handler gets it, in the order of D3: path, API key, version,
-//! permission and query by [`admit`], and then the body by [`RequestBody`] and [`JsonBody`].
+//! The checks of every request before its handler, in the order of D3: path, API key, version, permission and query by
+//! [`admit`], and then the body by [`RequestBody`] and [`JsonBody`].
 
 use std::sync::Arc;
 

@@ -65,7 +65,7 @@ pub(in crate::server) static OPERATIONS: [&ApiOperation; 32] = [
     &probes::DOCUMENT,
 ];
 
-/// Who may use an endpoint, for the reference of the API. The endpoints of kinds only tell reads from changes.
+/// The callers who may use an endpoint, for the API reference. The endpoints of kinds only tell reads from changes.
 pub(crate) fn callers(method: &str, path: &str) -> &'static str {
     let declared = OPERATIONS.iter().find(|operation| operation.path == path && operation.method_name() == method);
     match (declared, method) {

@@ -21,11 +21,11 @@ pub(crate) struct ApiOperation {
     /// The path. It has at most one parameter, in braces.
     pub path: &'static str,
     pub handler: OperationHandler,
-    /// What callers must be allowed to do; none if everybody may use it, also without an API key.
+    /// The permission that callers need; none if the operation needs no API key.
     intent: Option<Intent<'static>>,
     /// The secrets in the response, which are sent only to safe peers.
     pub secrets: Option<&'static str>,
-    /// What the items of a list in pages are called, in the singular and plural.
+    /// The name of the items of a paged list, singular and plural.
     paged: Option<[&'static str; 2]>,
     /// The query parameters besides those of pages (D56); none if any are ignored.
     query: Option<&'static [QueryParameter]>,
@@ -108,7 +108,7 @@ impl ApiOperation {
         Self { document: Some(document), failures, ..self }
     }
 
-    /// What a caller is about to do; none if nobody needs to be known. `parameter` is that of the path.
+    /// The intent of the caller; none if the operation needs no caller. `parameter` is that of the path.
     pub(in crate::server) fn intent<'p>(&self, parameter: &'p str) -> Option<Intent<'p>> {
         self.intent.map(|intent| match intent {
             Intent::Apply(_) => Intent::Apply(parameter),

@@ -67,7 +67,7 @@ pub(crate) struct ResourceOrigin {
     pub changed_revision: Option<u64>,
     /// The time of that revision, or empty.
     pub changed_at: String,
-    /// Who made that revision.
+    /// The author of that revision.
     pub changed_by: HistoryAuthor,
 }
 

@@ -1,5 +1,5 @@
-//! What requests have in common that plan and apply a change of the store without manifests: a rollback, a transfer, the end
-//! of a source.
+//! The common part of requests that plan and apply a change of the store without manifests: a rollback, a
+//! transfer, or destroying a source.
 
 use std::time::Instant;
 

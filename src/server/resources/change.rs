@@ -1,4 +1,4 @@
-//! What a client of `/watch` or the target of a notification is told of a change.
+//! A change as a `/watch` client or a notification target receives it.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -21,7 +21,7 @@ pub(crate) struct ChangeFilter {
     pub kinds: BTreeSet<Kind>,
     /// The sources that own the resources.
     pub sources: BTreeSet<String>,
-    /// What happened to the resources.
+    /// The kinds of change.
     pub events: BTreeSet<ChangeEvent>,
 }
 

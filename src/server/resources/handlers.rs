@@ -70,9 +70,9 @@ struct ApiRequest<'a> {
     size: usize,
     /// The faults of path parameters that the body repeats.
     repeated: Vec<Fault>,
-    /// What the request has changed of keys and owners, for the security log.
+    /// The request's changes to keys and owners, for the security log.
     people: &'a OnceLock<SecurityNote>,
-    /// What to warn of because a source owns what the request has changed.
+    /// Warnings that a source owns what the request has changed.
     owned: &'a OnceLock<Vec<String>>,
 }
 

@@ -47,7 +47,7 @@ pub(super) fn parameters(kind: Kind) -> Vec<&'static str> {
     paging.iter().copied().chain([AT]).chain(filter::parameters(kind).map(|parameter| parameter.name)).collect()
 }
 
-/// Who reads a list.
+/// The reader of a list.
 pub(super) struct ListReader {
     /// The owner of the API key.
     pub(super) owner: Id,

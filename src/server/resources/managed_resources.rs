@@ -156,7 +156,7 @@ impl WriteCheck {
         Self { app, overrides, sees_all: *visibility == SecretVisibility::Everything, places: BTreeMap::new() }
     }
 
-    /// What the history says about the change, if the request overrides a source.
+    /// The message in the history, if the request overrides a source.
     pub(super) fn note(&self) -> String {
         if self.overrides.is_empty() {
             return String::new();

@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 8 << 20;
 /// The largest page.
 const LARGEST: usize = 2 << 20;
 
-/// What makes a page. Within a process, a revision has one content.
+/// The key of a page. Within a process, a revision has one content.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PageKey {
     pub revision: u64,

@@ -1,4 +1,4 @@
-//! What sources want to happen with writes over the API to their resources: the `rest_writes` of a configuration file (D103).
+//! The policies of sources for API writes to their resources: the `rest_writes` of a configuration file (D103).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
 /// The name that stands for all sources that are not listed.
 const ALL_OTHERS: &str = "*";
 
-/// What a source wants to happen with writes over the API to its resources.
+/// A source's policy for API writes to its resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum WritePolicy {
     /// Allowed, and counted as drift.

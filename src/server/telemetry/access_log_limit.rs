@@ -27,7 +27,7 @@ struct Refusals {
     others: u64,
 }
 
-/// What becomes of a request.
+/// The logging decision for a request.
 #[derive(Debug, PartialEq, Eq)]
 struct RefusalLine {
     has_line: bool,

@@ -1,4 +1,4 @@
-//! What a server tells its operators: metrics, the access log, and the security log (D87, D95, D99).
+//! Telemetry for operators: metrics, the access log, and the security log (D87, D95, D99).
 //!
 //! # The problem
 //!

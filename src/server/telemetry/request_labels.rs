@@ -1,5 +1,5 @@
-//! What the access log, the metrics and the spans call a request: its method, the template of its path, the API key and the
-//! address. A handler notes them in the task of the request, so that nobody needs to be given them.
+//! The labels of a request in the access log, the metrics and the spans: its method, the template of its path, the API
+//! key and the address. A handler notes them in the task of the request, so that nobody needs to be given them.
 
 use std::{cell::OnceCell, net::IpAddr, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::model::id::Id;
 /// The path template of a request that no endpoint matches. Its path is not logged: it may contain anything.
 pub(super) const NO_PATH: &str = "unknown";
 
-/// What is known about a request only while it is handled.
+/// Labels that are known only while the request is handled.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestLabels {
     /// The template of its path, unless no endpoint matches.

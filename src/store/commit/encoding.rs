@@ -1,4 +1,4 @@
-//! What a commit writes of the resources that it changes: their entries, made on all cores.
+//! The entries of the resources that a commit changes, encoded on all cores.
 
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ const PIECE: usize = 1 << 20;
 /// How many bytes are hashed at once. BLAKE3 hashes many at a time several times as fast as few.
 const ON_ALL_CORES: usize = 1 << 17;
 
-/// What a commit did to a record of the state.
+/// A commit's change to a record of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CommitEntry<'e> {
     /// The key of the record.

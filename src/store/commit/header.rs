@@ -281,7 +281,7 @@ pub struct Verified {
     pub scrubbed: u64,
     /// The records whose hash does not match their content. Later ones may list them as scrubbed.
     replaced: Vec<ScrubbedRecord>,
-    /// What the records so far list.
+    /// The scrubbed records that the records so far list.
     listed: ScrubbedRecords,
 }
 

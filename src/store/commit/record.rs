@@ -42,10 +42,10 @@ use secrets::{append, digests_of, places_of, secrets_in, split};
 
 pub(crate) use scrub::scrubbed;
 
-/// What a Spec has in the place of an encrypted secret.
+/// The placeholder of an encrypted secret in a Spec.
 const EMPTY: &str = r#""""#;
 
-/// What a record has besides its spec.
+/// The fields of a record besides its spec.
 #[derive(Serialize)]
 struct RecordFields<'a> {
     references: Vec<String>,
@@ -91,7 +91,7 @@ struct SealedSecrets {
     value: Sealed,
 }
 
-/// What to do about secrets whose data key is destroyed.
+/// The treatment of secrets whose data key is destroyed.
 #[derive(Clone, Copy)]
 pub(crate) enum LostSecrets<'a> {
     /// An error, because the current state must have all of its secrets.

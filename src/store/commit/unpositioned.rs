@@ -1,4 +1,4 @@
-//! What a commit writes, before it has its place in the log: its header, calls and entries.
+//! A commit before it has its place in the log: its header, calls and entries.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct UnchainedBatch {
     pub(crate) made: Option<MadeRevision>,
 }
 
-/// What subscribers are told of a revision.
+/// A revision as subscribers receive it.
 pub(crate) struct MadeRevision {
     pub(crate) changed: Arc<[ChangedResource]>,
     pub(crate) author: Author,

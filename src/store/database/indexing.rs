@@ -36,7 +36,7 @@ const MANY_COMMITS: u64 = 20_000;
 /// The rows from which on the index is written.
 const MANY_ROWS: usize = 4_000;
 
-/// What the thread, the commits and the queries share.
+/// State shared by the thread, the commits and the queries.
 pub(super) struct Shared {
     progress: Mutex<Progress>,
     /// Notified when the progress changes.

@@ -1,4 +1,5 @@
-//! What the folder of a store has in sled (D58): the state at the start of a part of the log, and the index of the history.
+//! The sled database of a store folder (D58): the state at the start of a part of the log, and the index of the
+//! history.
 //!
 //! # The problem
 //!

@@ -44,7 +44,7 @@ const MOST_RECORDS: usize = 32;
 /// A value that is as long as this is complete.
 const VALUE_BYTES: usize = 16 << 10;
 
-/// What a state is of.
+/// The identity of a state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateOf {
     /// The store.
@@ -55,7 +55,7 @@ pub(crate) struct StateOf {
     pub key: KeyId,
 }
 
-/// What the database says of the state in it.
+/// The database's description of its state.
 #[derive(Serialize, Deserialize)]
 struct Description {
     /// The format of the whole folder.
@@ -82,7 +82,7 @@ struct Description {
 
 /// A state that was read.
 pub(crate) struct SavedState {
-    /// What it is of.
+    /// The identity of the state.
     pub of: StateOf,
     /// All records, in the order of their keys.
     pub records: Vec<KeyedRecord>,

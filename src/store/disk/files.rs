@@ -26,7 +26,7 @@ const LONGEST_URL: u64 = 512;
 /// The size of a trial write: more than most commits.
 const PROBE_BYTES: usize = 1 << 18;
 
-/// What a numbered file or folder has.
+/// The purpose of a numbered file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     /// The complete state at the start of a generation: the folder of a sled database.

@@ -1,4 +1,4 @@
-//! What the files of a folder have: the newest state and the log after it, verified against the head (D58).
+//! The content of a folder's files: the newest state and the log after it, verified against the head (D58).
 //!
 //! This is where a start decides between "interrupted", "damaged" and "complete". It takes the state that the head names. If
 //! that is damaged, the previous state or the beginning of the log must lead to the same end, and then nothing is lost but

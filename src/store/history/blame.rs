@@ -32,7 +32,7 @@ pub(crate) struct BlamedField {
     pub pointer: String,
     /// The value.
     pub value: Value,
-    /// What set it; none if that was before the oldest revision in the history.
+    /// The revision that set it; none if it was set before the oldest revision in the history.
     pub set: Option<SetBy>,
     /// Whether that reverted drift (D85).
     pub reverts_drift: bool,

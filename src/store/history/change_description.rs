@@ -1,4 +1,4 @@
-//! What a commit did to each resource, as people read it: made from the values before and after it.
+//! A readable description of a commit's changes to each resource: made from the values before and after it.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ fn drift_in(entry: &CommitEntry<'_>) -> Result<Vec<String>, StoreError> {
     if entry.drift.is_empty() { Ok(Vec::new()) } else { serde_json::from_str(entry.drift).map_err(damaged) }
 }
 
-/// What a revision did to a resource, without its values.
+/// A revision's change to a resource, without values.
 #[derive(Debug)]
 pub(crate) struct ChangeOutline {
     /// Its kind.
@@ -88,7 +88,7 @@ pub(crate) struct ChangeOutline {
     pub name: Option<String>,
     /// The source that owns it.
     pub source: Option<String>,
-    /// What happened to it.
+    /// The change.
     pub event: Option<ChangeEvent>,
     /// The names of the fields that differ; none of a resource that was created or deleted.
     pub fields: Vec<String>,

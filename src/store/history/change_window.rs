@@ -38,7 +38,7 @@ const MOST_CHANGES: usize = 10_000;
 /// The most bytes of what these changes wrote to the store.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What a revision did to a resource.
+/// A revision's change to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeEvent {
@@ -76,7 +76,7 @@ impl ChangeEvent {
 pub struct ChangedResource {
     /// Its key.
     pub key: Key,
-    /// What happened to it.
+    /// The change.
     pub event: ChangeEvent,
     /// The claim of the source that owns it, or that owned it before this revision.
     pub claim: Option<Arc<Claim>>,

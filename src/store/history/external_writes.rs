@@ -1,4 +1,4 @@
-//! What others than its source have written to a resource, and where it came from: the newest records of the history,
+//! Writes to a resource that its source did not make, and where they came from: the newest records of the history,
 //! back to the one of the source (D85, D86).
 //!
 //! Only the story of the resource is read, and of each commit only the header and one entry. The search ends at the
@@ -144,8 +144,8 @@ enum Received {
     No,
 }
 
-/// What a commit wrote to a resource, and whether `source` received the resource by it. `state` has the descriptions of API
-/// keys.
+/// The changes of a commit to a resource, and whether `source` received the resource by it. `state` has the
+/// descriptions of API keys.
 fn written_by(
     header: &CommitHeader,
     revision: u64,

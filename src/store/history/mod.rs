@@ -1,4 +1,4 @@
-//! What readers ask of the history: commits in lists, the story of a resource, who set each field, earlier states, what
+//! Queries of the history: commits in lists, the story of a resource, who set each field, earlier states, what
 //! others than its source have written to a resource, and what a rollback leaves.
 //!
 //! # The problem

@@ -46,7 +46,7 @@ impl HistoryFilter {
 /// A search in the history, newest first.
 #[derive(Debug)]
 pub(crate) struct HistorySearch<'a> {
-    /// What is selected.
+    /// The selection.
     pub filter: &'a HistoryFilter,
     /// The position before which the search begins.
     pub before: u64,

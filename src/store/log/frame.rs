@@ -79,7 +79,7 @@ impl<'b> BatchFrame<'b> {
         self.head(HEAD)
     }
 
-    /// What follows the start.
+    /// The bytes after the start.
     pub(super) fn content(&self) -> impl Iterator<Item = &'b [u8]> {
         [&*self.batch.header, &*self.batch.calls].into_iter().chain(self.batch.entries.pieces())
     }

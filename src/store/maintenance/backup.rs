@@ -91,7 +91,7 @@ pub(crate) struct OpenedPart {
     pub length: u64,
 }
 
-/// What a store is at, for the manifest.
+/// The position of a store, for the manifest.
 pub(crate) struct BackupPoint {
     /// The id of the store.
     pub store: StoreId,

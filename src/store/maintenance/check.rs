@@ -24,7 +24,7 @@ use crate::{
 /// The most problems of one sort that are listed.
 const MOST_LISTED: usize = 20;
 
-/// What a check has read, and what is wrong with it.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub(crate) struct StoreCheck {
     /// The current revision.
@@ -41,7 +41,7 @@ pub(crate) struct StoreCheck {
     pub former: u64,
     /// The number of former values whose secrets can no longer be decrypted.
     pub former_lost: u64,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<StoreError>,
 }
 

@@ -1,4 +1,4 @@
-//! What is done to a store as a whole, mostly by commands: backups and restores, checks and repairs (D100), other keys and
+//! Maintenance of a whole store, mostly by commands: backups and restores, checks and repairs (D100), other keys and
 //! the destruction of former ones (D96), and the removal of tokens from the history (D23).
 //!
 //! # The problem

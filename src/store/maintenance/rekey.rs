@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// What becomes of the master key.
+/// The change of the master key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum MasterChange<'a> {
     /// The key stays.

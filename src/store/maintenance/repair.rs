@@ -33,7 +33,7 @@ const MOST_COPIES: usize = 100;
 /// The repair of a store, which nobody else can open meanwhile.
 pub(crate) struct Repair {
     folder: PathBuf,
-    /// What is wrong, and what is given up.
+    /// The problems, and the losses.
     pub salvage: Salvage,
     _lock: Vec<File>,
 }

@@ -53,7 +53,7 @@ use crate::{
 
 /// The folder in which a backup is unpacked. A folder with it and without a head is an interrupted restore.
 const STAGING: &str = "restore.tmp";
-/// What a folder may have before a store is restored into it.
+/// The files that a folder may have before a store is restored into it.
 const HARMLESS: [&str; 4] = ["lock", MASTER, STAGING, "lost+found"];
 
 /// A state within the history of a backup.

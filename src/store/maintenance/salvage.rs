@@ -54,11 +54,11 @@ use crate::{
 /// The most given-up records that are described.
 const MOST_RECORDS: usize = 100;
 
-/// What a repair finds, and what it would do.
+/// The findings of a repair, and its steps.
 pub(crate) struct Salvage {
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<String>,
-    /// What is given up.
+    /// The losses.
     pub given_up: Vec<String>,
     /// The revision after the repair.
     pub revision: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Salvage {
     scrubbed: ScrubbedRecords,
     /// The id of the store.
     pub(super) store: StoreId,
-    /// What has to be done, in this order.
+    /// The steps, in this order.
     pub(super) steps: Vec<RepairStep>,
 }
 

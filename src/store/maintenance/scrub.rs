@@ -24,7 +24,7 @@ use crate::{
     syntax::text::{has_token, without_tokens},
 };
 
-/// What the history has of API tokens.
+/// The API tokens in the history.
 #[derive(Debug, Default)]
 pub(crate) struct RecordedTokens {
     /// The records that have one, in their scrubbed form.

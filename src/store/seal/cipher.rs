@@ -15,7 +15,7 @@ const NONCE: usize = 24;
 /// How many of its bytes derive the key of a message.
 const DERIVING: usize = 16;
 
-/// What a message is bound to: a purpose and parts. Other parts never give the same context.
+/// The context that a message is bound to: a purpose and parts. Other parts never give the same context.
 pub(super) fn context(purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key(purpose);
     for part in parts {

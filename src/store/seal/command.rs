@@ -15,7 +15,7 @@ use crate::subprocess::Subprocess;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// How often to check whether a command has ended.
 const PAUSE: Duration = Duration::from_millis(5);
-/// What a command does not need: others of the same user can read the environment of its processes.
+/// Variables that a command must not see: others of the same user can read the environment of its processes.
 const SECRET_VARIABLES: [&str; 5] = [
     "EDGEWRIGHT_MASTER_KEY",
     "EDGEWRIGHT_MASTER_KEY_COMMAND",

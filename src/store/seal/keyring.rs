@@ -82,7 +82,7 @@ pub(super) struct Ring {
     pub(super) time: KnownTime,
 }
 
-/// What to tell of the master key beside a store.
+/// An announcement of the master key beside a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NewMaster {
@@ -188,7 +188,7 @@ impl Keyring {
         self.change(|ring| ring.lifetimes = wanted.or(ring.lifetimes))
     }
 
-    /// What the store knows of the time.
+    /// The time as the store knows it.
     pub(crate) fn known_time(&self) -> KnownTime {
         self.ring.load().time
     }

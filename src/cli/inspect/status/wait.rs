@@ -29,7 +29,7 @@ impl SyncMark {
     }
 }
 
-/// What shows that a source has settled: it is the same after another sync.
+/// The evidence that a source has settled: unchanged after another sync.
 type SettledState = Vec<(String, SourceState, SourceCounts)>;
 
 /// Returns the sources once each is synced, or has the same state after two syncs: one that waits for another source needs
@@ -89,7 +89,7 @@ fn wait_for_syncs(
     }
 }
 
-/// What a sync of a source waits for, as far as the server knows.
+/// The condition that a sync of a source waits for, as far as the server knows.
 fn open_sync(source: &SourceView) -> String {
     // A file that is still being written.
     let open = source.diagnostics.iter().find(|item| item.code == Code::Unreadable.to_string());

@@ -1,4 +1,4 @@
-//! Who administers whom: which API keys, owners and roles a caller may create, change and delete (D99, D101).
+//! Key administration: which API keys, owners and roles a caller may create, change and delete (D99, D101).
 
 use std::borrow::Borrow;
 

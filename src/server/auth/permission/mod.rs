@@ -1,4 +1,4 @@
-//! Who may do what: the one place that decides (D101).
+//! Permissions: the one place that decides who may do what (D101).
 //!
 //! # The problem
 //!
@@ -44,7 +44,7 @@ use crate::model::{
 use refusals::{ask_an_admin, forbidden, needs, refusal, source_refusal};
 pub(in crate::server) use visibility::{SecretVisibility, has_secrets};
 
-/// What a request is about to do.
+/// The intent of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Intent<'a> {
     /// Reads anything but secrets.
@@ -74,7 +74,7 @@ pub(crate) enum Intent<'a> {
 }
 
 impl Intent<'_> {
-    /// Who may do it, as [`allows`] decides, for the reference of the API.
+    /// The callers that [`allows`] permits, for the API reference.
     pub(in crate::server) fn callers(self) -> &'static str {
         match self {
             Intent::Watch | Intent::Identify => "every API key",

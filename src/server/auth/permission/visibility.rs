@@ -26,7 +26,7 @@ pub(crate) enum SecretVisibility {
 }
 
 impl SecretVisibility {
-    /// What a caller sees.
+    /// The visibility of secrets for a caller.
     pub(in crate::server) fn from_caller(caller: &Caller) -> Self {
         match &caller.scope {
             _ if !caller.role.sees_secrets() => Self::Nothing,
@@ -37,8 +37,8 @@ impl SecretVisibility {
         }
     }
 
-    /// What the caller sees of earlier states. A source may have had another owner's resources, or the reverse, so that a caller who
-    /// does not see everything sees nothing.
+    /// The caller's visibility of earlier states. A source may have had another owner's resources, or the reverse, so
+    /// that a caller who does not see everything sees nothing.
     pub(in crate::server) fn for_earlier_state(self) -> Self {
         match self {
             Self::Everything => Self::Everything,
@@ -46,7 +46,7 @@ impl SecretVisibility {
         }
     }
 
-    /// What the caller sees of the state of a revision, if the store is at another one.
+    /// The caller's visibility of the state of a revision, if the store is at another one.
     pub(in crate::server) fn for_revision(self, revision: u64, current: u64) -> Self {
         if revision == current { self } else { self.for_earlier_state() }
     }

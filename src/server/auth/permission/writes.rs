@@ -1,4 +1,4 @@
-//! What the scope of a key does not let it change, in words (D101). The decision is `tenancy::rights`.
+//! Descriptions of changes that the scope of a key does not allow (D101). The decision is `tenancy::rights`.
 
 use std::{borrow::Borrow, collections::BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What protects the API from too many requests and from other web sites: limits, CORS and safe headers (D98).
+//! Protection of the API from too many requests and from other web sites: limits, CORS and safe headers (D98).
 
 use std::{
     net::{IpAddr, SocketAddr},

@@ -48,7 +48,7 @@ pub(in crate::server) enum NoPlace {
     Full(PlaceCounts),
 }
 
-/// What is known of a party.
+/// The account of a party.
 #[derive(Default)]
 struct Account {
     counts: PlaceCounts,

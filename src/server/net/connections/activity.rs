@@ -1,4 +1,4 @@
-//! What a connection does now, and whether its client takes too long.
+//! The activity of a connection, and whether its client takes too long.
 
 use std::{
     collections::BTreeMap,
@@ -16,9 +16,9 @@ use super::limits::ConnectionLimits;
 const FREE: usize = 8;
 /// The most bytes of responses that wait for a client before more requests of its connection are handled.
 const MOST_UNSENT: usize = 1 << 20;
-/// What a request counts for until its response is known.
+/// The size that a request counts for until its response is known.
 const EXPECTED: usize = 64 << 10;
-/// What a client must take of a response in the time for stalls.
+/// The bytes of a response that a client must take within the stall timeout.
 pub(super) const LEAST_TAKEN: usize = 32 << 10;
 /// How long a refused client has to read why.
 const LINGER: Duration = Duration::from_secs(2);

@@ -57,7 +57,7 @@ impl ConnectionLimits {
     }
 }
 
-/// Whom an address counts for. One client has 2⁶⁴ addresses of IPv6.
+/// The client that an address counts for. One client has 2⁶⁴ addresses of IPv6.
 pub(super) fn counted(address: IpAddr) -> IpAddr {
     let address = address.to_canonical();
     if address.is_loopback() { address } else { site_of(address) }

@@ -110,7 +110,7 @@ pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 /// Answers requests.
 pub(super) type Answer = dyn Fn(Request) -> Answering + Send + Sync;
 
-/// What the connections of a server share.
+/// State shared by the connections of a server.
 struct Listening {
     answer: Box<Answer>,
     builder: Builder<TokioExecutor>,
@@ -351,7 +351,7 @@ fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     }
 }
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 #[derive(Debug, Clone)]
 struct Peer {
     address: SocketAddr,

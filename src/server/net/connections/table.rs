@@ -58,7 +58,7 @@ struct OpenConnections {
     next: u64,
 }
 
-/// What became of the search for a place.
+/// The result of the search for a place.
 #[derive(Debug, PartialEq, Eq)]
 enum MadeRoom {
     /// Connections are being closed.

@@ -1,7 +1,7 @@
 //! POST `/reconciliations`: plans and applies sent manifests as one revision (D24, D45). [`records`] has those of the history.
 //!
-//! What a client has reviewed is identified by the outcome of its plan and not by the revision of the store: unrelated
-//! changes between the dry run and the apply do not matter ([`is_expected`]).
+//! A review is identified by the outcome of its plan and not by the revision of the store: unrelated changes between
+//! the dry run and the apply do not matter ([`is_expected`]).
 
 pub(crate) mod files;
 pub(super) mod records;
@@ -374,7 +374,7 @@ impl<'a> ReconciliationJob<'a> {
     }
 }
 
-/// What a request is about to do with a source.
+/// The intent of a request for a source.
 fn intent(source: &str, dry_run: bool) -> Intent<'_> {
     if dry_run { Intent::Plan(source) } else { Intent::Apply(source) }
 }

@@ -34,7 +34,7 @@ struct ReadHistory {
     oldest: u64,
     /// None after a destroy.
     by_source: HashMap<String, Option<AppliedManifests>>,
-    /// What is in effect of the sources with manifests that a rollback left, and these: only another rollback changes that.
+    /// By source, the manifests that a rollback left, and the ones in effect, which only another rollback changes.
     rolled_back: HashMap<String, (Vec<RejectedManifests>, Option<AppliedManifests>)>,
 }
 

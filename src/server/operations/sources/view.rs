@@ -49,7 +49,7 @@ pub(crate) struct SourceView {
     /// The branch, tag or commit of the repository, or empty.
     #[serde(rename = "ref")]
     pub revision: String,
-    /// What the server does about drift: `enforce`, `warn` or `off`; empty if nobody follows the source.
+    /// How the server handles drift: `enforce`, `warn` or `off`; empty if nobody follows the source.
     pub drift: String,
     /// The range of versions whose highest tag is read instead of a `ref`, or empty.
     pub semver: String,

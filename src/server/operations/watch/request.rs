@@ -1,4 +1,4 @@
-//! What a client of `/watch` asks for.
+//! The request of a `/watch` client.
 
 use axum::http::HeaderMap;
 

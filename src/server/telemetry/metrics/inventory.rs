@@ -1,4 +1,4 @@
-//! What the store holds, counted once for each revision: counting visits all resources.
+//! Counts of what the store holds, made once for each revision: counting visits all resources.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 

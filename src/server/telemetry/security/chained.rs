@@ -54,7 +54,7 @@ impl Default for FileBounds {
 const TAIL: u64 = 1 << 20;
 /// The reason in the first line of a file after one that was taken away.
 const REPLACED: &str = "the previous file was removed or replaced";
-/// What every line begins with.
+/// The start of every line.
 const BEGINNING: &[u8] = b"{\"seq\":";
 
 /// A line, without its number and hash.
@@ -274,9 +274,9 @@ fn keep_private(file: &File, path: &Path) -> io::Result<()> {
 
 /// The end of a file.
 struct Tail {
-    /// What its last whole line says.
+    /// The head of its last complete line.
     end: Option<ChainEnd>,
-    /// What follows that line.
+    /// The bytes after that line.
     torn: Vec<u8>,
     /// Whether only the line break of that line is missing.
     lacks_break: bool,

@@ -10,7 +10,7 @@ use crate::{
     store::history::change_window::ChangeEvent,
 };
 
-/// What happened.
+/// An event of the security log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SecurityEvent {
@@ -115,7 +115,7 @@ impl fmt::Display for SecurityEvent {
 pub(crate) struct SecurityRecord {
     /// When it happened.
     pub at: Timestamp,
-    /// What happened.
+    /// The event.
     pub event: SecurityEvent,
     /// The address of the client.
     #[serde(skip_serializing_if = "Option::is_none")]

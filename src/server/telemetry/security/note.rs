@@ -1,4 +1,4 @@
-//! What a response tells the security log. A handler may run on any thread, and only the router knows the client, so a
+//! A response's note for the security log. A handler may run on any thread, and only the router knows the client, so a
 //! note travels with the response.
 
 use std::{borrow::Borrow, sync::Arc};
@@ -20,7 +20,7 @@ pub(crate) struct SecurityNote {
     pub(in crate::server) key: Option<Id>,
     /// The key's owner.
     pub(in crate::server) owner: Option<Id>,
-    /// What happened.
+    /// The changes.
     pub(in crate::server) changes: Vec<SecurityChange>,
     /// The template of the path, which the endpoint adds.
     pub(in crate::server) path: Option<Arc<str>>,

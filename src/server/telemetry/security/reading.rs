@@ -16,7 +16,7 @@ const MOST_FILES: u32 = 1000;
 const MOST_BYTES: u64 = 256 << 20;
 /// How often the files are read again if the server has begun a new one meanwhile.
 const ATTEMPTS: usize = 3;
-/// What comes before the hash of a line, and after it.
+/// The text before the hash of a line, and after it.
 const BEFORE_HASH: &[u8] = b",\"hash\":\"";
 const AFTER_HASH: &[u8] = b"\"}";
 const HASH_DIGITS: usize = 64;
@@ -26,7 +26,7 @@ pub(super) fn hex(hash: &Hash) -> String {
     blake3::Hash::from_bytes(*hash).to_hex().to_string()
 }
 
-/// What the chain needs of a line.
+/// The parts of a line that the chain needs.
 #[derive(Debug)]
 pub(super) struct LineHead {
     pub seq: u64,
@@ -34,7 +34,7 @@ pub(super) struct LineHead {
     event: String,
     previous: Option<Hash>,
     torn: Option<(usize, String)>,
-    /// What the hash covers.
+    /// The text that the hash covers.
     body: Vec<u8>,
 }
 

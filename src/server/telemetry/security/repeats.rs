@@ -24,7 +24,7 @@ const MOST: usize = 100;
 /// The reason in the line about all other clients.
 const OTHERS: &str = "other clients";
 
-/// What is the same in repeated events.
+/// The key of repeated events.
 type Sameness = (SecurityEvent, Option<IpAddr>, Option<Id>, Cow<'static, str>);
 
 /// Events after the first one.

@@ -27,13 +27,13 @@ const BATCH: usize = 256;
 /// How long to wait after a failed write.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// What the thread is told.
+/// A message to the thread.
 enum LogMessage {
     Event(Box<SecurityRecord>),
     Stop,
 }
 
-/// What requests and the thread share.
+/// State shared by requests and the thread.
 #[derive(Debug, Default)]
 struct LogState {
     queued: AtomicUsize,

@@ -56,7 +56,7 @@ pub(super) fn digests_of(name: &str, secrets: &[u8], keyring: &Keyring) -> Vec<S
     secrets_in(secrets).map(|secret| format!("{:.32}", keyring.secret_digest(name, secret).to_hex())).collect()
 }
 
-/// What secrets are bound to besides the key and the Spec of their record.
+/// The data that secrets are bound to besides the key and the Spec of their record.
 pub(super) fn places_of(at: &[usize], token: bool, digests: &[String]) -> Vec<u8> {
     let places = at.iter().flat_map(|place| (*place as u64).to_le_bytes());
     places.chain([u8::from(token)]).chain(digests.iter().flat_map(|digest| digest.bytes())).collect()
