@@ -34,7 +34,7 @@ const SHORT_COMMIT: usize = 8;
 /// A source is synced if the store matches its manifests. Asks the server at --server, of the current context, or at
 /// http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is synced, and with code 2
 /// otherwise. AGE is how long the source has been in its state, COMMIT the commit that is applied, and ATTEMPTED the one
-/// that was synced last, if it is another one. A source that clients apply is `NotFollowed`. `json` and `yaml` print
+/// that was synced last, if it differs. A source that clients apply is `NotFollowed`. `json` and `yaml` print
 /// what the API returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
