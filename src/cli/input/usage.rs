@@ -45,9 +45,9 @@ const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 /// The options of other tools for a change without a question, and what the commands have in their place.
 const CONFIRMATIONS: [&str; 4] = ["--yes", "-y", "--auto-approve", "--force"];
 static CONFIRMED: [(&[&str], &str); 3] = [
-    (&["reconcile", "apply"], "leave it out: `reconcile` applies without a question, and `plan` only shows the plan"),
-    (&["transfer"], "leave it out: `transfer` applies without a question, and --dry-run only shows the plan"),
-    (&["destroy"], "to delete without a question, set --confirm to the name of the source"),
+    (&["reconcile", "apply"], "omit it: `reconcile` applies without asking, and `plan` only shows the plan"),
+    (&["transfer"], "omit it: `transfer` applies without asking, and --dry-run only shows the plan"),
+    (&["destroy"], "to delete without asking, set --confirm to the name of the source"),
 ];
 
 /// Replaces the tip of a usage error that is about a word of another tool. Takes the arguments of the process.
@@ -162,7 +162,7 @@ mod tests {
             ("plan -f", Some("run `edgewright plan PATH`")),
             ("login -f m", None),
             ("plan -x m", None),
-            ("reconcile m --yes", Some("leave it out: `reconcile`")),
+            ("reconcile m --yes", Some("omit it: `reconcile`")),
             ("destroy -y", Some("--confirm")),
             ("plan m --yes", None),
             ("keys delete", None),
