@@ -13,10 +13,10 @@ use crate::{
     filter,
     model::{Kind, resource::KindInfo},
 };
-use schemas::{SCHEMAS, Schemas, description_of, rename};
+use schemas::{SCHEMAS, Schemas, description_of, redirect};
 
 pub(super) mod extension;
-pub(super) mod schemas;
+pub(crate) mod schemas;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -53,7 +53,7 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
         item.insert("parameters".into(), path_parameters(operation.path));
         item.insert(operation.method_name().to_owned(), described);
     }
-    let (mut schemas, names) = schemas.finish();
+    let (mut schemas, references) = schemas.finish();
     schemas.insert("Error".into(), error_schema());
     schemas.sort_keys();
     let server = if base_path.is_empty() { "/" } else { base_path };
@@ -80,7 +80,7 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
             },
         },
     });
-    rename(&mut document, &names);
+    redirect(&mut document, &references);
     document
 }
 

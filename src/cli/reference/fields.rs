@@ -43,10 +43,11 @@ pub(super) fn list<'s>(schema: &'s Value, key: &str) -> impl Iterator<Item = &'s
     schema.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// A type in words, with a link if it has a name.
+/// A type in words, with a link if it has a name: to the page that a reference starts with, or else to the same page.
 pub(super) fn type_of(schema: &Value) -> String {
-    if let Some(name) = schema.get("$ref").and_then(|target| target.as_str()?.rsplit('/').next()) {
-        return format!("[{name}](#{})", name.to_lowercase());
+    if let Some((page, name)) = schema.get("$ref").and_then(|target| target.as_str()?.rsplit_once('/')) {
+        let page = if page.ends_with(".md") { page } else { "" };
+        return format!("[{name}]({page}#{})", name.to_lowercase());
     }
     let joined = |choices: Vec<String>| choices.join(" or ");
     if let Some(value) = schema.get("const") {
@@ -80,7 +81,7 @@ pub(super) fn type_of(schema: &Value) -> String {
 }
 
 /// The rows of an object's fields, and of the fields of objects inside that have no name.
-fn rows(prefix: &str, schema: &Value) -> Vec<Vec<String>> {
+pub(super) fn rows(prefix: &str, schema: &Value) -> Vec<Vec<String>> {
     let required: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
     let of_field = |(name, field): (&String, &Value)| {
         let path = format!("{prefix}{name}");

@@ -59,6 +59,11 @@ impl SharedRows {
         Self { head, link, rows }
     }
 
+    /// Whether a row is one of them.
+    pub(super) fn has(&self, row: &[String]) -> bool {
+        self.rows.contains(row)
+    }
+
     /// The table of all of them.
     pub(super) fn table(&self) -> String {
         let rows: Vec<Vec<String>> = self.rows.iter().cloned().collect();
@@ -67,7 +72,7 @@ impl SharedRows {
 
     /// The rows of one section: a table of those that only it has, and the names of the others.
     pub(super) fn section(&self, rows: Vec<Vec<String>>) -> String {
-        let (shared, own): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| self.rows.contains(row));
+        let (shared, own): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| self.has(row));
         let names: Vec<&str> = shared.iter().filter_map(|row| row.first().map(String::as_str)).collect();
         let names = if names.is_empty() { String::new() } else { format!("{}: {}.", self.link, names.join(", ")) };
         table(self.head, &own) + &paragraph(&names)

@@ -1,10 +1,14 @@
 //! `edgewright reference`: the generated pages of `docs/reference`, from the tables that the program itself uses.
 
+mod api;
+mod bodies;
 mod codes;
 mod command_line;
 mod endpoints;
 mod fields;
 mod markdown;
+mod operation;
+mod resource_operations;
 mod resources;
 
 use crate::cli::{output::generated::GeneratedFiles, prelude::*};
@@ -35,9 +39,11 @@ impl Args {
 }
 
 fn pages() -> BTreeMap<String, String> {
+    let api = api::Api::new();
     let pages = [
+        ("bodies.md", bodies::page(&api)),
         ("command-line.md", command_line::page()),
-        ("endpoints.md", endpoints::page()),
+        ("endpoints.md", endpoints::page(&api)),
         ("errors.md", codes::errors()),
         ("lints.md", codes::lints()),
         ("resources.md", resources::page()),

@@ -22,7 +22,7 @@ const INTRODUCTION: &str = "\
 A manifest has `apiVersion: edgewright/v1`, a `kind`, `metadata` and a `spec`; [Manifests](manifests.md) describes how
 they are read. The tables list the fields of `metadata`, of the `spec` of each kind, of the modules, and of all other
 types. Lengths count bytes of UTF-8. A null field counts as not given. `edgewright schema KIND` prints the JSON
-Schema with every pattern, and [Endpoints](endpoints.md) has the fields of requests and responses.
+Schema with every pattern, and [Bodies](bodies.md) has the other fields of requests and responses.
 
 ## Metadata";
 
@@ -53,6 +53,14 @@ pub(super) fn page() -> String {
     let types = definitions.iter().filter(|(name, _)| is_type(name));
     let types: String = types.map(|(name, schema)| section(name, "", schema)).collect();
     format!("{INTRODUCTION}\n\n{metadata}## Kinds\n\n{kinds}{MODULES}\n\n{of_modules}## Types\n\n{types}")
+}
+
+/// The types of manifests by name: of kinds their Specs.
+pub(super) fn definitions() -> BTreeMap<String, Value> {
+    let schema = all().remove(ANY).unwrap_or_default();
+    let types = schema.get("$defs").and_then(Value::as_object).into_iter().flatten();
+    let types = types.map(|(name, definition)| (name.clone(), definition.clone()));
+    types.chain(list(&schema, "oneOf").map(|kind| (title(kind).to_owned(), spec(kind).clone()))).collect()
 }
 
 /// The section of a kind.

@@ -113,7 +113,7 @@ impl Schemas {
         reference
     }
 
-    /// Returns all schemas by name, and the names by the references of the generators.
+    /// Returns all schemas by name, and the references to them by those of the generators.
     pub(super) fn finish(mut self) -> (Map<String, Value>, BTreeMap<String, String>) {
         let mut requests = self.requests.take_definitions(true);
         refine(&mut requests, Kind::constraints());
@@ -130,7 +130,8 @@ impl Schemas {
                 all.insert(name.unwrap_or(definition), schema);
             }
         }
-        (all.into_iter().collect(), names)
+        let references = names.into_iter().map(|(reference, name)| (reference, format!("#{SCHEMAS}/{name}")));
+        (all.into_iter().collect(), references.collect())
     }
 }
 
@@ -139,18 +140,18 @@ pub(super) fn description_of(schema: SchemaOf) -> Option<Value> {
     inline(&mut SchemaGenerator::default(), schema).get("description").cloned()
 }
 
-/// Replaces references by those to the names.
-pub(super) fn rename(value: &mut Value, names: &BTreeMap<String, String>) {
+/// Replaces references.
+pub(crate) fn redirect(value: &mut Value, targets: &BTreeMap<String, String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
-                match value.as_str().and_then(|reference| names.get(reference)) {
-                    Some(name) if key == "$ref" => *value = json!(format!("#{SCHEMAS}/{name}")),
-                    _ => rename(value, names),
+                match value.as_str().and_then(|reference| targets.get(reference)) {
+                    Some(target) if key == "$ref" => *value = json!(target),
+                    _ => redirect(value, targets),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, names)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redirect(item, targets)),
         _ => {}
     }
 }

@@ -44,23 +44,20 @@ pub(super) fn summary(endpoint: &Endpoint) -> String {
     }
 }
 
-/// The description of an operation, beyond its summary.
+/// The description of an operation beyond its summary, in the same words for all kinds.
 pub(super) fn description(endpoint: &Endpoint) -> String {
     let info = endpoint.kind.info();
     let noun = noun(info.name);
     match endpoint.action {
         Action::Create => {
-            let text = format!("Returns the new {noun}. The `Location` header is its URI.");
+            let text = "Returns the new resource. The `Location` header is its URI.".to_owned();
             with(text, implicit_parent(info).map(|parent| format!("The first {noun} creates the {parent}.")))
         }
         Action::List if endpoint.kind == Kind::EventSource => {
-            format!("Returns the {}, newest first. Without `limit`, all of them are on one page.", plural(&noun))
+            "Returns the resources, newest first. All of them are on one page.".to_owned()
         }
-        Action::List => format!(
-            "Returns the {}, newest first, one page at a time. `next_page_uri` is the URI of the next page.",
-            plural(&noun)
-        ),
-        Action::Get => format!("Returns the {noun}, or 304 if the client's copy is current."),
+        Action::List => "Returns the resources, newest first. `next_page_uri` is the URI of the next page.".to_owned(),
+        Action::Get => "Returns the resource, or 304 if the client's copy is current.".to_owned(),
         Action::Patch => {
             let text = "Fields that are missing or null in the body stay as they are.".to_owned();
             let text = with(
@@ -73,20 +70,20 @@ pub(super) fn description(endpoint: &Endpoint) -> String {
             with(text, fixed)
         }
         Action::Delete => {
-            let children = info.children.map(|kind| format!(" with its {}", plural(&self::noun(kind.info().name))));
-            let text =
-                format!("Deletes the {noun}{}. Returns 409 if another resource uses it.", children.unwrap_or_default());
+            let text = "Returns 409 if another resource uses it.".to_owned();
+            let children = info.children.map(|kind| plural(&self::noun(kind.info().name)));
+            let text = with(text, children.map(|children| format!("Deletes its {children}, too.")));
             with(text, implicit_parent(info).map(|parent| format!("Deleting the last {noun} deletes the {parent}.")))
         }
         Action::PutModule(_) => {
             let text = "Replaces the module completely: fields that are not in the body get their defaults.".to_owned();
             with(text, info.implicit.then(|| format!("The first module creates the {noun}.")))
         }
-        Action::GetModule(_) => format!(
-            "Returns the module, 304 if the client's copy is current, or 404 if the {noun} does not have the module."
-        ),
+        Action::GetModule(_) => {
+            "Returns the module, 304 if the client's copy is current, or 404 if the resource lacks it.".to_owned()
+        }
         Action::DeleteModule(_) => {
-            let text = format!("Returns 404 if the {noun} does not have the module.");
+            let text = "Returns 404 if the resource lacks the module.".to_owned();
             with(text, info.implicit.then(|| format!("Removing the last module deletes the {noun}.")))
         }
     }

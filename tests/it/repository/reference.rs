@@ -4,7 +4,7 @@ use edgewright::{report::CODES, resources::Kind, server::endpoints};
 
 use crate::support::program::{Folder, has, run_in_repository};
 
-const PAGES: [&str; 5] = ["command-line.md", "endpoints.md", "errors.md", "lints.md", "resources.md"];
+const PAGES: [&str; 6] = ["bodies.md", "command-line.md", "endpoints.md", "errors.md", "lints.md", "resources.md"];
 
 /// The headings of a page without their signs and code marks.
 fn headings(page: &str) -> Vec<String> {
@@ -16,6 +16,28 @@ fn headings(page: &str) -> Vec<String> {
 fn the_committed_pages_are_up_to_date() {
     let run = run_in_repository("reference --check docs/reference");
     assert_eq!(run.code, 0, "{}", run.err);
+}
+
+#[test]
+fn the_page_of_endpoints_has_every_operation_once() {
+    let folder = Folder::new();
+    folder.ok("reference pages");
+    let (page, bodies) = (folder.read("pages/endpoints.md"), folder.read("pages/bodies.md"));
+    for endpoint in endpoints() {
+        let row = format!("\n| {} | `{}` | ", endpoint.method, endpoint.path);
+        assert_eq!(page.matches(&row).count(), 1, "{row}");
+    }
+    assert!(page.contains("\n| GET | `/whoami` | Get the caller. *Extension.* | every API key |\n"));
+    // The fields of manifests are on their page.
+    assert!(page.contains("- POST `/edges/https`: Takes [HttpsEdge](resources.md#httpsedge) without `routes`, "));
+    let found = headings(&bodies);
+    for form in ["HttpsEdgeCreate", "HttpsEdgeUpdate", "HttpsEdgeList", "OidcModule", "OidcModuleInput", "MatchType"] {
+        assert!(!found.iter().any(|heading| heading == form), "{form}");
+    }
+    assert!(bodies.contains("The fields of [Backend](resources.md#backend) without `backend_id`, and:"));
+    for (name, text) in [("endpoints.md", page), ("bodies.md", bodies)] {
+        assert!(text.len() < 60 * 1024, "{name}: {} bytes", text.len());
+    }
 }
 
 #[test]
@@ -46,7 +68,7 @@ fn the_pages_are_complete() {
         assert!(missing.is_empty(), "{page}: {missing:?}");
     };
     names_all("errors.md", CODES.iter().map(|info| info.code.to_string()).collect());
-    names_all("endpoints.md", endpoints().iter().map(|it| format!("{} {}", it.method, it.path)).collect());
+    names_all("bodies.md", ["HttpsEdge", "ReconciliationCreate", "Error"].map(str::to_owned).to_vec());
     names_all("command-line.md", ["reconcile", "keys create", "history show"].map(str::to_owned).to_vec());
     let resources = read("resources.md");
     for slot in Kind::all().flat_map(|info| info.slots) {
