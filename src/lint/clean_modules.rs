@@ -4,7 +4,7 @@ use std::ptr;
 
 use foldhash::{HashSet, HashSetExt as _};
 
-use super::Findings;
+use super::finding::Findings;
 
 /// Modules in which a lint found nothing, by their addresses. All of them must outlive it.
 pub(super) struct CleanModules(HashSet<*const ()>);

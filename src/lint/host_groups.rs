@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::{partition::entries_of_kind, rules::unserved_host::matched_host};
+use super::{by_kind::entries_of_kind, rules::unserved_host::matched_host};
 use crate::model::{AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, traffic::host_port};
 
 /// The edge of a route, or the edge itself.

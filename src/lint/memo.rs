@@ -60,9 +60,11 @@ use foldhash::HashMap;
 use jiff::Timestamp;
 
 use super::{
-    Finding, World,
+    by_kind::of_kind,
+    finding::Finding,
     host_groups::NamedHosts,
-    partition::{LintPart, PartLints, PartName, of_kind},
+    partition::{LintPart, PartLints, PartName},
+    world::World,
 };
 use crate::model::{AnyResource, Desired, Entry, Id, Key, Kind};
 

@@ -7,11 +7,12 @@ use foldhash::HashMap;
 use rayon::prelude::*;
 
 use super::{
-    World,
+    by_kind::of_kind,
     host_groups::{HostGroups, NamedHosts, edge_of},
     memo::{KnownPart, NumberedFindings},
     validity::next_change,
     view::{EdgeView, HostView},
+    world::World,
 };
 use crate::model::{Desired, Entry, Key, Kind};
 
@@ -34,22 +35,6 @@ pub(super) enum PartLints {
 
 /// The identity of a part across runs: whether it is only judged for its hosts, and its first resource.
 pub(super) type PartName = (bool, Key);
-
-/// The resources of a kind, which are neighbours: keys sort by kind first.
-pub(super) fn of_kind<'d, 'a>(sorted: &'d [&'a Desired], kind: Kind) -> &'d [&'a Desired] {
-    of_one_kind(sorted, kind, |desired| desired.key.kind)
-}
-
-/// Like [`of_kind`], for the resources of a store.
-pub(super) fn entries_of_kind(sorted: &[Arc<Entry>], kind: Kind) -> &[Arc<Entry>] {
-    of_one_kind(sorted, kind, |entry| entry.key.kind)
-}
-
-fn of_one_kind<T>(sorted: &[T], kind: Kind, kind_of: impl Fn(&T) -> Kind) -> &[T] {
-    let from = sorted.partition_point(|it| kind_of(it) < kind);
-    let to = sorted.partition_point(|it| kind_of(it) <= kind);
-    sorted.get(from..to).unwrap_or_default()
-}
 
 /// Some resources that are judged together.
 pub(super) struct LintPart<'a> {

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::Offset};
 
 use super::{
-    EdgeView, ManifestFacts, World,
-    rules::{expired_certificate::chains, saml_metadata::declared},
+    manifest_facts::ManifestFacts,
+    rules::{certificate_chain::chains, saml_metadata::declared},
+    view::EdgeView,
+    world::World,
 };
 use crate::model::{Desired, Key};
 

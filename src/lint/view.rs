@@ -9,9 +9,11 @@ use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    Findings, ManifestFacts, World,
+    by_kind::{entries_of_kind, of_kind},
     clean_modules::CleanModules,
-    partition::{entries_of_kind, of_kind},
+    finding::Findings,
+    manifest_facts::ManifestFacts,
+    world::World,
 };
 use crate::model::{
     AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Resource, module::oauth::CommonApp,
@@ -32,7 +34,7 @@ pub(crate) struct HostView<'a> {
 }
 
 /// All resources of the source, and those of other sources.
-pub(crate) struct EstateView<'a>(HostView<'a>);
+pub(crate) struct SourceView<'a>(HostView<'a>);
 
 /// The facts about the manifests that are no resources.
 pub(crate) struct ManifestsView<'a> {
@@ -165,14 +167,14 @@ impl<'a> Deref for HostView<'a> {
     }
 }
 
-impl<'a> EstateView<'a> {
+impl<'a> SourceView<'a> {
     /// A view of everything.
     pub(super) fn new(world: &'a World<'a>) -> Self {
         Self(HostView::new(EdgeView::new(world, world.judged), world.others))
     }
 }
 
-impl<'a> Deref for EstateView<'a> {
+impl<'a> Deref for SourceView<'a> {
     type Target = HostView<'a>;
 
     fn deref(&self) -> &Self::Target {

@@ -18,7 +18,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "No certificate in the manifests covers a hostport.",
     why: "Clients reject a certificate for another name. `*.example.com` covers exactly one label: neither `example.com` nor `a.b.example.com`.",
     cure: "Declare a certificate whose subject alternative names include the host. If the certificate is managed elsewhere, allow this lint for the edge with an annotation.",
-    check: LintCheck::Estate(check),
+    check: LintCheck::Source(check),
 };
 
 /// The names that certificates are valid for.
@@ -45,7 +45,7 @@ impl Names {
     }
 }
 
-fn check(view: &EstateView<'_>, findings: &mut Findings) {
+fn check(view: &SourceView<'_>, findings: &mut Findings) {
     let mut names = Names::default();
     let mut certificates = view.all::<TlsCertificate>().peekable();
     if !view.is_whole() || certificates.peek().is_none() {

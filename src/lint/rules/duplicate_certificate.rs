@@ -12,10 +12,10 @@ pub(crate) static LINT: Lint = Lint {
     why: "The second resource adds nothing, and one of them is easily forgotten at the next renewal. Often the file of \
           another certificate was meant.",
     cure: "Remove one of the two resources, or use the other certificate.",
-    check: LintCheck::Estate(check),
+    check: LintCheck::Source(check),
 };
 
-fn check(view: &EstateView<'_>, findings: &mut Findings) {
+fn check(view: &SourceView<'_>, findings: &mut Findings) {
     let certificates = view.in_order::<TlsCertificate>().into_iter();
     repeated(certificates.map(|(key, it)| (key, it.certificate_pem.as_str())), "certificate_pem", findings);
     let authorities = view.in_order::<CertificateAuthority>().into_iter();

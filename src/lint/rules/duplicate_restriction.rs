@@ -13,10 +13,10 @@ pub(crate) static LINT: Lint = Lint {
     why: "It is undefined whether an address must be in the IP policies of one restriction or of both, so the two can \
           admit more than intended, or lock everyone out.",
     cure: "Use one IpRestriction for each type of traffic, with all IP policies.",
-    check: LintCheck::Estate(check),
+    check: LintCheck::Source(check),
 };
 
-fn check(view: &EstateView<'_>, findings: &mut Findings) {
+fn check(view: &SourceView<'_>, findings: &mut Findings) {
     let mut first: Vec<(Traffic, bool, &Key)> = Vec::new();
     for (key, restriction) in view.in_order::<IpRestriction>() {
         let Some(traffic) = restriction.r#type else { continue };

@@ -1,7 +1,6 @@
 //! `empty-policy`: a policy without actions.
 
 use super::prelude::*;
-use crate::model::module::policies::{EndpointPolicy, Policies};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -34,51 +33,6 @@ fn is_blocking(name: &str) -> bool {
     let mut words = name.split(|c: char| !c.is_alphanumeric());
     // `blocked` and `forbidden` count, `blockchain` does not.
     words.any(|word| BLOCKING.iter().any(|it| word.strip_prefix(it).is_some_and(|rest| rest.len() <= 3)))
-}
-
-/// A policy with its location.
-pub(super) struct PlacedPolicy<'w> {
-    /// The route or TLS edge.
-    pub(super) key: &'w Key,
-    /// Whether the policy applies to responses.
-    pub(super) is_outbound: bool,
-    /// The path of the policy.
-    pub(super) path: Path,
-    /// The policy.
-    pub(super) policy: &'w EndpointPolicy,
-}
-
-impl PlacedPolicy<'_> {
-    /// The path of an action's type.
-    pub(super) fn action_type(&self, index: usize) -> Path {
-        self.path.join("actions").join(index).join("type")
-    }
-
-    /// The path of an expression.
-    pub(super) fn expression(&self, index: usize) -> Path {
-        self.path.join("expressions").join(index)
-    }
-}
-
-/// Returns every policy of every `policies` module, in order.
-pub(super) fn placed_policies<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = PlacedPolicy<'w>> {
-    let routes = view.all::<HttpsEdgeRoute>().map(|(key, route)| (key, &route.policies));
-    let tls_edges = view.all::<TlsEdge>().map(|(key, edge)| (key, &edge.policies));
-    let modules = routes.chain(tls_edges).filter_map(|(key, module)| Some((key, module.as_ref()?)));
-    modules.flat_map(|(key, module)| placed(key, module))
-}
-
-fn placed<'w>(key: &'w Key, module: &'w Policies) -> impl Iterator<Item = PlacedPolicy<'w>> {
-    let directions = [("inbound", false, &module.inbound), ("outbound", true, &module.outbound)];
-    directions.into_iter().flat_map(move |(direction, is_outbound, list)| {
-        let path = Path::from(["policies", direction]);
-        list.iter().enumerate().map(move |(index, policy)| PlacedPolicy {
-            key,
-            is_outbound,
-            path: path.join(index),
-            policy,
-        })
-    })
 }
 
 #[cfg(test)]

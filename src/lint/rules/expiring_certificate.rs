@@ -4,7 +4,7 @@
 
 use jiff::SignedDuration;
 
-use super::{expired_certificate::now, prelude::*};
+use super::{certificate_chain::now, prelude::*};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

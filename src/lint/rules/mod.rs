@@ -1,10 +1,12 @@
-//! The lints: one file for each, and the table of all of them.
+//! The lints: one file for each, the table of all of them, and what several of them look at.
 //!
 //! A file has the condition of its lint, why it is probably a mistake, an example, and the message. The engine decides
 //! what lints can see ([`view`](super::view)) and when they run again ([`memo`](super::memo)).
 
 mod bypassed_protection;
+pub(super) mod certificate_chain;
 mod certificate_does_not_cover_hostport;
+mod cidr_range;
 mod circuit_breaker_threshold;
 mod circuit_breaker_zero;
 mod common_name_only;
@@ -25,7 +27,7 @@ mod email_not_lowercase;
 mod empty_ip_restriction;
 mod empty_mutual_tls;
 mod empty_policy;
-pub(super) mod expired_certificate;
+mod expired_certificate;
 mod expired_saml_metadata;
 pub(crate) mod expiring_certificate;
 mod group_format;
@@ -37,6 +39,7 @@ mod jwt_incomplete;
 mod jwt_list_entry;
 mod leaf_is_authority;
 mod malformed_provider_url;
+mod match_pattern;
 mod not_a_certificate_authority;
 mod not_yet_valid_certificate;
 mod oidc_incomplete;
@@ -44,6 +47,7 @@ mod old_tls_version;
 mod open_login;
 mod open_user_agent_filter;
 mod partial_segment_prefix;
+mod placed_policy;
 mod plain_http_hostport;
 mod plain_http_jwks;
 mod plain_http_saml;
@@ -78,7 +82,7 @@ mod wildcard_hostport;
 mod wrong_certificate_purpose;
 mod wrong_id_prefix;
 
-use super::Lint;
+use super::definition::Lint;
 
 /// The lints of some modules, and their examples: `examples/` has a manifest for each module.
 macro_rules! lints {
@@ -113,4 +117,9 @@ impl Lint {
         let mut all = LINTS.iter().zip(EXAMPLES);
         all.find(|(lint, _)| lint.name == self.name).map_or("", |(_, example)| *example)
     }
+}
+
+/// Finds a lint by name.
+pub(crate) fn find(name: &str) -> Option<&'static Lint> {
+    LINTS.iter().copied().find(|lint| lint.name == name)
 }

@@ -1,6 +1,6 @@
 //! `not-yet-valid-certificate`: a certificate whose validity has not started.
 
-use super::{expired_certificate::now, prelude::*};
+use super::{certificate_chain::now, prelude::*};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use serde_json::{Map, Value};
 
 use super::{
-    policy_condition::{cidr_fault, is_range, pattern_fault},
+    cidr_range::{cidr_fault, is_range},
+    match_pattern::pattern_fault,
     prelude::*,
 };
 

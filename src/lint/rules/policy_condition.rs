@@ -5,17 +5,13 @@
 
 mod compare;
 mod infer;
+mod inferred_type;
 mod names;
 
-use std::{
-    collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
-};
-
-use regex_syntax::ast::{ErrorKind, parse::Parser};
+use std::collections::HashMap;
 
 use super::prelude::*;
-use crate::{model::module::user_agent_filter::LONGEST_PATTERN, syntax::cel};
+use crate::syntax::cel;
 use infer::{ConditionFault, ConditionJudge};
 
 /// The lint.
@@ -67,82 +63,10 @@ pub(super) fn is_always_true(text: &str) -> bool {
     cel::parse_whole(text).is_ok_and(|root| ConditionJudge::default().condition(&root).truth == Some(true))
 }
 
-/// Returns what is wrong with a pattern of `matches`.
-fn pattern_message(pattern: &str) -> Option<String> {
-    if pattern.len() > LONGEST_PATTERN {
-        return Some(format!("the pattern of `matches` is longer than {LONGEST_PATTERN} bytes and is not checked"));
-    }
-    let reason = pattern_fault(pattern).or_else(|| unsupported(pattern))?;
-    Some(format!("the pattern of `matches` is not a regular expression: {reason}"))
-}
-
-/// Returns what `matches` does not support in a pattern that is valid elsewhere: CEL defines its syntax as that of RE2.
-fn unsupported(pattern: &str) -> Option<String> {
-    let error = Parser::new().parse(pattern).err()?;
-    let is_unsupported = matches!(error.kind(), ErrorKind::UnsupportedLookAround | ErrorKind::UnsupportedBackreference);
-    // Between `\Q` and `\E`, everything is literal.
-    (is_unsupported && !pattern.contains("\\Q")).then(|| error.kind().to_string())
-}
-
-/// Returns why a pattern is invalid. Only errors in every dialect count, because the gateway's is unknown.
-pub(super) fn pattern_fault(pattern: &str) -> Option<String> {
-    if pattern.len() > LONGEST_PATTERN || pattern.contains("\\Q") {
-        return None;
-    }
-    let error = Parser::new().parse(pattern).err()?;
-    // Dialects differ in what a bracket in a class means.
-    let classes = pattern.matches('[').count();
-    let is_common = match error.kind() {
-        ErrorKind::ClassUnclosed | ErrorKind::ClassRangeInvalid => classes == 1,
-        ErrorKind::EscapeUnexpectedEof
-        | ErrorKind::GroupUnclosed
-        | ErrorKind::GroupUnopened
-        | ErrorKind::RepetitionCountInvalid
-        | ErrorKind::RepetitionMissing => classes == 0,
-        _ => false,
-    };
-    is_common.then(|| error.kind().to_string())
-}
-
-/// Returns what is wrong with a text that looks like a CIDR range. Any other text is fine.
-pub(super) fn cidr_fault(text: &str) -> Option<&'static str> {
-    let (address, length) = text.trim().split_once('/')?;
-    let length = small_number(length)?;
-    let bytes: Option<Vec<u32>> = address.split('.').map(small_number).collect();
-    match bytes {
-        Some(bytes) if bytes.len() == 4 => {
-            if bytes.iter().any(|byte| *byte > 255) {
-                Some("the IPv4 address of the CIDR range has a number above 255")
-            } else {
-                (length > 32).then_some("the prefix of an IPv4 CIDR range is longer than 32 bits")
-            }
-        }
-        _ if address.parse::<Ipv6Addr>().is_ok() => {
-            (length > 128).then_some("the prefix of an IPv6 CIDR range is longer than 128 bits")
-        }
-        _ => None,
-    }
-}
-
-/// Whether a text is a valid CIDR range.
-pub(super) fn is_range(text: &str) -> bool {
-    let Some((address, length)) = text.split_once('/') else { return false };
-    let most = match address.parse() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
-    small_number(length).is_some_and(|length| length <= most)
-}
-
-fn small_number(text: &str) -> Option<u32> {
-    let is_number = text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { text.parse().ok() } else { None }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::module::user_agent_filter::LONGEST_PATTERN;
 
     fn faults_of(text: &str) -> Vec<String> {
         faults(text).into_iter().map(|fault| fault.message).collect()
@@ -275,15 +199,5 @@ mod tests {
         let matching = |pattern: &str| faults_of(&format!("req.URL.matches('{pattern}')"));
         assert!(matching(&"(".repeat(LONGEST_PATTERN + 1)).concat().contains("not checked"));
         assert!(matching(&"a".repeat(LONGEST_PATTERN)).is_empty());
-    }
-
-    #[test]
-    fn a_pattern_is_invalid_only_if_every_dialect_says_so() {
-        for bad in ["(a", "a)", "*a", "a{2,1}", "a\\", "[z-a]", "[a"] {
-            assert!(pattern_fault(bad).is_some(), "{bad}");
-        }
-        for good in ["", "^/a(b|c)*$", "a{", "[[]", "[a[]", "\\Qa(b\\E", "(?=a)", "\\p{Greek}", "[(]"] {
-            assert!(pattern_fault(good).is_none(), "{good}");
-        }
     }
 }

@@ -1,10 +1,11 @@
 //! Items that many lints use: the parts of a finding, the views, the kinds that lints check, and where these have
 //! policies, certificates and hosts.
 
-pub(super) use super::{empty_policy::placed_policies, expired_certificate::chains};
+pub(super) use super::{certificate_chain::chains, placed_policy::placed_policies};
 pub(super) use crate::lint::{
-    Findings, Level, Lint, LintCheck, Subject,
-    view::{EdgeView, EstateView, HostView, ManifestsView},
+    definition::{Level, Lint, LintCheck},
+    finding::{Findings, Subject},
+    view::{EdgeView, HostView, ManifestsView, SourceView},
 };
 pub(super) use crate::{
     model::{

@@ -1,6 +1,6 @@
 //! `unreachable-path`: a match with a path that no request has.
 
-use super::{prelude::*, unserved_host::is_regex};
+use super::prelude::*;
 use crate::model::kind::https_edge_route::MatchType;
 
 /// The lint.
@@ -24,6 +24,11 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             findings.report(key, ["match"], message);
         }
     }
+}
+
+/// Whether a match is written as a regular expression. No host or path starts with `^`.
+pub(super) fn is_regex(text: &str) -> bool {
+    text.starts_with('^')
 }
 
 /// Returns why no request has a path.

@@ -6,7 +6,10 @@ use std::cell::LazyCell;
 
 use foldhash::{HashMap, HashSet};
 
-use super::{prelude::*, unreachable_path};
+use super::{
+    prelude::*,
+    unreachable_path::{self, is_regex},
+};
 use crate::model::diagnostics::check::parse_hostport;
 
 /// The lint.
@@ -73,17 +76,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         let edges = view.of_others::<HttpsEdge>().map(|(key, edge, _)| (&key.id, edge));
         edges.collect::<HashMap<&Id, &HttpsEdge>>()
     });
-    let first = LazyCell::new(|| {
-        let mut first: HashMap<String, (&Key, usize)> = HashMap::default();
-        for (key, edge) in view.in_order::<HttpsEdge>() {
-            for (index, hostport) in edge.hostports.iter().enumerate() {
-                if let Some((name, _)) = host_port(hostport) {
-                    first.entry(name).or_insert((key, index));
-                }
-            }
-        }
-        first
-    });
+    let first = LazyCell::new(|| first_hostports(view));
     let mut edges: HashMap<&Id, ServedHosts> = HashMap::default();
     for (key, route) in view.all::<HttpsEdgeRoute>() {
         let text = route.r#match.as_str();
@@ -130,9 +123,17 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
     }
 }
 
-/// Whether a match is written as a regular expression. No host or path starts with `^`.
-pub(super) fn is_regex(text: &str) -> bool {
-    text.starts_with('^')
+/// Returns the first hostport with each host, in the order of the manifests: its edge and its index there.
+fn first_hostports<'v>(view: &'v HostView<'_>) -> HashMap<String, (&'v Key, usize)> {
+    let mut first = HashMap::default();
+    for (key, edge) in view.in_order::<HttpsEdge>() {
+        for (index, hostport) in edge.hostports.iter().enumerate() {
+            if let Some((name, _)) = host_port(hostport) {
+                first.entry(name).or_insert((key, index));
+            }
+        }
+    }
+    first
 }
 
 #[cfg(test)]

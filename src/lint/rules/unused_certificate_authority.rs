@@ -12,10 +12,10 @@ pub(crate) static LINT: Lint = Lint {
     why: "A certificate authority only serves to validate client certificates. An unused one is a leftover, or an edge \
           lacks the `mutual_tls` that it is supposed to have.",
     cure: "Add the authority to the `certificate_authority_ids` of an edge's `mutual_tls`, or remove it.",
-    check: LintCheck::Estate(check),
+    check: LintCheck::Source(check),
 };
 
-fn check(view: &EstateView<'_>, findings: &mut Findings) {
+fn check(view: &SourceView<'_>, findings: &mut Findings) {
     if !view.is_whole() || view.all::<CertificateAuthority>().next().is_none() {
         return;
     }

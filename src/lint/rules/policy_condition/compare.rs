@@ -1,6 +1,6 @@
 //! Comparisons whose result is the same for every request.
 
-use super::infer::InferredType;
+use super::inferred_type::InferredType;
 use crate::syntax::cel::{CelExpr, CelNode, CelOperator};
 
 /// The first status code (RFC 9110, section 15).

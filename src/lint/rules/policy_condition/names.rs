@@ -1,6 +1,6 @@
 //! The documented variables and standard functions, and what a misspelt name probably means.
 
-use super::infer::InferredType;
+use super::inferred_type::InferredType;
 use crate::model::diagnostics::nearest;
 
 /// Macros whose first arguments name new variables.

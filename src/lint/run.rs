@@ -1,0 +1,95 @@
+//! The run of the lints: over the whole source, and over each of its parts.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{
+    definition::{Lint, LintCheck},
+    finding::{Finding, Findings},
+    memo::{LintMemo, NumberedFindings, SharedInputs},
+    partition::{LintPart, PartLints},
+    rules::LINTS,
+    view::{ManifestsView, SourceView},
+    world::World,
+};
+use crate::background::give_way;
+
+/// The findings of a run. Those of a part that is not judged again are shared with the memo.
+pub(crate) struct AllFindings(Vec<Arc<NumberedFindings>>);
+
+impl AllFindings {
+    /// Returns all findings, in the order of the table of lints.
+    pub(crate) fn in_order(&self) -> Vec<&Finding> {
+        let mut all: Vec<&(usize, Finding)> = self.0.iter().flat_map(|findings| findings.iter()).collect();
+        all.sort_by_key(|(at, _)| *at);
+        all.into_iter().map(|(_, finding)| finding).collect()
+    }
+}
+
+/// A lint with its position in the table.
+type NumberedLint = (usize, &'static Lint);
+
+/// Runs every lint, except those in `skipped`. With the memo of the last run on the same source, only parts that differ are judged; without one, all are, as with an empty one.
+pub(crate) fn run(world: &World<'_>, skipped: &[&'static str], memo: Option<&LintMemo>) -> AllFindings {
+    let runs = |(_, lint): &NumberedLint| !skipped.contains(&lint.name);
+    let lints: Vec<NumberedLint> = LINTS.iter().copied().enumerate().filter(runs).collect();
+    let (of_whole, of_parts) = rayon::join(|| judge_whole(world, &lints), || judge_parts(world, &lints, memo));
+    AllFindings(of_whole.into_iter().map(Arc::new).chain(of_parts).collect())
+}
+
+/// The findings about the whole source, and about its manifests.
+fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<NumberedFindings> {
+    let all = SourceView::new(world);
+    let World { manifests: facts, is_whole, allowed_labels, .. } = *world;
+    let manifests = ManifestsView { facts, is_whole, allowed_labels };
+    let findings = lints.par_iter().map(|lint| match lint.1.check {
+        LintCheck::Source(check) => findings_of(*lint, |findings| check(&all, findings)),
+        LintCheck::Manifests(check) | LintCheck::EdgeAndManifests(_, check) => {
+            let mut found = findings_of(*lint, |findings| check(&manifests, findings));
+            found.retain(|(_, finding)| world.judges(&finding.subject));
+            found
+        }
+        LintCheck::Edge(_) | LintCheck::Host(_) => Vec::new(),
+    });
+    findings.collect()
+}
+
+/// The findings about each part of the source: those of the last run, if its inputs are the same.
+fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo>) -> Vec<Arc<NumberedFindings>> {
+    let shared = SharedInputs::new(world, lints.iter().map(|(at, _)| *at).collect());
+    let parts = LintPart::all(world, memo.map(|memo| memo.take(&shared)).unwrap_or_default());
+    // Cores share the last parts, too.
+    let findings = parts.par_iter().with_max_len(1).map(|part| match &part.known {
+        Some(known) => Arc::clone(&known.findings),
+        None => Arc::new(judge_part(part, world, lints)),
+    });
+    let findings: Vec<Arc<NumberedFindings>> = findings.collect();
+    if let Some(memo) = memo {
+        let judged = parts.into_par_iter().zip(findings.par_iter());
+        let kept = judged.filter_map(|(part, findings)| part.into_known(Arc::clone(findings), world));
+        memo.keep(shared, kept.collect());
+    }
+    findings
+}
+
+/// The findings about one part.
+fn judge_part(part: &LintPart<'_>, world: &World<'_>, lints: &[NumberedLint]) -> NumberedFindings {
+    let (view, judges) = (part.view(world), part.lints);
+    let findings = lints.iter().flat_map(|lint| match lint.1.check {
+        LintCheck::Edge(check) | LintCheck::EdgeAndManifests(check, _) if judges != PartLints::Host => {
+            findings_of(*lint, |findings| check(&view, findings))
+        }
+        LintCheck::Host(check) if judges != PartLints::Edge => findings_of(*lint, |findings| check(&view, findings)),
+        _ => Vec::new(),
+    });
+    findings.collect()
+}
+
+/// The findings of one lint.
+fn findings_of((at, lint): NumberedLint, check: impl FnOnce(&mut Findings)) -> NumberedFindings {
+    give_way();
+    let mut findings = Findings::default();
+    check(&mut findings);
+    findings.found.into_iter().map(|finding| (at, Finding { lint: lint.name, ..finding })).collect()
+}
