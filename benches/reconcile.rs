@@ -9,7 +9,7 @@ use std::{fmt::Write, fs, path::Path, sync::Arc, time::Instant};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use edgewright::{
     Disk, LintLevels, Options, Recorder, Snapshot, Store, Tree, apply, load, plan,
-    report::Outline,
+    report::RedactedPlan,
     resources::{Author, Id, IpRestriction, Key, Kind, Operation, Traffic, now},
     storage::Commit,
     validate,
@@ -59,7 +59,7 @@ fn steps(criterion: &mut Criterion) {
     group.bench_function("validate", |bench| bench.iter(|| validate(tree.as_ref(), &LintLevels::default())));
     group.bench_function("plan everything", |bench| bench.iter(|| plan(&options, &Snapshot::default())));
     group.bench_function("plan nothing", |bench| bench.iter(|| plan(&options, &applied)));
-    group.bench_function("tell the plan", |bench| bench.iter(|| Outline::from_plan(first)));
+    group.bench_function("tell the plan", |bench| bench.iter(|| RedactedPlan::from_plan(first)));
     group.bench_function("apply to a new store", |bench| {
         let stores = tempfile::tempdir().unwrap();
         let mut number = 0;

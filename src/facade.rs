@@ -135,8 +135,8 @@ pub mod report {
     // Plans.
     pub use crate::{
         plan::{
-            Change, Effect, KeptResource, Opening, Summary,
-            outline::{Call, Outline, OutlinedChange},
+            Change, Effect, Exposure, KeptResource, Summary,
+            redacted_plan::{Call, RedactedChange, RedactedPlan},
         },
         tenancy::certificates::LostCertificate,
     };

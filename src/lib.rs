@@ -166,8 +166,9 @@
 //!   makes one or two, the planner (`plan::diff`) and a rollback (`plan::revert`) many. All go through
 //!   [`Store::commit_with`], which applies them to the current Snapshot, or takes the Snapshot on which the same
 //!   operations were tried.
-//! - [`Plan`]: operations and the revision they were computed from. Its [`Outline`](report::Outline) is the plan
-//!   without secrets; every output format and the server's response are made from it, so what is shown is what runs.
+//! - [`Plan`]: operations and the revision they were computed from. Its [`RedactedPlan`](report::RedactedPlan) is the
+//!   plan without secrets; every output format and the server's response are made from it, so what is shown is what
+//!   runs.
 //! - [`Fault`](resources::Fault): an error at a field, with a [`Code`] from the registry. With a position in a file it
 //!   is a [`Diagnostic`].
 //! - [`Secret`](resources::Secret): masked by every serializer except `model::json`, which reveals it to a caller that
@@ -271,7 +272,7 @@ pub use manifest::{
 
 // Validation, planning and application.
 pub use model::diagnostics::{code::Code, diagnostic::Diagnostic};
-pub use plan::{Plan, safety::Budget};
+pub use plan::{Plan, deletion_budget::DeletionBudget};
 pub use reconcile::{ApplyError, LintLevels, Options, Planned, apply, plan, run::cancel::Cancel, validate};
 pub use tenancy::{Adoption, SourceScope};
 

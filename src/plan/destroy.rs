@@ -6,7 +6,12 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use super::{Change, Effect, Plan, calls::deletion, named, safety::Budget};
+use super::{
+    calls::deletion,
+    change::{Change, Plan, named},
+    deletion_budget::DeletionBudget,
+    effect::Effect,
+};
 use crate::{
     model::{Code, Diagnostic, Entry, Key, Snapshot, diagnostics::nearest},
     syntax::text::printable,
@@ -14,7 +19,7 @@ use crate::{
 
 /// Computes the plan that deletes all resources of a source. The user confirms the name of the source, so the default
 /// limit, which never allows all of them, does not apply; an explicit limit does.
-pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan {
+pub(crate) fn destroy(current: &Snapshot, source: &str, budget: DeletionBudget) -> Plan {
     let mut plan = Plan { base: current.revision, ..Plan::default() };
     let mut owned: Vec<&Arc<Entry>> = current.iter().filter(|entry| entry.is_owned_by(source)).collect();
     if owned.is_empty() {
@@ -42,7 +47,7 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan 
             plan.changes.push(Change::new(key.clone(), name, Effect::Delete, Some(entry), operations));
         }
     }
-    if budget != Budget::Normal {
+    if budget != DeletionBudget::Normal {
         plan.limit_deletions(|| owned.len(), budget, "the source", "check the name of the source");
     }
     plan
@@ -118,7 +123,7 @@ mod tests {
             with_edge("other", claim("docs", "a", false)),
             with_edge("free", None),
         ]);
-        let plan = destroy(&state, "shop", Budget::Normal);
+        let plan = destroy(&state, "shop", DeletionBudget::Normal);
         assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
         let calls: Vec<String> = plan.operations().iter().map(ToString::to_string).collect();
         let expected = [
@@ -139,7 +144,7 @@ mod tests {
             with_route("a", "r", claim("team", "cart", false)),
             with_route("a", "s", None),
         ]);
-        let plan = destroy(&state, "shop", Budget::Normal);
+        let plan = destroy(&state, "shop", DeletionBudget::Normal);
         let used = "HttpsEdge a (edghts_a) is in use by HttpsEdgeRoute a/cart of source `team` (edghtsrt_r), \
                     HttpsEdgeRoute edghtsrt_s";
         let expected = [
@@ -155,10 +160,10 @@ mod tests {
     #[test]
     fn a_limit_that_is_set_counts_and_an_unknown_name_is_an_error() {
         let state = state(&[with_edge("a", claim("shop", "a", false)), with_edge("b", claim("shop", "b", false))]);
-        let over = destroy(&state, "shop", Budget::Count(1));
+        let over = destroy(&state, "shop", DeletionBudget::Count(1));
         assert_eq!(refusals(&over).first().unwrap().0, "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS");
-        assert!(destroy(&state, "shop", Budget::Count(2)).refusals.is_empty());
-        let unknown = destroy(&state, "shpo", Budget::Normal);
+        assert!(destroy(&state, "shop", DeletionBudget::Count(2)).refusals.is_empty());
+        let unknown = destroy(&state, "shpo", DeletionBudget::Normal);
         assert_eq!(refusals(&unknown), [("ERR_EDGEWRIGHT_NOT_FOUND".to_owned(), "source `shpo` owns nothing")]);
         assert_eq!(unknown.refusals.first().unwrap().help.as_deref(), Some("did you mean `shop`?"));
     }

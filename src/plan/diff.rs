@@ -8,11 +8,11 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
-    Change, Effect, Plan,
     calls::{changes, deletion},
-    named,
-    retention::{KeptResource, used_by_others},
-    safety::Budget,
+    change::{Change, Plan, named},
+    deletion_budget::DeletionBudget,
+    effect::Effect,
+    kept_in_use::{KeptResource, used_by_others},
 };
 use crate::{
     background::give_way,
@@ -36,7 +36,7 @@ pub(crate) fn diff(
     desired: &BTreeMap<Key, Desired>,
     source: &str,
     prune: bool,
-    budget: Budget,
+    budget: DeletionBudget,
     key_owner: Option<&Id>,
     only: Option<&BTreeSet<Key>>,
 ) -> Plan {

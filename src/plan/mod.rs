@@ -8,8 +8,8 @@
 //!
 //! A [`Plan`] is a list of [`Change`]s, one for each resource, with the operations that a REST request would make.
 //! Whoever shows a plan and whoever applies it read the same operations. There is one planner for each reason: `diff`
-//! (manifests), `revert` (a rollback), `transfer` and `destroy`. An [`Outline`](outline::Outline) is the plan without
-//! secrets, from which `format/` makes every output.
+//! (manifests), `revert` (a rollback), `transfer` and `destroy`. A [`RedactedPlan`](redacted_plan::RedactedPlan) is
+//! the plan without secrets, from which `format/` makes every output.
 //!
 //! # An example
 //!
@@ -20,271 +20,32 @@
 //! # What it never does
 //!
 //! It does no IO, and reads no clock and no random number: the same input gives the same plan. It never deletes what
-//! another source uses (`retention.rs`), nor more than the limit allows (`safety.rs`).
+//! another source uses (`kept_in_use.rs`), nor more than the limit allows (`deletion_budget.rs`).
 
 mod calls;
+mod change;
+pub(crate) mod deletion_budget;
 mod destroy;
 mod diff;
+mod effect;
+mod exposure;
 pub(crate) mod format;
-mod openings;
-pub(crate) mod outline;
+mod kept_in_use;
 pub(crate) mod overview;
+pub(crate) mod redacted_plan;
 pub(crate) mod render;
 pub(crate) mod report;
-mod retention;
 mod revert;
-pub(crate) mod safety;
 pub(crate) mod saved;
+mod summary;
 pub(crate) mod transfer;
 mod yaml;
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeSet, HashMap},
-    fmt,
-    path::PathBuf,
-    sync::Arc,
-};
-
+pub use change::{Change, Plan};
 pub(crate) use destroy::destroy;
 pub(crate) use diff::{diff, full_name};
-pub use openings::Opening;
-pub use retention::KeptResource;
+pub use effect::Effect;
+pub use exposure::Exposure;
+pub use kept_in_use::KeptResource;
 pub(crate) use revert::revert;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    model::{
-        AnyResource, ApiKey, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot,
-        drift::{Drift, DriftState},
-    },
-    tenancy::certificates::{LostCertificate, lost_certificates},
-};
-
-/// The operations to run, and the revision they are based on.
-#[derive(Debug, Clone, Default)]
-pub struct Plan {
-    /// The revision the plan is based on.
-    pub base: u64,
-    /// The changes by resource, in execution order.
-    pub changes: Vec<Change>,
-    /// The number of unchanged resources.
-    pub unchanged: usize,
-    /// Errors that forbid running the plan.
-    pub refusals: Vec<Diagnostic>,
-    /// The undeclared resources that are not deleted, because other sources still use them (D35).
-    pub kept_resources: Vec<KeptResource>,
-    /// The number of changes whose drift was not looked up, because the plan is large and has drift (D85).
-    pub unknown_drift: usize,
-    /// The routes that take requests of others with less that restricts access. Known once the plan was tried (D113).
-    pub takeovers: Vec<Opening>,
-    /// The hosts of other sources' edges that lose their last certificate. Known once the plan was tried (D112).
-    pub lost_certificates: Vec<LostCertificate>,
-    /// The values of a followed source that have changed since the same commit was applied (D28).
-    pub changed_values: Vec<String>,
-    /// The new API keys that belong to who applies the plan, because their manifests name no owner (D27).
-    pub applier_owns: BTreeSet<Key>,
-    /// The event sources that change and whose manifests state the ID of their subscription (D112).
-    pub stated: BTreeSet<Key>,
-}
-
-/// The identity of a resource for people, independent of its ID: kind, parent and name.
-type ChangeIdentity<'c> = (Kind, Option<&'c Id>, &'c str);
-
-/// All operations on one resource.
-#[derive(Debug, Clone)]
-pub struct Change {
-    /// The resource.
-    pub key: Key,
-    /// The name in the manifests, prefixed with the parent's name.
-    pub name: String,
-    /// The effect on the resource.
-    pub effect: Effect,
-    /// Notes for the reviewer, such as a changed name or protection.
-    pub notes: Vec<String>,
-    /// The resource before the change.
-    pub before: Option<Arc<dyn AnyResource>>,
-    /// The operations, in order.
-    pub operations: Vec<Operation>,
-    /// The token file of a new API key.
-    pub token_file: Option<PathBuf>,
-    /// The changes that others have made to the resource since its source applied it, if known (D85).
-    pub drift: Option<Drift>,
-}
-
-/// The effect of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// A new resource.
-    Create,
-    /// A new resource that replaces one with immutable differences.
-    Replace,
-    /// New content.
-    Change,
-    /// The same content, now owned by the source.
-    Adopt,
-    /// The same content under a new name.
-    Rename,
-    /// The same content with a new `prevent_destroy` or `transfer_to`.
-    Protect,
-    /// Deleted.
-    Delete,
-    /// Deleted, because another resource replaces it.
-    Replaced,
-}
-
-/// The number of resources by effect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Summary {
-    pub create: usize,
-    pub change: usize,
-    pub replace: usize,
-    pub adopt: usize,
-    pub delete: usize,
-    pub unchanged: usize,
-    /// Changes that revert what others have changed. They are counted by their effects, too.
-    pub drift: usize,
-    /// Changes of what both the manifests and others have changed.
-    pub conflict: usize,
-}
-
-impl Plan {
-    /// Whether the plan has no changes.
-    pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
-    }
-
-    /// Forbids running the plan.
-    fn refuse(&mut self, code: Code, message: impl Into<String>, help: impl Into<String>) {
-        self.refusals.push(Diagnostic::error(code, message).help(help));
-    }
-
-    /// Notes what the plan takes from others, from the states before and after it.
-    pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
-        self.takeovers = openings::takeover::takeovers(self, before, after);
-        self.lost_certificates = lost_certificates(self.changes.iter().map(|change| &change.key), before, after);
-    }
-
-    /// All operations, in execution order.
-    pub fn operations(&self) -> Vec<Operation> {
-        self.changes.iter().flat_map(|change| change.operations.iter().cloned()).collect()
-    }
-
-    /// All operations, without a copy.
-    pub(crate) fn each_operation(&self) -> Vec<&Operation> {
-        self.changes.iter().flat_map(|change| &change.operations).collect()
-    }
-
-    /// An operation as it is reviewed: without an owner who is only known when the plan is applied.
-    pub(crate) fn reviewed<'o>(&self, operation: &'o Operation) -> Cow<'o, Operation> {
-        if let Operation::Create { key, spec, claim, token } = operation
-            && self.applier_owns.contains(key)
-            && let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>()
-        {
-            let spec = Arc::new(ApiKey { owner_id: String::new(), ..api_key.clone() });
-            let (key, claim, token) = (key.clone(), claim.clone(), token.clone());
-            return Cow::Owned(Operation::Create { key, spec, claim, token });
-        }
-        Cow::Borrowed(operation)
-    }
-
-    /// The resources that are replaced, by the keys of those that replace them.
-    pub(crate) fn replaced(&self) -> HashMap<&Key, &Key> {
-        let with = |effect: Effect| self.changes.iter().filter(move |change| change.effect == effect);
-        let mut old: HashMap<ChangeIdentity<'_>, Vec<&Key>> = HashMap::new();
-        for change in with(Effect::Replaced) {
-            old.entry(change.identity()).or_default().push(&change.key);
-        }
-        with(Effect::Replace).filter_map(|new| Some((&new.key, old.get_mut(&new.identity())?.pop()?))).collect()
-    }
-
-    /// Whether all that the plan does is to revert drift (D85).
-    pub(crate) fn only_reverts_drift(&self) -> bool {
-        !self.changes.is_empty() && self.changes.iter().all(Change::only_reverts_drift)
-    }
-
-    /// Whether nobody has committed what the plan does: it only reverts drift, or the same commit has other values (D28,
-    /// D85).
-    pub(crate) fn is_uncommitted(&self) -> bool {
-        self.only_reverts_drift() || !self.changed_values.is_empty()
-    }
-
-    /// The number of changes by effect.
-    pub fn summary(&self) -> Summary {
-        self.summary_of(|_| true)
-    }
-
-    /// The number of some of the changes by effect.
-    pub(crate) fn summary_of(&self, is_counted: impl Fn(&Change) -> bool) -> Summary {
-        let changes = self.changes.iter().filter(|change| is_counted(change));
-        Summary::count(changes.map(|change| (change.effect, change.drift.as_ref())), self.unchanged)
-    }
-}
-
-impl Change {
-    /// A change without notes.
-    fn new(key: Key, name: String, effect: Effect, before: Option<&Entry>, operations: Vec<Operation>) -> Self {
-        let before = before.map(|entry| Arc::clone(entry.spec()));
-        Self { key, name, effect, notes: Vec::new(), before, operations, token_file: None, drift: None }
-    }
-
-    fn only_reverts_drift(&self) -> bool {
-        let is_drift = |drift: &Drift| drift.fields.iter().all(|field| field.state == DriftState::Drift);
-        let is_claim = |operation: &Operation| matches!(operation, Operation::Claim { .. });
-        self.drift.as_ref().is_some_and(is_drift) && !self.operations.iter().any(is_claim)
-    }
-
-    fn identity(&self) -> ChangeIdentity<'_> {
-        (self.key.kind, self.key.parent.as_ref(), &self.name)
-    }
-}
-
-/// Names a resource by its kind, its name in the manifests and its ID.
-fn named(key: &Key, name: &str) -> String {
-    format!("{} {name} ({})", key.kind, key.id)
-}
-
-impl Summary {
-    fn count<'d>(changes: impl Iterator<Item = (Effect, Option<&'d Drift>)>, unchanged: usize) -> Self {
-        let mut summary = Self { unchanged, ..Self::default() };
-        for (effect, drift) in changes {
-            match drift.map(|drift| drift.state) {
-                Some(DriftState::Drift) => summary.drift += 1,
-                Some(DriftState::Conflict) => summary.conflict += 1,
-                Some(DriftState::Pending) | None => {}
-            }
-            match effect {
-                Effect::Create => summary.create += 1,
-                Effect::Change | Effect::Rename | Effect::Protect => summary.change += 1,
-                Effect::Replace => summary.replace += 1,
-                Effect::Adopt => summary.adopt += 1,
-                Effect::Delete => summary.delete += 1,
-                // Only the replacement is counted.
-                Effect::Replaced => {}
-            }
-        }
-        summary
-    }
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to create, {} to change, {} to replace, ", self.create, self.change, self.replace)?;
-        if self.adopt > 0 {
-            write!(f, "{} to adopt, ", self.adopt)?;
-        }
-        write!(f, "{} to delete, {} unchanged", self.delete, self.unchanged)?;
-        if self.drift + self.conflict == 0 {
-            return Ok(());
-        }
-        let all = self.create + self.change + self.replace + self.adopt + self.delete;
-        let pending = all.saturating_sub(self.drift + self.conflict);
-        let counts = [(self.drift, "drift"), (self.conflict, "conflict"), (pending, "pending")];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-        write!(f, " ({})", counts.collect::<Vec<_>>().join(", "))
-    }
-}
+pub use summary::Summary;

@@ -3,9 +3,11 @@
 use std::fmt::Write;
 
 use super::{
-    Change, Effect, Summary,
-    outline::{OutlinedChange, Outliner},
+    change::Change,
+    effect::Effect,
+    redacted_plan::{RedactedChange, Redactor},
     render::{Colour, Content, conclusion, sign, write_head},
+    summary::Summary,
 };
 use crate::syntax::text::escaped;
 
@@ -21,13 +23,13 @@ pub(crate) fn overview(content: Content<'_>, colour: Colour) -> String {
     let changes = match content {
         Content::Plan(plan) => {
             let facts = |change: &Change| (change.effect, change.key.kind.facts().name);
-            counts(&plan.changes, facts) + &listed(&plan.changes, |change| change.effect, Outliner::head, colour)
+            counts(&plan.changes, facts) + &listed(&plan.changes, |change| change.effect, Redactor::head, colour)
         }
-        Content::Outline(outline) => {
+        Content::Redacted(plan) => {
             let names: Vec<(Effect, &str)> =
-                outline.changes.iter().map(|change| (change.effect, change.kind.as_str())).collect();
+                plan.changes.iter().map(|change| (change.effect, change.kind.as_str())).collect();
             counts(&names, |(effect, kind)| (*effect, *kind))
-                + &listed(&outline.changes, |change| change.effect, OutlinedChange::clone, colour)
+                + &listed(&plan.changes, |change| change.effect, RedactedChange::clone, colour)
         }
     };
     let how = "Not every change is shown: add --full, or write a report with --format json --output FILE.";
@@ -60,7 +62,7 @@ fn counts<'k, C>(changes: &[C], facts: impl Fn(&C) -> (Effect, &'k str)) -> Stri
 fn listed<C>(
     changes: &[C],
     effect: impl Fn(&C) -> Effect,
-    head: impl Fn(&C) -> OutlinedChange,
+    head: impl Fn(&C) -> RedactedChange,
     colour: Colour,
 ) -> String {
     let mut text = String::new();

@@ -6,8 +6,9 @@ use owo_colors::OwoColorize;
 use rayon::prelude::*;
 
 use super::{
-    Change, Effect, Plan,
-    outline::{Detail, Outline, OutlinedChange, Outliner},
+    change::{Change, Plan},
+    effect::Effect,
+    redacted_plan::{Detail, RedactedChange, RedactedPlan, Redactor},
 };
 use crate::{
     model::{JsonError, drift::Drift},
@@ -22,10 +23,10 @@ const CHANGES_TOGETHER: usize = 32 * CHANGES_AT_ONCE;
 /// The input of a rendered text.
 #[derive(Clone, Copy)]
 pub(crate) enum Content<'p> {
-    /// A plan. Each change is outlined when it is rendered, so that a large plan never has all of its lines in memory.
+    /// A plan. Each change is redacted when it is rendered, so that a large plan never has all of its lines in memory.
     Plan(&'p Plan),
-    /// A plan that was outlined before, such as by a server.
-    Outline(&'p Outline),
+    /// A plan that was redacted before, such as by a server.
+    Redacted(&'p RedactedPlan),
 }
 
 /// Whether a text has colour codes.
@@ -36,10 +37,10 @@ pub(crate) enum Colour {
 }
 
 /// Renders the plan with colour codes; the caller strips them if needed.
-pub(crate) fn text(plan: &Outline) -> String {
+pub(crate) fn text(plan: &RedactedPlan) -> String {
     let mut text = String::new();
-    // An outline has nothing left that can fail.
-    let _ = stream::<JsonError>(Content::Outline(plan), Colour::Yes, &mut |piece| {
+    // A redacted plan has nothing left that can fail.
+    let _ = stream::<JsonError>(Content::Redacted(plan), Colour::Yes, &mut |piece| {
         text.push_str(piece);
         Ok(())
     });
@@ -54,15 +55,15 @@ pub(crate) fn stream<E: From<JsonError>>(
 ) -> Result<(), E> {
     match content {
         Content::Plan(plan) => {
-            let outliner = Outliner::new(plan, Detail::Lines);
-            pieces(&plan.changes, |change, out| write_planned(out, &outliner, change, colour), write)?;
+            let redactor = Redactor::new(plan, Detail::Lines);
+            pieces(&plan.changes, |change, out| write_planned(out, &redactor, change, colour), write)?;
         }
-        Content::Outline(outline) => {
-            let outlined = |change: &OutlinedChange, out: &mut String| {
+        Content::Redacted(plan) => {
+            let write_redacted = |change: &RedactedChange, out: &mut String| {
                 let _ = write_change(out, change, colour);
                 Ok(())
             };
-            pieces(&outline.changes, outlined, write)?;
+            pieces(&plan.changes, write_redacted, write)?;
         }
     }
     write(&conclusion(content, colour))
@@ -70,13 +71,13 @@ pub(crate) fn stream<E: From<JsonError>>(
 
 /// The number of changes, after all that a text shows of a plan.
 pub(super) fn conclusion(content: Content<'_>, colour: Colour) -> String {
-    let (summary, is_empty, unknown_drift) = match content {
-        Content::Plan(plan) => (plan.summary(), plan.is_empty(), plan.unknown_drift),
-        Content::Outline(outline) => (outline.summary(), outline.is_empty(), outline.untold),
+    let (summary, is_empty, unexamined_drift) = match content {
+        Content::Plan(plan) => (plan.summary(), plan.is_empty(), plan.unexamined_drift),
+        Content::Redacted(plan) => (plan.summary(), plan.is_empty(), plan.unexamined_drift),
     };
     let mut last = String::new();
-    if unknown_drift > 0 {
-        let _ = writeln!(last, "Drift is not shown for {unknown_drift} of the changes.");
+    if unexamined_drift > 0 {
+        let _ = writeln!(last, "Drift is not shown for {unexamined_drift} of the changes.");
     }
     let _ = match is_empty {
         true => writeln!(last, "No changes: {} unchanged.", summary.unchanged),
@@ -125,7 +126,7 @@ pub(crate) fn sign(effect: Effect) -> &'static str {
 }
 
 /// The notes after the name and identifier.
-pub(crate) fn notes(change: &OutlinedChange) -> String {
+pub(crate) fn notes(change: &RedactedChange) -> String {
     let what = match change.effect {
         Effect::Replace => Some("replaces the one deleted below"),
         Effect::Adopt => Some("adopted without changes"),
@@ -137,21 +138,21 @@ pub(crate) fn notes(change: &OutlinedChange) -> String {
 }
 
 /// Writes a change straight from the plan.
-fn write_planned(out: &mut String, outliner: &Outliner<'_>, change: &Change, colour: Colour) -> Result<(), JsonError> {
-    let _ = write_head(out, &Outliner::head(change), colour);
+fn write_planned(out: &mut String, redactor: &Redactor<'_>, change: &Change, colour: Colour) -> Result<(), JsonError> {
+    let _ = write_head(out, &Redactor::head(change), colour);
     for operation in &change.operations {
         let Some((method, path)) = operation.call() else { continue };
         let _ = write_call(out, method, &path);
         // Colours enclose each line.
-        if colour == Colour::Yes || !outliner.append_lines(change, operation, "      + ", out)? {
-            let _ = write_lines(out, &outliner.lines(change, operation)?, colour);
+        if colour == Colour::Yes || !redactor.append_lines(change, operation, "      + ", out)? {
+            let _ = write_lines(out, &redactor.lines(change, operation)?, colour);
         }
     }
     out.push('\n');
     Ok(())
 }
 
-fn write_change(out: &mut String, change: &OutlinedChange, colour: Colour) -> std::fmt::Result {
+fn write_change(out: &mut String, change: &RedactedChange, colour: Colour) -> std::fmt::Result {
     write_head(out, change, colour)?;
     for call in &change.calls {
         write_call(out, &call.method, &call.path)?;
@@ -160,7 +161,7 @@ fn write_change(out: &mut String, change: &OutlinedChange, colour: Colour) -> st
     writeln!(out)
 }
 
-pub(super) fn write_head(out: &mut String, change: &OutlinedChange, colour: Colour) -> std::fmt::Result {
+pub(super) fn write_head(out: &mut String, change: &RedactedChange, colour: Colour) -> std::fmt::Result {
     let title = format!("{} {}", change.kind, change.name);
     let notes = notes(change);
     let tint = match change.effect {
@@ -231,7 +232,7 @@ mod tests {
     };
 
     #[test]
-    fn a_plan_is_written_in_pieces_that_are_the_text_of_its_outline() {
+    fn a_plan_is_written_in_pieces_that_are_the_text_of_its_redacted_form() {
         let create = |at: usize| {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{at}")));
             let spec = std::sync::Arc::new(HttpsEdge { description: format!("number {at}"), ..HttpsEdge::default() });
@@ -247,7 +248,7 @@ mod tests {
             Ok(())
         });
         assert!(streamed.is_ok() && longest < whole.len() / 10, "{longest} of {}", whole.len());
-        assert_eq!(whole, text(&Outline::from_plan(&plan).unwrap()));
+        assert_eq!(whole, text(&RedactedPlan::from_plan(&plan).unwrap()));
         let mut plain = String::new();
         let streamed = stream::<JsonError>(Content::Plan(&plan), Colour::No, &mut |piece| {
             plain.push_str(piece);

@@ -1,6 +1,6 @@
 //! The report of a command, independent of its format.
 
-use super::outline::Outline;
+use super::redacted_plan::RedactedPlan;
 use crate::model::{Diagnostic, Severity};
 
 /// The result of `validate`, `reconcile` or `diff`.
@@ -13,7 +13,7 @@ pub struct Report {
     /// Errors and warnings, sorted by place.
     pub diagnostics: Vec<Diagnostic>,
     /// The plan, if planning succeeded.
-    pub plan: Option<Outline>,
+    pub plan: Option<RedactedPlan>,
     /// Errors that forbid running the plan.
     pub refusals: Vec<Diagnostic>,
     /// The number of files read.

@@ -5,18 +5,18 @@ mod owners;
 use std::sync::Arc;
 
 use super::{
-    Change, Effect, Plan,
     calls::{changes, deletion},
+    change::{Change, Plan, named},
+    deletion_budget::DeletionBudget,
     diff::handover_note,
-    named,
-    safety::Budget,
+    effect::Effect,
 };
 use crate::model::{Claim, Code, Entry, Key, Kind, Operation, Snapshot};
 use owners::FormerOwners;
 
 /// Computes the plan that brings back the resources of `target`: those of a source, or all but API keys and their owners.
 /// Like any plan, it creates and changes forward through the kinds, and deletes backward.
-pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>, budget: Budget) -> Plan {
+pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>, budget: DeletionBudget) -> Plan {
     let plan = Plan { base: current.revision, ..Plan::default() };
     let owners = FormerOwners::new(current, target, source);
     let mut planner = RevertPlanner { current, target, source, owners, plan };
@@ -246,29 +246,32 @@ mod tests {
         let delete = Operation::Delete { key: key("free"), with_children: false };
         let more = vec![create("b", claim("shop", "b", false)), create("c", claim("docs", "c", false)), delete];
         let now = after(&then, more);
-        let plan = revert(&now, &then, Some("shop"), Budget::Normal);
+        let plan = revert(&now, &then, Some("shop"), DeletionBudget::Normal);
         assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
         let calls: Vec<String> = plan.operations().iter().map(ToString::to_string).collect();
         assert_eq!((calls, plan.unchanged), (vec!["DELETE /edges/https/edghts_b".to_owned()], 1));
-        let all = revert(&now, &then, None, Budget::Percent(100.0));
+        let all = revert(&now, &then, None, DeletionBudget::Percent(100.0));
         assert_eq!(all.changes.len(), 3);
-        assert!(revert(&now, &now, None, Budget::Normal).is_empty());
+        assert!(revert(&now, &now, None, DeletionBudget::Normal).is_empty());
     }
 
     #[test]
     fn a_rollback_has_the_safety_of_every_plan() {
         let then = after(&Snapshot::default(), vec![create("a", claim("shop", "a", false))]);
         let kept = after(&then, vec![create("b", claim("shop", "b", true))]);
-        assert_eq!(codes(&revert(&kept, &then, None, Budget::Normal)), ["ERR_EDGEWRIGHT_PREVENT_DESTROY"]);
+        assert_eq!(codes(&revert(&kept, &then, None, DeletionBudget::Normal)), ["ERR_EDGEWRIGHT_PREVENT_DESTROY"]);
         let many = (0..9).map(|at| create(&format!("m{at}"), None)).collect();
         let grown = after(&then, many);
-        assert_eq!(codes(&revert(&grown, &then, None, Budget::Normal)), ["ERR_EDGEWRIGHT_TOO_MANY_DELETIONS"]);
-        assert!(revert(&grown, &then, None, Budget::Count(9)).refusals.is_empty());
+        assert_eq!(codes(&revert(&grown, &then, None, DeletionBudget::Normal)), ["ERR_EDGEWRIGHT_TOO_MANY_DELETIONS"]);
+        assert!(revert(&grown, &then, None, DeletionBudget::Count(9)).refusals.is_empty());
         let taken = Operation::Claim { key: key("a"), claim: claim("docs", "a", false) };
         let taken = after(&then, vec![taken]);
-        assert_eq!(codes(&revert(&taken, &then, Some("shop"), Budget::Normal)), ["ERR_EDGEWRIGHT_OWNER_CONFLICT"]);
-        assert!(revert(&taken, &then, None, Budget::Normal).refusals.is_empty());
-        assert_eq!(codes(&revert(&then, &then, Some("none"), Budget::Normal)), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
+        assert_eq!(
+            codes(&revert(&taken, &then, Some("shop"), DeletionBudget::Normal)),
+            ["ERR_EDGEWRIGHT_OWNER_CONFLICT"]
+        );
+        assert!(revert(&taken, &then, None, DeletionBudget::Normal).refusals.is_empty());
+        assert_eq!(codes(&revert(&then, &then, Some("none"), DeletionBudget::Normal)), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
     }
 
     #[test]
@@ -276,19 +279,19 @@ mod tests {
         let then = after(&Snapshot::default(), vec![create("a", claim("shop", "a", true))]);
         let taken = Operation::Claim { key: key("a"), claim: claim("docs", "b", false) };
         let now = after(&then, vec![taken]);
-        let plan = revert(&now, &then, None, Budget::Normal);
+        let plan = revert(&now, &then, None, DeletionBudget::Normal);
         let back = after(&now, plan.operations());
         let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();
         assert!(held.is_kept_by_rollback() && held.is_returned_by("docs") && held.prevent_destroy);
         assert_eq!((held.source.as_str(), held.name.as_str()), ("shop", "a"));
         assert_eq!((held.transferred_from.as_deref(), held.transferred_as.as_deref()), (Some("docs"), Some("b")));
-        assert!(revert(&back, &then, None, Budget::Normal).is_empty());
+        assert!(revert(&back, &then, None, DeletionBudget::Normal).is_empty());
         // An offer stays what it was.
         let offer = claim("shop", "a", false)
             .map(|claim| Arc::new(Claim { transfer_to: Some("docs".into()), ..Claim::clone(&claim) }));
         let offered = after(&then, vec![Operation::Claim { key: key("a"), claim: offer }]);
         let notes = |now: &Snapshot, then: &Snapshot| {
-            let changes = revert(now, then, None, Budget::Normal).changes.into_iter();
+            let changes = revert(now, then, None, DeletionBudget::Normal).changes.into_iter();
             changes.flat_map(|change| change.notes).collect::<Vec<String>>()
         };
         let (not_protected, protected) =
@@ -301,7 +304,7 @@ mod tests {
         let moved = after(&then, vec![Operation::Claim { key: key("a"), claim: moved }]);
         assert_eq!(notes(&moved, &then), ["no longer kept if its source does not declare it"]);
         assert_eq!(notes(&then, &moved), ["kept until its source declares it"]);
-        let back = after(&now, revert(&now, &offered, None, Budget::Normal).operations());
+        let back = after(&now, revert(&now, &offered, None, DeletionBudget::Normal).operations());
         let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();
         assert_eq!((held.receiver(), held.is_kept_by_rollback()), (Some("docs"), false));
     }

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::Plan;
+use super::change::Plan;
 use crate::model::{Desired, JsonError, Secrets, json};
 
 /// The format that this version writes and reads.
@@ -96,9 +96,9 @@ struct SavedOperation {
 
 /// The conditions of a plan in addition to its operations.
 #[derive(Debug, Clone)]
-pub(crate) struct Pin<'a> {
+pub(crate) struct PlanConditions<'a> {
     /// The protection of secrets in the digest of the desired state.
-    pub guard: Guard,
+    pub protection: DigestProtection,
     /// The name of the source.
     pub source: &'a str,
     /// The commit of the manifests.
@@ -107,7 +107,7 @@ pub(crate) struct Pin<'a> {
 
 /// The protection against guessing secrets from the digest of the desired state (D60).
 #[derive(Debug, Clone)]
-pub(crate) enum Guard {
+pub(crate) enum DigestProtection {
     /// The digest is keyed with the store's root secret.
     Store([u8; 32]),
     /// There is no store yet: the digest has this salt, and is slow to compute.
@@ -119,26 +119,26 @@ impl SavedPlan {
     pub(crate) fn new<'d>(
         plan: &Plan,
         desired: impl IntoIterator<Item = &'d Desired>,
-        pin: &Pin<'_>,
+        conditions: &PlanConditions<'_>,
     ) -> Result<Self, JsonError> {
-        let digest = digest_of(desired, &pin.guard, Secrets::Revealed)?;
-        Self::with_digest(plan, digest, pin)
+        let digest = digest_of(desired, &conditions.protection, Secrets::Revealed)?;
+        Self::with_digest(plan, digest, conditions)
     }
 
     /// Creates the document of a plan for a caller who does not see the secrets of the source: it covers everything else.
     pub(crate) fn masked<'d>(
         plan: &Plan,
         desired: impl IntoIterator<Item = &'d Desired>,
-        pin: &Pin<'_>,
+        conditions: &PlanConditions<'_>,
     ) -> Result<Self, JsonError> {
-        let digest = digest_of(desired, &pin.guard, Secrets::Masked)?;
-        Self::with_digest(plan, format!("{MASKED}{digest}"), pin)
+        let digest = digest_of(desired, &conditions.protection, Secrets::Masked)?;
+        Self::with_digest(plan, format!("{MASKED}{digest}"), conditions)
     }
 
-    fn with_digest(plan: &Plan, desired: String, pin: &Pin<'_>) -> Result<Self, JsonError> {
-        let (store, salt) = match &pin.guard {
-            Guard::Store(root) => (Some(store_id(root)), None),
-            Guard::Salt(salt) => (None, Some(salt.clone())),
+    fn with_digest(plan: &Plan, desired: String, conditions: &PlanConditions<'_>) -> Result<Self, JsonError> {
+        let (store, salt) = match &conditions.protection {
+            DigestProtection::Store(root) => (Some(store_id(root)), None),
+            DigestProtection::Salt(salt) => (None, Some(salt.clone())),
         };
         let operations = plan.changes.iter().flat_map(|change| {
             change.operations.iter().map(move |operation| -> Result<SavedOperation, JsonError> {
@@ -155,9 +155,9 @@ impl SavedPlan {
             format: FORMAT.into(),
             store,
             salt,
-            source: pin.source.into(),
+            source: conditions.source.into(),
             base: plan.base,
-            commit: pin.commit.clone(),
+            commit: conditions.commit.clone(),
             desired,
             unchanged: plan.unchanged,
             operations: operations.collect::<Result<Vec<SavedOperation>, JsonError>>()?,
@@ -263,14 +263,14 @@ pub(crate) fn is_masked(digest: &str) -> bool {
 /// Returns the digest of the desired state.
 fn digest_of<'d>(
     desired: impl IntoIterator<Item = &'d Desired>,
-    guard: &Guard,
+    protection: &DigestProtection,
     secrets: Secrets<'_>,
 ) -> Result<String, JsonError> {
-    let mut hasher = match guard {
-        Guard::Store(root) => {
+    let mut hasher = match protection {
+        DigestProtection::Store(root) => {
             blake3::Hasher::new_keyed(&blake3::derive_key("edgewright 2026 saved plan", root.as_slice()))
         }
-        Guard::Salt(_) => blake3::Hasher::new(),
+        DigestProtection::Salt(_) => blake3::Hasher::new(),
     };
     for wanted in desired {
         let (spec, claim) = (wanted.spec.to_json(secrets)?, json::value(&wanted.claim, Secrets::Masked)?);
@@ -279,9 +279,9 @@ fn digest_of<'d>(
         hasher.update(b"\n");
     }
     let digest = hasher.finalize();
-    Ok(match guard {
-        Guard::Store(_) => digest.to_hex().to_string(),
-        Guard::Salt(salt) => slow(digest.as_bytes(), salt),
+    Ok(match protection {
+        DigestProtection::Store(_) => digest.to_hex().to_string(),
+        DigestProtection::Salt(salt) => slow(digest.as_bytes(), salt),
     })
 }
 

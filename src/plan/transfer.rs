@@ -31,7 +31,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{Change, Effect, Plan, diff::transfer_notes};
+use super::{
+    change::{Change, Plan},
+    diff::transfer_notes,
+    effect::Effect,
+};
 use crate::{
     model::{Claim, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot, diagnostics::nearest},
     syntax::text::printable,

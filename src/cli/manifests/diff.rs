@@ -10,7 +10,7 @@ use crate::{
         target::{ServerArgs, ServerTarget},
     },
     manifest::tree::revisions,
-    plan::safety::Budget,
+    plan::deletion_budget::DeletionBudget,
     reconcile::compare,
 };
 
@@ -53,7 +53,7 @@ impl Args {
         };
         if let Some(url) = self.server.url() {
             // As without a server, the limit of deletions is for those who apply.
-            let options = Options { budget: Budget::Percent(100.0), ..options(new) };
+            let options = Options { budget: DeletionBudget::Percent(100.0), ..options(new) };
             let compared = ServerTarget::new(url, &self.server, options)?.compare(&old)?;
             let source = report_source(self.server.source().unwrap_or(&self.reported.source));
             return self.conclude(&Report { source, ..compared }, None);

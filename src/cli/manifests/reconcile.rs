@@ -18,7 +18,7 @@ use crate::{
         serve::huge_pages,
         target::{PlanFile, Proposal, RunMemory, ServerTarget, StoreTarget, Target},
     },
-    plan::{safety::Budget, saved::SavedPlan},
+    plan::{deletion_budget::DeletionBudget, saved::SavedPlan},
 };
 
 /// The line after a plan that is not applied.
@@ -149,7 +149,7 @@ impl PlanArgs {
         options.recreate_ids = self.recreate_ids;
         if reviewed && self.ownership.max_deletes.is_none() {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
-            options.budget = Budget::Percent(100.0);
+            options.budget = DeletionBudget::Percent(100.0);
         }
         let detail = self.output.detail();
         let memory = if self.no_cache { RunMemory::Off } else { RunMemory::On };

@@ -4,7 +4,7 @@ use clap::{ArgAction, ArgMatches, Args};
 
 use crate::{
     cli::prelude::*,
-    plan::safety::Budget,
+    plan::deletion_budget::DeletionBudget,
     reconcile::{DEFAULT_SOURCE, check_new_source, check_source},
 };
 
@@ -71,7 +71,7 @@ pub(crate) struct Ownership {
     ///
     /// The default is 3, or 25% up to 100 resources, but never all of them.
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
-    pub(super) max_deletes: Option<Budget>,
+    pub(super) max_deletes: Option<DeletionBudget>,
 }
 
 /// The source that a report names: none for the default one.

@@ -9,7 +9,7 @@ use crate::{
         input::prompt::{self, Confirmation},
         prelude::*,
     },
-    plan::safety::Budget,
+    plan::deletion_budget::DeletionBudget,
     reconcile::run::destroy::Destroy,
     server::operations::sources::destroy::DestroyRequest,
 };
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Maximum number of resources to delete, or a percentage of the source's resources, such as 50% (default: no
     /// limit).
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
-    max_deletes: Option<Budget>,
+    max_deletes: Option<DeletionBudget>,
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]

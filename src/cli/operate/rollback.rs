@@ -11,7 +11,7 @@ use crate::{
         input::prompt::{self, Confirmation},
         prelude::*,
     },
-    plan::safety::Budget,
+    plan::deletion_budget::DeletionBudget,
     reconcile::run::rollback::Rollback,
     server::operations::rollback::RollbackRequest,
 };
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Maximum number of resources that the rollback may delete, or a percentage of the resources, such as 50% (default:
     /// 3, or 25% up to 100 resources, but never all of them).
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
-    max_deletes: Option<Budget>,
+    max_deletes: Option<DeletionBudget>,
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::{
     },
     plan::{
         format::json::Item,
-        outline::{Detail, Outline},
+        redacted_plan::{Detail, RedactedPlan},
     },
     server::operations::planned_change::ChangeRun,
     store::{Attempt, commit::header::Outcome},
@@ -194,7 +194,7 @@ impl<C: StoreChange> ChangeCommand<'_, C> {
     ) -> CommandResult {
         let mut report = self.target.propose(self.change, self.output.detail())?;
         report.refusals.extend(refusal);
-        let is_empty = report.plan.as_ref().is_none_or(Outline::is_empty);
+        let is_empty = report.plan.as_ref().is_none_or(RedactedPlan::is_empty);
         // "No changes" would contradict the errors.
         if !is_empty || report.refusals.is_empty() {
             self.output.announce(&report, self.target.plan()).inspect_err(|_| self.say_unchanged())?;

@@ -23,8 +23,8 @@ use crate::{
     cli::prelude::*,
     plan::{
         format::{Format, render},
-        outline::Detail,
         overview::{LARGE, overview},
+        redacted_plan::Detail,
         render::{Colour, Content, stream},
     },
 };
@@ -68,13 +68,13 @@ impl Output {
     /// that could not be shown must not be applied.
     pub(super) fn announce(&self, report: &Report, plan: Option<&Plan>) -> Result<(), Failure> {
         diagnostics::diagnostics(&report.diagnostics);
-        let Some(outline) = &report.plan else {
+        let Some(redacted) = &report.plan else {
             diagnostics::count(&report.diagnostics, report.files);
             return Ok(());
         };
-        let content = plan.map_or(Content::Outline(outline), Content::Plan);
+        let content = plan.map_or(Content::Redacted(redacted), Content::Plan);
         match self.shows_text() {
-            true if !self.full && outline.changes.len() > LARGE => {
+            true if !self.full && redacted.changes.len() > LARGE => {
                 unless_closed(write(overview(content, colour()).as_bytes()))
             }
             true => print_plan(content),

@@ -15,7 +15,7 @@ use crate::{
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
     model::{diagnostics::FieldPath, host_pattern::check_host_pattern, key_scope::includes_kind},
-    plan::safety::Budget,
+    plan::deletion_budget::DeletionBudget,
     reconcile::{
         check_new_source,
         run::cancel::Cancel,
@@ -129,7 +129,7 @@ pub(crate) struct ConfiguredSource {
     recreate_ids: bool,
     is_suspended: bool,
     drift: Option<DriftPolicy>,
-    budget: Option<Budget>,
+    budget: Option<DeletionBudget>,
     lints: LintLevels,
     scope: SourceScope,
 }
@@ -185,7 +185,7 @@ impl SourceEntry {
             Some(text) => parse_interval(&text).map_err(|fault| fault.at(field("interval")))?,
             None => INTERVAL,
         };
-        let budget = self.max_deletes.map(|value| scalar_text(value).parse::<Budget>()).transpose();
+        let budget = self.max_deletes.map(|value| scalar_text(value).parse::<DeletionBudget>()).transpose();
         let budget = budget.map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("max_deletes")))?;
         let drift = self.drift.map(|name| name.parse::<DriftPolicy>()).transpose();
         let drift = drift.map_err(|reason| Fault::new(Code::UnknownValue, reason).at(field("drift")))?;

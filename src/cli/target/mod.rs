@@ -56,7 +56,7 @@ pub(super) trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
 
-    /// Returns the plan of the last proposal if it was made by this process; a server sends only its outline.
+    /// Returns the plan of the last proposal if it was made by this process; a server sends only a redacted plan.
     fn plan(&self) -> Option<&Plan> {
         None
     }

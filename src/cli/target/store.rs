@@ -6,8 +6,8 @@ use crate::{
     manifest::tree::Recorder,
     plan::{
         Effect,
-        outline::{Detail, Outline},
-        saved::{Guard, Pin, SavedPlan},
+        redacted_plan::{Detail, RedactedPlan},
+        saved::{DigestProtection, PlanConditions, SavedPlan},
     },
     reconcile::{
         apply_as_tried, plan,
@@ -101,7 +101,7 @@ fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, plann
 impl From<CachedAnswer> for Proposal {
     fn from(recalled: CachedAnswer) -> Self {
         let CachedAnswer { warnings, unchanged, revision, files } = recalled;
-        let plan = Outline { base: revision, unchanged, ..Outline::default() };
+        let plan = RedactedPlan { base: revision, unchanged, ..RedactedPlan::default() };
         let (first_file, files) = (files.first().map(|file| file.source.name.clone()), files.len());
         let (plan, diagnostics) = (Some(plan), warnings);
         let report = Report { command: "plan", diagnostics, plan, files, first_file, ..Report::default() };
@@ -121,15 +121,16 @@ impl StoreTarget {
             say(&format!("Drift is not shown: {error}"));
         }
         let saved = planned.plan.as_ref().zip(document).map(|(plan, document)| {
-            let guard = match (&self.store, document) {
-                (Some(store), _) => Guard::Store(store.root_secret()),
+            let protection = match (&self.store, document) {
+                (Some(store), _) => DigestProtection::Store(store.root_secret()),
                 (None, PlanFile::LikeReviewed(reviewed)) => {
-                    Guard::Salt(reviewed.salt().map_or_else(ids_and_clock::salt, str::to_owned))
+                    DigestProtection::Salt(reviewed.salt().map_or_else(ids_and_clock::salt, str::to_owned))
                 }
-                (None, PlanFile::ToSave) => Guard::Salt(ids_and_clock::salt()),
+                (None, PlanFile::ToSave) => DigestProtection::Salt(ids_and_clock::salt()),
             };
-            let pin = Pin { guard, source: &self.options.source, commit: self.options.tree.commit() };
-            SavedPlan::new(plan, planned.desired.values(), &pin)
+            let conditions =
+                PlanConditions { protection, source: &self.options.source, commit: self.options.tree.commit() };
+            SavedPlan::new(plan, planned.desired.values(), &conditions)
         });
         let saved = saved.transpose()?;
         let changes = planned.plan.iter().flat_map(|plan| &plan.changes);

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{limited, path_of, position, store_note, summary, verdict};
+use super::{
+    diagnostics::{limited, path_of, position},
+    verdict::{store_note, summary, verdict},
+};
 use crate::{model::Diagnostic, plan::report::Report, syntax::text::escaped};
 
 /// The most annotations. GitHub shows ten errors and ten warnings of a step; the others are for readers of the log.

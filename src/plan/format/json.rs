@@ -13,7 +13,7 @@ use crate::{
         json,
     },
     plan::{
-        outline::{Outline, is_zero},
+        redacted_plan::{RedactedPlan, is_zero},
         report::Report,
     },
 };
@@ -35,7 +35,7 @@ pub(crate) struct ReportDocument {
     /// Errors that forbid running the plan.
     pub refusals: Vec<Item>,
     /// The plan; null if planning failed.
-    pub plan: Option<Outline>,
+    pub plan: Option<RedactedPlan>,
     /// The applied revision, or null.
     pub applied: Option<u64>,
     /// The path of the store, if there was none before the run; otherwise absent.
@@ -113,7 +113,7 @@ pub(crate) fn render(report: &Report) -> Result<String, JsonError> {
 impl ReportDocument {
     /// The document of a report.
     pub(crate) fn from_report(report: &Report) -> Self {
-        let summary = report.plan.as_ref().map(Outline::summary).unwrap_or_default();
+        let summary = report.plan.as_ref().map(RedactedPlan::summary).unwrap_or_default();
         let items = |diagnostics: &[Diagnostic]| diagnostics.iter().map(Item::from_diagnostic).collect();
         Self {
             format: VERSION.to_owned(),

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::{plural, position, store_note, summary};
+use super::{
+    diagnostics::position,
+    verdict::{plural, store_note, summary},
+};
 use crate::{
     model::{Code, Diagnostic, JsonError, Severity, diagnostics::Name},
     plan::report::Report,

@@ -2,12 +2,15 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{everything, position, store_note, summary, verdict};
+use super::{
+    diagnostics::{everything, position},
+    verdict::{store_note, summary, verdict},
+};
 use crate::{
     model::{Diagnostic, drift::Drift},
     plan::{
-        Effect,
-        outline::{Call, OutlinedChange},
+        effect::Effect,
+        redacted_plan::{Call, RedactedChange},
         render::{notes, sign},
         report::Report,
     },
@@ -38,7 +41,7 @@ pub(crate) fn render(report: &Report) -> String {
         page.list(most, "diagnostics", found.len(), found.into_iter().map(item));
     }
     // Deletions come first: a reviewer must see them even if the comment is cut.
-    let goes = |change: &&OutlinedChange| matches!(change.effect, Effect::Delete | Effect::Replace | Effect::Replaced);
+    let goes = |change: &&RedactedChange| matches!(change.effect, Effect::Delete | Effect::Replace | Effect::Replaced);
     let in_order = changes.iter().filter(goes).chain(changes.iter().filter(|change| !goes(change)));
     page.list(MOST_CHARACTERS, "changes", changes.len(), in_order.map(details));
     page.text
@@ -93,7 +96,7 @@ fn item(it: &Diagnostic) -> String {
     line + "\n"
 }
 
-fn details(change: &OutlinedChange) -> String {
+fn details(change: &RedactedChange) -> String {
     let mut title = format!("{} {} {}{}", sign(change.effect), change.kind, change.name, notes(change));
     for (at, Call { method, path, .. }) in change.calls.iter().enumerate() {
         title += &format!("{}{method} {path}", if at == 0 { " — " } else { ", " });

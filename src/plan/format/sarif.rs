@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use super::{limited, path_of, plain_path};
+use super::diagnostics::{limited, path_of, plain_path};
 use crate::{
     lint::{self, Level},
     model::{

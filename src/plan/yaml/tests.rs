@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::plan::outline::yaml;
+use crate::plan::redacted_plan::yaml;
 
 /// The lines that serde_yaml makes, each after a prefix.
 fn expected(value: &Value) -> Option<String> {

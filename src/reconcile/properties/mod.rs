@@ -27,11 +27,12 @@ use crate::{
         secrets::secret::{MASK, Text},
     },
     plan::{
-        Plan, diff,
-        outline::Outline,
+        Plan,
+        deletion_budget::DeletionBudget,
+        diff,
+        redacted_plan::RedactedPlan,
         render,
-        safety::Budget,
-        saved::{Guard, Pin, SavedPlan},
+        saved::{DigestProtection, PlanConditions, SavedPlan},
     },
     store::{
         Commit, Store,
@@ -50,7 +51,7 @@ fn time(second: i64) -> Timestamp {
 }
 
 fn planned(snapshot: &Snapshot, world: &Estate) -> Plan {
-    let plan = diff(snapshot, world, SOURCE, true, Budget::Percent(100.0), None, None);
+    let plan = diff(snapshot, world, SOURCE, true, DeletionBudget::Percent(100.0), None, None);
     assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
     plan
 }
@@ -163,7 +164,7 @@ fn planted(spec: &Spec) -> (Snapshot, Key) {
     let claim = Arc::new(Claim { source: SOURCE.into(), name: "planted".into(), ..Claim::default() });
     let desired =
         Desired { key: key.clone(), spec: Arc::clone(spec), claim, position: 0, token_file: None, replaces: None };
-    let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, Budget::Normal, None, None);
+    let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, DeletionBudget::Normal, None, None);
     (applied(&plan, &soil, time(1)), key)
 }
 
@@ -206,7 +207,7 @@ fn recent(store: &Store, limit: usize) -> Vec<Record> {
 
 /// Returns the plan as text.
 fn shown(plan: &Plan) -> String {
-    render::text(&Outline::from_plan(plan).unwrap())
+    render::text(&RedactedPlan::from_plan(plan).unwrap())
 }
 
 fn calls(plan: &Plan) -> Vec<String> {
@@ -222,8 +223,9 @@ fn shown_calls(plan: &Plan) -> Vec<String> {
 
 /// Returns the saved form of a plan for a world.
 fn saved(store: &Store, plan: &Plan, world: &Estate) -> SavedPlan {
-    let pin = Pin { guard: Guard::Store(store.root_secret()), source: SOURCE, commit: None };
-    SavedPlan::new(plan, world.values(), &pin).unwrap()
+    let conditions =
+        PlanConditions { protection: DigestProtection::Store(store.root_secret()), source: SOURCE, commit: None };
+    SavedPlan::new(plan, world.values(), &conditions).unwrap()
 }
 
 /// Returns the calls in the document of a saved plan.

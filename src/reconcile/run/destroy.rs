@@ -3,7 +3,7 @@
 use super::token::TokenFiles;
 use crate::{
     model::{id::Id, operation::Author, snapshot::Snapshot},
-    plan::{destroy, safety::Budget},
+    plan::{deletion_budget::DeletionBudget, destroy},
     reconcile::{ApplyError, Planned, apply_current},
     store::Store,
 };
@@ -14,7 +14,7 @@ pub(crate) struct Destroy {
     /// The name of the source.
     pub source: String,
     /// The deletion limit (D41); the default limits nothing.
-    pub budget: Budget,
+    pub budget: DeletionBudget,
 }
 
 impl Destroy {

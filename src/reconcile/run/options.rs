@@ -18,7 +18,7 @@ use crate::{
         id::Id,
         operation::Author,
     },
-    plan::safety::Budget,
+    plan::deletion_budget::DeletionBudget,
     syntax::text::{has_token, is_invisible},
     tenancy::SourceScope,
 };
@@ -38,7 +38,7 @@ pub struct Options {
     /// rebuilt, and for resources that were deleted by hand (D27).
     pub recreate_ids: bool,
     /// The deletion limit (D41).
-    pub budget: Budget,
+    pub budget: DeletionBudget,
     /// The levels of lints.
     pub lints: LintLevels,
     /// The owner of keys that name none: the caller of the server, or else the bot of the source (D27).
@@ -76,7 +76,7 @@ impl Default for Options {
             prune: true,
             isolate: false,
             recreate_ids: false,
-            budget: Budget::default(),
+            budget: DeletionBudget::default(),
             lints: LintLevels::default(),
             key_owner: None,
             scope: Arc::default(),

@@ -16,7 +16,7 @@ use crate::{
     },
     plan::{
         Plan,
-        outline::{Detail, Outline},
+        redacted_plan::{Detail, RedactedPlan},
         report::Report,
     },
     store::{Store, Trial, commit::header::Places},
@@ -134,10 +134,10 @@ impl Planned {
 
     /// The warnings of what the plan opens and takes from others, at their manifests. They come first: a reviewer must see them.
     fn openings(&self) -> Vec<Diagnostic> {
-        let openings = self.plan.iter().flat_map(Plan::openings);
-        let told = openings.map(|opening| {
+        let exposures = self.plan.iter().flat_map(Plan::exposures);
+        let told = exposures.map(|exposure| {
             let help = "apply it if this is intended; in CI, require an approval";
-            self.warning(Some(&opening.key), Code::OpensAccess, opening.to_string(), help)
+            self.warning(Some(&exposure.key), Code::OpensAccess, exposure.to_string(), help)
         });
         // Edges of other sources may lose their last certificate for a host.
         let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);
@@ -194,7 +194,7 @@ impl Planned {
     pub(crate) fn report_with(&self, command: &'static str, detail: Detail) -> Report {
         let mut diagnostics = self.openings();
         diagnostics.extend_from_slice(&self.diagnostics);
-        let plan = self.plan.as_ref().map(|plan| Outline::new(plan, detail)).transpose().unwrap_or_else(|error| {
+        let plan = self.plan.as_ref().map(|plan| RedactedPlan::new(plan, detail)).transpose().unwrap_or_else(|error| {
             // A plan that cannot be shown must not be applied.
             diagnostics.push(error.into());
             None

@@ -3,7 +3,7 @@
 use super::token::TokenFiles;
 use crate::{
     model::{Author, Id, JsonError, Snapshot},
-    plan::{revert, safety::Budget},
+    plan::{deletion_budget::DeletionBudget, revert},
     reconcile::{ApplyError, Planned, apply_current, sources::secret_visibility::with_secrets_of_state},
     store::{CommitError, Store},
 };
@@ -16,7 +16,7 @@ pub(crate) struct Rollback {
     /// The source that it is limited to, if any.
     pub source: Option<String>,
     /// The deletion limit (D41).
-    pub budget: Budget,
+    pub budget: DeletionBudget,
 }
 
 impl Rollback {

@@ -42,7 +42,7 @@ use crate::{
         key::Key,
         snapshot::{Entry, Refusal, Snapshot},
     },
-    plan::{Plan, diff, safety::Budget},
+    plan::{Plan, deletion_budget::DeletionBudget, diff},
     reconcile::{
         LintLevels, Options, Planned,
         sources::secret_visibility::{Sees, hide_unseen_secrets, uncompared_warning},
@@ -301,7 +301,8 @@ impl Prepared {
 
 /// Plans the changes from one set of manifests to another, without a store.
 pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
-    let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), recreate_ids: true, ..options.clone() };
+    let lenient =
+        |options: &Options| Options { budget: DeletionBudget::Percent(100.0), recreate_ids: true, ..options.clone() };
     let former = Prepared::load(lenient(old));
     let context = former.context_state();
     let mut before = former.plan(&context);

@@ -154,7 +154,7 @@ pub(crate) fn find_drift(
         found.extend(drift.map(|drift| (at, drift)));
     }
     let Some(plan) = &mut planned.plan else { return Ok(()) };
-    plan.unknown_drift = if found.is_empty() { 0 } else { unknown };
+    plan.unexamined_drift = if found.is_empty() { 0 } else { unknown };
     for (at, drift) in found {
         if let Some(change) = plan.changes.get_mut(at) {
             change.drift = Some(drift);

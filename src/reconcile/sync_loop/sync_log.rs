@@ -107,8 +107,8 @@ fn deed(to: Option<u64>, plan: &Plan) -> String {
 }
 
 fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
-    for opening in plan.openings() {
-        tracing::warn!(target: SYNC, source, revision, id = %opening.key.id, "{opening}");
+    for exposure in plan.exposures() {
+        tracing::warn!(target: SYNC, source, revision, id = %exposure.key.id, "{exposure}");
     }
     for lost in &plan.lost_certificates {
         tracing::warn!(target: SYNC, source, revision, id = %lost.certificate.id, "{lost}");

@@ -22,7 +22,7 @@ use crate::{
     plan::{
         Effect, Plan,
         format::json::ReportDocument,
-        saved::{Guard, Pin, SavedPlan},
+        saved::{DigestProtection, PlanConditions, SavedPlan},
     },
     reconcile::{Planned, measure, sync_loop::sync_log},
     server::{
@@ -192,9 +192,12 @@ pub(super) fn saved(
     commit: Option<String>,
     masked: bool,
 ) -> Result<Option<SavedPlan>, JsonError> {
-    let pin = Pin { guard: Guard::Store(app.served.store.root_secret()), source, commit };
+    let conditions =
+        PlanConditions { protection: DigestProtection::Store(app.served.store.root_secret()), source, commit };
     let desired = planned.desired.values();
-    let save = |plan| if masked { SavedPlan::masked(plan, desired, &pin) } else { SavedPlan::new(plan, desired, &pin) };
+    let save = |plan| {
+        if masked { SavedPlan::masked(plan, desired, &conditions) } else { SavedPlan::new(plan, desired, &conditions) }
+    };
     planned.plan.as_ref().map(save).transpose()
 }
 

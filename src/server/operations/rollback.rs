@@ -22,7 +22,7 @@ use crate::{
         key::Key,
         snapshot::Snapshot,
     },
-    plan::{safety::Budget, saved::is_masked},
+    plan::{deletion_budget::DeletionBudget, saved::is_masked},
     reconcile::{Planned, check_source, run::rollback::Rollback},
     server::{
         auth::{
@@ -62,7 +62,7 @@ pub(crate) struct RollbackRequest {
     /// default.
     #[serde(default)]
     #[schemars(with = "String")]
-    pub max_deletes: Budget,
+    pub max_deletes: DeletionBudget,
     /// The `outcome` of the reviewed dry run: no other plan is applied. Omit it to apply any plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,

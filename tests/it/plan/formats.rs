@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 use edgewright::{
     Code, Diagnostic, Disk, Options, Plan, Planned, Snapshot, plan,
-    report::{Format, Outline, Place, Report, Severity, SourceFile, render},
+    report::{Format, Place, RedactedPlan, Report, Severity, SourceFile, render},
     resources::{Id, IpRestriction, Key, Kind, MASK, Operation},
 };
 use jiff::Timestamp;
@@ -39,7 +39,7 @@ pub(crate) fn of_diagnostics(diagnostics: &[Diagnostic]) -> Report {
 }
 
 fn of_plan(plan: &Plan) -> Report {
-    let (plan, refusals) = (Some(Outline::from_plan(plan).unwrap()), plan.refusals.clone());
+    let (plan, refusals) = (Some(RedactedPlan::from_plan(plan).unwrap()), plan.refusals.clone());
     Report { command: "plan", plan, refusals, files: 1, ..Report::default() }
 }
 

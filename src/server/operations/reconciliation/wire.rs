@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     manifest::tree::SentValue,
     model::{operation::Author, secrets::secret::Secret},
-    plan::{format::json::ReportDocument, safety::Budget, saved::SavedPlan},
+    plan::{deletion_budget::DeletionBudget, format::json::ReportDocument, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
     server::operations::trace::report::{RequestToTrace, TraceReport},
     store::commit::header::CommitHeader,
@@ -52,7 +52,7 @@ pub(crate) struct Request {
     /// empty for the default.
     #[serde(default)]
     #[schemars(with = "String")]
-    pub max_deletes: Budget,
+    pub max_deletes: DeletionBudget,
     /// The Git commit of the manifests, if any.
     #[serde(default)]
     #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"), length(max = 255))]

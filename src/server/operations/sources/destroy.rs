@@ -19,7 +19,7 @@ use crate::{
         id::Id,
         snapshot::Snapshot,
     },
-    plan::safety::Budget,
+    plan::deletion_budget::DeletionBudget,
     reconcile::{Planned, run::destroy::Destroy, sync_loop::sync_log},
     server::{
         auth::{
@@ -58,7 +58,7 @@ pub(crate) struct DestroyRequest {
     /// none.
     #[serde(default)]
     #[schemars(with = "String")]
-    pub max_deletes: Budget,
+    pub max_deletes: DeletionBudget,
     /// The `outcome` of the reviewed dry run: no other plan is applied. Required unless `dry_run` is set.
     #[serde(default)]
     pub expect: String,

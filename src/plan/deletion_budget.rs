@@ -7,27 +7,27 @@
 //!
 //! # The idea
 //!
-//! A [`Budget`] compares what a plan deletes with what the source owns. The default lets ordinary changes through in
+//! A [`DeletionBudget`] compares what a plan deletes with what the source owns. The default lets ordinary changes through in
 //! sources of any size: a few, or a share with a cap, but never everything.
 //!
 //! For example, 5 of 20 resources pass and 4 of 8 do not; 100 of 10,000 pass and 101 do not.
 //!
 //! # What it never does
 //!
-//! It does not count what is kept because another source uses it (`retention`). It is no protection of a single
+//! It does not count what is kept because another source uses it (`kept_in_use.rs`). It is no protection of a single
 //! resource: that is `prevent_destroy`.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Plan};
+use super::{change::Plan, effect::Effect};
 use crate::model::Code;
 
 /// The deletion limit of one plan. A replaced resource counts as deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Budget {
+pub enum DeletionBudget {
     /// The default: three resources, or a quarter of the source's resources up to a hundred, but never all of them.
     #[default]
     Normal,
@@ -46,13 +46,13 @@ const MANY: usize = 100;
 /// The number of deletions that a refusal names.
 const NAMED: usize = 10;
 
-impl Budget {
+impl DeletionBudget {
     fn allows(self, deleted: usize, owned: usize) -> bool {
         let percent = deleted as f64 * 100.0 / owned.max(1) as f64;
         match self {
-            Budget::Count(most) => deleted <= most,
-            Budget::Percent(most) => percent <= most,
-            Budget::Normal => {
+            DeletionBudget::Count(most) => deleted <= most,
+            DeletionBudget::Percent(most) => percent <= most,
+            DeletionBudget::Normal => {
                 let all = deleted == owned && owned > 1;
                 !all && (deleted <= FEW || (percent <= PERCENT && deleted <= MANY))
             }
@@ -60,46 +60,46 @@ impl Budget {
     }
 }
 
-impl FromStr for Budget {
+impl FromStr for DeletionBudget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| (0.0..=100.0).contains(number));
         let parsed = match text.strip_suffix('%') {
-            Some(percent) => number(percent).map(Budget::Percent),
-            None => text.parse().ok().map(Budget::Count),
+            Some(percent) => number(percent).map(DeletionBudget::Percent),
+            None => text.parse().ok().map(DeletionBudget::Count),
         };
         parsed.ok_or_else(|| "expected a number such as 20, or a share of the source's resources such as 50%".into())
     }
 }
 
 /// The form in documents: empty for the default.
-impl From<Budget> for String {
-    fn from(budget: Budget) -> Self {
+impl From<DeletionBudget> for String {
+    fn from(budget: DeletionBudget) -> Self {
         match budget {
-            Budget::Normal => String::new(),
-            Budget::Count(most) => most.to_string(),
-            Budget::Percent(most) => format!("{most}%"),
+            DeletionBudget::Normal => String::new(),
+            DeletionBudget::Count(most) => most.to_string(),
+            DeletionBudget::Percent(most) => format!("{most}%"),
         }
     }
 }
 
-impl TryFrom<String> for Budget {
+impl TryFrom<String> for DeletionBudget {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        if text.is_empty() { Ok(Budget::Normal) } else { text.parse() }
+        if text.is_empty() { Ok(DeletionBudget::Normal) } else { text.parse() }
     }
 }
 
-impl fmt::Display for Budget {
+impl fmt::Display for DeletionBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Budget::Normal => {
+            DeletionBudget::Normal => {
                 write!(f, "{FEW}, or {PERCENT}% up to {MANY}")
             }
-            Budget::Count(most) => write!(f, "{most}"),
-            Budget::Percent(most) => write!(f, "{most}%"),
+            DeletionBudget::Count(most) => write!(f, "{most}"),
+            DeletionBudget::Percent(most) => write!(f, "{most}%"),
         }
     }
 }
@@ -107,7 +107,13 @@ impl fmt::Display for Budget {
 impl Plan {
     /// Refuses the plan if it deletes more of the `owned` resources of `owner` than the budget allows. The help says what to
     /// check first.
-    pub(super) fn limit_deletions(&mut self, owned: impl FnOnce() -> usize, budget: Budget, owner: &str, check: &str) {
+    pub(super) fn limit_deletions(
+        &mut self,
+        owned: impl FnOnce() -> usize,
+        budget: DeletionBudget,
+        owner: &str,
+        check: &str,
+    ) {
         let deleted: Vec<_> =
             self.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
         if deleted.is_empty() {
@@ -122,7 +128,7 @@ impl Plan {
         if deleted.len() > NAMED {
             names.push(format!("and {} more", deleted.len() - NAMED));
         }
-        let all = deleted.len() == owned && owned > 1 && budget == Budget::Normal;
+        let all = deleted.len() == owned && owned > 1 && budget == DeletionBudget::Normal;
         let how_many = match all {
             true => format!("all {owned} resources of {owner}"),
             false => format!("{} of {owner}'s {owned} resources (limit: {budget})", deleted.len()),
@@ -140,19 +146,19 @@ mod tests {
     #[test]
     fn a_few_deletions_pass_and_many_do_not() {
         for (deleted, owned) in [(1, 1), (1, 2), (2, 3), (3, 4), (3, 24), (5, 20), (100, 10_000)] {
-            assert!(Budget::Normal.allows(deleted, owned), "{deleted} of {owned}");
+            assert!(DeletionBudget::Normal.allows(deleted, owned), "{deleted} of {owned}");
         }
         for (deleted, owned) in [(2, 2), (3, 3), (4, 8), (12, 24), (24, 24), (101, 10_000)] {
-            assert!(!Budget::Normal.allows(deleted, owned), "{deleted} of {owned}");
+            assert!(!DeletionBudget::Normal.allows(deleted, owned), "{deleted} of {owned}");
         }
     }
 
     #[test]
     fn a_budget_is_a_number_or_a_share() {
-        assert_eq!("20".parse(), Ok(Budget::Count(20)));
-        assert_eq!("12.5%".parse(), Ok(Budget::Percent(12.5)));
+        assert_eq!("20".parse(), Ok(DeletionBudget::Count(20)));
+        assert_eq!("12.5%".parse(), Ok(DeletionBudget::Percent(12.5)));
         for bad in ["", "-1", "101%", "many", "%"] {
-            assert!(bad.parse::<Budget>().is_err(), "{bad}");
+            assert!(bad.parse::<DeletionBudget>().is_err(), "{bad}");
         }
     }
 }

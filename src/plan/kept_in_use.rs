@@ -137,7 +137,7 @@ mod tests {
             AnyResource, CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Operation, Secret, TlsCertificate,
             kind::https_edge_route::MatchType, module::mutual_tls::MutualTls, secrets::Text,
         },
-        plan::{Plan, diff, safety::Budget},
+        plan::{Plan, deletion_budget::DeletionBudget, diff},
     };
 
     const CA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/staff-devices.pem"));
@@ -188,7 +188,7 @@ mod tests {
             create(&route("edghtsrt_2"), route_to("/theirs"), "b", "theirs"),
         ]);
         let nothing = BTreeMap::new();
-        let plan = |state: &Snapshot| diff(state, &nothing, "a", true, Budget::Percent(100.0), None, None);
+        let plan = |state: &Snapshot| diff(state, &nothing, "a", true, DeletionBudget::Percent(100.0), None, None);
         let first = plan(&state);
         assert_eq!(calls(&first), ["DELETE /edges/https/edghts_1/routes/edghtsrt_1", "DELETE /edges/https/edghts_2"]);
         let told: Vec<String> = first.kept_resources.iter().map(ToString::to_string).collect();
@@ -218,7 +218,7 @@ mod tests {
         let route = Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("edghtsrt_1"));
         let by_hand = Operation::Create { key: route, spec: route_to("/"), claim: None, token: None };
         let state = state(&[create(&edge, Arc::new(HttpsEdge::default()), "a", "shop"), by_hand]);
-        let plan = diff(&state, &BTreeMap::new(), "a", true, Budget::Percent(100.0), None, None);
+        let plan = diff(&state, &BTreeMap::new(), "a", true, DeletionBudget::Percent(100.0), None, None);
         assert!(plan.kept_resources.is_empty(), "{:?}", plan.kept_resources);
         assert_eq!(plan.refusals.len(), 1);
     }

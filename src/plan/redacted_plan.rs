@@ -8,7 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
-use super::{Change, ChangeIdentity, Effect, Plan, Summary};
+use super::{
+    change::{Change, ChangeIdentity, Plan},
+    effect::Effect,
+    summary::Summary,
+};
 use crate::{
     background::give_way,
     model::{AnyResource, JsonError, Operation, Secrets, Slot, drift::Drift, secrets::secret::Review},
@@ -20,16 +24,16 @@ const CONTEXT: usize = 2;
 /// A plan without its secrets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Plan")]
-pub struct Outline {
+pub struct RedactedPlan {
     /// The revision the plan is based on.
     pub base: u64,
     /// The number of unchanged resources.
     pub unchanged: usize,
     /// The changes by resource, in execution order.
-    pub changes: Vec<OutlinedChange>,
+    pub changes: Vec<RedactedChange>,
     /// The number of changes whose drift was not looked up, because the plan is large and has drift.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub untold: usize,
+    pub unexamined_drift: usize,
 }
 
 /// Whether a count is left out.
@@ -37,7 +41,7 @@ pub(crate) fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The detail of each change in an outline. Lines and bodies take most of its memory, and only some formats show them.
+/// The detail of each change in a redacted plan. Lines and bodies take most of its memory, and only some formats show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// The effect, without the calls.
@@ -48,8 +52,8 @@ pub(crate) enum Detail {
     Bodies,
 }
 
-/// Outlines the changes of a plan, each by itself.
-pub(crate) struct Outliner<'p> {
+/// Redacts the changes of a plan, each by itself.
+pub(crate) struct Redactor<'p> {
     detail: Detail,
     plan: &'p Plan,
     /// For a replacement, a reviewer wants the difference between the old and the new resource.
@@ -59,7 +63,7 @@ pub(crate) struct Outliner<'p> {
 /// The change of one resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "PlannedChange")]
-pub struct OutlinedChange {
+pub struct RedactedChange {
     /// The effect on the resource.
     pub effect: Effect,
     /// The kind of resource.
@@ -91,27 +95,27 @@ pub struct Call {
     pub lines: Vec<String>,
 }
 
-impl Outline {
+impl RedactedPlan {
     /// Returns a plan without its secrets.
     pub fn from_plan(plan: &Plan) -> Result<Self, JsonError> {
         Self::new(plan, Detail::Bodies)
     }
 
-    /// Like [`Outline::from_plan`], with less detail.
+    /// Like [`RedactedPlan::from_plan`], with less detail.
     pub(crate) fn new(plan: &Plan, detail: Detail) -> Result<Self, JsonError> {
-        let changes: Vec<OutlinedChange> = match detail {
+        let changes: Vec<RedactedChange> = match detail {
             // Without calls nothing can fail, so that each change is made where it stays.
-            Detail::Effects => plan.changes.par_iter().map(Outliner::head).collect(),
+            Detail::Effects => plan.changes.par_iter().map(Redactor::head).collect(),
             Detail::Lines | Detail::Bodies => {
-                let outliner = Outliner::new(plan, detail);
+                let redactor = Redactor::new(plan, detail);
                 let changes = plan.changes.par_iter().map(|change| {
                     give_way();
-                    outliner.outline(change)
+                    redactor.redact(change)
                 });
-                changes.collect::<Result<Vec<OutlinedChange>, JsonError>>()?
+                changes.collect::<Result<Vec<RedactedChange>, JsonError>>()?
             }
         };
-        Ok(Self { base: plan.base, unchanged: plan.unchanged, changes, untold: plan.unknown_drift })
+        Ok(Self { base: plan.base, unchanged: plan.unchanged, changes, unexamined_drift: plan.unexamined_drift })
     }
 
     /// Whether the plan has no changes.
@@ -126,25 +130,25 @@ impl Outline {
     }
 }
 
-impl<'p> Outliner<'p> {
-    /// Prepares to outline the changes of a plan.
+impl<'p> Redactor<'p> {
+    /// Prepares to redact the changes of a plan.
     pub(crate) fn new(plan: &'p Plan, detail: Detail) -> Self {
         let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
         Self { detail, plan, replaced: replaced.map(|change| (change.identity(), &change.before)).collect() }
     }
 
     /// Returns a change without its secrets.
-    fn outline(&self, change: &Change) -> Result<OutlinedChange, JsonError> {
+    fn redact(&self, change: &Change) -> Result<RedactedChange, JsonError> {
         let calls = change.operations.iter().filter_map(|operation| {
             let (method, path) = operation.call()?;
             Some(self.call(change, operation, method, path))
         });
-        Ok(OutlinedChange { calls: calls.collect::<Result<Vec<Call>, JsonError>>()?, ..Self::head(change) })
+        Ok(RedactedChange { calls: calls.collect::<Result<Vec<Call>, JsonError>>()?, ..Self::head(change) })
     }
 
     /// Returns a change without its calls.
-    pub(super) fn head(change: &Change) -> OutlinedChange {
-        OutlinedChange {
+    pub(super) fn head(change: &Change) -> RedactedChange {
+        RedactedChange {
             effect: change.effect,
             kind: change.key.kind.to_string(),
             name: change.name.clone(),
@@ -174,7 +178,7 @@ impl<'p> Outliner<'p> {
     }
 
     /// Appends the lines of an operation to a text, each after a prefix. Returns false if they are to be taken from
-    /// [`Outliner::lines`]: only a new resource is not compared with anything.
+    /// [`Redactor::lines`]: only a new resource is not compared with anything.
     pub(super) fn append_lines(
         &self,
         change: &Change,

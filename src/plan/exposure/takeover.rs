@@ -25,20 +25,33 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::{Opening, Plan, Protections, protections};
+use super::{
+    Exposure,
+    lost_protection::{Protections, protections},
+};
 use crate::{
     background::give_way,
     model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot, traffic::host_port},
+    plan::change::Plan,
     routing::{
         is_blind, rank_host,
         selector::Selector,
         table::{KnownRoute, RouteTable},
     },
     syntax::text::printable,
+    tenancy::certificates::lost_certificates,
 };
 
+impl Plan {
+    /// Notes what the plan takes from others, from the states before and after it.
+    pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
+        self.takeovers = takeovers(self, before, after);
+        self.lost_certificates = lost_certificates(self.changes.iter().map(|change| &change.key), before, after);
+    }
+}
+
 /// Returns what other routes open because they take requests, from the states before and after a plan.
-pub(in crate::plan) fn takeovers(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Opening> {
+fn takeovers(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
     let routes = given_up(plan, before, after);
     if routes.is_empty() {
         return Vec::new();
@@ -49,27 +62,27 @@ pub(in crate::plan) fn takeovers(plan: &Plan, before: &Snapshot, after: &Snapsho
     for entry in routes.into_values() {
         give_way();
         let Some(edge) = entry.key.parent_key().and_then(|key| before.get(&key)) else { continue };
-        let Some(taker) = taker(entry, edge, &mut then, &mut now) else { continue };
-        let has = both(taker.edge, taker.route);
-        let opening = |from: &Entry, to: &Entry, had: Protections| {
+        let Some(successor) = successor(entry, edge, &mut then, &mut now) else { continue };
+        let has = both(successor.edge, successor.route);
+        let exposure = |from: &Entry, to: &Entry, had: Protections| {
             let lost: Vec<&str> =
                 had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, module)| *module).collect();
             let name = |state: &Snapshot, it: &Entry| format!("{} {}", it.key.kind, printable(&state.full_name(it)));
-            let (name, taker) = (name(before, from), Some(name(after, to)));
-            (!lost.is_empty()).then(|| Opening {
+            let (name, successor) = (name(before, from), Some(name(after, to)));
+            (!lost.is_empty()).then(|| Exposure {
                 key: to.key.clone(),
                 name,
-                taker,
+                successor,
                 lost,
                 left: has.values().copied().collect(),
             })
         };
-        found.extend(opening(entry, taker.route, protections_of(entry)));
+        found.extend(exposure(entry, successor.route, protections_of(entry)));
         // Once for all routes of an edge. A loss of the same edge is reported at that edge.
-        if taker.edge.key != edge.key && !reported.contains(&(&edge.key, &taker.edge.key)) {
-            let lost = opening(edge, taker.edge, protections_of(edge));
+        if successor.edge.key != edge.key && !reported.contains(&(&edge.key, &successor.edge.key)) {
+            let lost = exposure(edge, successor.edge, protections_of(edge));
             if lost.is_some() {
-                reported.insert((&edge.key, &taker.edge.key));
+                reported.insert((&edge.key, &successor.edge.key));
             }
             found.extend(lost);
         }
@@ -124,26 +137,26 @@ fn protections_of(entry: &Entry) -> Protections {
     protections(spec.modules())
 }
 
-/// A route that takes requests, and its edge.
-struct Taker<'s> {
+/// A route that serves a request, and its edge.
+struct ServingRoute<'s> {
     edge: &'s Arc<Entry>,
     route: &'s Arc<Entry>,
 }
 
 /// The other route that takes requests from a route, if there is one.
-fn taker<'s>(
+fn successor<'s>(
     route: &Arc<Entry>,
     edge: &Arc<Entry>,
     then: &mut ServedRoutes<'_>,
     now: &mut ServedRoutes<'s>,
-) -> Option<Taker<'s>> {
+) -> Option<ServingRoute<'s>> {
     let selector = Selector::from_route(route.spec_as::<HttpsEdgeRoute>()?)?;
     let path = selector.probe();
     let hostports = edge.spec_as::<HttpsEdge>()?.hostports.iter().filter_map(|text| host_port(text));
     let mut requests = hostports.filter_map(|(pattern, port)| Some((host_of(&selector, &pattern, port)?, port)));
     requests.find_map(|(host, port)| {
-        let had = then.taker(&host, port, &path)?;
-        let has = now.taker(&host, port, &path)?;
+        let had = then.serving(&host, port, &path)?;
+        let has = now.serving(&host, port, &path)?;
         (had.route.key == route.key && has.route.key != route.key).then_some(has)
     })
 }
@@ -191,12 +204,12 @@ impl<'s> ServedRoutes<'s> {
         names.find_map(|name| self.edges.get(&(name, port)).copied())
     }
 
-    fn taker(&mut self, host: &str, port: u16, path: &str) -> Option<Taker<'s>> {
+    fn serving(&mut self, host: &str, port: u16, path: &str) -> Option<ServingRoute<'s>> {
         let edge = self.edge(host, port)?;
         let state = self.state;
         let table = self.tables.entry(&edge.key).or_insert_with(|| table(state, edge));
         let (key, _) = table.taker(host, port, path)?;
-        Some(Taker { edge, route: state.get(key)? })
+        Some(ServingRoute { edge, route: state.get(key)? })
     }
 }
 

@@ -1,0 +1,77 @@
+//! Changes that take what restricts access from a resource.
+
+use std::collections::BTreeMap;
+
+use super::Exposure;
+use crate::{
+    model::{AnyModule, AnyResource, Operation, Slot},
+    plan::{
+        change::{Change, Plan},
+        effect::Effect,
+    },
+    syntax::text::printable,
+};
+
+/// The restrictions of access, by their sort: a login that replaces another one opens nothing.
+pub(super) type Protections = BTreeMap<&'static str, &'static str>;
+
+impl Plan {
+    /// The exposures of the plan, in execution order.
+    pub(crate) fn exposures(&self) -> Vec<Exposure> {
+        self.changes.iter().filter_map(Change::exposure).chain(self.takeovers.iter().cloned()).collect()
+    }
+}
+
+impl Change {
+    fn exposure(&self) -> Option<Exposure> {
+        let before = self.before.as_deref()?;
+        let exposure = |lost, left| {
+            let name = format!("{} {}", self.key.kind, printable(&self.name));
+            Exposure { key: self.key.clone(), name, successor: None, lost, left }
+        };
+        if before.slots().is_empty() {
+            return (is_enforced(before) && !self.keeps_enforcing()).then(|| exposure(Vec::new(), Vec::new()));
+        }
+        // `takeover` judges who takes its requests. An implicit resource belongs to another system, and continues
+        // without its modules.
+        let goes = matches!(self.effect, Effect::Delete | Effect::Replaced);
+        if goes && !self.key.kind.info().implicit {
+            return None;
+        }
+        let had = protections(before.modules());
+        let has = protections(before.slots().iter().filter_map(|slot| Some((slot, self.module_after(before, slot)?))));
+        let lost: Vec<&str> =
+            had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, module)| *module).collect();
+        (!lost.is_empty()).then(|| exposure(lost, has.into_values().collect()))
+    }
+
+    /// The module that the changed resource has in a slot.
+    fn module_after<'c>(&'c self, before: &'c dyn AnyResource, slot: &Slot) -> Option<&'c dyn AnyModule> {
+        let written = self.operations.iter().rev().find_map(|operation| match operation {
+            Operation::PutModule { slot: at, module, .. } if at.name == slot.name => Some(Some(module.as_ref())),
+            Operation::DeleteModule { slot: at, .. } if at.name == slot.name => Some(None),
+            _ => None,
+        });
+        written.unwrap_or_else(|| before.module(slot))
+    }
+
+    /// Whether a resource without modules still restricts access.
+    fn keeps_enforcing(&self) -> bool {
+        self.operations.iter().all(|operation| match operation {
+            Operation::Patch { spec, fields, .. } if fields.iter().any(|field| field == "enforced") => {
+                is_enforced(spec.as_ref())
+            }
+            Operation::Delete { .. } => false,
+            _ => true,
+        })
+    }
+}
+
+fn is_enforced(spec: &dyn AnyResource) -> bool {
+    spec.access_lists().iter().any(|list| list.enforced)
+}
+
+pub(super) fn protections<'m>(modules: impl Iterator<Item = (&'static Slot, &'m dyn AnyModule)>) -> Protections {
+    let restricting = modules.filter(|(_, module)| module.enabled() && module.restricts_access());
+    restricting.map(|(slot, _)| (if slot.is_login { "login" } else { slot.name }, slot.name)).collect()
+}

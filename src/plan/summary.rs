@@ -1,0 +1,63 @@
+//! The counts of a plan's changes.
+
+use std::fmt;
+
+use super::effect::Effect;
+use crate::model::drift::{Drift, DriftState};
+
+/// The number of resources by effect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Summary {
+    pub create: usize,
+    pub change: usize,
+    pub replace: usize,
+    pub adopt: usize,
+    pub delete: usize,
+    pub unchanged: usize,
+    /// Changes that revert what others have changed. They are counted by their effects, too.
+    pub drift: usize,
+    /// Changes of what both the manifests and others have changed.
+    pub conflict: usize,
+}
+
+impl Summary {
+    pub(super) fn count<'d>(changes: impl Iterator<Item = (Effect, Option<&'d Drift>)>, unchanged: usize) -> Self {
+        let mut summary = Self { unchanged, ..Self::default() };
+        for (effect, drift) in changes {
+            match drift.map(|drift| drift.state) {
+                Some(DriftState::Drift) => summary.drift += 1,
+                Some(DriftState::Conflict) => summary.conflict += 1,
+                Some(DriftState::Pending) | None => {}
+            }
+            match effect {
+                Effect::Create => summary.create += 1,
+                Effect::Change | Effect::Rename | Effect::Protect => summary.change += 1,
+                Effect::Replace => summary.replace += 1,
+                Effect::Adopt => summary.adopt += 1,
+                Effect::Delete => summary.delete += 1,
+                // Only the replacement is counted.
+                Effect::Replaced => {}
+            }
+        }
+        summary
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to create, {} to change, {} to replace, ", self.create, self.change, self.replace)?;
+        if self.adopt > 0 {
+            write!(f, "{} to adopt, ", self.adopt)?;
+        }
+        write!(f, "{} to delete, {} unchanged", self.delete, self.unchanged)?;
+        if self.drift + self.conflict == 0 {
+            return Ok(());
+        }
+        let all = self.create + self.change + self.replace + self.adopt + self.delete;
+        let pending = all.saturating_sub(self.drift + self.conflict);
+        let counts = [(self.drift, "drift"), (self.conflict, "conflict"), (pending, "pending")];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+        write!(f, " ({})", counts.collect::<Vec<_>>().join(", "))
+    }
+}
