@@ -5,8 +5,11 @@ use std::{borrow::Cow, cmp::Ordering, rc::Rc};
 use serde_json::Value;
 
 use super::{
-    CelError, CelExpr, CelFold, CelFunction, CelMeter, CelNode, CelOperator, OBJ,
-    meter::CelExhausted,
+    error::CelError,
+    function::{CelFold, CelFunction},
+    meter::{CelExhausted, CelMeter},
+    node::{CelExpr, CelNode, OBJ},
+    operator::CelOperator,
     value::{CelValue, duration, timestamp},
 };
 

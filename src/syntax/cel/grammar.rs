@@ -3,7 +3,7 @@
 //! strings, the optional syntax) are accepted, so that valid expressions never raise a warning.
 
 use super::{
-    CelError,
+    error::CelError,
     token::{CelToken, CelTokens},
 };
 

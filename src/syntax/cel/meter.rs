@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::CelError;
+use super::error::CelError;
 
 /// The steps for one value, so that one large value with a nested loop over it cannot use up memory.
 const STEPS_OF_ONE: u64 = 2_000_000;

@@ -27,7 +27,9 @@
 //!
 //! See D66.
 
+mod error;
 mod evaluate;
+mod expression;
 mod function;
 mod grammar;
 mod literal;
@@ -41,76 +43,11 @@ mod tests;
 mod token;
 mod value;
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
-
-use function::{CelFold, CelFunction};
+pub(crate) use error::CelError;
+pub(crate) use expression::CelExpression;
 pub(crate) use grammar::check;
 pub(crate) use meter::CelMeter;
-pub(crate) use node::{CelExpr, CelNode};
+pub(crate) use node::{CelExpr, CelNode, OBJ};
 pub(crate) use operator::CelOperator;
 pub(crate) use parser::parse_whole;
 pub(crate) use shape::CelShape;
-
-/// The name of the value that an expression is about.
-pub(crate) const OBJ: &str = "obj";
-
-/// An error in an expression, and its position.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CelError {
-    /// The offset in the expression, in bytes.
-    pub at: usize,
-    /// One clause without a full stop.
-    pub message: String,
-    /// An unknown word and the known ones, to suggest the nearest.
-    pub unknown: Option<(String, Vec<String>)>,
-}
-
-impl CelError {
-    fn new(at: usize, message: impl Into<String>) -> Self {
-        Self { at, message: message.into(), unknown: None }
-    }
-
-    fn unknown<'a>(
-        at: usize,
-        message: impl Into<String>,
-        word: &str,
-        known: impl IntoIterator<Item = &'a str>,
-    ) -> Self {
-        let known = known.into_iter().map(str::to_owned).collect();
-        Self { at, message: message.into(), unknown: Some((word.to_owned(), known)) }
-    }
-
-    /// The column in the expression, from 1.
-    pub(crate) fn column(&self, expression: &str) -> usize {
-        expression.char_indices().take_while(|(at, _)| *at < self.at).count() + 1
-    }
-}
-
-/// A checked expression over `obj`.
-#[derive(Debug)]
-pub(crate) struct CelExpression {
-    root: CelExpr,
-    /// The fields of `obj` that it reads; `None` if it uses `obj` as a whole.
-    fields: Option<BTreeSet<String>>,
-}
-
-impl CelExpression {
-    /// Parses a condition and checks its names and types; `obj` is the shape of what it is about.
-    pub(crate) fn parse(text: &str, obj: &CelShape) -> Result<Self, CelError> {
-        let root = parser::parse(text)?;
-        let fields = shape::check_condition(&root, obj)?;
-        Ok(Self { root, fields })
-    }
-
-    /// Whether the result can depend on a field of `obj`.
-    pub(crate) fn reads(&self, field: &str) -> bool {
-        self.fields.as_ref().is_none_or(|fields| fields.contains(field))
-    }
-
-    /// Whether the condition holds for a value. It does not hold if a part has no value, such as a field of null.
-    pub(crate) fn holds(&self, obj: &Value, meter: &CelMeter<'_>) -> Result<bool, CelError> {
-        evaluate::holds(&self.root, obj, meter)
-    }
-}

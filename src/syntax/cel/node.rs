@@ -2,7 +2,14 @@
 
 use regex::Regex;
 
-use super::{CelError, CelFold, CelFunction, CelOperator};
+use super::{
+    error::CelError,
+    function::{CelFold, CelFunction},
+    operator::CelOperator,
+};
+
+/// The name of the value that an expression is about.
+pub(crate) const OBJ: &str = "obj";
 
 /// The deepest tree, as parsing and evaluation recurse.
 pub(super) const MOST_DEPTH: usize = 50;

@@ -3,10 +3,12 @@
 use regex::RegexBuilder;
 
 use super::{
-    CelError, CelExpr, CelFold, CelNode, CelOperator, function, grammar,
+    error::CelError,
+    function::{self, CelFold},
+    grammar,
     literal::literal,
-    node::{MOST_DEPTH, bounded, build, too_deep},
-    operator::LEVELS,
+    node::{CelExpr, CelNode, MOST_DEPTH, OBJ, bounded, build, too_deep},
+    operator::{CelOperator, LEVELS},
     token::{CelToken, CelTokens},
 };
 use crate::syntax::text::printable;
@@ -330,7 +332,7 @@ fn call(at: usize, name: &str, receiver: Option<CelExpr>, arguments: Vec<CelExpr
     if let (Some(fold), true) = (CelFold::from_name(name), receiver.is_some()) {
         let mut arguments = arguments.into_iter();
         let variable = match arguments.next().map(|first| first.node) {
-            Some(CelNode::Name(variable)) if variable != super::OBJ => variable,
+            Some(CelNode::Name(variable)) if variable != OBJ => variable,
             _ => return wrong(fold.usage()),
         };
         let body: Vec<CelExpr> = arguments.collect();

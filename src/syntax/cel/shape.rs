@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    CelError, CelExpr, CelFold, CelFunction, CelNode, CelOperator, OBJ,
+    error::CelError,
+    function::{CelFold, CelFunction},
+    node::{CelExpr, CelNode, OBJ},
+    operator::CelOperator,
     value::{duration, timestamp},
 };
 use crate::syntax::text::printable;

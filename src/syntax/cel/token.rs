@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::CelError;
+use super::error::CelError;
 use crate::syntax::text::printable;
 
 /// A token of an expression.

@@ -1,10 +1,9 @@
 //! Facts about every certificate of a chain, for lints: validity, purpose and signature.
 
 use super::{
-    attribute, dotted,
+    asn1::{attribute, dotted, utc},
     key::{KeyType, rsa_bits, uncommon_curve},
     pem::{PemFault, with_chain},
-    utc,
 };
 use crate::syntax::text::printable;
 use std::{collections::HashSet, fmt};

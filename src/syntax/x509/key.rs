@@ -11,7 +11,7 @@ use sec1::{EcParameters, EcPrivateKey};
 use x509_parser::{asn1_rs, error::X509Error, x509::SubjectPublicKeyInfo};
 
 use super::{
-    dotted,
+    asn1::dotted,
     pem::{PemBlock, PemFault, blocks},
 };
 

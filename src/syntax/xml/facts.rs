@@ -3,10 +3,12 @@
 use jiff::Timestamp;
 
 use super::{
-    METADATA,
     syntax::normalized,
     tag::{Attributes, Tag},
 };
+
+/// The namespace of SAML metadata.
+pub(super) const METADATA: &str = "urn:oasis:names:tc:SAML:2.0:metadata";
 
 /// The parts of metadata that a login needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

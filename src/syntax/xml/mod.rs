@@ -23,6 +23,7 @@
 //! See D18 and D46.
 
 mod facts;
+mod fault;
 mod namespace;
 mod syntax;
 mod tag;
@@ -36,8 +37,9 @@ use quick_xml::{
 };
 
 use super::text::printable;
-use facts::FactsReader;
 pub(crate) use facts::MetadataFacts;
+use facts::{FactsReader, METADATA};
+use fault::{XmlFault, malformed, unknown_reference};
 use namespace::Namespaces;
 use syntax::{SPACE, is_char, is_name, reference};
 use tag::{Attributes, Tag};
@@ -46,25 +48,6 @@ use tag::{Attributes, Tag};
 const MOST_BYTES: usize = 1024 * 1024;
 /// The most nested elements.
 const MOST_DEPTH: usize = 64;
-/// The most attributes of an element.
-const MOST_ATTRIBUTES: usize = 256;
-/// The most namespace declarations in scope.
-const MOST_NAMESPACES: usize = 1000;
-
-/// The namespace of SAML metadata.
-const METADATA: &str = "urn:oasis:names:tc:SAML:2.0:metadata";
-
-/// Why a text is rejected.
-enum XmlFault {
-    /// Not well-formed XML.
-    Malformed(String),
-    /// XML that is not accepted.
-    Refused(String),
-}
-
-fn malformed(reason: impl Into<String>) -> XmlFault {
-    XmlFault::Malformed(reason.into())
-}
 
 /// Checks that a text is well-formed XML without a DTD, with an EntityDescriptor or EntitiesDescriptor as its root.
 /// The error is one clause with the line.
@@ -204,10 +187,6 @@ impl<'a> DocumentCheck<'a> {
 
 fn outside_root() -> XmlFault {
     malformed("text outside the root element")
-}
-
-fn unknown_reference(name: &str) -> XmlFault {
-    malformed(format!("unknown reference `&{};`", printable(name)))
 }
 
 fn inside_instruction(part: &str) -> &str {

@@ -3,12 +3,16 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    MOST_ATTRIBUTES, MOST_NAMESPACES, XmlFault, malformed,
+    fault::{XmlFault, malformed, unknown_reference},
     syntax::{bad_reference, normalized, qualified},
     tag::{Attributes, Tag},
-    unknown_reference,
 };
 use crate::syntax::text::printable;
+
+/// The most attributes of an element.
+const MOST_ATTRIBUTES: usize = 256;
+/// The most namespace declarations in scope.
+const MOST_NAMESPACES: usize = 1000;
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 const XMLNS: &str = "http://www.w3.org/2000/xmlns/";

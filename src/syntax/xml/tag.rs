@@ -1,6 +1,9 @@
 //! Parses a start tag.
 
-use super::{XmlFault, malformed, syntax::SPACE};
+use super::{
+    fault::{XmlFault, malformed},
+    syntax::SPACE,
+};
 use crate::syntax::text::printable;
 
 /// The contents of a start tag.

@@ -1,0 +1,33 @@
+//! Errors in expressions.
+
+/// An error in an expression, and its position.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CelError {
+    /// The offset in the expression, in bytes.
+    pub at: usize,
+    /// One clause without a full stop.
+    pub message: String,
+    /// An unknown word and the known ones, to suggest the nearest.
+    pub unknown: Option<(String, Vec<String>)>,
+}
+
+impl CelError {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
+        Self { at, message: message.into(), unknown: None }
+    }
+
+    pub(super) fn unknown<'a>(
+        at: usize,
+        message: impl Into<String>,
+        word: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known = known.into_iter().map(str::to_owned).collect();
+        Self { at, message: message.into(), unknown: Some((word.to_owned(), known)) }
+    }
+
+    /// The column in the expression, from 1.
+    pub(crate) fn column(&self, expression: &str) -> usize {
+        expression.char_indices().take_while(|(at, _)| *at < self.at).count() + 1
+    }
+}
