@@ -142,7 +142,7 @@ pub mod report {
     };
 
     // Traces.
-    pub use crate::routing::{EdgeChoice, HostRank, Named, Passage, RouteCandidate, RouteDecision, StepEffect};
+    pub use crate::routing::{EdgeChoice, HostRank, Named, PipelineStep, RouteCandidate, RouteDecision, StepEffect};
 
     // Formats.
     pub use crate::{

@@ -1,8 +1,12 @@
 //! A route's `match`, taken apart, and how it ranks for a request.
 
-use super::{HostRank, RouteDecision, rank_host};
+use super::{
+    host_rank::{HostRank, rank_host},
+    route_decision::RouteDecision,
+};
 use crate::model::{
-    HttpsEdgeRoute, diagnostics::check::parse_hostport, kind::https_edge_route::MatchType, traffic::host_name,
+    HttpsEdge, HttpsEdgeRoute, diagnostics::check::parse_hostport, kind::https_edge_route::MatchType, rules,
+    traffic::host_name,
 };
 
 /// A route's precedence, by field: how specific the host is, exact before prefix, the longer path.
@@ -93,4 +97,9 @@ impl<'a> Selector<'a> {
         };
         if fits { Ok((host_rank, self.is_exact, self.length)) } else { Err(RouteDecision::PathDiffers) }
     }
+}
+
+/// Whether an edge passes TLS through, and so cannot see paths.
+pub(crate) fn is_blind(edge: &HttpsEdge) -> bool {
+    rules::passes_through(edge) && edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled)
 }

@@ -216,9 +216,9 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
         let (match_type, pattern) = (route.match_type.clone(), route.r#match.clone());
         vec![mark.to_owned(), name, match_type, pattern, route.verdict.clone(), route.id.clone()]
     });
-    let modules = (1..).zip(&trace.modules).map(|(number, passage)| {
-        vec![number.to_string(), passage.module.clone(), passage.effect.clone(), passage.note.clone()]
-    });
+    let modules = (1..)
+        .zip(&trace.modules)
+        .map(|(number, step)| vec![number.to_string(), step.module.clone(), step.effect.clone(), step.note.clone()]);
     let sections: [(&str, Vec<Vec<String>>); 2] =
         [("routes considered", routes.collect()), ("modules, in processing order", modules.collect())];
     for (title, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {

@@ -84,8 +84,8 @@ fn the_storefront_has_nothing_to_find() {
 }
 
 #[test]
-fn a_realistic_estate_has_nothing_to_find() {
-    let folder = format!("{REPOSITORY}/tests/estate");
+fn a_realistic_configuration_has_nothing_to_find() {
+    let folder = format!("{REPOSITORY}/tests/clean");
     let text = std::fs::read_to_string(format!("{folder}/edges.yaml")).unwrap();
     assert!(text.matches("match_type:").count() >= 40);
     let found = validate(&Disk::new([folder]), &LintLevels::default()).diagnostics;

@@ -49,9 +49,9 @@ const NAMES_MODULES: [(&str, &[&str]); 9] = [
     ("src/lint/view.rs", &["oauth"]),
     // Where TLS terminates decides what an edge can read.
     ("src/model/rules.rs", &["tls_termination"]),
-    ("src/routing/mod.rs", &["tls_termination"]),
+    ("src/routing/selector.rs", &["tls_termination"]),
     // A request without a backend ends in a refusal.
-    ("src/routing/passage.rs", &["backend"]),
+    ("src/routing/module_pipeline.rs", &["backend"]),
 ];
 /// How many modules a lint is about at most. One that knows more of them should ask their slots.
 const MOST_MODULES_OF_A_LINT: usize = 3;

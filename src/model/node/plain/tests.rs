@@ -320,7 +320,7 @@ fn values_are_counted_as_for_serde_yaml() {
 fn the_manifests_of_examples_and_estates_are_plain() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut others = Vec::new();
-    for (path, text) in files("examples").into_iter().chain(files("tests/estate")) {
+    for (path, text) in files("examples").into_iter().chain(files("tests/clean")) {
         if !plain_reader_agrees(&text) {
             others.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
         }

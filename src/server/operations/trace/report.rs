@@ -144,13 +144,13 @@ impl TraceReport {
                 verdict: considered.verdict.to_string(),
             }
         });
-        let modules = trace.modules.iter().map(|passage| {
-            let effect = match passage.effect {
+        let modules = trace.modules.iter().map(|step| {
+            let effect = match step.effect {
                 StepEffect::Passes => "passes",
                 StepEffect::Depends => "depends",
                 StepEffect::Refused => "refused",
             };
-            ModuleInTrace { module: passage.module.to_owned(), effect: effect.to_owned(), note: passage.note.clone() }
+            ModuleInTrace { module: step.module.to_owned(), effect: effect.to_owned(), note: step.note.clone() }
         });
         Self { request: request.to_string(), edge, routes: routes.collect(), modules: modules.collect() }
     }

@@ -1,15 +1,14 @@
 //! The modules that a request passes through, in traffic order (D42).
 
-use super::TracedRequest;
 use crate::model::{
     AnyModule, AnyResource, Slot,
     module::{Module, backend::Backend},
-    traffic::{Stage, StepEffect},
+    traffic::{Stage, StepEffect, TracedRequest},
 };
 
 /// A module that a request passes through.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passage {
+pub struct PipelineStep {
     /// The module; for policies, with the direction.
     pub module: &'static str,
     /// The effect.
@@ -20,31 +19,31 @@ pub struct Passage {
 
 /// Returns the steps of the enabled modules of an edge and its route in traffic order, up to the first that rejects the
 /// request.
-pub(super) fn passages(request: &TracedRequest, [edge, route]: [&dyn AnyResource; 2]) -> Vec<Passage> {
+pub(super) fn pipeline(request: &TracedRequest, [edge, route]: [&dyn AnyResource; 2]) -> Vec<PipelineStep> {
     in_order(request, edge.modules().chain(route.modules()))
 }
 
 fn in_order<'a>(
     request: &TracedRequest,
     modules: impl Iterator<Item = (&'static Slot, &'a dyn AnyModule)>,
-) -> Vec<Passage> {
+) -> Vec<PipelineStep> {
     let enabled = modules.filter(|(_, module)| module.enabled());
     let steps = enabled.flat_map(|(slot, module)| module.steps(request).into_iter().map(move |step| (slot.name, step)));
-    let mut passages: Vec<(Stage, Passage)> = steps
+    let mut staged: Vec<(Stage, PipelineStep)> = steps
         .map(|(slot, step)| {
             let module = step.name.unwrap_or(slot);
-            (step.stage, Passage { module, effect: step.effect, note: step.note })
+            (step.stage, PipelineStep { module, effect: step.effect, note: step.note })
         })
         .collect();
-    if passages.iter().all(|(stage, _)| *stage != Stage::Backend) {
+    if staged.iter().all(|(stage, _)| *stage != Stage::Backend) {
         let note = "no backend is enabled".to_owned();
-        passages.push((Stage::Backend, Passage { module: Backend::SLOT, effect: StepEffect::Refused, note }));
+        staged.push((Stage::Backend, PipelineStep { module: Backend::SLOT, effect: StepEffect::Refused, note }));
     }
-    passages.sort_by_key(|(stage, _)| *stage);
+    staged.sort_by_key(|(stage, _)| *stage);
     let mut refused = false;
-    let reached = passages.into_iter().map(|(_, passage)| passage).take_while(|passage| {
+    let reached = staged.into_iter().map(|(_, step)| step).take_while(|step| {
         let goes_on = !refused;
-        refused |= passage.effect == StepEffect::Refused;
+        refused |= step.effect == StepEffect::Refused;
         goes_on
     });
     reached.collect()
@@ -70,7 +69,7 @@ mod tests {
         }
     }
 
-    fn through(host: &Host) -> Vec<Passage> {
+    fn through(host: &Host) -> Vec<PipelineStep> {
         in_order(&request(), Host::SLOTS.iter().filter_map(|slot| Some((slot, (slot.get)(host)?))))
     }
 
@@ -91,7 +90,7 @@ mod tests {
         let examples = serde_json::Value::Object(examples.collect());
         let route: HttpsEdgeRoute = serde_json::from_value(examples).unwrap_or_default();
         let edge = HttpsEdge { mutual_tls: Some(Default::default()), ..HttpsEdge::default() };
-        let told = passages(&request(), [&edge, &route]);
+        let told = pipeline(&request(), [&edge, &route]);
         let names: Vec<&str> = told.iter().map(|it| it.module).collect();
         let expected = [
             "mutual_tls",
