@@ -3,9 +3,9 @@
 pub(crate) mod base;
 pub(crate) mod destroy;
 pub(crate) mod diff;
-pub(crate) mod formats;
 #[cfg(feature = "otlp")]
-pub(crate) mod openings;
+pub(crate) mod exposure;
+pub(crate) mod formats;
 pub(crate) mod plan_cache;
 pub(crate) mod report_limits;
 pub(crate) mod review;
