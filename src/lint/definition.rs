@@ -2,7 +2,7 @@
 
 use super::{
     finding::Findings,
-    view::{EdgeView, HostView, ManifestsView, SourceView},
+    view::{EdgeView, HostView, LintedSource, ManifestsView},
 };
 use crate::model::names::names;
 
@@ -44,7 +44,7 @@ pub(crate) enum LintCheck {
     /// other sources.
     Host(fn(&HostView<'_>, &mut Findings)),
     /// All resources of the source, and those of other sources. It runs each time, so it must be cheap for 10,000 edges.
-    Source(fn(&SourceView<'_>, &mut Findings)),
+    Source(fn(&LintedSource<'_>, &mut Findings)),
     /// The facts about the manifests that are no resources. It runs each time.
     Manifests(fn(&ManifestsView<'_>, &mut Findings)),
     /// Two checks.

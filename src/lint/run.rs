@@ -10,7 +10,7 @@ use super::{
     memo::{LintMemo, NumberedFindings, SharedInputs},
     partition::{LintPart, PartLints},
     rules::LINTS,
-    view::{ManifestsView, SourceView},
+    view::{LintedSource, ManifestsView},
     world::World,
 };
 use crate::background::give_way;
@@ -40,7 +40,7 @@ pub(crate) fn run(world: &World<'_>, skipped: &[&'static str], memo: Option<&Lin
 
 /// The findings about the whole source, and about its manifests.
 fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<NumberedFindings> {
-    let all = SourceView::new(world);
+    let all = LintedSource::new(world);
     let World { manifests: facts, is_whole, allowed_labels, .. } = *world;
     let manifests = ManifestsView { facts, is_whole, allowed_labels };
     let findings = lints.par_iter().map(|lint| match lint.1.check {

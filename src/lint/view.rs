@@ -34,7 +34,7 @@ pub(crate) struct HostView<'a> {
 }
 
 /// All resources of the source, and those of other sources.
-pub(crate) struct SourceView<'a>(HostView<'a>);
+pub(crate) struct LintedSource<'a>(HostView<'a>);
 
 /// The facts about the manifests that are no resources.
 pub(crate) struct ManifestsView<'a> {
@@ -167,14 +167,14 @@ impl<'a> Deref for HostView<'a> {
     }
 }
 
-impl<'a> SourceView<'a> {
+impl<'a> LintedSource<'a> {
     /// A view of everything.
     pub(super) fn new(world: &'a World<'a>) -> Self {
         Self(HostView::new(EdgeView::new(world, world.judged), world.others))
     }
 }
 
-impl<'a> Deref for SourceView<'a> {
+impl<'a> Deref for LintedSource<'a> {
     type Target = HostView<'a>;
 
     fn deref(&self) -> &Self::Target {

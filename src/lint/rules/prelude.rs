@@ -5,7 +5,7 @@ pub(super) use super::{certificate_chain::chains, placed_policy::placed_policies
 pub(super) use crate::lint::{
     definition::{Level, Lint, LintCheck},
     finding::{Findings, Subject},
-    view::{EdgeView, HostView, ManifestsView, SourceView},
+    view::{EdgeView, HostView, LintedSource, ManifestsView},
 };
 pub(super) use crate::{
     model::{

@@ -359,7 +359,10 @@ mod tests {
         assert_eq!(watched.quiescence.left(watched.after(15 * SECOND)), None);
         assert_eq!(watched.read(15 * SECOND), ReadingCheck::Complete);
         let notices = watched.quiescence.notices();
-        assert!(notices.iter().any(|(_, it)| it.message.contains("a.yaml was read while it is open")), "{notices:?}");
+        assert!(
+            notices.iter().any(|(_, it)| it.message.contains("a.yaml was read while open for writing")),
+            "{notices:?}"
+        );
         watched.event(MODIFY, 16 * SECOND);
         assert_eq!(watched.read(16 * SECOND), ReadingCheck::Complete, "a log is not waited for again");
         watched.event(CLOSE, 17 * SECOND);

@@ -194,7 +194,7 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     let of_variables =
         format!("server: {} (variable EDGEWRIGHT_SERVER)\ntoken: set (variable EDGEWRIGHT_TOKEN)\n", url(&serve));
     assert!(told.starts_with(&of_variables) && !told.contains(&serve.token), "{told}");
-    assert_refused(&run_as_user(&folder, "context show --store none.db"), "`--store` needs `--effective`");
+    assert_refused(&run_as_user(&folder, "context show --store none.db"), "`--store` requires `--effective`");
     // Another login replaces the token, and keeps the rest.
     assert_eq!(login(&folder, &serve, "prod").code, 0);
     assert_eq!(run_as_user(&folder, "context show").out, expected);

@@ -61,7 +61,7 @@ fn an_id_alone_is_enough_and_wide_shows_the_file() {
     assert!(lines.next().is_some_and(|titles| titles.contains("SOURCE") && titles.contains("FILE")), "{wide}");
     assert!(lines.next().is_some_and(|line| line.contains(" default ") && line.contains(".yaml:")), "{wide}");
     let none = folder.run("get edghtsrt_nothing");
-    assert_eq!((none.code, none.err.contains("no https-edge-route with the id")), (1, true), "{}", none.all());
+    assert_eq!((none.code, none.err.contains("no https-edge-route with the ID")), (1, true), "{}", none.all());
 }
 
 #[test]
@@ -76,10 +76,10 @@ fn a_resource_is_found_by_name_and_id() {
     assert_eq!(routes.len(), edge["routes"].as_array().unwrap().len());
     assert!(ids(&folder.ok("get routes -o json").out).len() > routes.len());
     for (line, says) in [
-        ("get edge nothing", "no https-edge with the id or name `nothing`"),
+        ("get edge nothing", "no https-edge with the ID or name `nothing`"),
         ("get egdes", "did you mean `edges`?"),
         ("get edges --edge storefront", "`--edge` does not apply to https-edges"),
-        ("get routes --edge nothing", "no https-edge with the id or name `nothing`"),
+        ("get routes --edge nothing", "no https-edge with the ID or name `nothing`"),
     ] {
         let run = folder.run(line);
         assert_eq!(run.code, 1, "{line}\n{}", run.all());
@@ -387,7 +387,7 @@ fn a_route_is_named_as_plans_show_it() {
         for (wanted, said) in [
             ("storefrnot/checkout", "did you mean `storefront/checkout`?"),
             ("storefrnt", "did you mean `storefront`?"),
-            ("edge/storefrnt", "no https-edge with the id or name `storefrnt`"),
+            ("edge/storefrnt", "no https-edge with the ID or name `storefrnt`"),
         ] {
             let near = folder.run(&format!("{command} {wanted}"));
             assert_eq!((near.code, near.err.contains(said)), (1, true), "{}", near.all());

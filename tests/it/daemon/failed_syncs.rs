@@ -49,7 +49,7 @@ fn a_missing_revision_or_path_is_a_failed_sync_and_the_message_says_what_exists(
         );
         assert_eq!(found["diagnostics"][0]["code"], "ERR_EDGEWRIGHT_UNREADABLE", "{found:#}");
         // A reload is no success if it leads to a source that cannot be read.
-        let said = "0 added, 1 changed and 0 removed sources. These cannot be read or applied: shop.";
+        let said = "0 added, 1 changed and 0 removed sources. Sources that cannot be read or applied: shop.";
         until(said, || (serve.said().matches(said).count() == at + 1).then_some(()));
         let ready = serve.get("/readyz");
         let warning = "ready\nwarning: OutOfSync (Failed): see GET /sources or the log for the error\n";

@@ -263,7 +263,7 @@ fn a_source_that_is_added_with_errors_does_not_make_a_server_unready() {
     let serve = folder.serve("");
     replace(&folder, &format!("sources:\n{SHOP}{DOCS}- {{name: wiki, path: wiki}}\n"));
     in_state_if_followed(&serve, "wiki", "Invalid");
-    serve.wait_for("These cannot be read or applied: wiki.");
+    serve.wait_for("Sources that cannot be read or applied: wiki.");
     let ready = serve.get("/readyz");
     let warns = ready.body.starts_with("ready\nwarning: source `wiki`: OutOfSync (Invalid)");
     assert_eq!((ready.status, warns), (200, true), "{}", ready.body);

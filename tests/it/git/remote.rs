@@ -130,7 +130,7 @@ fn an_outage_keeps_the_last_good_state_even_over_a_restart() {
     let found = in_state(&again, "Failed");
     assert_eq!((shown(&again).as_str(), &found["counts"]["declared"]), ("a", &json!(1)));
     assert_eq!(found["last_applied"]["commit"], json!(head(&folder, "repo")), "it is in effect");
-    again.wait_for("The store matches the last commit that was fetched: 1 resource.");
+    again.wait_for("The store matches the last fetched commit: 1 resource.");
     again.wait_for("status=OutOfSync reason=FetchFailed");
     assert!(!again.said().contains("In sync with the manifests"), "{}", again.said());
     push(&folder, &edge("one", "b"));

@@ -153,7 +153,7 @@ fn a_branch_that_is_moved_back_is_refused_until_somebody_accepts_the_commit() {
         assert_eq!((answer.status, answer.code().as_str()), (400, "ERR_EDGEWRIGHT_INVALID_FORMAT"), "{}", answer.body);
     }
     let run = client(&folder, &serve, &format!("resume shop --accept-commit {first}"));
-    let said = format!("Source shop goes on from commit {first}.");
+    let said = format!("Source shop continues from commit {first}.");
     assert_eq!((run.code, run.err.contains(&said)), (0, true), "{}", run.all());
     synced(&serve, &first);
     assert_eq!(shown(&serve), "first");

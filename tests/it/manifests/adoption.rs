@@ -92,7 +92,7 @@ fn an_id_that_cannot_be_adopted_says_why() {
     folder.write("m/key.pem", KEY);
     let refused = folder.run("plan m");
     assert!(refused.code == 3 && refused.all().contains("ERR_EDGEWRIGHT_IMMUTABLE"), "{}", refused.all());
-    assert!(refused.all().contains("remove `metadata.id` to replace it"), "{}", refused.all());
+    assert!(refused.all().contains("remove `metadata.id` to replace the resource"), "{}", refused.all());
     folder.write("m/a.yaml", &manifest("name: shop"));
     assert!(folder.ok("plan m").out.contains("1 to replace"));
 }

@@ -32,7 +32,7 @@ fn warnings_of_the_base_are_counted_and_new_ones_listed() {
         let new = folder.run(&format!("{line} --base main"));
         assert_eq!((new.code, new.err.matches("no route uses the module set").count()), (0, 2), "{}", new.all());
         assert!(new.err.contains("`zero`") && new.err.contains("`three`"), "{}", new.err);
-        let counted = "2 warnings that the manifests at `main` have, too, are not listed";
+        let counted = "2 warnings not listed: already in the manifests at `main`";
         assert!(new.err.contains(counted) && new.err.contains("ERR_EDGEWRIGHT_KNOWN_FINDINGS"), "{}", new.err);
         let counts = finish(folder.command(&format!("{line} --base main --format json")), "");
         let counts: serde_json::Value = serde_json::from_str(&counts.out).unwrap();

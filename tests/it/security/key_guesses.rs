@@ -49,7 +49,7 @@ fn a_key_that_may_change_a_resource_cannot_compare_its_secret() {
     let path = format!("/tls_certificates/{}", free_certificate(&server));
     for guess in guesses() {
         let body = Some(json!({"private_key_pem": guess, "description": "x"}));
-        refused(&server.call_as(&token, "PATCH", &path, body), 400, &["IMMUTABLE", "leave `private_key_pem` out"]);
+        refused(&server.call_as(&token, "PATCH", &path, body), 400, &["IMMUTABLE", "omit `private_key_pem`"]);
     }
     let body = Some(json!({"certificate_pem": CERTIFICATE, "description": "x"}));
     assert_eq!(server.call_as(&token, "PATCH", &path, body).status, 200);

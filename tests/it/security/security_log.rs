@@ -103,7 +103,7 @@ fn the_chain_survives_restarts_and_a_change_is_found() {
         serve.stop();
     }
     let whole = folder.read(LOG);
-    assert!(verified(&folder).out.starts_with("Lines 1 to 5 in 1 file are as they were written.\n"));
+    assert!(verified(&folder).out.starts_with("Lines 1 to 5 in 1 file are unchanged.\n"));
 
     // The server was killed within a line.
     let cut = whole.len() - 40;

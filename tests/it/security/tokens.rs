@@ -145,7 +145,7 @@ fn a_token_goes_no_further_than_where_it_was_pasted() {
     let revoked = serve.call("DELETE", &format!("/api_keys/{token}"), "");
     assert_eq!(revoked.status, 204, "{}", revoked.body);
     let warned = revoked.head.to_lowercase();
-    assert!(warned.contains("edgewright-warning: the path has an api token"), "{}", revoked.head);
+    assert!(warned.contains("edgewright-warning: the path contains an api token"), "{}", revoked.head);
     assert_eq!(serve.call_as(&token, "GET", "/whoami", "").status, 401);
     said += &serve.get("/history").body;
     said += &serve.stop().all();

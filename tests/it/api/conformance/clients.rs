@@ -158,7 +158,7 @@ fn left(field: &str, advice: &str) -> String {
     format!("`{field}` is blank and was left unchanged; to clear it, {advice}")
 }
 
-const WITHOUT_MATCH: &str = "leave out a blank `match_type`, `match`";
+const WITHOUT_MATCH: &str = "omit a blank `match_type`, `match`";
 
 fn cleared(field: &str) -> String {
     format!("`{field}` is empty now")
