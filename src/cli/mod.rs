@@ -20,6 +20,7 @@ mod target;
 use std::process::ExitCode;
 
 use crate::{
+    files::fault::faults,
     model::{
         build,
         diagnostics::{
@@ -31,7 +32,7 @@ use crate::{
     },
     plan::report::Report,
     reconcile::ApplyError,
-    store::{CommitError, StoreError, fault::faults},
+    store::{CommitError, StoreError},
 };
 use access::{context, keys, login, logout, owners, security_log};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};

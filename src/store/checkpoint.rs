@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Store, StoreError, commit::codec, engine::KeyedRecord, group::Line, shares::count_shares};
+use super::{Store, commit::codec, engine::KeyedRecord, error::StoreError, group::Line, shares::count_shares};
 use crate::{
     background::lower_priority,
     model::{Code, Snapshot},

@@ -12,11 +12,11 @@ use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
 use bytes::Bytes;
 
 use super::{
-    StoreError,
     commit::{
         entries::{CommitEntries, CommitEntry},
         header::{CommitHeader, Retention},
     },
+    error::StoreError,
     maintenance::backup::Backup,
     seal::Keyring,
 };

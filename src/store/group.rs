@@ -41,7 +41,7 @@ use std::{
 };
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber,
+    Attempt, Committed, Revision, Stay, Store, Subscriber,
     commit::{
         codec,
         encoding::{StateChange, encode_changes},
@@ -50,6 +50,7 @@ use super::{
         unpositioned::{MadeRevision, UnchainedBatch, header, scrub_header},
     },
     engine::{Batch, Tip},
+    error::{CommitError, Declined, StoreError},
     history::change_window::{bytes_of, changed_resources},
     metrics,
     speculative::NextState,

@@ -6,8 +6,10 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use svix_ksuid::{KsuidLike, KsuidMs};
 
-use super::fault::clock_jump;
-use crate::model::{Id, Kind, Secret};
+use crate::{
+    files::fault::clock_jump,
+    model::{Id, Kind, Secret},
+};
 
 /// Returns the time in whole seconds (D13).
 pub fn now() -> Timestamp {

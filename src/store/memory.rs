@@ -6,9 +6,9 @@ use std::{
 };
 
 use super::{
-    StoreError,
     commit::header::CommitHeader,
     engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit, Tip},
+    error::StoreError,
     history::stories::OpenStories,
     ids_and_clock,
 };

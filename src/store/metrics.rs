@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{CommitError, Declined};
+use super::error::{CommitError, Declined};
 
 /// How long a group of commits takes to become durable.
 pub(crate) const SYNC_SECONDS: &str = "edgewright_store_sync_duration_seconds";

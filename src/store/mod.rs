@@ -86,7 +86,6 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-pub(crate) use crate::files::fault;
 pub(crate) use disk::{
     files::note_server,
     probe::probe,

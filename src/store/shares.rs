@@ -36,7 +36,7 @@ use std::{
 
 use foldhash::HashMap;
 
-use super::{Store, StoreError, commit::header::Retention, engine::Query, ids_and_clock};
+use super::{Store, commit::header::Retention, engine::Query, error::StoreError, ids_and_clock};
 use crate::{
     background::give_way,
     model::{Author, Code, Id},

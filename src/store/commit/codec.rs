@@ -18,8 +18,8 @@ use crate::{
         snapshot::{SnapshotBuilder, Tombstone},
     },
     store::{
-        StoreError,
         engine::{Batch, KeyedRecord, State},
+        error::StoreError,
         seal::{KeyId, Keyring},
     },
 };

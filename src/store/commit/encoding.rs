@@ -13,7 +13,7 @@ use super::{
 use crate::{
     background::give_way,
     model::{Code, Key, Snapshot},
-    store::{StoreError, seal::Keyring},
+    store::{error::StoreError, seal::Keyring},
 };
 
 /// How many resources one core writes at once.

@@ -29,8 +29,8 @@ use serde_json::Value;
 use crate::{
     model::{Kind, diagnostics::code::Code, json, key::Key, operation::Author, secrets::secret::Secrets},
     store::{
-        StoreError,
         engine::{Batch, Hash},
+        error::StoreError,
     },
 };
 

@@ -34,7 +34,7 @@ use crate::{
         secrets::secret::MASK,
     },
     store::{
-        StoreError,
+        error::StoreError,
         seal::{KeyId, Keyring, NotOpened, Sealed},
     },
 };

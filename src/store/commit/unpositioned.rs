@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     model::{Author, Code},
-    store::{Attempt, StoreError, engine::Hash, history::change_window::ChangedResource},
+    store::{Attempt, engine::Hash, error::StoreError, history::change_window::ChangedResource},
 };
 
 /// A batch that is complete except for its place in the chain of hashes.

@@ -10,10 +10,10 @@ use std::{
 
 use super::index::{IndexRow, Location};
 use crate::store::{
-    StoreError,
     commit::{entries::decode_entry, header::CommitHeader},
     disk::files::{self, Part},
     engine::{Batch, StoryVisit},
+    error::StoreError,
     log::{
         frame::FrameLengths,
         reader::{commit_at, entry_at, header_at},

@@ -28,10 +28,11 @@ use crate::{
     background::lower_priority,
     model::Code,
     store::{
-        REMOVAL, Stay, StoreError,
+        REMOVAL, Stay,
         commit::header::{CommitHeader, Retention},
         disk::files::{self, Part},
         engine::{Batch, Query, Stories, StoryVisit, Tip},
+        error::StoreError,
         log::{parts, reader::LogReader},
         seal::StoreId,
         trusted_time::{TrustedMoment, most_at_once},

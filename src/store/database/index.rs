@@ -15,16 +15,16 @@ use sled::{Db, IVec};
 use super::open;
 use crate::{
     background::give_way,
+    files::fault,
     model::Code,
     store::{
-        StoreError,
         commit::{
             codec::{RECORD, decode_key},
             header::CommitHeader,
         },
         disk::files::make_private,
         engine::{Batch, Hash, Query, Tip},
-        fault,
+        error::StoreError,
         log::frame::{hash_at, number},
     },
 };

@@ -16,12 +16,13 @@ use super::{
     open,
 };
 use crate::{
+    files::fault,
     model::Code,
     store::{
-        Stay, StoreError,
+        Stay,
         disk::files::{self, Part},
         engine::Tip,
-        fault,
+        error::StoreError,
         log::{
             appender, parts,
             reader::{Framed, LogReader, header_at},

@@ -12,13 +12,15 @@ use std::{
 
 use sled::Db;
 
-use crate::store::{
-    StoreError,
-    disk::{
-        files::{self, make_private},
-        lock_wait,
+use crate::{
+    files::fault,
+    store::{
+        disk::{
+            files::{self, make_private},
+            lock_wait,
+        },
+        error::StoreError,
     },
-    fault,
 };
 
 /// Nothing here is read often, so a small cache is enough.

@@ -23,15 +23,15 @@ use sled::Db;
 
 use super::open::{self, guarded};
 use crate::{
+    files::fault,
     model::Code,
     store::{
-        StoreError,
         disk::{
             files::{self, Part},
             temp_dir::TempFolder,
         },
         engine::{Hash, KeyedRecord, Tip},
-        fault,
+        error::StoreError,
         folder::format::{FORMAT, other_format},
         seal::{KeyId, StoreId, name_of, store_named},
     },

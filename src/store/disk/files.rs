@@ -14,7 +14,7 @@ pub(crate) use crate::files::{open_regular as open, private};
 use crate::{
     files::{self, fault},
     model::Code,
-    store::StoreError,
+    store::error::StoreError,
 };
 
 /// The file that a writer locks, and that readers share.

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use crate::{model::Code, store::StoreError};
+use crate::{model::Code, store::error::StoreError};
 
 /// Returns whether a path has a store, or anything else that a new store must not replace. Fails if this cannot be
 /// read: an unreadable store must not pass for an empty one.

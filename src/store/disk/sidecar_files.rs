@@ -9,8 +9,8 @@ use std::{
 
 use super::files;
 use crate::{
-    files::read_regular,
-    store::{StoreError, engine::OnDisk, fault, folder::keys},
+    files::{fault, read_regular},
+    store::{engine::OnDisk, error::StoreError, folder::keys},
 };
 
 /// Reads a file beside a store, if it is a regular file of at most `most` bytes.

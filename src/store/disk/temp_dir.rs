@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::store::{StoreError, ids_and_clock};
+use crate::store::{error::StoreError, ids_and_clock};
 
 /// A folder that is removed with this value.
 pub(crate) struct TempFolder(PathBuf);

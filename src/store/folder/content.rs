@@ -12,11 +12,11 @@ use std::path::Path;
 use crate::{
     model::Code,
     store::{
-        StoreError,
         commit::header::chain_commit,
         database::state::{self, Access, SavedState},
         disk::files::Part,
         engine::{State, Tip},
+        error::StoreError,
         log::{
             appender,
             head::Head,

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::keys;
 use crate::store::{
-    StoreError,
     disk::files::Part,
     engine::Tip,
+    error::StoreError,
     ids_and_clock,
     log::{
         appender::LogAppender,

@@ -6,9 +6,9 @@ use super::keys;
 use crate::{
     model::secrets::digest_key::DigestKey,
     store::{
-        StoreError,
         disk::files::{self, Part},
         engine::OnDisk,
+        error::StoreError,
         log::{appender, head},
         seal::MasterKeySource,
     },

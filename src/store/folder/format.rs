@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::{
     model::Code,
-    store::{StoreError, disk::files, log::head},
+    store::{disk::files, error::StoreError, log::head},
 };
 
 /// The format that this version reads and writes.

@@ -11,9 +11,9 @@ use super::keys::{KEYS, KEYS_COPY};
 use crate::{
     model::Code,
     store::{
-        StoreError,
         database::state::{self, Access},
         disk::files,
+        error::StoreError,
         log::head,
         seal::{EncryptedKeys, StoreId},
     },

@@ -12,8 +12,8 @@ use crate::{
     files::{appended, write_whole},
     model::{Code, secrets::digest_key::DigestKey},
     store::{
-        StoreError,
         disk::files,
+        error::StoreError,
         seal::{Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys, StoreId},
     },
 };

@@ -69,7 +69,7 @@ use std::{
 };
 
 use super::{
-    Stay, StoreError,
+    Stay,
     commit::header::{CommitHeader, Retention},
     database::{
         history_reader::HistoryReader,
@@ -83,7 +83,7 @@ use super::{
     engine::{
         Batch, BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip,
     },
-    fault,
+    error::StoreError,
     log::{
         appender::{AppendError, LogAppender},
         edit,
@@ -100,7 +100,7 @@ use super::{
     },
     seal::{Keyring, MasterKeySource, StoreId},
 };
-use crate::model::Code;
+use crate::{files::fault, model::Code};
 use content::{FolderContent, describe_damage, read};
 use creation::create;
 

@@ -18,11 +18,11 @@ use super::{FolderContent, describe_damage, fingerprint, format, key_copies, key
 use crate::{
     model::Code,
     store::{
-        StoreError,
         commit::header::CommitHeader,
         database::state::Access,
         disk::files,
         engine::{Batch, BatchVisit, Engine, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip},
+        error::StoreError,
         log::{
             head::{self, Head},
             parts,

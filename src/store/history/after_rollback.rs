@@ -44,8 +44,10 @@ use super::commits::is_dirty;
 use crate::{
     model::{Author, Code, Id, Snapshot, operation::RejectedManifests},
     store::{
-        Attempt, CommitError, Declined, NextState, RevisionError, Store, StoreError, commit::header::CommitHeader,
+        Attempt, NextState, RevisionError, Store,
+        commit::header::CommitHeader,
         engine::Query,
+        error::{CommitError, Declined, StoreError},
     },
 };
 use transferred::TransferredPaths;

@@ -9,13 +9,13 @@ use super::change_window::ChangeEvent;
 use crate::{
     model::{Code, Entry, JsonError, Kind, Secrets, json},
     store::{
-        StoreError,
         commit::{
             codec::{RECORD, decode_key},
             entries::CommitEntry,
             header::{ResourceChange, damaged},
             record::{self, LostSecrets},
         },
+        error::StoreError,
         seal::Keyring,
     },
 };

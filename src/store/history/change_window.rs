@@ -20,13 +20,14 @@ use tokio::sync::watch;
 use crate::{
     model::{Claim, Key, Snapshot},
     store::{
-        Revision, StoreError,
+        Revision,
         commit::{
             codec::{self, FormerValues},
             entries::CommitEntries,
             header::CommitHeader,
         },
         engine::{Batch, State, Tip},
+        error::StoreError,
         seal::Keyring,
     },
 };

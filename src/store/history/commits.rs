@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::{
     model::Author,
-    store::{Store, StoreError, engine::Query},
+    store::{Store, engine::Query, error::StoreError},
     syntax::text::printable,
 };
 

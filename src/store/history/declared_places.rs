@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use crate::{
     cache::VersionedCache,
     model::Key,
-    store::{Store, StoreError},
+    store::{Store, error::StoreError},
 };
 
 /// The most resources in memory.

@@ -20,9 +20,10 @@ use crate::{
         drift::{DriftFields, ForeignWrite, writer},
     },
     store::{
-        Store, StoreError,
+        Store,
         commit::header::{CommitHeader, ResourceChange},
         engine::Stories,
+        error::StoreError,
     },
 };
 

@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 
 use super::change_description::{ChangeOutline, EntryReader};
 use crate::store::{
-    Store, StoreError,
+    Store,
     commit::{
         entries::CommitEntry,
         header::{CommitHeader, Record, ResourceChange, calls_of},
     },
     engine::{Batch, Hash, Query, Stories},
+    error::StoreError,
 };
 
 /// Visits what a commit did to a resource. Breaks if older ones do not matter.

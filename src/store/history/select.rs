@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::commits::CommitPrefix;
 use crate::{
     model::{Author, Id},
-    store::{Store, StoreError, commit::header::CommitHeader, engine::Query},
+    store::{Store, commit::header::CommitHeader, engine::Query, error::StoreError},
 };
 
 /// Which records are selected. A filter that is not set selects all.

@@ -3,12 +3,12 @@
 use std::{collections::HashMap, ops::ControlFlow};
 
 use crate::store::{
-    StoreError,
     commit::{
         codec::{RECORD, decode_key, resource_changes},
         header::{CommitHeader, damaged},
     },
     engine::{Batch, Stories, StoryVisit},
+    error::StoreError,
 };
 
 /// The resources whose stories go on: the numbers of their paths.

@@ -22,12 +22,12 @@ use std::{
 
 use super::frame::{self, BatchFrame, hash_at, number};
 use crate::{
+    files::fault,
     model::Code,
     store::{
-        StoreError,
         disk::files,
         engine::{Batch, Hash, Tip},
-        fault,
+        error::StoreError,
         seal::StoreId,
     },
 };

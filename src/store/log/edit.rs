@@ -6,7 +6,7 @@ use super::{
     appender,
     reader::{Framed, LogReader},
 };
-pub(crate) use crate::store::{StoreError, disk::files::Part, engine::BatchEdit};
+pub(crate) use crate::store::{disk::files::Part, engine::BatchEdit, error::StoreError};
 
 /// Writes each part of the log before a generation anew of which `edit` replaces a batch. The hashes of the batches stay. A file
 /// is the former or the new one as a whole.

@@ -23,8 +23,9 @@ use std::{
 
 use super::frame::{hash_at, number};
 use crate::{
+    files::fault,
     model::Code,
-    store::{StoreError, disk::files, engine::Hash, fault, seal::StoreId},
+    store::{disk::files, engine::Hash, error::StoreError, seal::StoreId},
 };
 
 const MAGIC: [u8; 8] = *b"ewhead3\n";

@@ -10,9 +10,9 @@ use super::{
     reader::{Framed, LogReader},
 };
 use crate::store::{
-    StoreError,
     disk::files::{self, Part},
     engine::{Batch, BatchVisit, Statistics, Tip},
+    error::StoreError,
     maintenance::backup_write::KEPT,
     seal::StoreId,
 };

@@ -12,10 +12,10 @@ use super::{
     frame::{self, FrameLengths},
 };
 use crate::store::{
-    StoreError,
     commit::entries::entry_length,
     disk::files,
     engine::{Batch, Tip},
+    error::StoreError,
     seal::StoreId,
 };
 

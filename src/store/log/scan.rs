@@ -12,10 +12,10 @@ use super::{
     frame,
 };
 use crate::store::{
-    StoreError,
     commit::header::{ScrubbedRecord, ScrubbedRecords, chain_commit},
     disk::files,
     engine::{Batch, Tip},
+    error::StoreError,
     seal::StoreId,
 };
 

@@ -18,11 +18,11 @@ use super::{
     reader::{Framed, LogReader, Rest, commit_at},
 };
 use crate::store::{
-    StoreError,
     commit::header::CommitHeader,
     database::index::Location,
     disk::files::{self, Part},
     engine::{Batch, Query, Stories, StoryVisit, Tip},
+    error::StoreError,
     history::stories::OpenStories,
 };
 

@@ -27,8 +27,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::Code,
     store::{
-        Store, StoreError,
+        Store,
         engine::{Hash, Tip},
+        error::StoreError,
         ids_and_clock,
         seal::{StoreId, name_of},
     },

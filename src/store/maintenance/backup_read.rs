@@ -12,16 +12,17 @@ use super::{
     backup_write::{KEPT, SUSPENSIONS},
 };
 use crate::{
+    files::fault,
     model::Code,
     store::{
-        Stay, Store, StoreError,
+        Stay, Store,
         commit::header::Retention,
         database::state::Access,
         disk::{
             files::{self, Part},
             temp_dir::TempFolder,
         },
-        fault,
+        error::StoreError,
         folder::{
             FolderReader,
             keys::{self, KEYS},

@@ -4,10 +4,10 @@ use std::{fs::File, path::Path};
 
 use super::backup::{BackupPoint, OpenedPart};
 use crate::store::{
-    StoreError,
     database::{open, state::Access},
     disk::files::{self, Part},
     engine::Tip,
+    error::StoreError,
     folder::{content, key_copies, keys::KEYS},
     log::head::Head,
     seal::Keyring,

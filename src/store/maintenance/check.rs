@@ -9,13 +9,14 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     store::{
-        Stay, Store, StoreError,
+        Stay, Store,
         commit::{
             codec,
             header::{CommitHeader, Retention, Verified},
             record::{self, LostSecrets},
         },
         engine::{Batch, Tip},
+        error::StoreError,
         folder::FolderReader,
         seal::{Keyring, MasterKeySource},
     },

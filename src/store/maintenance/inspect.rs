@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use crate::store::{
-    StoreError,
     database::index::{Index, Location},
     disk::{
         files::{self, Part},
         temp_dir::TempFolder,
     },
+    error::StoreError,
     log::reader::{Framed, LogReader},
 };
 

@@ -3,8 +3,9 @@
 use crate::{
     model::Code,
     store::{
-        Store, StoreError,
+        Store,
         disk::sidecar_files::forget_runs,
+        error::StoreError,
         seal::{FormerKey, KeyId, KeyLifetimes, MasterKeySource},
     },
 };

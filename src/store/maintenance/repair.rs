@@ -9,13 +9,13 @@ use super::salvage::{self, RepairStep, Rewrite, Salvage};
 use crate::{
     model::Code,
     store::{
-        StoreError,
         commit::header::ScrubbedRecords,
         database::open,
         disk::{
             files::{self, Part},
             temp_dir::TempFolder,
         },
+        error::StoreError,
         ids_and_clock,
         log::{
             appender::{self, LogAppender},

@@ -20,10 +20,11 @@ use std::{
 use jiff::Timestamp;
 
 use crate::store::{
-    REMOVAL, StoreError,
+    REMOVAL,
     commit::codec,
     database::state,
     disk::files::Part,
+    error::StoreError,
     ids_and_clock,
     log::reader::LogReader,
     seal::{KeyId, Keyring},

@@ -18,9 +18,10 @@ use super::{
     backup_write::{KEPT, SUSPENSIONS},
 };
 use crate::{
+    files::fault,
     model::Code,
     store::{
-        RevisionError, Stay, Store, StoreError,
+        RevisionError, Stay, Store,
         commit::{
             codec,
             entries::CommitEntries,
@@ -36,7 +37,7 @@ use crate::{
             temp_dir::TempFolder,
         },
         engine::{Batch, Tip},
-        fault,
+        error::StoreError,
         folder::{
             FolderReader, key_copies,
             keys::{self, KEYS, KEYS_COPY, MASTER},

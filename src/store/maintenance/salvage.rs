@@ -30,11 +30,11 @@ use super::{
 use crate::{
     model::Code,
     store::{
-        StoreError,
         commit::header::ScrubbedRecords,
         database::state::{self, Access},
         disk::files::{self, Part},
         engine::Tip,
+        error::StoreError,
         folder::{
             creation::FIRST_GENERATION,
             format,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::{
     store::{
-        Store, StoreError,
+        Store,
         commit::{
             codec,
             entries::{CommitEntries, CommitEntry},
@@ -19,6 +19,7 @@ use crate::{
         },
         disk::sidecar_files::forget_runs,
         engine::Batch,
+        error::StoreError,
         seal::Keyring,
     },
     syntax::text::{has_token, without_tokens},

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     model::Code,
-    store::{StoreError, trusted_time::KnownTime},
+    store::{error::StoreError, trusted_time::KnownTime},
 };
 
 const MAGIC: [u8; 8] = *b"ewkeys2\n";

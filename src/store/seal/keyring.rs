@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     model::{Code, secrets::digest_key::DigestKey},
-    store::{StoreError, ids_and_clock, trusted_time::KnownTime},
+    store::{error::StoreError, ids_and_clock, trusted_time::KnownTime},
 };
 
 const PURPOSE: &str = "edgewright 2026 sealed bytes";

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     model::{Code, secrets::digest_key::DigestKey},
-    store::{StoreError, ids_and_clock},
+    store::{error::StoreError, ids_and_clock},
 };
 
 /// A key that wraps the data keys of stores.

@@ -14,7 +14,7 @@ use super::{
     command::{at_most, output_of},
     master::{MasterKey, unusable},
 };
-use crate::{model::Secret, store::StoreError, syntax::text::printable_path};
+use crate::{model::Secret, store::error::StoreError, syntax::text::printable_path};
 
 /// The most bytes of a key with its line break.
 const MOST_BYTES: u64 = 1024;

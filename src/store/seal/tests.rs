@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::{
     model::Code,
-    store::{StoreError, ids_and_clock},
+    store::{error::StoreError, ids_and_clock},
 };
 
 const ROOT: [u8; 32] = [3; 32];

@@ -4,7 +4,7 @@ use super::{EMPTY, RecordFields, SealedSecrets, StoredRecord, append_written, se
 use crate::{
     model::Code,
     store::{
-        StoreError,
+        error::StoreError,
         seal::{Keyring, NotOpened},
     },
     syntax::text::{has_token, without_tokens},
