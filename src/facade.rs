@@ -190,10 +190,11 @@ pub mod storage {
 
     // Engines.
     pub use crate::store::{
-        commit::entries::{CommitEntries, CommitEntry},
-        engine::{
-            Batch, BatchEdit, BatchVisit, Engine, Hash, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip,
+        commit::{
+            batch::{Batch, Tip},
+            entries::{CommitEntries, CommitEntry, Hash},
         },
+        engine::{BatchEdit, BatchVisit, Engine, OnDisk, Query, State, Statistics, Stories, StoryVisit},
         memory::MemoryEngine,
     };
 

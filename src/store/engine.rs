@@ -9,11 +9,10 @@
 
 use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
 
-use bytes::Bytes;
-
 use super::{
     commit::{
-        entries::{CommitEntries, CommitEntry},
+        batch::{Batch, Tip},
+        entries::CommitEntry,
         header::{CommitHeader, Retention},
     },
     error::StoreError,
@@ -25,9 +24,6 @@ use crate::model::{Code, secrets::digest_key::DigestKey};
 /// A record of a state: its key and its value.
 pub(crate) type KeyedRecord = (String, Vec<u8>);
 
-/// A blake3 hash.
-pub type Hash = [u8; 32];
-
 /// Visits a batch of the log with the end of the log before it.
 pub type BatchVisit<'v> = dyn FnMut(Tip, Batch) -> Result<(), StoreError> + 'v;
 
@@ -36,34 +32,6 @@ pub type StoryVisit<'v> = dyn FnMut(usize, &CommitHeader, &CommitEntry<'_>) -> R
 
 /// Returns the new form of a batch, or none if it stays.
 pub type BatchEdit<'e> = dyn FnMut(&Batch) -> Result<Option<Batch>, StoreError> + 'e;
-
-/// A commit as the log has it: its header, its calls, and an entry for each record of the state that it changed.
-#[derive(Clone)]
-pub struct Batch {
-    /// The number of the batch: 1 for the first, without gaps.
-    pub position: u64,
-    /// The revision after this batch. An attempt that changed nothing keeps the revision.
-    pub revision: u64,
-    /// The `order` of the next creation after this batch.
-    pub next_order: u64,
-    /// The header in its canonical form: a [`CommitHeader`] in JSON.
-    pub header: Bytes,
-    /// The digest of the calls and the entries.
-    pub digest: Hash,
-    /// The hash of the header, the digest and the previous hash.
-    pub hash: Hash,
-    /// The calls as a JSON list of `METHOD path`, in order. Empty if only the header was read.
-    pub calls: Bytes,
-    /// The entries. Empty if only the header was read.
-    pub entries: CommitEntries,
-}
-
-/// Omits the header and the values, which have secrets in clear if there is no keyring.
-impl fmt::Debug for Batch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Batch({}, revision {}, {} entries)", self.position, self.revision, self.entries.len())
-    }
-}
 
 /// A store on the disk, told from earlier and later states without reading it.
 #[derive(Debug, Clone)]
@@ -81,26 +49,6 @@ impl OnDisk {
     /// Describes a store without encryption.
     pub fn new(folder: PathBuf, fingerprint: blake3::Hash) -> Self {
         Self { folder, fingerprint, digest_key: None }
-    }
-}
-
-/// The end of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tip {
-    /// The position of the last batch, or 0 if there is none.
-    pub position: u64,
-    /// Its hash, or zeros if there is none.
-    pub hash: Hash,
-    /// The revision after it.
-    pub revision: u64,
-    /// The `order` of the next creation after it.
-    pub next_order: u64,
-}
-
-impl Tip {
-    /// Returns the tip after a batch.
-    pub fn after(batch: &Batch) -> Self {
-        Self { position: batch.position, hash: batch.hash, revision: batch.revision, next_order: batch.next_order }
     }
 }
 
@@ -268,6 +216,8 @@ pub trait Engine: Send + Sync {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     #[test]

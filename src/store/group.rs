@@ -43,13 +43,13 @@ use std::{
 use super::{
     Attempt, Committed, Revision, Stay, Store, Subscriber,
     commit::{
+        batch::{Batch, Tip},
         codec,
         encoding::{StateChange, encode_changes},
         entries::CommitEntries,
         header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
         unpositioned::{MadeRevision, UnchainedBatch, header, scrub_header},
     },
-    engine::{Batch, Tip},
     error::{CommitError, Declined, StoreError},
     history::change_window::{bytes_of, changed_resources},
     metrics,

@@ -6,8 +6,11 @@ use std::{
 };
 
 use super::{
-    commit::header::CommitHeader,
-    engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit, Tip},
+    commit::{
+        batch::{Batch, Tip},
+        header::CommitHeader,
+    },
+    engine::{BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
     error::StoreError,
     history::stories::OpenStories,
     ids_and_clock,

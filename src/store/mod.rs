@@ -106,11 +106,12 @@ use crate::{
     cache::VersionedCache,
     model::{Author, Code, Operation, Snapshot},
 };
+use commit::batch::Tip;
 use commit::{
     codec,
     header::{Places, Retention, RevertedDrift, Verified},
 };
-use engine::{Engine, OnDisk, Statistics, Tip};
+use engine::{Engine, OnDisk, Statistics};
 pub(crate) use folder::on_disk;
 use folder::{FolderEngine, FolderReader};
 use group::Queue;

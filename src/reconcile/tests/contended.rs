@@ -26,8 +26,11 @@ use crate::{
     },
     store::{
         Commit, Store, StoreError,
-        commit::header::{CommitHeader, Retention},
-        engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
+        commit::{
+            batch::Batch,
+            header::{CommitHeader, Retention},
+        },
+        engine::{BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
         ids_and_clock,
         memory::MemoryEngine,
     },

@@ -20,7 +20,7 @@ use crate::{
     server::resources::change::{ChangeFilter, actor},
     store::{
         Store, StoreError,
-        engine::Hash,
+        commit::entries::Hash,
         history::{change_description::ChangeOutline, change_window::ChangeEvent, records::CommitDetails},
     },
     syntax::text::{escaped, without_tokens},

@@ -21,8 +21,11 @@ use crate::{
     },
     store::{
         Commit, StoreError,
-        commit::header::{CommitHeader, Retention},
-        engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
+        commit::{
+            batch::Batch,
+            header::{CommitHeader, Retention},
+        },
+        engine::{BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
         memory::MemoryEngine,
     },
 };

@@ -8,50 +8,26 @@ use std::{
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::{
+    batch::Batch,
     entries::{CommitEntries, CommitEntry},
     record::{self, LostSecrets},
+    record_key::{DELETED, RECORD, decode_key, encode_key},
 };
 use crate::{
     model::{
-        Code, Entry, Id, Key, Kind, Secrets, Snapshot, json,
+        Code, Entry, Id, Key, Secrets, Snapshot, json,
         operation::RejectedManifests,
         snapshot::{SnapshotBuilder, Tombstone},
     },
     store::{
-        engine::{Batch, KeyedRecord, State},
+        engine::{KeyedRecord, State},
         error::StoreError,
         seal::{KeyId, Keyring},
     },
 };
 
-/// How the records of resources start in the one tree that everything is in.
-pub(crate) const RECORD: &str = "r/";
-/// How tombstones start: all that is kept of a deleted resource is its place in lists, and of some the source that owned it.
-pub(super) const DELETED: &str = "d/";
 /// How the manifests that a rollback left start; what follows is the source.
 const REJECTED: &str = "x/";
-
-/// Writes a record's key: kind, parent and id. None of them can hold a slash.
-pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
-    let parent = key.parent.as_ref().map(Id::as_str).unwrap_or_default();
-    let parts = [prefix, key.kind.info().name, "/", parent, "/", key.id.as_str()];
-    // A large commit has millions of bytes of keys, so each gets exactly the memory that it needs.
-    let mut name = String::with_capacity(parts.iter().map(|part| part.len()).sum());
-    parts.iter().for_each(|part| name.push_str(part));
-    name
-}
-
-/// Reads what [`encode_key`] wrote.
-pub(crate) fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
-    let name = std::str::from_utf8(record).map_err(|_| "a record's key is not UTF-8".to_owned())?;
-    let mut parts = name.strip_prefix(prefix).unwrap_or(name).splitn(3, '/');
-    let (Some(kind), Some(parent), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(format!("the record {name} has an unknown format"));
-    };
-    let kind = Kind::all().find(|info| info.name == kind).map(|info| info.kind);
-    let kind = kind.ok_or_else(|| format!("the record {name} has an unknown kind"))?;
-    Ok(Key { kind, parent: (!parent.is_empty()).then(|| Id::new(parent)), id: Id::new(id) })
-}
 
 /// Reads a tombstone.
 fn decode_deleted(record: &[u8], value: &[u8]) -> Result<(Key, Tombstone), String> {
@@ -278,7 +254,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{HttpsEdgeRoute, lazy_spec::LazySpec};
+    use crate::model::{HttpsEdgeRoute, Kind, lazy_spec::LazySpec};
 
     #[test]
     fn a_deletion_is_read_as_it_was_written_also_by_an_earlier_version() {

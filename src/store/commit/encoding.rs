@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use rayon::{iter::ParallelIterator, slice::ParallelSlice};
 
 use super::{
-    codec::{DELETED, RECORD, encode_deleted, encode_key},
+    codec::encode_deleted,
     entries::{CommitEntries, CommitEntry, encode_entry},
     header::{Places, RevertedDrift},
     record,
+    record_key::{DELETED, RECORD, encode_key},
 };
 use crate::{
     background::give_way,

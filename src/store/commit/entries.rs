@@ -12,7 +12,8 @@
 
 use bytes::Bytes;
 
-use crate::store::engine::Hash;
+/// A blake3 hash.
+pub type Hash = [u8; 32];
 
 /// The lengths of the key, the value after, the value before, the place and the drift, and the checksum of an entry.
 const HEAD: usize = 4 + 8 + 8 + 4 + 4 + SUM;

@@ -26,12 +26,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{batch::Batch, entries::Hash};
 use crate::{
     model::{Kind, diagnostics::code::Code, json, key::Key, operation::Author, secrets::secret::Secrets},
-    store::{
-        engine::{Batch, Hash},
-        error::StoreError,
-    },
+    store::error::StoreError,
 };
 
 /// How much history is kept. Older records are dropped, together with the tombstones of their time.

@@ -45,9 +45,11 @@
 //! A header has no secret, and what was refused has no token either, whatever a client has sent. No form depends on the
 //! position in the log, except the number in the header. Nothing here does IO.
 
+pub(crate) mod batch;
 pub(crate) mod codec;
 pub(crate) mod encoding;
 pub(crate) mod entries;
 pub(crate) mod header;
 pub(crate) mod record;
+pub(crate) mod record_key;
 pub(crate) mod unpositioned;

@@ -16,7 +16,7 @@
 //!
 //! A Spec without a secret is parsed on first use: most of a large configuration is never looked at between two starts.
 
-mod scrub;
+pub(crate) mod scrub;
 mod secrets;
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
-use super::codec::{RECORD, decode_key, encode_key};
+use super::record_key::{RECORD, decode_key, encode_key};
 use crate::{
     model::{
         Claim, Code, Entry, JsonError, Secret, Secrets, json,
@@ -38,12 +38,7 @@ use crate::{
         seal::{KeyId, Keyring, NotOpened, Sealed},
     },
 };
-use secrets::{append, digests_of, places_of, secrets_in, split};
-
-pub(crate) use scrub::scrubbed;
-
-/// The placeholder of an encrypted secret in a Spec.
-const EMPTY: &str = r#""""#;
+use secrets::{EMPTY, append, digests_of, places_of, secrets_in, split};
 
 /// The fields of a record besides its spec.
 #[derive(Serialize)]

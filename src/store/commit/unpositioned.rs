@@ -7,12 +7,12 @@ use jiff::Timestamp;
 
 use super::{
     codec,
-    entries::CommitEntries,
+    entries::{CommitEntries, Hash},
     header::{CommitHeader, Outcome, ScrubbedRecord},
 };
 use crate::{
     model::{Author, Code},
-    store::{Attempt, engine::Hash, error::StoreError, history::change_window::ChangedResource},
+    store::{Attempt, error::StoreError, history::change_window::ChangedResource},
 };
 
 /// A batch that is complete except for its place in the chain of hashes.

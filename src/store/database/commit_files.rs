@@ -10,9 +10,9 @@ use std::{
 
 use super::index::{IndexRow, Location};
 use crate::store::{
-    commit::{entries::decode_entry, header::CommitHeader},
+    commit::{batch::Batch, entries::decode_entry, header::CommitHeader},
     disk::files::{self, Part},
-    engine::{Batch, StoryVisit},
+    engine::StoryVisit,
     error::StoreError,
     log::{
         frame::FrameLengths,

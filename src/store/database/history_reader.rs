@@ -29,9 +29,12 @@ use crate::{
     model::Code,
     store::{
         REMOVAL, Stay,
-        commit::header::{CommitHeader, Retention},
+        commit::{
+            batch::{Batch, Tip},
+            header::{CommitHeader, Retention},
+        },
         disk::files::{self, Part},
-        engine::{Batch, Query, Stories, StoryVisit, Tip},
+        engine::{Query, Stories, StoryVisit},
         error::StoreError,
         log::{parts, reader::LogReader},
         seal::StoreId,

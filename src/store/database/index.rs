@@ -19,11 +19,13 @@ use crate::{
     model::Code,
     store::{
         commit::{
-            codec::{RECORD, decode_key},
+            batch::{Batch, Tip},
+            entries::Hash,
             header::CommitHeader,
+            record_key::{RECORD, decode_key},
         },
         disk::files::make_private,
-        engine::{Batch, Hash, Query, Tip},
+        engine::Query,
         error::StoreError,
         log::frame::{hash_at, number},
     },

@@ -20,8 +20,8 @@ use crate::{
     model::Code,
     store::{
         Stay,
+        commit::batch::Tip,
         disk::files::{self, Part},
-        engine::Tip,
         error::StoreError,
         log::{
             appender, parts,

@@ -26,11 +26,12 @@ use crate::{
     files::fault,
     model::Code,
     store::{
+        commit::{batch::Tip, entries::Hash},
         disk::{
             files::{self, Part},
             temp_dir::TempFolder,
         },
-        engine::{Hash, KeyedRecord, Tip},
+        engine::KeyedRecord,
         error::StoreError,
         folder::format::{FORMAT, other_format},
         seal::{KeyId, StoreId, name_of, store_named},

@@ -12,10 +12,10 @@ use std::path::Path;
 use crate::{
     model::Code,
     store::{
-        commit::header::chain_commit,
+        commit::{batch::Tip, header::chain_commit},
         database::state::{self, Access, SavedState},
         disk::files::Part,
-        engine::{State, Tip},
+        engine::State,
         error::StoreError,
         log::{
             appender,

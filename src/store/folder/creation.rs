@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::keys;
 use crate::store::{
+    commit::batch::Tip,
     disk::files::Part,
-    engine::Tip,
     error::StoreError,
     ids_and_clock,
     log::{

@@ -70,7 +70,10 @@ use std::{
 
 use super::{
     Stay,
-    commit::header::{CommitHeader, Retention},
+    commit::{
+        batch::{Batch, Tip},
+        header::{CommitHeader, Retention},
+    },
     database::{
         history_reader::HistoryReader,
         open,
@@ -80,9 +83,7 @@ use super::{
         files::{self, Part},
         sidecar_files,
     },
-    engine::{
-        Batch, BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip,
-    },
+    engine::{BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Stories, StoryVisit},
     error::StoreError,
     log::{
         appender::{AppendError, LogAppender},

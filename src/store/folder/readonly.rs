@@ -18,10 +18,13 @@ use super::{FolderContent, describe_damage, fingerprint, format, key_copies, key
 use crate::{
     model::Code,
     store::{
-        commit::header::CommitHeader,
+        commit::{
+            batch::{Batch, Tip},
+            header::CommitHeader,
+        },
         database::state::Access,
         disk::files,
-        engine::{Batch, BatchVisit, Engine, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip},
+        engine::{BatchVisit, Engine, OnDisk, Query, State, Statistics, Stories, StoryVisit},
         error::StoreError,
         log::{
             head::{self, Head},

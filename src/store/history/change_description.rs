@@ -10,10 +10,10 @@ use crate::{
     model::{Code, Entry, JsonError, Kind, Secrets, json},
     store::{
         commit::{
-            codec::{RECORD, decode_key},
             entries::CommitEntry,
             header::{ResourceChange, damaged},
             record::{self, LostSecrets},
+            record_key::{RECORD, decode_key},
         },
         error::StoreError,
         seal::Keyring,

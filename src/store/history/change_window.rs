@@ -22,11 +22,12 @@ use crate::{
     store::{
         Revision,
         commit::{
+            batch::{Batch, Tip},
             codec::{self, FormerValues},
             entries::CommitEntries,
             header::CommitHeader,
         },
-        engine::{Batch, State, Tip},
+        engine::State,
         error::StoreError,
         seal::Keyring,
     },

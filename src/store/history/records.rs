@@ -6,10 +6,11 @@ use super::change_description::{ChangeOutline, EntryReader};
 use crate::store::{
     Store,
     commit::{
-        entries::CommitEntry,
+        batch::Batch,
+        entries::{CommitEntry, Hash},
         header::{CommitHeader, Record, ResourceChange, calls_of},
     },
-    engine::{Batch, Hash, Query, Stories},
+    engine::{Query, Stories},
     error::StoreError,
 };
 

@@ -35,7 +35,11 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     model::Snapshot,
-    store::{Store, commit::codec::FormerValues, engine::Tip, error::StoreError},
+    store::{
+        Store,
+        commit::{batch::Tip, codec::FormerValues},
+        error::StoreError,
+    },
 };
 
 /// How many earlier states are kept: the pages of a list are requested one after another. They share all that has not

@@ -4,10 +4,12 @@ use std::{collections::HashMap, ops::ControlFlow};
 
 use crate::store::{
     commit::{
-        codec::{RECORD, decode_key, resource_changes},
+        batch::Batch,
+        codec::resource_changes,
         header::{CommitHeader, damaged},
+        record_key::{RECORD, decode_key},
     },
-    engine::{Batch, Stories, StoryVisit},
+    engine::{Stories, StoryVisit},
     error::StoreError,
 };
 

@@ -25,8 +25,11 @@ use crate::{
     files::fault,
     model::Code,
     store::{
+        commit::{
+            batch::{Batch, Tip},
+            entries::Hash,
+        },
         disk::files,
-        engine::{Batch, Hash, Tip},
         error::StoreError,
         seal::StoreId,
     },

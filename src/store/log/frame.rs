@@ -16,9 +16,9 @@
 
 use bytes::Bytes;
 
-use crate::store::{
-    commit::entries::{CommitEntries, digest_of},
-    engine::{Batch, Hash},
+use crate::store::commit::{
+    batch::Batch,
+    entries::{CommitEntries, Hash, digest_of},
 };
 
 /// The first bytes of every frame.

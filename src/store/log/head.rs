@@ -25,7 +25,7 @@ use super::frame::{hash_at, number};
 use crate::{
     files::fault,
     model::Code,
-    store::{disk::files, engine::Hash, error::StoreError, seal::StoreId},
+    store::{commit::entries::Hash, disk::files, error::StoreError, seal::StoreId},
 };
 
 const MAGIC: [u8; 8] = *b"ewhead3\n";

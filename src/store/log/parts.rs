@@ -10,8 +10,9 @@ use super::{
     reader::{Framed, LogReader},
 };
 use crate::store::{
+    commit::batch::{Batch, Tip},
     disk::files::{self, Part},
-    engine::{Batch, BatchVisit, Statistics, Tip},
+    engine::{BatchVisit, Statistics},
     error::StoreError,
     maintenance::backup_write::KEPT,
     seal::StoreId,

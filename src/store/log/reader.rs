@@ -12,9 +12,11 @@ use super::{
     frame::{self, FrameLengths},
 };
 use crate::store::{
-    commit::entries::entry_length,
+    commit::{
+        batch::{Batch, Tip},
+        entries::entry_length,
+    },
     disk::files,
-    engine::{Batch, Tip},
     error::StoreError,
     seal::StoreId,
 };

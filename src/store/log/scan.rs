@@ -12,9 +12,11 @@ use super::{
     frame,
 };
 use crate::store::{
-    commit::header::{ScrubbedRecord, ScrubbedRecords, chain_commit},
+    commit::{
+        batch::{Batch, Tip},
+        header::{ScrubbedRecord, ScrubbedRecords, chain_commit},
+    },
     disk::files,
-    engine::{Batch, Tip},
     error::StoreError,
     seal::StoreId,
 };

@@ -18,10 +18,13 @@ use super::{
     reader::{Framed, LogReader, Rest, commit_at},
 };
 use crate::store::{
-    commit::header::CommitHeader,
+    commit::{
+        batch::{Batch, Tip},
+        header::CommitHeader,
+    },
     database::index::Location,
     disk::files::{self, Part},
-    engine::{Batch, Query, Stories, StoryVisit, Tip},
+    engine::{Query, Stories, StoryVisit},
     error::StoreError,
     history::stories::OpenStories,
 };

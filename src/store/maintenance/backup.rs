@@ -28,7 +28,7 @@ use crate::{
     model::Code,
     store::{
         Store,
-        engine::{Hash, Tip},
+        commit::{batch::Tip, entries::Hash},
         error::StoreError,
         ids_and_clock,
         seal::{StoreId, name_of},

@@ -4,9 +4,9 @@ use std::{fs::File, path::Path};
 
 use super::backup::{BackupPoint, OpenedPart};
 use crate::store::{
+    commit::batch::Tip,
     database::{open, state::Access},
     disk::files::{self, Part},
-    engine::Tip,
     error::StoreError,
     folder::{content, key_copies, keys::KEYS},
     log::head::Head,

@@ -11,11 +11,11 @@ use crate::{
     store::{
         Stay, Store,
         commit::{
-            codec,
+            batch::{Batch, Tip},
             header::{CommitHeader, Retention, Verified},
             record::{self, LostSecrets},
+            record_key,
         },
-        engine::{Batch, Tip},
         error::StoreError,
         folder::FolderReader,
         seal::{Keyring, MasterKeySource},
@@ -89,7 +89,7 @@ impl StoreCheck {
         for entry in batch.entries.iter() {
             let Some(value) = entry.before else { continue };
             self.former += 1;
-            if !entry.key.starts_with(codec::RECORD) {
+            if !entry.key.starts_with(record_key::RECORD) {
                 continue;
             }
             match record::decode(entry.key.as_bytes(), value, keyring, LostSecrets::Masked) {

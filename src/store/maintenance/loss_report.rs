@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::store::{
     commit::{
-        codec::{RECORD, decode_key, resource_changes},
+        codec::resource_changes,
         header::CommitHeader,
+        record_key::{RECORD, decode_key},
     },
     log::scan::{LogScan, ScannedFrame},
 };

@@ -23,6 +23,7 @@ use crate::{
     store::{
         RevisionError, Stay, Store,
         commit::{
+            batch::{Batch, Tip},
             codec,
             entries::CommitEntries,
             header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit},
@@ -36,7 +37,6 @@ use crate::{
             files::{self, Part},
             temp_dir::TempFolder,
         },
-        engine::{Batch, Tip},
         error::StoreError,
         folder::{
             FolderReader, key_copies,

@@ -30,10 +30,9 @@ use super::{
 use crate::{
     model::Code,
     store::{
-        commit::header::ScrubbedRecords,
+        commit::{batch::Tip, header::ScrubbedRecords},
         database::state::{self, Access},
         disk::files::{self, Part},
-        engine::Tip,
         error::StoreError,
         folder::{
             creation::FIRST_GENERATION,

@@ -12,13 +12,14 @@ use crate::{
     store::{
         Store,
         commit::{
+            batch::Batch,
             codec,
             entries::{CommitEntries, CommitEntry},
             header::ScrubbedRecord,
-            record,
+            record::scrub,
+            record_key,
         },
         disk::sidecar_files::forget_runs,
-        engine::Batch,
         error::StoreError,
         seal::Keyring,
     },
@@ -55,7 +56,7 @@ impl Store {
         for record in codec::records(&snapshot, self.keyring.as_deref())? {
             let (name, value) = record?;
             if has_token(&name) || is_with_token(&value) {
-                let key = codec::decode_key(codec::RECORD, name.as_bytes());
+                let key = record_key::decode_key(record_key::RECORD, name.as_bytes());
                 found.push(key.map_or(name, |key| key.to_string()));
             }
         }
@@ -114,7 +115,7 @@ fn scrubbed_batch(batch: &Batch, keyring: Option<&Keyring>) -> Result<Option<Bat
     let mut entries = CommitEntries::default();
     for entry in batch.entries.iter() {
         let scrub = |value: Option<&[u8]>| -> Result<Option<Vec<u8>>, StoreError> {
-            let scrubbed = value.map(|value| record::scrubbed(entry.key, value, keyring)).transpose()?.flatten();
+            let scrubbed = value.map(|value| scrub::scrubbed(entry.key, value, keyring)).transpose()?.flatten();
             Ok(scrubbed.or_else(|| value.map(<[u8]>::to_vec)))
         };
         let (after, before) = (scrub(entry.after)?, scrub(entry.before)?);

@@ -7,13 +7,12 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::{
-    KeyId, StoreId,
     cipher::KEY,
-    form, id_of,
+    form,
+    ids::{KeyId, StoreId, id_of, name_of},
     keyring::{DataKey, Keyring, NewMaster, Ring, SaveKeys},
     lifetimes::KeyLifetimes,
     master::{MasterKey, unusable},
-    name_of,
 };
 use crate::{
     model::Code,

@@ -22,11 +22,11 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::{
-    KeyId, Sealed, StoreId,
     cipher::{self, KEY, context},
-    id_of,
+    ids::{KeyId, StoreId, id_of},
     lifetimes::KeyLifetimes,
     master::MasterKey,
+    sealed::Sealed,
 };
 use crate::{
     model::{Code, secrets::digest_key::DigestKey},

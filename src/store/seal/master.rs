@@ -5,9 +5,9 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 use super::{
-    KeyId, StoreId,
     cipher::{self, KEY, context},
     form,
+    ids::{KeyId, StoreId},
 };
 use crate::{
     model::{Code, secrets::digest_key::DigestKey},

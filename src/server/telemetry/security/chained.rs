@@ -31,9 +31,8 @@ use super::{
 use crate::{
     files::{open_regular, private},
     store::{
-        commit::header::chain,
+        commit::{entries::Hash, header::chain},
         disk::lock_wait::{MOMENT, patiently},
-        engine::Hash,
     },
 };
 

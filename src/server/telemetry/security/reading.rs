@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::chained::{FileBounds, numbered};
 use crate::{
     files::read_regular,
-    store::{commit::header::chain, engine::Hash},
+    store::commit::{entries::Hash, header::chain},
 };
 
 /// The most older files that are looked for.

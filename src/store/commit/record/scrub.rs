@@ -1,6 +1,9 @@
 //! Hides API tokens in the public texts of a former record, and binds its secrets to the new texts (D23).
 
-use super::{EMPTY, RecordFields, SealedSecrets, StoredRecord, append_written, secrets::places_of};
+use super::{
+    RecordFields, SealedSecrets, StoredRecord, append_written,
+    secrets::{EMPTY, places_of},
+};
 use crate::{
     model::Code,
     store::{

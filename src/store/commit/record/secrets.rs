@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-use super::EMPTY;
 use crate::{model::Secret, store::seal::Keyring};
+
+/// The placeholder of an encrypted secret in a Spec.
+pub(super) const EMPTY: &str = r#""""#;
 
 /// Takes the secrets out of a Spec. Returns the rest, the places of the secrets in it, and the secrets.
 pub(super) fn split(

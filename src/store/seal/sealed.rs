@@ -1,0 +1,42 @@
+//! What [`Keyring::seal`](super::Keyring::seal) makes, as records have it.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{form, ids::KeyId};
+
+/// Encrypted bytes, and the data key that opens them. As text: the id of the key, a dot, and the bytes in base64.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sealed {
+    pub(super) key: KeyId,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Sealed {
+    /// The data key.
+    pub(crate) fn key(&self) -> KeyId {
+        self.key
+    }
+}
+
+impl fmt::Display for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.key, form::encoded(&self.bytes))
+    }
+}
+
+impl Serialize for Sealed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sealed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let parts = text.split_once('.').and_then(|(key, bytes)| Some((KeyId::parse(key)?, form::decoded(bytes)?)));
+        let (key, bytes) = parts.ok_or_else(|| de::Error::custom("not encrypted bytes"))?;
+        Ok(Self { key, bytes })
+    }
+}
