@@ -158,7 +158,7 @@ pub mod storage {
     //! What a store does and keeps: commits, history, and the engine that makes them durable.
     //!
     //! [`Store::open`](crate::Store::open) uses a folder or memory. For other storage, implement [`Engine`] and pass it to
-    //! [`Store::on`](crate::Store::on).
+    //! [`Store::with_engine`](crate::Store::with_engine).
     //!
     //! ```
     //! use edgewright::{
@@ -181,7 +181,7 @@ pub mod storage {
     };
 
     // Changes.
-    pub use crate::store::history::change_window::{ChangeEvent, ChangedResource};
+    pub use crate::store::revision::{ChangeEvent, ChangedResource};
 
     // History.
     pub use crate::store::commit::header::{

@@ -206,7 +206,7 @@
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`server::http::service`) →
 //!   `server::http::endpoint_paths` → the handler of the action → typed body (`model::decode`) → one operation → the
 //!   queue of the store, by one of two threads that small writes share (`server::resources::commit_executor`) → the
-//!   log, with one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource are cached
+//!   log, with one sync for all that wait (`store::group_commit`) → View → bytes. The bytes of a whole resource are cached
 //!   with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).

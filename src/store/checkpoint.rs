@@ -16,7 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Store, commit::codec, engine::KeyedRecord, error::StoreError, group::Line, shares::count_shares};
+use super::{
+    commit::codec, commit_queue::QueueState, engine::KeyedRecord, error::StoreError, open_store::Store,
+    quota_usage::count_earlier_records,
+};
 use crate::{
     background::lower_priority,
     model::{Code, Snapshot},
@@ -36,12 +39,12 @@ type WriteState = Box<dyn FnOnce(bool) -> Result<usize, StoreError> + Send>;
 impl Store {
     /// Writes a checkpoint if one is due. The log is cut here, while nothing is being appended; a separate thread writes
     /// the state.
-    pub(super) fn checkpoint_if_wanted(&self, line: &mut Line) {
-        let early = line.checkpoint_after.is_some_and(|after| Instant::now() < after);
+    pub(super) fn checkpoint_if_wanted(&self, queue: &mut QueueState) {
+        let early = queue.checkpoint_after.is_some_and(|after| Instant::now() < after);
         if early || !self.engine.wants_checkpoint() || self.checkpointing.swap(true, Ordering::AcqRel) {
             return;
         }
-        let write = match self.begin_checkpoint(line) {
+        let write = match self.begin_checkpoint(queue) {
             Ok(write) => write,
             Err(error) => {
                 tracing::warn!(code = %error.code, "cannot write a checkpoint: {error}");
@@ -66,13 +69,13 @@ impl Store {
     }
 
     /// Cuts the log. Must not be called while anything is being appended.
-    fn begin_checkpoint(&self, line: &mut Line) -> Result<WriteState, StoreError> {
+    fn begin_checkpoint(&self, queue: &mut QueueState) -> Result<WriteState, StoreError> {
         let state = self.snapshot();
-        line.forget = state.revision.saturating_sub(self.retention.records);
-        line.checkpoint_after = Some(Instant::now() + CHECKPOINT_RETRY);
+        queue.forget = state.revision.saturating_sub(self.retention.records);
+        queue.checkpoint_after = Some(Instant::now() + CHECKPOINT_RETRY);
         self.engine.rotate()?;
-        line.checkpoint_after = None;
-        let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, line.forget);
+        queue.checkpoint_after = None;
+        let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, queue.forget);
         let keyring = self.keyring.clone();
         Ok(Box::new(move |counts: bool| {
             let state = Snapshot::clone(&state).without_tombstones(forget);
@@ -88,10 +91,10 @@ impl Store {
 
     /// Writes a checkpoint if one is due, although no commit arrives: data keys get old by themselves.
     fn maintain(&self) {
-        let mut line = self.queue.line();
+        let mut queue = self.queue.lock();
         // A leader writes it behind its commits, and appends without the lock.
-        if !line.led {
-            self.checkpoint_if_wanted(&mut line);
+        if !queue.led {
+            self.checkpoint_if_wanted(&mut queue);
         }
     }
 
@@ -117,12 +120,12 @@ impl Store {
             // Under a steady load, the queue would never be empty by itself.
             let _closed = self.queue.close();
             loop {
-                let mut line = self.queue.line();
-                if !line.led {
+                let mut queue = self.queue.lock();
+                if !queue.led {
                     prepare();
-                    break self.begin_checkpoint(&mut line);
+                    break self.begin_checkpoint(&mut queue);
                 }
-                drop(line);
+                drop(queue);
                 std::thread::sleep(PAUSE);
             }
         };
@@ -140,7 +143,7 @@ pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) {
     let counted = Weak::clone(&store);
     let count = move || {
         lower_priority();
-        count_shares(&counted);
+        count_earlier_records(&counted);
     };
     if let Err(error) = std::thread::Builder::new().name("shares".into()).spawn(count) {
         tracing::warn!("Shares of the history do not count records of earlier processes: {error}");

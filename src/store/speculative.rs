@@ -13,7 +13,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Attempt, ids_and_clock};
+use super::{attempt::Attempt, ids_and_clock};
 use crate::model::{Key, Operation, Snapshot, snapshot::Refusal};
 
 /// An older try is not committed: its time would be that of the new resources.

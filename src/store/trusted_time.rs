@@ -38,6 +38,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+/// The log target of what is removed because of a limit or its age (D58).
+pub(crate) const REMOVAL: &str = "edgewright::store::removal";
+
 /// How far the clock may be from the expected time.
 const TOLERANCE: SignedDuration = SignedDuration::from_hours(1);
 /// How long another time must last before it counts, and how long nothing more is removed after a removal.

@@ -28,7 +28,7 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
 
     /// Reads a file, if it exists. The error of a damaged one has no help.
     pub(crate) fn open(store: Arc<Store>, name: &'static str) -> Result<Self, Diagnostic> {
-        let bytes = store.beside().and_then(|on_disk| read_beside(&on_disk, name, MOST_BYTES));
+        let bytes = store.sidecar_location().and_then(|on_disk| read_beside(&on_disk, name, MOST_BYTES));
         let by_source = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(|error| {
             Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{name}` of the store: {error}"))
         })?;
@@ -48,7 +48,7 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
     /// Changes the entries, durably.
     pub(crate) fn update<R>(&self, change: impl FnOnce(&mut BTreeMap<String, T>) -> R) -> Result<R, StoreError> {
         // Before the lock: a commit that reads an entry must not wait for a caller that waits for the store.
-        let on_disk = self.store.beside();
+        let on_disk = self.store.sidecar_location();
         let mut by_source = self.by_source.lock();
         let mut next = by_source.clone();
         let result = change(&mut next);

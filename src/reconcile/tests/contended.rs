@@ -134,7 +134,7 @@ fn another() -> Operation {
 /// the run plans again under the lock.
 fn beside(last: impl FnOnce(Key) -> Operation) -> RunReport {
     let engine = Arc::new(HeldEngine::default());
-    let store = Arc::new(Store::on(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap());
+    let store = Arc::new(Store::with_engine(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap());
     assert!(matches!(run(&store, "a").report, RunReport::Applied { revision: 1, .. }));
     let mut last = Some(last(store.snapshot().iter().find(|it| it.key.kind == Kind::HttpsEdge).unwrap().key.clone()));
     let (others, holding, mut go_on) = (Arc::clone(&store), Arc::clone(&engine), None);

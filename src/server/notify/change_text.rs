@@ -4,10 +4,8 @@ use crate::{
     model::key::Key,
     store::{
         OWNED_BY,
-        history::{
-            change_description::{ChangeOutline, OwnerOutline},
-            change_window::ChangeEvent,
-        },
+        history::change_description::{ChangeOutline, OwnerOutline},
+        revision::ChangeEvent,
     },
 };
 

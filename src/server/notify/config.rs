@@ -224,7 +224,7 @@ fn filter(kinds: &[String], sources: Vec<String>, events: Vec<EventType>, faults
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{model::Kind, store::history::change_window::ChangeEvent};
+    use crate::{model::Kind, store::revision::ChangeEvent};
 
     fn parsed(text: &str) -> Result<Vec<NotificationTarget>, Vec<Fault>> {
         serde_yaml::from_str::<NotificationConfig>(text).unwrap().targets()

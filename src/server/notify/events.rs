@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use serde::{Deserialize, Serialize};
 
 use super::transitions::Transition;
-use crate::{model::Kind, server::resources::change::ChangeFilter, store::history::change_window::ChangeEvent};
+use crate::{model::Kind, server::resources::change::ChangeFilter, store::revision::ChangeEvent};
 
 /// The name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

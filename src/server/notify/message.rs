@@ -21,7 +21,8 @@ use crate::{
     store::{
         Store, StoreError,
         commit::entries::Hash,
-        history::{change_description::ChangeOutline, change_window::ChangeEvent, records::CommitDetails},
+        history::{change_description::ChangeOutline, records::CommitDetails},
+        revision::ChangeEvent,
     },
     syntax::text::{escaped, without_tokens},
 };

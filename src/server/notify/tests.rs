@@ -124,7 +124,7 @@ impl Engine for Forgetful {
 fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("changes.jsonl");
-    let store = Arc::new(Store::on(Arc::new(Forgetful::default()), Retention::default()).unwrap());
+    let store = Arc::new(Store::with_engine(Arc::new(Forgetful::default()), Retention::default()).unwrap());
     commit(&store);
     // The target's cursor is after revision 1.
     let cursors = Cursors::open(&store, 0, ["audit"].into_iter());

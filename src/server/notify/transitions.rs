@@ -109,7 +109,7 @@ pub(super) struct TransitionLog {
 impl TransitionLog {
     /// Reads the file.
     pub(super) fn open(store: &Store) -> Self {
-        let on_disk = store.beside();
+        let on_disk = store.sidecar_location();
         let follows = "targets are notified of all current states again";
         let state = on_disk.as_ref().map(|on_disk| saved::read(on_disk, FILE, MOST_BYTES as u64, follows));
         Self { on_disk, state: Mutex::new(state.unwrap_or_default()) }

@@ -10,7 +10,7 @@ use crate::{
         resource::{KindInfo, Offer},
     },
     server::http::query::suggestion,
-    store::history::change_window::ChangeEvent,
+    store::revision::ChangeEvent,
     syntax::text::printable,
 };
 

@@ -408,7 +408,7 @@ mod tests {
         const TOKEN: &str = "ew_ak_3MWmcLvtt0vjIX9kLlxuHz95QLB_Zirnp3rqEUFId13vm5Ms2LsUY6D";
         let keyring = keyring();
         let plain = route("edghtsrt_1", Some(Secret::new("a-hash")));
-        assert_eq!(scrubbed(&name(&plain), &encode(&plain, Some(&keyring)).unwrap(), Some(&keyring)), Ok(None));
+        assert_eq!(scrub::scrubbed(&name(&plain), &encode(&plain, Some(&keyring)).unwrap(), Some(&keyring)), Ok(None));
         let with = |token: &str| {
             let text = plain.lazy_spec.stored().unwrap().replace("/ä", &format!("/ä/{token}"));
             let spec = (plain.key.kind.info().restore)(&text.replace("\"b\"", &format!("\"{token}\""))).unwrap();
@@ -418,7 +418,7 @@ mod tests {
         let bytes = encode(&entry, Some(&keyring)).unwrap();
         keyring.want_new(true);
         keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
-        let scrub = |keyring: &Keyring| scrubbed(&name(&entry), &bytes, Some(keyring)).unwrap().unwrap();
+        let scrub = |keyring: &Keyring| scrub::scrubbed(&name(&entry), &bytes, Some(keyring)).unwrap().unwrap();
         let kept = scrub(&keyring);
         assert!(!String::from_utf8(kept.clone()).unwrap().contains("Zirnp"));
         assert_eq!(key_of(&kept), key_of(&bytes), "the secrets do not outlive their data key");

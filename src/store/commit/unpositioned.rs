@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     model::{Author, Code},
-    store::{Attempt, error::StoreError, history::change_window::ChangedResource},
+    store::{attempt::Attempt, error::StoreError, revision::ChangedResource},
 };
 
 /// A batch that is complete except for its place in the chain of hashes.

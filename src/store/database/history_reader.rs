@@ -28,7 +28,6 @@ use crate::{
     background::lower_priority,
     model::Code,
     store::{
-        REMOVAL, Stay,
         commit::{
             batch::{Batch, Tip},
             header::{CommitHeader, Retention},
@@ -38,7 +37,8 @@ use crate::{
         error::StoreError,
         log::{parts, reader::LogReader},
         seal::StoreId,
-        trusted_time::{TrustedMoment, most_at_once},
+        session_kind::SessionKind,
+        trusted_time::{REMOVAL, TrustedMoment, most_at_once},
     },
 };
 
@@ -87,12 +87,12 @@ impl HistoryReader {
     /// Opens the index in the background and follows the log after `tip`, unless the process ends soon: the next one that
     /// stays adds what is missing. Begins when the state is loaded, which needs all cores, or when somebody needs the
     /// index. Syncs `head` when no commit arrives.
-    pub(crate) fn start(folder: &Path, tip: Tip, head: File, stay: Stay) -> Self {
+    pub(crate) fn start(folder: &Path, tip: Tip, head: File, session: SessionKind) -> Self {
         let shared = Arc::new(Shared::new(tip.position));
         let (own, path) = (Arc::clone(&shared), folder.to_owned());
         let thread = std::thread::Builder::new().name("history".into()).spawn(move || {
             lower_priority();
-            follow(&path, tip, &head, stay, &own);
+            follow(&path, tip, &head, session, &own);
         });
         if let Err(error) = &thread {
             shared.give_up(StoreError::io("start the history thread of", folder, error));

@@ -19,7 +19,6 @@ use crate::{
     files::fault,
     model::Code,
     store::{
-        Stay,
         commit::batch::Tip,
         disk::files::{self, Part},
         error::StoreError,
@@ -27,6 +26,7 @@ use crate::{
             appender, parts,
             reader::{Framed, LogReader, header_at},
         },
+        session_kind::SessionKind,
     },
 };
 
@@ -118,11 +118,11 @@ impl Shared {
 
 /// Follows the log from `tip` on until it is told to end. Adds what is new to the index unless the process ends soon: the
 /// next one that stays does so. Syncs `head` when no commit arrives.
-pub(super) fn follow(folder: &Path, tip: Tip, head: &File, stay: Stay, shared: &Shared) {
+pub(super) fn follow(folder: &Path, tip: Tip, head: &File, session: SessionKind, shared: &Shared) {
     drop(shared.wait_until(|progress| progress.has_begun));
-    let mut indexing = match stay {
-        Stay::Long => Indexing::open(folder, tip, shared).map_err(|error| shared.give_up(error)).ok(),
-        Stay::Brief => {
+    let mut indexing = match session {
+        SessionKind::Long => Indexing::open(folder, tip, shared).map_err(|error| shared.give_up(error)).ok(),
+        SessionKind::Brief => {
             let closed = StoreError::new(Code::StoreFailed, "the history index is not open");
             shared.set(|progress| progress.failed = Some(closed));
             None

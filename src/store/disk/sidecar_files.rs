@@ -10,7 +10,11 @@ use std::{
 use super::files;
 use crate::{
     files::{fault, read_regular},
-    store::{engine::OnDisk, error::StoreError, folder::keys},
+    store::{
+        engine::OnDisk,
+        error::StoreError,
+        folder::{key_copies, keys},
+    },
 };
 
 /// Reads a file beside a store, if it is a regular file of at most `most` bytes.
@@ -59,8 +63,8 @@ pub(crate) fn holds_something_else(folder: &Path) -> bool {
             "conditions",
             "notifications",
             "transitions",
-            keys::KEYS,
-            keys::KEYS_COPY,
+            key_copies::KEYS,
+            key_copies::KEYS_COPY,
             keys::MASTER,
         ];
         ["lock", "index", "kept", "head.tmp", "log.tmp", "state.tmp", "security.log"].contains(&name)

@@ -7,7 +7,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::keys::{KEYS, KEYS_COPY};
 use crate::{
     model::Code,
     store::{
@@ -18,6 +17,11 @@ use crate::{
         seal::{EncryptedKeys, StoreId},
     },
 };
+
+/// The name of the file with the data keys.
+pub(crate) const KEYS: &str = "keys";
+/// The copy of that file. It is written after the file, which is the newer one if a change was interrupted.
+pub(crate) const KEYS_COPY: &str = "keys.copy";
 
 /// Damage of one of two files with the same content. The other one is intact.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::key_copies;
+use super::key_copies::{self, KEYS, KEYS_COPY};
 use crate::{
     files::{appended, write_whole},
     model::{Code, secrets::digest_key::DigestKey},
@@ -18,10 +18,6 @@ use crate::{
     },
 };
 
-/// The name of the file with the data keys.
-pub(crate) const KEYS: &str = "keys";
-/// The copy of that file. It is written after the file, which is the newer one if a change was interrupted.
-pub(crate) const KEYS_COPY: &str = "keys.copy";
 /// The master key, where it cannot be beside the folder.
 pub(crate) const MASTER: &str = "master.key";
 

@@ -14,7 +14,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{FolderContent, describe_damage, fingerprint, format, key_copies, keys, read};
+use super::{
+    content::{FolderContent, describe_damage, read},
+    fingerprint, format, key_copies, keys,
+};
 use crate::{
     model::Code,
     store::{

@@ -40,14 +40,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::commits::is_dirty;
+use super::{commits::is_dirty, rewind::RevisionError};
 use crate::{
     model::{Author, Code, Id, Snapshot, operation::RejectedManifests},
     store::{
-        Attempt, NextState, RevisionError, Store,
+        attempt::Attempt,
         commit::header::CommitHeader,
         engine::Query,
         error::{CommitError, Declined, StoreError},
+        open_store::Store,
+        speculative::NextState,
     },
 };
 use transferred::TransferredPaths;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{change_description::fields, masking};
 use crate::{
     model::{Author, Code, Key},
-    store::{Store, commit::header::ResourceChange, engine::Query, error::StoreError},
+    store::{commit::header::ResourceChange, engine::Query, error::StoreError, open_store::Store},
 };
 
 /// How many records are found at once.

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::change_window::ChangeEvent;
 use crate::{
     model::{Code, Entry, JsonError, Kind, Secrets, json},
     store::{
@@ -16,6 +15,7 @@ use crate::{
             record_key::{RECORD, decode_key},
         },
         error::StoreError,
+        revision::ChangeEvent,
         seal::Keyring,
     },
 };

@@ -8,19 +8,16 @@
 //! A server that has just started fills the window from the log, so that clients which reconnect go on where they were.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::VecDeque,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::{
-    model::{Claim, Key, Snapshot},
+    model::Snapshot,
     store::{
-        Revision,
         commit::{
             batch::{Batch, Tip},
             codec::{self, FormerValues},
@@ -29,6 +26,7 @@ use crate::{
         },
         engine::State,
         error::StoreError,
+        revision::{Revision, changed_resources},
         seal::Keyring,
     },
 };
@@ -39,67 +37,6 @@ const MOST_REVISIONS: usize = 1000;
 const MOST_CHANGES: usize = 10_000;
 /// The most bytes of what these changes wrote to the store.
 const MOST_BYTES: usize = 16 << 20;
-
-/// A revision's change to a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeEvent {
-    /// The resource is new.
-    Created,
-    /// The resource existed before.
-    Updated,
-    /// The resource no longer exists.
-    Deleted,
-}
-
-impl ChangeEvent {
-    /// Returns what happened to a resource that existed before or after, or none if it did neither.
-    pub(crate) fn from_existence(before: bool, after: bool) -> Option<Self> {
-        match (before, after) {
-            (false, true) => Some(ChangeEvent::Created),
-            (true, true) => Some(ChangeEvent::Updated),
-            (true, false) => Some(ChangeEvent::Deleted),
-            (false, false) => None,
-        }
-    }
-
-    /// Returns the name of the event.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            ChangeEvent::Created => "created",
-            ChangeEvent::Updated => "updated",
-            ChangeEvent::Deleted => "deleted",
-        }
-    }
-}
-
-/// A resource that differs between two revisions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangedResource {
-    /// Its key.
-    pub key: Key,
-    /// The change.
-    pub event: ChangeEvent,
-    /// The claim of the source that owns it, or that owned it before this revision.
-    pub claim: Option<Arc<Claim>>,
-}
-
-/// Describes the resources that differ between two revisions, in the order of their keys.
-pub(crate) fn changed_resources(
-    before: &Snapshot,
-    after: &Snapshot,
-    changed: &BTreeSet<Key>,
-) -> Arc<[ChangedResource]> {
-    let describe = |key: &Key| {
-        let (old, new) = (before.get(key), after.get(key));
-        let event = ChangeEvent::from_existence(old.is_some(), new.is_some())?;
-        let claim = [new, old].into_iter().flatten().find_map(|entry| entry.claim.clone());
-        Some(ChangedResource { key: key.clone(), event, claim })
-    };
-    let keys: Vec<&Key> = changed.iter().collect();
-    let described: Vec<ChangedResource> = keys.into_par_iter().with_min_len(256).filter_map(describe).collect();
-    described.into()
-}
 
 /// The next revision for a reader.
 #[derive(Debug)]
@@ -272,8 +209,8 @@ fn fitting(batches: &[Batch]) -> usize {
 mod tests {
     use super::*;
     use crate::{
-        model::{Author, Id, IpRestriction, Kind, Operation, kind::ip_restriction::Traffic},
-        store::{Commit, Store, commit::entries::CommitEntry, ids_and_clock},
+        model::{Author, Id, IpRestriction, Key, Kind, Operation, kind::ip_restriction::Traffic},
+        store::{Commit, Store, commit::entries::CommitEntry, ids_and_clock, revision::ChangeEvent},
     };
 
     fn create(name: &str) -> Operation {

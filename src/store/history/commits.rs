@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::{
     model::Author,
-    store::{Store, engine::Query, error::StoreError},
+    store::{engine::Query, error::StoreError, open_store::Store},
     syntax::text::printable,
 };
 

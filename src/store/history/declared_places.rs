@@ -4,16 +4,9 @@
 use std::ops::ControlFlow;
 
 use crate::{
-    cache::VersionedCache,
     model::Key,
-    store::{Store, error::StoreError},
+    store::{error::StoreError, open_store::Store},
 };
-
-/// The most resources in memory.
-pub(crate) const MOST_PLACES: usize = 10_000;
-
-/// Each resource with the source that was asked about, and the place of its declaration.
-pub(crate) type DeclaredPlaces = VersionedCache<Key, (String, Option<String>)>;
 
 impl Store {
     /// Returns what [`Store::declared_at`] does if it is in memory.

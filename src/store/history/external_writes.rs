@@ -20,10 +20,10 @@ use crate::{
         drift::{DriftFields, ForeignWrite, writer},
     },
     store::{
-        Store,
         commit::header::{CommitHeader, ResourceChange},
         engine::Stories,
         error::StoreError,
+        open_store::Store,
     },
 };
 

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use super::change_description::{ChangeOutline, EntryReader};
 use crate::store::{
-    Store,
     commit::{
         batch::Batch,
         entries::{CommitEntry, Hash},
@@ -12,6 +11,7 @@ use crate::store::{
     },
     engine::{Query, Stories},
     error::StoreError,
+    open_store::Store,
 };
 
 /// Visits what a commit did to a resource. Breaks if older ones do not matter.

@@ -36,15 +36,12 @@ use std::{fmt, sync::Arc};
 use crate::{
     model::Snapshot,
     store::{
-        Store,
         commit::{batch::Tip, codec::FormerValues},
         error::StoreError,
+        open_store::Store,
     },
 };
 
-/// How many earlier states are kept: the pages of a list are requested one after another. They share all that has not
-/// changed since.
-pub(crate) const MOST_STATES: usize = 4;
 /// A checkpoint can move the files of the log while they are read.
 const ATTEMPTS: usize = 3;
 

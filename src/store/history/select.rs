@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::commits::CommitPrefix;
 use crate::{
     model::{Author, Id},
-    store::{Store, commit::header::CommitHeader, engine::Query, error::StoreError},
+    store::{commit::header::CommitHeader, engine::Query, error::StoreError, open_store::Store},
 };
 
 /// Which records are selected. A filter that is not set selects all.

@@ -14,11 +14,13 @@ use crate::store::{
     disk::files::{self, Part},
     engine::{BatchVisit, Statistics},
     error::StoreError,
-    maintenance::backup_write::KEPT,
     seal::StoreId,
 };
 
 /// The file that says where the history begins.
+pub(crate) const KEPT: &str = "kept";
+
+/// Returns the path of that file.
 pub(crate) fn kept_file(folder: &Path) -> PathBuf {
     folder.join(KEPT)
 }

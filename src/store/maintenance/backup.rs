@@ -27,7 +27,6 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::Code,
     store::{
-        Store,
         commit::{batch::Tip, entries::Hash},
         error::StoreError,
         ids_and_clock,
@@ -43,8 +42,6 @@ pub(crate) const FORMAT: &str = "edgewright backup 2";
 pub(crate) const HASH: usize = 32;
 /// The size of the pieces in which a backup is read.
 const PIECE: u64 = 256 << 10;
-/// How often the history is verified. A checkpoint can move its files meanwhile.
-const ATTEMPTS: usize = 3;
 
 /// The start of a backup.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -121,22 +118,6 @@ struct PartReader {
     left: u64,
     hasher: blake3::Hasher,
     expected: String,
-}
-
-impl Store {
-    /// Prepares a backup of the current revision and its history (D100). Verifies the whole history first: a backup with a
-    /// damaged part is none.
-    pub fn backup(&self) -> Result<Backup, StoreError> {
-        let mut verified = self.verify();
-        for _ in 1..ATTEMPTS {
-            if verified.is_ok() {
-                break;
-            }
-            verified = self.verify();
-        }
-        verified?;
-        self.engine.backup()
-    }
 }
 
 impl Backup {

@@ -9,13 +9,12 @@ use std::{
 
 use super::{
     backup::{BackupManifest, FORMAT, HASH, MAGIC},
-    backup_write::{KEPT, SUSPENSIONS},
+    backup_write::SUSPENSIONS,
 };
 use crate::{
     files::fault,
     model::Code,
     store::{
-        Stay, Store,
         commit::header::Retention,
         database::state::Access,
         disk::{
@@ -23,12 +22,11 @@ use crate::{
             temp_dir::TempFolder,
         },
         error::StoreError,
-        folder::{
-            FolderReader,
-            keys::{self, KEYS},
-        },
-        log::head::Head,
+        folder::{FolderReader, key_copies::KEYS, keys},
+        log::{head::Head, parts::KEPT},
+        open_store::Store,
         seal::{MasterKeySource, store_named},
+        session_kind::SessionKind,
     },
 };
 
@@ -175,7 +173,7 @@ impl BackupFile {
         let head = self.head()?;
         let keyring = keys::open_for(temp.path(), home, head.store, source)?;
         let reader = FolderReader::over(temp.path(), head, keyring, Access::Alone, Vec::new())?;
-        let store = Store::over(Arc::new(reader), Retention::default(), Stay::Brief)?;
+        let store = Store::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief)?;
         Ok(OpenBackup { store, _folder: temp })
     }
 }

@@ -8,13 +8,14 @@ use crate::store::{
     database::{open, state::Access},
     disk::files::{self, Part},
     error::StoreError,
-    folder::{content, key_copies, keys::KEYS},
-    log::head::Head,
+    folder::{
+        content,
+        key_copies::{self, KEYS},
+    },
+    log::{head::Head, parts::KEPT},
     seal::Keyring,
 };
 
-/// The file that says where the history begins.
-pub(crate) const KEPT: &str = "kept";
 /// The suspended sources (D84). They are no part of the store, but a source must not be applied because of a restore.
 pub(super) const SUSPENSIONS: &str = "suspensions";
 

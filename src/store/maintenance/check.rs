@@ -9,7 +9,6 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     store::{
-        Stay, Store,
         commit::{
             batch::{Batch, Tip},
             header::{CommitHeader, Retention, Verified},
@@ -18,7 +17,9 @@ use crate::{
         },
         error::StoreError,
         folder::FolderReader,
+        open_store::Store,
         seal::{Keyring, MasterKeySource},
+        session_kind::SessionKind,
     },
 };
 
@@ -108,7 +109,7 @@ impl Store {
             StoreError::new(Code::StoreCorrupt, message)
         };
         let reader = FolderReader::open(folder, source)?.ok_or_else(missing)?;
-        Self::over(Arc::new(reader), Retention::default(), Stay::Brief)
+        Self::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief)
     }
 
     /// Reads every record of the state and the history, and verifies them, their hash chain and their references. Records

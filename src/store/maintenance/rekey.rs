@@ -3,9 +3,9 @@
 use crate::{
     model::Code,
     store::{
-        Store,
         disk::sidecar_files::forget_runs,
         error::StoreError,
+        open_store::Store,
         seal::{FormerKey, KeyId, KeyLifetimes, MasterKeySource},
     },
 };
@@ -82,7 +82,7 @@ impl Store {
             // The state before it cannot be opened any more, and one that can be must stand behind this one.
             self.checkpoint_now(|| {})?;
         }
-        if let Some(on_disk) = self.beside() {
+        if let Some(on_disk) = self.sidecar_location() {
             forget_runs(&on_disk.folder)?;
         }
         if forgets {

@@ -20,7 +20,6 @@ use std::{
 use jiff::Timestamp;
 
 use crate::store::{
-    REMOVAL,
     commit::codec,
     database::state,
     disk::files::Part,
@@ -28,7 +27,7 @@ use crate::store::{
     ids_and_clock,
     log::reader::LogReader,
     seal::{KeyId, Keyring},
-    trusted_time::{KnownTime, TrustedMoment, TrustedTime, most_at_once},
+    trusted_time::{KnownTime, REMOVAL, TrustedMoment, TrustedTime, most_at_once},
 };
 
 /// How long to wait before another state is written only because of a new data key. A disk can be full.

@@ -13,15 +13,11 @@ use std::{
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::{
-    backup_read::BackupFile,
-    backup_write::{KEPT, SUSPENSIONS},
-};
+use super::{backup_read::BackupFile, backup_write::SUSPENSIONS};
 use crate::{
     files::fault,
     model::Code,
     store::{
-        RevisionError, Stay, Store,
         commit::{
             batch::{Batch, Tip},
             codec,
@@ -39,21 +35,25 @@ use crate::{
         },
         error::StoreError,
         folder::{
-            FolderReader, key_copies,
-            keys::{self, KEYS, KEYS_COPY, MASTER},
+            FolderReader,
+            interrupted_restore::{self, STAGING},
+            key_copies::{self, KEYS, KEYS_COPY},
+            keys::{self, MASTER},
         },
+        history::rewind::RevisionError,
         log::{
             appender::{AppendError, LogAppender},
             frame::BatchFrame,
             head::{self, Head, HeadFile},
+            parts::KEPT,
             reader::LogReader,
         },
+        open_store::Store,
         seal::{Keyring, MasterKeySource},
+        session_kind::SessionKind,
     },
 };
 
-/// The folder in which a backup is unpacked. A folder with it and without a head is an interrupted restore.
-const STAGING: &str = "restore.tmp";
 /// The files that a folder may have before a store is restored into it.
 const HARMLESS: [&str; 4] = ["lock", MASTER, STAGING, "lost+found"];
 
@@ -64,15 +64,6 @@ pub(crate) enum PointInTime {
     Revision(u64),
     /// The newest record that had begun by then.
     Time(Timestamp),
-}
-
-/// Fails if a restore into a folder was interrupted.
-pub(crate) fn check_complete(folder: &Path) -> Result<(), StoreError> {
-    if files::exists(&folder.join(STAGING))? && !files::exists(&head::path(folder))? {
-        let message = format!("a restore into {} was interrupted: run it again", folder.display());
-        return Err(StoreError::new(Code::StoreFormat, message).help("run the same restore again"));
-    }
-    Ok(())
 }
 
 /// Restores the store in a backup to a folder that is missing or empty. Returns its revision and the position of its last
@@ -169,7 +160,7 @@ fn check_empty(folder: &Path) -> Result<(), StoreError> {
     if !files::exists(folder)? {
         return Ok(());
     }
-    let is_interrupted = files::exists(&folder.join(STAGING))? && !files::exists(&head::path(folder))?;
+    let is_interrupted = interrupted_restore::is_interrupted(folder)?;
     let allowed = |name: &String| HARMLESS.contains(&name.as_str()) || (is_interrupted && is_placed(name));
     if names_of(folder)?.iter().all(allowed) {
         return Ok(());
@@ -195,7 +186,7 @@ fn is_placed(name: &str) -> bool {
 fn open(staging: &Path, folder: &Path, head: Head, source: &MasterKeySource) -> Result<(Head, Store), StoreError> {
     let keyring = keys::open_for(staging, folder, head.store, source)?;
     let reader = FolderReader::over(staging, head, keyring, Access::Alone, Vec::new())?;
-    Ok((head, Store::over(Arc::new(reader), Retention::default(), Stay::Brief)?))
+    Ok((head, Store::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief)?))
 }
 
 /// Fails with the first problem of a store.

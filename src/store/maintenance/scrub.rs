@@ -10,7 +10,6 @@ use bytes::Bytes;
 
 use crate::{
     store::{
-        Store,
         commit::{
             batch::Batch,
             codec,
@@ -21,6 +20,7 @@ use crate::{
         },
         disk::sidecar_files::forget_runs,
         error::StoreError,
+        open_store::Store,
         seal::Keyring,
     },
     syntax::text::{has_token, without_tokens},
@@ -88,7 +88,7 @@ impl Store {
         // Nothing may be left that has them, also not the state from before.
         self.checkpoint_now(|| {})?;
         self.earlier_states.forget();
-        self.beside().map_or(Ok(()), |on_disk| forget_runs(&on_disk.folder))
+        self.sidecar_location().map_or(Ok(()), |on_disk| forget_runs(&on_disk.folder))
     }
 }
 

@@ -224,7 +224,7 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
 
 #[test]
 fn a_store_that_cannot_be_written_is_not_ready() {
-    let store = Store::on(Arc::new(FailingEngine::new(Failure::Health)), Retention::default()).unwrap();
+    let store = Store::with_engine(Arc::new(FailingEngine::new(Failure::Health)), Retention::default()).unwrap();
     let store = Arc::new(store);
     let settings =
         Settings { base_url: BASE_URL.into(), saml_base_url: BASE_URL.into(), version_header: VERSION_HEADER.into() };

@@ -118,11 +118,11 @@ fn a_subscriber_follows_every_revision() {
 #[test]
 fn a_second_store_on_the_same_engine_reads_what_the_first_wrote() {
     let engine = Arc::new(MemoryEngine::default());
-    let first = Store::on(engine.clone(), Retention::default()).unwrap();
+    let first = Store::with_engine(engine.clone(), Retention::default()).unwrap();
     commit(&first, edge(1, 3)).unwrap();
     commit(&first, vec![small(1)]).unwrap();
     commit(&first, vec![deleted(1)]).unwrap();
-    let second = Store::on(engine, Retention::default()).unwrap();
+    let second = Store::with_engine(engine, Retention::default()).unwrap();
     assert_eq!(content(&second), content(&first));
     assert_eq!(second.root_secret(), first.root_secret());
 }

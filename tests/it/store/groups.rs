@@ -84,7 +84,7 @@ fn sixty_four_writers_are_faster_than_one() {
 fn a_group_that_fails_leaves_what_was_acknowledged() {
     for failure in [Failure::Append, Failure::Panic] {
         let engine = Arc::new(FailingEngine::new(failure));
-        let store = Store::on(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap();
+        let store = Store::with_engine(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap();
         commit(&store, (0..16).map(small).collect()).unwrap();
         let expected = content(&store);
         engine.fail(true);

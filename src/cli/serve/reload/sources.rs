@@ -218,7 +218,7 @@ impl<'a> LiveSources<'a> {
     /// Creates the folder of the mirrors if a source needs it.
     fn prepare_mirrors(&mut self, wanted: &[ConfiguredSource]) -> Result<(), Diagnostic> {
         if self.mirrors.is_none() && wanted.iter().any(|source| source.remote().is_some()) {
-            let folder = self.store.beside().map(|on_disk| on_disk.folder);
+            let folder = self.store.sidecar_location().map(|on_disk| on_disk.folder);
             let mirrors = Mirrors::within(folder.as_deref()).map_err(|error| no_mirrors(&error))?;
             mirrors.recover(&mirrors_of(&mirrors, wanted.iter()));
             self.mirrors = Some(Arc::new(mirrors));

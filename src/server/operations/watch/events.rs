@@ -23,7 +23,7 @@ use crate::{
     },
     store::{
         Revision,
-        history::change_window::{ChangeEvent, ChangedResource},
+        revision::{ChangeEvent, ChangedResource},
     },
 };
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     model::{Kind, id::Id, kind::owner::Role},
-    store::history::change_window::ChangeEvent,
+    store::revision::ChangeEvent,
 };
 
 /// An event of the security log.

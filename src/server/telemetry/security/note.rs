@@ -10,7 +10,7 @@ use crate::{
         kind::owner::{Owner, Role},
         operation::Operation,
     },
-    store::history::change_window::ChangeEvent,
+    store::revision::ChangeEvent,
 };
 
 /// The note of a response.

@@ -30,21 +30,18 @@
 //! share, since they could create owners with shares of their own; commands have the files.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use foldhash::HashMap;
 
-use super::{Store, commit::header::Retention, engine::Query, error::StoreError, ids_and_clock};
-use crate::{
-    background::give_way,
-    model::{Author, Code, Id},
-};
+use super::commit::header::Retention;
+use crate::model::{Author, Id};
 
 /// An owner can fill one of so many parts of the history within [`DAY`].
 const PARTS: u64 = 8;
-const DAY: Duration = Duration::from_secs(24 * 3600);
+pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The least share: a history with small limits protects nothing anyway.
 const LEAST_RECORDS: u64 = 1000;
 const LEAST_BYTES: u64 = 8 << 20;
@@ -52,26 +49,21 @@ const LEAST_BYTES: u64 = 8 << 20;
 const PARTS_OF_A_RECORD: u64 = 4;
 /// The owners above which those are forgotten who have filled nothing.
 const MANY_OWNERS: usize = 1024;
-/// The records that are looked up at once.
-const PAGE: usize = 1000;
-/// How long a header is, and an entry, more or less: of records of earlier processes, only the header is read.
-const RECORD_BYTES: u64 = 300;
-const RESOURCE_BYTES: u64 = 700;
 
 /// The shares of all owners.
 #[derive(Debug)]
-pub(super) struct Shares {
+pub(super) struct HistoryQuota {
     /// The records and bytes that fill a share.
     records: u64,
     bytes: u64,
     /// The last record of earlier processes.
-    position: u64,
+    pub(super) position: u64,
     began: Instant,
     /// When the share of each owner is empty again, if it fills nothing more: a full share takes a day.
     empty_at: Mutex<HashMap<Id, Duration>>,
 }
 
-impl Shares {
+impl HistoryQuota {
     /// Divides a history whose last record has this position.
     pub(super) fn new(retention: &Retention, position: u64) -> Self {
         Self {
@@ -91,11 +83,11 @@ impl Shares {
     }
 
     /// The time since a day before the process began, so that records of earlier ones have a time, too.
-    fn now(&self) -> Duration {
+    pub(super) fn now(&self) -> Duration {
         DAY + self.began.elapsed()
     }
 
-    fn fill(&self, owner: &Id, bytes: u64, at: Duration) {
+    pub(super) fn fill(&self, owner: &Id, bytes: u64, at: Duration) {
         let mut shares = self.shares();
         if shares.len() >= MANY_OWNERS {
             shares.retain(|_, empty_at| *empty_at > at);
@@ -111,7 +103,7 @@ impl Shares {
     }
 
     /// The time until an owner can record something again, if its share is full.
-    fn wait(&self, owner: &Id, now: Duration) -> Option<Duration> {
+    pub(super) fn wait(&self, owner: &Id, now: Duration) -> Option<Duration> {
         let empty_at = *self.shares().get(owner)?;
         empty_at.checked_sub(now + DAY).filter(|wait| !wait.is_zero())
     }
@@ -123,7 +115,7 @@ impl Shares {
 
 /// The holder of the share that an author's records count for: the owner of its API key, or the source that is
 /// followed.
-fn holder_of(author: &Author) -> Option<Id> {
+pub(super) fn holder_of(author: &Author) -> Option<Id> {
     match author {
         Author::Api { owner, .. } => Some(owner.clone()),
         Author::Source { through: Some((_, owner)), .. } | Author::Rollback { through: Some((_, owner)), .. } => {
@@ -135,58 +127,6 @@ fn holder_of(author: &Author) -> Option<Id> {
     }
 }
 
-impl Store {
-    /// Returns the time until an owner of API keys can record something again, if its share of the history is full.
-    pub(crate) fn share_is_full(&self, owner: &Id) -> Option<Duration> {
-        self.shares.wait(owner, self.shares.now())
-    }
-
-    /// Fails if the author of a change has filled its share of the history.
-    pub(crate) fn has_room_for(&self, author: &Author) -> Result<(), StoreError> {
-        let Some(wait) = holder_of(author).and_then(|holder| self.share_is_full(&holder)) else { return Ok(()) };
-        let message = format!(
-            "the source has used up its daily share of the history; it can be applied again in {} seconds",
-            wait.as_secs() + 1
-        );
-        Err(StoreError::new(Code::RateLimited, message))
-    }
-
-    /// Finds what earlier processes have recorded within a day, newest first, of at most [`PAGE`] records before a position.
-    /// Returns the position of the last one, or none if there is nothing older.
-    fn earlier_records(&self, before: u64, found: &mut Vec<EarlierRecord>) -> Option<u64> {
-        let (clock, now) = (ids_and_clock::now(), self.shares.now());
-        let mut last = None;
-        for header in self.headers(&Query::All, before, PAGE).ok()? {
-            give_way();
-            let ago = Duration::try_from(clock.duration_since(header.at)).unwrap_or_default();
-            if ago < DAY {
-                last = Some(header.position);
-                let bytes = RECORD_BYTES + RESOURCE_BYTES * header.changed as u64;
-                found.extend(holder_of(&header.author).map(|holder| (holder, bytes, now.saturating_sub(ago))));
-            }
-        }
-        last
-    }
-}
-
-/// The owner of a record, its size in bytes, and its time.
-type EarlierRecord = (Id, u64, Duration);
-
-/// Counts what earlier processes have recorded within a day: a restart empties no share.
-pub(super) fn count_shares(store: &Weak<Store>) {
-    let (mut before, mut found) = (None, Vec::new());
-    // Nobody waits for the rest when the store is closed.
-    while let Some(store) = store.upgrade() {
-        before = store.earlier_records(before.unwrap_or(store.shares.position.saturating_add(1)), &mut found);
-        if before.is_none() {
-            for (owner, bytes, at) in found.iter().rev() {
-                store.shares.fill(owner, *bytes, *at);
-            }
-            return;
-        }
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -195,12 +135,12 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     /// The shares of a history of 80,000 records and 80 MiB.
-    fn shares() -> Shares {
-        Shares::new(&Retention { records: 80_000, bytes: 80 << 20, ..Retention::default() }, 0)
+    fn shares() -> HistoryQuota {
+        HistoryQuota::new(&Retention { records: 80_000, bytes: 80 << 20, ..Retention::default() }, 0)
     }
 
     /// How many records of so many bytes an owner can add at a time.
-    fn room(shares: &Shares, owner: &str, bytes: u64, at: Duration) -> usize {
+    fn room(shares: &HistoryQuota, owner: &str, bytes: u64, at: Duration) -> usize {
         let owner = Id::new(owner);
         let adds = std::iter::from_fn(|| shares.wait(&owner, at).is_none().then(|| shares.fill(&owner, bytes, at)));
         adds.take(100_000).count()

@@ -26,22 +26,19 @@
 //!
 //! # What it never does
 //!
-//! A revision is not visible before it is durable, and none becomes visible while somebody holds the line. No panic of a
+//! A revision is not visible before it is durable, and none becomes visible while somebody holds the lock of the
+//! queue. No panic of a
 //! writer stops the others.
 
 use std::{
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::Ordering,
-        mpsc::{Receiver, Sender, channel},
-    },
+    sync::{Arc, MutexGuard, PoisonError, atomic::Ordering, mpsc::Sender},
     time::{Duration, Instant},
 };
 
 use super::{
-    Attempt, Committed, Revision, Stay, Store, Subscriber,
+    attempt::{Attempt, Committed},
     commit::{
         batch::{Batch, Tip},
         codec,
@@ -50,9 +47,13 @@ use super::{
         header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
         unpositioned::{MadeRevision, UnchainedBatch, header, scrub_header},
     },
+    commit_queue::{QueueState, QueuedBatch, QueuedCommit, QueuedWriter, Ticket, Turn},
     error::{CommitError, Declined, StoreError},
-    history::change_window::{bytes_of, changed_resources},
+    history::change_window::bytes_of,
     metrics,
+    open_store::Store,
+    revision::{Revision, Subscriber, changed_resources},
+    session_kind::SessionKind,
     speculative::NextState,
 };
 use crate::{
@@ -67,114 +68,14 @@ const LONGEST_USE: Duration = Duration::from_secs(10);
 /// How often to check whether a revision is still in use.
 const USE_CHECK: Duration = Duration::from_millis(20);
 
-/// The commits that are applied but not durable yet.
-pub(crate) struct Queue {
-    line: Mutex<Line>,
-    /// Writers pass it on their way into the line. Whoever holds it keeps new ones out.
-    entrance: Mutex<()>,
-}
-
-pub(super) struct Line {
-    /// The state after everything in the queue.
-    tip: Arc<Snapshot>,
-    /// The position of the last batch in the queue.
-    position: u64,
-    /// The end of the durable log.
-    durable: Tip,
-    /// The next commit drops tombstones of deletions up to this revision.
-    pub(super) forget: u64,
-    waiting: Vec<QueuedWriter>,
-    /// Whether a writer leads or is about to.
-    pub(super) led: bool,
-    /// When a checkpoint may be tried again after a failure.
-    pub(super) checkpoint_after: Option<Instant>,
-}
-
-/// A writer in the queue.
-struct QueuedWriter {
-    batch: Option<QueuedBatch>,
-    turn: Sender<Turn>,
-}
-
-struct QueuedBatch {
-    position: u64,
-    /// The state after the batch, if it makes a revision.
-    made: Option<Arc<Snapshot>>,
-    prepared: Receiver<Result<UnchainedBatch, StoreError>>,
-}
-
 /// The writer to notify, and the revision that becomes visible, with its size in the store.
-type Member = (Sender<Turn>, Option<(Revision, usize)>);
-
-/// A message to a waiting writer.
-enum Turn {
-    /// To lead the queue, in which it is the first.
-    Lead,
-    /// Its commit is durable, or has failed.
-    Settled(Result<(), StoreError>),
-}
-
-/// A writer's place in the queue.
-struct Ticket {
-    turn: Receiver<Turn>,
-    leads: bool,
-    prepared: Sender<Result<UnchainedBatch, StoreError>>,
-}
-
-/// A commit in the queue. It must be settled: it can be its turn to lead, and others wait for it then.
-#[must_use]
-pub(crate) struct QueuedCommit<E> {
-    ticket: Ticket,
-    outcome: Result<Arc<Snapshot>, Declined<E>>,
-    began: Instant,
-}
+type WaitingCommit = (Sender<Turn>, Option<(Revision, usize)>);
 
 /// A commit's effect on the state.
 struct StateTransition {
     before: Arc<Snapshot>,
     after: Arc<Snapshot>,
     changed: Arc<BTreeSet<Key>>,
-}
-
-impl Queue {
-    /// Creates an empty queue after a state.
-    pub(crate) fn new(tip: Arc<Snapshot>, durable: Tip) -> Self {
-        let position = durable.position;
-        let line = Line { tip, position, durable, forget: 0, waiting: Vec::new(), led: false, checkpoint_after: None };
-        Self { line: Mutex::new(line), entrance: Mutex::default() }
-    }
-
-    pub(super) fn line(&self) -> MutexGuard<'_, Line> {
-        // After a panic of another writer the line is as before its commit, because entering the queue comes last.
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The line for a writer that enters it.
-    fn line_to_enter(&self) -> MutexGuard<'_, Line> {
-        drop(self.close());
-        self.line()
-    }
-
-    /// Keeps new writers out while the returned value lives; those in the line are not held up.
-    pub(super) fn close(&self) -> MutexGuard<'_, ()> {
-        self.entrance.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Line {
-    /// Enters the queue; with no batch, only to wait for the commits before it.
-    fn enter(&mut self, with_batch: bool, made: Option<Arc<Snapshot>>) -> Ticket {
-        let ((turn, told), (prepared, received)) = (channel(), channel());
-        let batch = with_batch.then(|| {
-            self.position += 1;
-            if let Some(snapshot) = &made {
-                self.tip = Arc::clone(snapshot);
-            }
-            QueuedBatch { position: self.position, made, prepared: received }
-        });
-        self.waiting.push(QueuedWriter { batch, turn });
-        Ticket { turn: told, leads: !std::mem::replace(&mut self.led, true), prepared }
-    }
 }
 
 impl Store {
@@ -200,30 +101,30 @@ impl Store {
             metrics::commit(&failed, began);
             return failed;
         }
-        let mut line = self.queue.line_to_enter();
-        let before = Arc::clone(&line.tip);
+        let mut queue = self.queue.lock_for_entry();
+        let before = Arc::clone(&queue.tip);
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (ticket, outcome) = match make(&before) {
-            Err(error) => (line.enter(false, None), Err(Declined::Declined(error))),
-            Ok(proposed) if proposed.is_empty() => (line.enter(false, None), Ok(before)),
+            Err(error) => (queue.enter(false, None), Err(Declined::Declined(error))),
+            Ok(proposed) if proposed.is_empty() => (queue.enter(false, None), Ok(before)),
             Ok(proposed) => {
                 let attempt = proposed.dated(attempt);
                 match proposed.next(&before, attempt.at) {
                     Ok((next, changed)) => {
-                        let after = next.without_tombstones(std::mem::take(&mut line.forget));
+                        let after = next.without_tombstones(std::mem::take(&mut queue.forget));
                         let after = after.committed_by(&attempt.author).noting_transfers(&before, &changed);
                         let after = Arc::new(after);
                         let applied = StateTransition { before, after: Arc::clone(&after), changed };
-                        let ticket = line.enter(true, Some(Arc::clone(&after)));
-                        prepare(&ticket, line, |position| {
+                        let ticket = queue.enter(true, Some(Arc::clone(&after)));
+                        prepare(&ticket, queue, |position| {
                             self.prepare_revision(position, &attempt, &proposed.into_calls(), &applied)
                         });
                         (ticket, Ok(after))
                     }
                     Err(refusal) => {
                         let message = CommitError::Refused(refusal.clone()).to_string();
-                        let ticket = line.enter(true, None);
-                        prepare(&ticket, line, |position| {
+                        let ticket = queue.enter(true, None);
+                        prepare(&ticket, queue, |position| {
                             self.prepare_note(position, &attempt, Outcome::Refused, message, proposed.into_calls())
                         });
                         (ticket, Err(Declined::Commit(CommitError::Refused(refusal))))
@@ -260,9 +161,9 @@ impl Store {
 
     fn note_prepared(&self, make: impl FnOnce(u64) -> Result<UnchainedBatch, StoreError>) -> Result<(), StoreError> {
         self.health()?;
-        let mut line = self.queue.line_to_enter();
-        let ticket = line.enter(true, None);
-        prepare(&ticket, line, make);
+        let mut queue = self.queue.lock_for_entry();
+        let ticket = queue.enter(true, None);
+        prepare(&ticket, queue, make);
         self.wait_until_settled(ticket)
     }
 
@@ -286,7 +187,7 @@ impl Store {
         let changed = changed_resources(before, after, changed);
         let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
         let unchained = UnchainedBatch::new(header, calls, entries, Some(made))?;
-        self.shares.add(&attempt.author, unchained.size());
+        self.quota.add(&attempt.author, unchained.size());
         Ok(unchained)
     }
 
@@ -303,18 +204,18 @@ impl Store {
         let calls: Vec<String> = calls.into_iter().map(hidden).collect();
         let header = header(position, attempt, outcome, hidden(message));
         let unchained = UnchainedBatch::new(header, &calls, CommitEntries::default(), None)?;
-        self.shares.add(&attempt.author, unchained.size());
+        self.quota.add(&attempt.author, unchained.size());
         Ok(unchained)
     }
 
     /// Waits until a ticket is settled, and leads when it is its turn.
     fn wait_until_settled(&self, ticket: Ticket) -> Result<(), StoreError> {
         if ticket.leads {
-            self.lead();
+            self.flush_group();
         }
         loop {
             match ticket.turn.recv() {
-                Ok(Turn::Lead) => self.lead(),
+                Ok(Turn::Lead) => self.flush_group(),
                 Ok(Turn::Settled(settled)) => return settled,
                 // Unreachable: a leader tells every writer of its group.
                 Err(_) => return Err(StoreError::new(Code::Internal, "a commit was lost in the queue")),
@@ -323,10 +224,10 @@ impl Store {
     }
 
     /// Makes everything in the queue durable, and passes the lead on.
-    fn lead(&self) {
+    fn flush_group(&self) {
         let (group, start) = {
-            let mut line = self.queue.line();
-            (std::mem::take(&mut line.waiting), line.durable)
+            let mut queue = self.queue.lock();
+            (std::mem::take(&mut queue.waiting), queue.durable)
         };
         let (group, appended) = self.append(group, start);
         let (mut told, mut revisions) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
@@ -334,28 +235,28 @@ impl Store {
             told.push(turn);
             revisions.extend(revision);
         }
-        let mut line = self.queue.line();
-        // Whoever holds the line relies on it that nothing becomes visible meanwhile: a run that has searched the history for
+        let mut queue = self.queue.lock();
+        // Whoever holds the lock relies on it that nothing becomes visible meanwhile: a run that has searched the history for
         // drift would not look again.
         if appended.is_ok() {
             self.publish(revisions);
         }
-        self.strained.store(appended.is_err(), Ordering::Release);
+        self.last_write_failed.store(appended.is_err(), Ordering::Release);
         match &appended {
-            Ok(end) => line.durable = *end,
+            Ok(end) => queue.durable = *end,
             Err(_) => {
                 // What has entered meanwhile was applied to a state that will never exist.
-                let entered = std::mem::take(&mut line.waiting);
+                let entered = std::mem::take(&mut queue.waiting);
                 told.extend(entered.into_iter().map(|waiting| waiting.turn));
-                line.tip = self.snapshot();
-                line.position = line.durable.position;
+                queue.tip = self.snapshot();
+                queue.position = queue.durable.position;
             }
         }
-        if appended.is_ok() && self.stay == Stay::Long {
-            self.checkpoint_if_wanted(&mut line);
+        if appended.is_ok() && self.session == SessionKind::Long {
+            self.checkpoint_if_wanted(&mut queue);
         }
-        line.led = line.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
-        drop(line);
+        queue.led = queue.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
+        drop(queue);
         let settled = appended.map(|_| ());
         for turn in told {
             let _ = turn.send(Turn::Settled(settled.clone()));
@@ -363,7 +264,7 @@ impl Store {
     }
 
     /// Chains the batches of a group and gives them to the engine. Returns the end of the log after them.
-    fn append(&self, group: Vec<QueuedWriter>, start: Tip) -> (Vec<Member>, Result<Tip, StoreError>) {
+    fn append(&self, group: Vec<QueuedWriter>, start: Tip) -> (Vec<WaitingCommit>, Result<Tip, StoreError>) {
         let (mut writers, mut batches, mut end) = (Vec::with_capacity(group.len()), Vec::new(), start);
         let mut failed = None;
         for QueuedWriter { batch, turn } in group {
@@ -443,11 +344,11 @@ impl Store {
 /// Prepares the batch of a ticket, of which the position is known, outside the lock.
 fn prepare(
     ticket: &Ticket,
-    line: MutexGuard<'_, Line>,
+    queue: MutexGuard<'_, QueueState>,
     prepare: impl FnOnce(u64) -> Result<UnchainedBatch, StoreError>,
 ) {
-    let position = line.position;
-    drop(line);
+    let position = queue.position;
+    drop(queue);
     let prepared = catch_unwind(AssertUnwindSafe(|| prepare(position)));
     // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
     let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));

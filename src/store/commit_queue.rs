@@ -1,0 +1,117 @@
+//! The queue of commits that are applied but not durable yet. `group_commit` has what happens to them.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::Instant,
+};
+
+use super::{
+    commit::{batch::Tip, unpositioned::UnchainedBatch},
+    error::{Declined, StoreError},
+};
+use crate::model::Snapshot;
+
+/// The commits that are applied but not durable yet.
+pub(crate) struct CommitQueue {
+    state: Mutex<QueueState>,
+    /// Writers pass it on their way into the queue. Whoever holds it keeps new ones out.
+    entrance: Mutex<()>,
+}
+
+/// The queue, under its lock.
+pub(super) struct QueueState {
+    /// The state after everything in the queue.
+    pub(super) tip: Arc<Snapshot>,
+    /// The position of the last batch in the queue.
+    pub(super) position: u64,
+    /// The end of the durable log.
+    pub(super) durable: Tip,
+    /// The next commit drops tombstones of deletions up to this revision.
+    pub(super) forget: u64,
+    pub(super) waiting: Vec<QueuedWriter>,
+    /// Whether a writer leads or is about to.
+    pub(super) led: bool,
+    /// When a checkpoint may be tried again after a failure.
+    pub(super) checkpoint_after: Option<Instant>,
+}
+
+/// A writer in the queue.
+pub(super) struct QueuedWriter {
+    pub(super) batch: Option<QueuedBatch>,
+    pub(super) turn: Sender<Turn>,
+}
+
+pub(super) struct QueuedBatch {
+    pub(super) position: u64,
+    /// The state after the batch, if it makes a revision.
+    pub(super) made: Option<Arc<Snapshot>>,
+    pub(super) prepared: Receiver<Result<UnchainedBatch, StoreError>>,
+}
+
+/// A message to a waiting writer.
+pub(super) enum Turn {
+    /// To lead the queue, in which it is the first.
+    Lead,
+    /// Its commit is durable, or has failed.
+    Settled(Result<(), StoreError>),
+}
+
+/// A writer's place in the queue.
+pub(super) struct Ticket {
+    pub(super) turn: Receiver<Turn>,
+    pub(super) leads: bool,
+    pub(super) prepared: Sender<Result<UnchainedBatch, StoreError>>,
+}
+
+/// A commit in the queue. It must be settled: it can be its turn to lead, and others wait for it then.
+#[must_use]
+pub(crate) struct QueuedCommit<E> {
+    pub(super) ticket: Ticket,
+    pub(super) outcome: Result<Arc<Snapshot>, Declined<E>>,
+    pub(super) began: Instant,
+}
+
+impl CommitQueue {
+    /// Creates an empty queue after a state.
+    pub(crate) fn new(tip: Arc<Snapshot>, durable: Tip) -> Self {
+        let position = durable.position;
+        let state =
+            QueueState { tip, position, durable, forget: 0, waiting: Vec::new(), led: false, checkpoint_after: None };
+        Self { state: Mutex::new(state), entrance: Mutex::default() }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, QueueState> {
+        // After a panic of another writer the queue is as before its commit, because entering the queue comes last.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the queue for a writer that enters it.
+    pub(super) fn lock_for_entry(&self) -> MutexGuard<'_, QueueState> {
+        drop(self.close());
+        self.lock()
+    }
+
+    /// Keeps new writers out while the returned value lives; those in the queue are not held up.
+    pub(super) fn close(&self) -> MutexGuard<'_, ()> {
+        self.entrance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueueState {
+    /// Enters the queue; with no batch, only to wait for the commits before it.
+    pub(super) fn enter(&mut self, with_batch: bool, made: Option<Arc<Snapshot>>) -> Ticket {
+        let ((turn, told), (prepared, received)) = (channel(), channel());
+        let batch = with_batch.then(|| {
+            self.position += 1;
+            if let Some(snapshot) = &made {
+                self.tip = Arc::clone(snapshot);
+            }
+            QueuedBatch { position: self.position, made, prepared: received }
+        });
+        self.waiting.push(QueuedWriter { batch, turn });
+        Ticket { turn: told, leads: !std::mem::replace(&mut self.led, true), prepared }
+    }
+}

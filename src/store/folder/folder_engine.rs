@@ -1,0 +1,403 @@
+//! The engine that writes to a folder.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{
+    content::{describe_damage, read},
+    creation::create,
+    fingerprint, format, interrupted_restore, key_copies, keys,
+};
+use crate::{
+    files::fault,
+    model::Code,
+    store::{
+        commit::{
+            batch::{Batch, Tip},
+            header::{CommitHeader, Retention},
+        },
+        database::{
+            history_reader::HistoryReader,
+            open,
+            state::{self, Access, StateOf},
+        },
+        disk::{
+            files::{self, Part},
+            sidecar_files,
+        },
+        engine::{BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Stories, StoryVisit},
+        error::StoreError,
+        log::{
+            appender::{AppendError, LogAppender},
+            edit,
+            frame::BatchFrame,
+            head::{self, Head, HeadFile},
+            parts,
+            search::LogSearch,
+        },
+        maintenance::{
+            backup::Backup,
+            backup_write,
+            resealing::{NeededStates, Resealing},
+        },
+        seal::{Keyring, MasterKeySource, StoreId},
+        session_kind::SessionKind,
+    },
+};
+
+/// A checkpoint is due when the log after the state is longer than this and longer than the state.
+const CHECKPOINT_BYTES: u64 = 8 << 20;
+/// How much of the log before the state is read for readers that have not seen all of it.
+const EARLIER_BYTES: u64 = 16 << 20;
+/// How long a state of this many bytes takes to write, more or less.
+const BYTES_IN_A_SECOND: u64 = 256 << 20;
+/// Nobody notices a last checkpoint that takes less.
+const UNNOTICED: Duration = Duration::from_millis(100);
+/// A last checkpoint takes at most one of so many parts of the time that a process has run.
+const PART_OF_A_RUN: u32 = 4;
+
+/// An engine that writes to a folder. Only one process can have it open.
+pub(crate) struct FolderEngine {
+    folder: PathBuf,
+    writing: Mutex<Writing>,
+    history: HistoryReader,
+    log: LogSearch,
+    /// The state that was read at the start, until it is loaded.
+    opened: Mutex<Option<State>>,
+    /// The length of the state on the disk.
+    state_bytes: AtomicU64,
+    /// The length of the batches after it.
+    since: AtomicU64,
+    /// Whether the state on the disk was not the current one when the store was opened.
+    behind: AtomicBool,
+    started: Instant,
+    broken: AtomicBool,
+    id: StoreId,
+    keyring: Arc<Keyring>,
+    resealing: Resealing,
+    /// Damage that was found at the start.
+    warnings: Vec<String>,
+    session: SessionKind,
+    /// Held while a checkpoint removes files, and while a backup opens them.
+    removing: Mutex<()>,
+    _lock: Vec<File>,
+}
+
+struct Writing {
+    log_end: LogAppender,
+    head: HeadFile,
+    generation: u64,
+    /// The generation of the newest state, or 0.
+    state: u64,
+    tip: Tip,
+    /// The generation of the next checkpoint, and the last batch before it.
+    rotated: Option<(u64, Tip)>,
+}
+
+impl Writing {
+    fn head(&self, store: StoreId) -> Head {
+        let Tip { position, hash, .. } = self.tip;
+        Head { position, generation: self.generation, state: self.state, hash, store }
+    }
+}
+
+impl FolderEngine {
+    /// Returns whether a folder contains a store. Fails if this cannot be read.
+    pub(crate) fn exists(folder: &Path) -> Result<bool, StoreError> {
+        format::check(folder)?;
+        files::exists(&head::path(folder))
+    }
+
+    /// Opens the store in a folder. Creates it if the folder is missing or empty.
+    pub(crate) fn open(folder: &Path, session: SessionKind, source: &MasterKeySource) -> Result<Self, StoreError> {
+        interrupted_restore::check_complete(folder)?;
+        if !Self::exists(folder)? && sidecar_files::holds_something_else(folder) {
+            let message = format!("{} contains other files and is not a store", folder.display());
+            return Err(StoreError::new(Code::StoreFormat, message));
+        }
+        files::create_folder(folder)?;
+        let lock = files::lock(folder)?;
+        let created = match files::exists(&head::path(folder))? {
+            true => None,
+            false => Some(create(folder, source)?),
+        };
+        let (head, acknowledged) = HeadFile::open(folder)?;
+        let keyring = match created {
+            Some(keyring) => keyring,
+            None => keys::announcing(keys::open(folder, acknowledged.store, source)?, folder, source),
+        };
+        let mut content = read(folder, acknowledged, &keyring, Access::Alone)?;
+        if session == SessionKind::Long {
+            content.state.earlier = parts::before(folder, content.state.tip, EARLIER_BYTES)?;
+        }
+        let mut warnings = key_copies::restore(folder, acknowledged.store);
+        warnings.extend(content.damage.as_ref().map(describe_damage));
+        let log_end = LogAppender::open(Part::Log.path(folder, content.generation), content.end)?;
+        let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
+        let resealing = Resealing::new(content.key, keyring.known_time());
+        let (generation, state) = (content.generation, acknowledged.state);
+        let writing = Writing { log_end, head, generation, state, tip, rotated: None };
+        let sync = writing.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            history: HistoryReader::start(folder, tip, sync, session),
+            log: LogSearch::new(folder),
+            session,
+            state_bytes: AtomicU64::new(content.state_bytes),
+            since: AtomicU64::new(content.since),
+            behind: AtomicBool::new(content.since > 0 || content.damage.is_some()),
+            started: Instant::now(),
+            broken: AtomicBool::new(false),
+            keyring: Arc::new(keyring),
+            resealing,
+            warnings,
+            id: acknowledged.store,
+            opened: Mutex::new(Some(content.state)),
+            writing: Mutex::new(writing),
+            removing: Mutex::default(),
+            _lock: lock,
+        })
+    }
+
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the index or, for a command and if the index has failed, for example because the disk was full, the log: it has
+    /// everything, and takes longer.
+    fn indexed<T>(
+        &self,
+        index: impl FnOnce(&HistoryReader) -> Result<T, StoreError>,
+        log: impl FnOnce(&LogSearch) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if self.session == SessionKind::Brief {
+            return log(&self.log);
+        }
+        match index(&self.history) {
+            Err(_) if self.history.has_failed() => log(&self.log),
+            found => found,
+        }
+    }
+}
+
+impl Engine for FolderEngine {
+    fn load(&self) -> Result<State, StoreError> {
+        if let Some(state) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Ok(state);
+        }
+        let head = self.writing().head(self.id);
+        Ok(read(&self.folder, head, &self.keyring, Access::Alone)?.state)
+    }
+
+    fn loaded(&self) {
+        self.history.begin();
+    }
+
+    fn keyring(&self) -> Option<Arc<Keyring>> {
+        Some(Arc::clone(&self.keyring))
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        let Some(last) = batches.last() else { return Ok(()) };
+        self.health()?;
+        let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
+        let mut writing = self.writing();
+        if writing.tip.position != after {
+            let message = format!("the log is at record {}, not at {after}", writing.tip.position);
+            return Err(StoreError::new(Code::StoreFailed, message));
+        }
+        match writing.log_end.append(&frames) {
+            Ok(()) => {}
+            Err(AppendError::Undone(error)) => return Err(error),
+            Err(AppendError::Unsure(error)) => {
+                self.broken.store(true, Ordering::Release);
+                return Err(error);
+            }
+        }
+        writing.tip = Tip::after(last);
+        let head = writing.head(self.id);
+        // The batches are durable even if this write fails. The head only distinguishes damage from an interrupted
+        // write.
+        let _ = writing.head.write(head);
+        drop(writing);
+        self.since.fetch_add(frames.iter().map(BatchFrame::length).sum(), Ordering::Relaxed);
+        self.history.note(last.position);
+        Ok(())
+    }
+
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        let position = self.writing().tip.position;
+        self.indexed(
+            |history| history.headers(query, before, limit, position),
+            |log| log.headers(query, before.min(position.saturating_add(1)), limit),
+        )
+    }
+
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        let upto = self.writing().tip.position;
+        if position > upto {
+            return Ok(None);
+        }
+        self.indexed(|history| history.commit(position, upto), |log| log.commit(position))
+    }
+
+    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+        let position = self.writing().tip.position;
+        if self.session == SessionKind::Long && !self.history.has_failed() {
+            return self.history.stories(wanted, position, visit);
+        }
+        let wanted = Stories { before: wanted.before.min(position.saturating_add(1)), ..wanted };
+        self.log.stories(wanted, visit)
+    }
+
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        let upto = self.writing().tip.position;
+        parts::walk(&self.folder, revision, upto, visit)
+    }
+
+    fn edit_history(&self, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
+        self.health()?;
+        if self.session == SessionKind::Long {
+            return Err(StoreError::new(Code::StoreFailed, "the index of the history is in use"));
+        }
+        let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
+        // The index has the texts and offsets of records. The next server rebuilds it.
+        open::remove(&self.folder.join("index"))?;
+        let end = self.writing().generation;
+        edit::edit_log(&self.folder, end, edit)
+    }
+
+    fn probe(&self) -> Result<(), StoreError> {
+        files::probe(&self.folder)
+    }
+
+    fn statistics(&self) -> Statistics {
+        parts::statistics(&self.folder, self.writing().tip.position)
+    }
+
+    fn on_disk(&self) -> Option<(OnDisk, u64)> {
+        // Nothing is appended meanwhile.
+        let writing = self.writing();
+        Some((fingerprint::of_files(&self.folder, Some(self.keyring.digest_key())).ok()?, writing.tip.revision))
+    }
+
+    fn backup(&self) -> Result<Backup, StoreError> {
+        let (of, parts) = {
+            let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
+            let (head, tip, end) = {
+                let writing = self.writing();
+                (writing.head(self.id), writing.tip, writing.log_end.length())
+            };
+            // What is appended meanwhile is after the end.
+            backup_write::open(&self.folder, head, &self.keyring, tip, end)?
+        };
+        Backup::new(&self.folder, &of, parts)
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        if self.broken.load(Ordering::Acquire) {
+            let message =
+                format!("an earlier write to {} failed; restart to read the store from disk", self.folder.display());
+            return Err(StoreError::new(Code::StoreFailed, message));
+        }
+        Ok(())
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        let since = self.since.load(Ordering::Relaxed);
+        let least = fault::checkpoint_bytes().unwrap_or(CHECKPOINT_BYTES);
+        (since > least && since > self.state_bytes.load(Ordering::Relaxed))
+            || self.behind.load(Ordering::Relaxed)
+            || self.resealing.is_due(&self.keyring)
+    }
+
+    fn wants_last_checkpoint(&self) -> bool {
+        let since = self.since.load(Ordering::Relaxed);
+        let bytes = self.state_bytes.load(Ordering::Relaxed) + since;
+        let estimate = Duration::from_millis(bytes / (BYTES_IN_A_SECOND / 1_000));
+        since > 0 && estimate <= UNNOTICED.max(self.started.elapsed() / PART_OF_A_RUN)
+    }
+
+    fn rotate(&self) -> Result<(), StoreError> {
+        let now = self.resealing.moment(&self.keyring).now;
+        if self.keyring.is_due(now) {
+            self.keyring.rotate(now)?;
+        }
+        let mut writing = self.writing();
+        let generation = writing.generation + 1;
+        let path = Part::Log.path(&self.folder, generation);
+        writing.log_end = LogAppender::create(path.clone(), self.id, writing.tip).inspect_err(|_| {
+            // The log continues in the part before, and the next start would report one left at this path as damage.
+            let left = files::exists(&path).unwrap_or(true);
+            if left && files::remove(&path).and_then(|()| files::sync_folder(&path)).is_err() {
+                self.broken.store(true, Ordering::Release);
+            }
+        })?;
+        writing.generation = generation;
+        writing.rotated = Some((generation, writing.tip));
+        Ok(())
+    }
+
+    fn checkpoint(
+        &self,
+        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+        retention: &Retention,
+    ) -> Result<(), StoreError> {
+        let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
+        // Batches that are appended while the state is written count for the next checkpoint.
+        let before = self.since.swap(0, Ordering::Relaxed);
+        self.resealing.begin();
+        let of = StateOf { store: self.id, tip, key: self.keyring.current() };
+        let written = state::write(&self.folder, generation, of, state)
+            .and_then(|bytes| self.name(generation).map(|previous| (bytes, previous)));
+        let (bytes, previous) = written.inspect_err(|_| {
+            self.since.fetch_add(before, Ordering::Relaxed);
+        })?;
+        self.resealing.written(of.key);
+        self.state_bytes.store(bytes, Ordering::Relaxed);
+        self.behind.store(false, Ordering::Relaxed);
+        let moment = self.resealing.moment(&self.keyring);
+        let mut has_aged = self.history.retain(retention, previous, tip, moment)?;
+        let needed = NeededStates { newest: generation, previous };
+        has_aged |= self.resealing.destroy_expired(&self.folder, needed, &self.keyring, moment)?;
+        // Without its beginning, or the keys for it, the log alone leads nowhere.
+        let is_needed = parts::oldest(&self.folder).is_none_or(|oldest| oldest > 1) || self.keyring.has_destroyed();
+        state::remove_others(&self.folder, &[if is_needed { previous } else { generation }, generation])?;
+        if has_aged {
+            self.resealing.note_removal(&self.keyring);
+        }
+        Ok(())
+    }
+}
+
+impl FolderEngine {
+    /// Names a state that was written in the head, durably. Returns the generation of the one before. The head acknowledges all
+    /// of the log before the state: its last write may have failed.
+    fn name(&self, state: u64) -> Result<u64, StoreError> {
+        let (written, previous) = {
+            let mut writing = self.writing();
+            let head = Head { state, ..writing.head(self.id) };
+            let written = writing.head.write(head).and_then(|()| writing.head.handle());
+            let previous = writing.state;
+            if written.is_ok() {
+                writing.state = state;
+            }
+            (written, previous)
+        };
+        let synced = written.and_then(|head| fault::point("head.sync").and_then(|()| head.sync_all()));
+        synced.map_err(|error| StoreError::io("sync", &head::path(&self.folder), &error))?;
+        Ok(previous)
+    }
+}

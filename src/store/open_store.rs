@@ -1,0 +1,338 @@
+//! An open store: the current Snapshot, and the only way to make the next one.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+
+use super::{
+    attempt::{Attempt, Commit, Committed},
+    commit::{
+        batch::Tip,
+        codec,
+        header::{Retention, Verified},
+    },
+    commit_queue::CommitQueue,
+    engine::{Engine, OnDisk, Statistics},
+    error::{CommitError, Declined, StoreError},
+    folder::{FolderEngine, FolderReader},
+    history::change_window::{ChangeWindow, NextRevision},
+    history_quota::HistoryQuota,
+    maintenance::backup::Backup,
+    memory::MemoryEngine,
+    revision::{Revision, Subscriber},
+    seal::{Keyring, MasterKeySource, NewMaster},
+    session_kind::SessionKind,
+    speculative::NextState,
+};
+use crate::{
+    cache::VersionedCache,
+    model::{Code, Key, Operation, Snapshot},
+    syntax::text::printable,
+};
+
+/// The address of a store in memory, which ends with the process.
+pub const MEMORY: &str = "memory:";
+
+/// The most resources whose places of declaration are in memory.
+const MOST_PLACES: usize = 10_000;
+/// How many earlier states are kept: the pages of a list are requested one after another. They share all that has not
+/// changed since.
+const MOST_STATES: usize = 4;
+/// How often the history is verified for a backup. A checkpoint can move its files meanwhile.
+const VERIFY_ATTEMPTS: usize = 3;
+
+/// Each resource with the source that was asked about, and the place of its declaration.
+type DeclaredPlaces = VersionedCache<Key, (String, Option<String>)>;
+
+/// The current Snapshot, and the only way to make the next one.
+pub struct Store {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) current: ArcSwap<Snapshot>,
+    pub(super) queue: CommitQueue,
+    pub(super) subscribers: Mutex<Vec<Subscriber>>,
+    pub(super) recent: ChangeWindow,
+    pub(super) declared: DeclaredPlaces,
+    /// The states that were restored last.
+    pub(super) earlier_states: VersionedCache<u64, Arc<Snapshot>>,
+    pub(super) retention: Retention,
+    pub(super) quota: HistoryQuota,
+    pub(super) root_secret: [u8; 32],
+    /// The keys that encrypt secrets, unless the engine keeps them as they are.
+    pub(super) keyring: Option<Arc<Keyring>>,
+    /// Key of the digests in the history: without it, short secrets could be guessed from them.
+    pub(super) digest_key: [u8; 32],
+    pub(super) checkpointing: Arc<AtomicBool>,
+    /// Whether the engine failed in a way after which its state is unknown.
+    pub(super) broken: AtomicBool,
+    /// Whether the last write failed in a way that may pass, such as a full disk.
+    pub(super) last_write_failed: AtomicBool,
+    pub(super) checkpoint: Mutex<Option<JoinHandle<()>>>,
+    pub(super) session: SessionKind,
+}
+
+impl Store {
+    /// Opens or creates the store at an address: a folder, or [`MEMORY`].
+    pub fn open(address: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(address, Retention::default())
+    }
+
+    /// Opens a store as [`Store::open`] does, with another retention of history.
+    pub fn open_with(address: impl AsRef<Path>, retention: Retention) -> Result<Self, StoreError> {
+        Self::open_encrypted(address, retention, &MasterKeySource::Beside)
+    }
+
+    /// Opens a store as [`Store::open`] does, with a master key from elsewhere (D96).
+    pub fn open_encrypted(
+        address: impl AsRef<Path>,
+        retention: Retention,
+        source: &MasterKeySource,
+    ) -> Result<Self, StoreError> {
+        Self::open_for(address.as_ref(), retention, SessionKind::Long, source)
+    }
+
+    /// Opens a store for one command: a checkpoint that is due is written now, while the command does something else,
+    /// and not when it ends.
+    pub(crate) fn open_briefly(
+        address: impl AsRef<Path>,
+        retention: Retention,
+        source: &MasterKeySource,
+    ) -> Result<Self, StoreError> {
+        let store = Self::open_for(address.as_ref(), retention, SessionKind::Brief, source)?;
+        store.checkpoint_if_wanted(&mut store.queue.lock());
+        Ok(store)
+    }
+
+    fn open_for(
+        address: &Path,
+        retention: Retention,
+        session: SessionKind,
+        source: &MasterKeySource,
+    ) -> Result<Self, StoreError> {
+        match address.to_str() {
+            Some(MEMORY) => Self::load_from(Arc::new(MemoryEngine::default()), retention, session),
+            Some(url) if url.contains("://") => {
+                let message = format!("no engine can open `{}`: use the path of a folder", printable(url));
+                Err(StoreError::new(Code::StoreFailed, message))
+            }
+            _ => Self::load_from(Arc::new(FolderEngine::open(address, session, source)?), retention, session),
+        }
+    }
+
+    /// Opens a store for reading: nothing in its folder is changed, so a read-only mount is enough (D61). A store whose creation
+    /// was interrupted is completed first, as [`Store::open`] does.
+    pub fn open_to_read(address: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_encrypted_to_read(address, &MasterKeySource::Beside)
+    }
+
+    /// Opens a store as [`Store::open_to_read`] does, with a master key from elsewhere.
+    pub fn open_encrypted_to_read(address: impl AsRef<Path>, source: &MasterKeySource) -> Result<Self, StoreError> {
+        match FolderReader::open(address.as_ref(), source)? {
+            Some(reader) => Self::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief),
+            None => Self::open_encrypted(address, Retention::default(), source),
+        }
+    }
+
+    /// Returns whether a store exists at an address, so that a dry run does not create one. Fails if the folder cannot
+    /// be read.
+    pub fn exists(address: impl AsRef<Path>) -> Result<bool, StoreError> {
+        FolderEngine::exists(address.as_ref())
+    }
+
+    /// Creates a store over an engine.
+    pub fn with_engine(engine: Arc<dyn Engine>, retention: Retention) -> Result<Self, StoreError> {
+        Self::load_from(engine, retention, SessionKind::Long)
+    }
+
+    pub(super) fn load_from(
+        engine: Arc<dyn Engine>,
+        retention: Retention,
+        session: SessionKind,
+    ) -> Result<Self, StoreError> {
+        let (keyring, state) = (engine.keyring(), engine.load()?);
+        let root_secret = state.root_secret;
+        let tip = state.batches.last().map_or(state.tip, Tip::after);
+        let (snapshot, recent) = match session {
+            SessionKind::Long => ChangeWindow::restored(state, keyring.as_deref())?,
+            // Nobody follows the revisions of a command.
+            SessionKind::Brief => {
+                let snapshot = Arc::new(codec::restore(state, keyring.as_deref())?);
+                let recent = ChangeWindow::after(snapshot.revision);
+                (snapshot, recent)
+            }
+        };
+        engine.loaded();
+        Ok(Self {
+            engine,
+            current: ArcSwap::new(Arc::clone(&snapshot)),
+            queue: CommitQueue::new(snapshot, tip),
+            subscribers: Mutex::default(),
+            recent,
+            declared: DeclaredPlaces::new(MOST_PLACES),
+            earlier_states: VersionedCache::new(MOST_STATES),
+            retention,
+            quota: HistoryQuota::new(&retention, tip.position),
+            root_secret,
+            keyring,
+            digest_key: blake3::derive_key("edgewright 2026 history digest", &root_secret),
+            checkpointing: Arc::default(),
+            broken: AtomicBool::new(false),
+            last_write_failed: AtomicBool::new(false),
+            checkpoint: Mutex::default(),
+            session,
+        })
+    }
+
+    /// Returns the current revision, without waiting for a writer or reading from disk.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// Makes the next revision. On success it is durable and visible; on an error nothing has changed.
+    pub fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
+        let Commit { base, operations, author, at } = commit;
+        let attempt = Attempt { at, ..Attempt::new(author) };
+        let made = self.commit_with(attempt, |current| match base {
+            Some(base) if base != current.revision => Err(CommitError::Stale { base, current: current.revision }),
+            _ => Ok(operations),
+        });
+        made.map_err(|error| match error {
+            Declined::Declined(error) | Declined::Commit(error) => error,
+        })
+    }
+
+    /// Makes the next revision from Operations that `make` computes on the revision they apply to. Other writers wait
+    /// meanwhile, so `make` must be quick.
+    pub fn commit_with<E>(
+        &self,
+        attempt: Attempt,
+        make: impl FnOnce(&Snapshot) -> Result<Vec<Operation>, E>,
+    ) -> Result<Committed, Declined<E>> {
+        self.commit_next(attempt, |current| make(current).map(NextState::Operations))
+    }
+
+    /// Returns a channel of all later revisions, in order.
+    pub fn subscribe(&self) -> mpsc::Receiver<Revision> {
+        self.subscribe_to(false)
+    }
+
+    /// Returns a channel of all later revisions that sources make, in order. Others do not wake who waits for it.
+    pub(crate) fn subscribe_to_sources(&self) -> mpsc::Receiver<Revision> {
+        self.subscribe_to(true)
+    }
+
+    fn subscribe_to(&self, only_sources: bool) -> mpsc::Receiver<Revision> {
+        let (sender, receiver) = mpsc::channel();
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Subscriber { sender, only_sources });
+        receiver
+    }
+
+    /// Returns the revision after `known`, if it is in memory.
+    pub(crate) fn next_revision(&self, known: u64) -> NextRevision {
+        self.recent.next(known)
+    }
+
+    /// Returns a receiver that is told of every new revision.
+    pub(crate) fn newest_revision(&self) -> watch::Receiver<u64> {
+        self.recent.newest()
+    }
+
+    /// Waits at most `timeout` for a revision after `known`.
+    pub(crate) fn wait_for_revision(&self, known: u64, timeout: Duration) {
+        self.recent.wait(known, timeout);
+    }
+
+    /// Returns sentences about damage that was found when the store was opened, and that has cost nothing.
+    pub fn warnings(&self) -> &[String] {
+        self.engine.warnings()
+    }
+
+    /// Returns the file of the store's master key, if nobody was told of it yet.
+    pub(crate) fn new_master_key(&self) -> Option<(&Path, NewMaster)> {
+        self.keyring.as_ref()?.new_master()
+    }
+
+    /// Returns the random secret that was created with the store. Keys are derived from it (D36).
+    pub fn root_secret(&self) -> [u8; 32] {
+        self.root_secret
+    }
+
+    /// Checks the hash chain of all records that are kept.
+    pub fn verify(&self) -> Result<Verified, StoreError> {
+        let mut verified = Verified::default();
+        self.engine.walk(0, &mut |before, batch| verified.next(&before.hash, &batch))?;
+        verified.finish()
+    }
+
+    /// Prepares a backup of the current revision and its history (D100). Verifies the whole history first: a backup with a
+    /// damaged part is none.
+    pub fn backup(&self) -> Result<Backup, StoreError> {
+        let mut verified = self.verify();
+        for _ in 1..VERIFY_ATTEMPTS {
+            if verified.is_ok() {
+                break;
+            }
+            verified = self.verify();
+        }
+        verified?;
+        self.engine.backup()
+    }
+
+    /// Returns the engine's statistics.
+    pub fn statistics(&self) -> Statistics {
+        self.engine.statistics()
+    }
+
+    /// Fails if commits cannot succeed at present. After a failed one, tries whether the next would.
+    pub fn readiness(&self) -> Result<(), StoreError> {
+        self.health()?;
+        if self.last_write_failed.load(Ordering::Acquire) {
+            self.engine.probe()?;
+            self.last_write_failed.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Returns the store on the disk, if the revision there is `revision`.
+    pub(crate) fn on_disk(&self, revision: u64) -> Option<OnDisk> {
+        let (on_disk, current) = self.engine.on_disk()?;
+        (current == revision).then_some(on_disk)
+    }
+
+    /// Returns the store on the disk, for files beside it.
+    pub(crate) fn sidecar_location(&self) -> Option<OnDisk> {
+        self.engine.on_disk().map(|(on_disk, _)| on_disk)
+    }
+
+    /// Fails if the store can be read but not written until it is opened again.
+    pub fn health(&self) -> Result<(), StoreError> {
+        if self.broken.load(Ordering::Acquire) {
+            let message = "an earlier write failed; restart to read the store from disk";
+            return Err(StoreError::new(Code::StoreFailed, message));
+        }
+        self.engine.health()
+    }
+}
+
+impl Drop for Store {
+    /// Waits for a running checkpoint: the engine holds its lock until the checkpoint ends. A process that ends as it should
+    /// leaves a state that is complete.
+    fn drop(&mut self) {
+        let thread = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+        if !std::thread::panicking() {
+            self.end();
+        }
+    }
+}
