@@ -81,8 +81,8 @@ mod trusted_time;
 pub use attempt::{Attempt, Commit, Committed};
 pub(crate) use commit_queue::QueuedCommit;
 pub(crate) use disk::{
-    files::note_server,
-    probe::probe,
+    existing_store::probe,
+    folder_lock::note_server,
     sidecar_files::{read_beside, set_aside, write_beside},
 };
 pub use error::{CommitError, Declined, StoreError};

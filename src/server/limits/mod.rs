@@ -18,7 +18,7 @@
 //! | Its token is wrong | failures (`failures`) | the address | waits, then 429 |
 //! | Its token is right | rate (`rates`) | the API key | 429 |
 //! | | requests in flight, again | the owner | 429, if others need the places |
-//! | It is a change | the share of the history (`store::shares`) | the owner | 429 |
+//! | It is a change | the share of the history (`store::history_quota`) | the owner | 429 |
 //! | Its body comes | bodies (`bodies`) | the owner, or the address | the slowest body of the largest sender ends |
 //! | Its work begins | [`slots`] | the owner | waits for its turn, or 429; 503 if there are no more |
 //!

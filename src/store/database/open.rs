@@ -77,7 +77,7 @@ fn open_folder(path: &Path, flush_every: Option<u64>) -> Result<Db, StoreError> 
         sled::Error::Io(error) => error.to_string().contains("could not acquire lock"),
         _ => false,
     };
-    let db = guarded(path, || lock_wait::patiently(lock_wait::MOMENT, is_locked, || config().open()))?;
+    let db = guarded(path, || lock_wait::retry_while_locked(lock_wait::MOMENT, is_locked, || config().open()))?;
     let _ = make_private(path);
     Ok(db)
 }
@@ -86,7 +86,7 @@ fn open_folder(path: &Path, flush_every: Option<u64>) -> Result<Db, StoreError> 
 pub(super) fn close(db: Db, path: &Path) -> Result<(), StoreError> {
     drop(db);
     let is_held = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-    let closed = lock_wait::patiently(LONGEST_CLOSE, is_held, || {
+    let closed = lock_wait::retry_while_locked(LONGEST_CLOSE, is_held, || {
         let file = files::open(&path.join(FILE), File::options().read(true))?;
         file.try_lock().map_err(io::Error::from)
     });

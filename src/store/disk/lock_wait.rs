@@ -12,7 +12,7 @@ pub(crate) const MOMENT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Tries again for a while if another process holds a lock.
-pub(crate) fn patiently<T, E>(
+pub(crate) fn retry_while_locked<T, E>(
     patience: Duration,
     is_held: impl Fn(&E) -> bool,
     lock: impl Fn() -> Result<T, E>,

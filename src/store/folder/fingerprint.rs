@@ -6,7 +6,10 @@ use super::keys;
 use crate::{
     model::secrets::digest_key::DigestKey,
     store::{
-        disk::files::{self, Part},
+        disk::{
+            files::{self, Part},
+            folder_lock,
+        },
         engine::OnDisk,
         error::StoreError,
         log::{appender, head},
@@ -19,7 +22,7 @@ pub(crate) fn on_disk(folder: &Path, source: &MasterKeySource) -> Result<Option<
     if !files::exists(&head::path(folder))? {
         return Ok(None);
     }
-    let _lock = files::lock_shared(folder)?;
+    let _lock = folder_lock::lock_shared(folder)?;
     of_files(folder, keys::digest_key(folder, source)).map(Some)
 }
 

@@ -30,7 +30,7 @@ use crate::{
         },
         disk::{
             files::{self, Part},
-            sidecar_files,
+            folder_lock, sidecar_files, write_probe,
         },
         engine::{BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Stories, StoryVisit},
         error::StoreError,
@@ -123,7 +123,7 @@ impl FolderEngine {
             return Err(StoreError::new(Code::StoreFormat, message));
         }
         files::create_folder(folder)?;
-        let lock = files::lock(folder)?;
+        let lock = folder_lock::lock(folder)?;
         let created = match files::exists(&head::path(folder))? {
             true => None,
             false => Some(create(folder, source)?),
@@ -279,7 +279,7 @@ impl Engine for FolderEngine {
     }
 
     fn probe(&self) -> Result<(), StoreError> {
-        files::probe(&self.folder)
+        write_probe::probe(&self.folder)
     }
 
     fn statistics(&self) -> Statistics {

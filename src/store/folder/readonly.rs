@@ -26,7 +26,7 @@ use crate::{
             header::CommitHeader,
         },
         database::state::Access,
-        disk::files,
+        disk::{files, folder_lock},
         engine::{BatchVisit, Engine, OnDisk, Query, State, Statistics, Stories, StoryVisit},
         error::StoreError,
         log::{
@@ -62,7 +62,7 @@ impl FolderReader {
         if !files::exists(&head::path(folder))? {
             return Ok(None);
         }
-        let lock = files::lock_shared(folder)?;
+        let lock = folder_lock::lock_shared(folder)?;
         let acknowledged = head::read_only(folder)?;
         let keyring = keys::open(folder, acknowledged.store, source)?;
         Self::over(folder, acknowledged, keyring, Access::ReadOnly, lock).map(Some)

@@ -13,6 +13,7 @@ use crate::{
         database::open,
         disk::{
             files::{self, Part},
+            folder_lock,
             temp_dir::TempFolder,
         },
         error::StoreError,
@@ -41,7 +42,7 @@ pub(crate) struct Repair {
 impl Repair {
     /// Plans a repair. Changes nothing.
     pub(crate) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Self, StoreError> {
-        let lock = files::lock_shared(folder)?;
+        let lock = folder_lock::lock_shared(folder)?;
         Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
     }
 
@@ -51,7 +52,7 @@ impl Repair {
         if Part::Log.generations(folder)?.is_empty() {
             return Err(StoreError::corrupt(folder, "it has no log, so it cannot be repaired"));
         }
-        let lock = files::lock(folder)?;
+        let lock = folder_lock::lock(folder)?;
         Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
     }
 

@@ -31,6 +31,7 @@ use crate::{
         },
         disk::{
             files::{self, Part},
+            folder_lock,
             temp_dir::TempFolder,
         },
         error::StoreError,
@@ -79,7 +80,7 @@ pub(crate) fn restore(
     backup.verify()?;
     let created = !files::exists(folder)?;
     files::create_folder(folder)?;
-    let lock = files::lock(folder)?;
+    let lock = folder_lock::lock(folder)?;
     let restored = restore_into(backup, folder, point, source);
     if restored.is_err() && created {
         remove_empty(folder);
@@ -102,8 +103,8 @@ fn write_state(folder: &Path, source: &MasterKeySource) {
 
 /// Removes a folder that a failed restore has created and locked, unless it has more than the file of the lock.
 fn remove_empty(folder: &Path) {
-    if names_of(folder).is_ok_and(|names| names.iter().all(|name| name == files::LOCK)) {
-        let _ = files::remove(&folder.join(files::LOCK));
+    if names_of(folder).is_ok_and(|names| names.iter().all(|name| name == folder_lock::LOCK)) {
+        let _ = files::remove(&folder.join(folder_lock::LOCK));
         let _ = fs::remove_dir(folder);
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     files::{appended, write_whole},
     manifest::load::syntax,
     model::{decode::decode, diagnostics::FieldPath, node::Tape},
-    store::disk::lock_wait::patiently,
+    store::disk::lock_wait::retry_while_locked,
     syntax::text::yaml::to_yaml,
 };
 
@@ -127,7 +127,7 @@ pub(super) fn change<T>(folder: &Path, change: impl FnOnce(&mut Contexts) -> Res
 
 /// Locks the file of the lock, or fails if another process holds it for too long.
 fn lock_exclusively(lock: &File, folder: &Path, patience: Duration) -> Result<(), Failure> {
-    match patiently(patience, |error| matches!(error, TryLockError::WouldBlock), || lock.try_lock()) {
+    match retry_while_locked(patience, |error| matches!(error, TryLockError::WouldBlock), || lock.try_lock()) {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let message = format!("another process is changing the contexts in {}", folder.display());

@@ -32,7 +32,7 @@ use crate::{
     files::{open_regular, private},
     store::{
         commit::{entries::Hash, header::chain},
-        disk::lock_wait::{MOMENT, patiently},
+        disk::lock_wait::{MOMENT, retry_while_locked},
     },
 };
 
@@ -250,7 +250,7 @@ fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
 
 fn open_locked(path: &Path) -> io::Result<File> {
     let file = open_regular(path, private().read(true).append(true).create(true))?;
-    match patiently(MOMENT, |error| matches!(error, TryLockError::WouldBlock), || file.try_lock()) {
+    match retry_while_locked(MOMENT, |error| matches!(error, TryLockError::WouldBlock), || file.try_lock()) {
         Ok(()) => {
             keep_private(&file, path)?;
             Ok(file)
