@@ -194,7 +194,9 @@ pub mod storage {
             batch::{Batch, Tip},
             entries::{CommitEntries, CommitEntry, Hash},
         },
-        engine::{BatchEdit, BatchVisit, Engine, OnDisk, Query, State, Statistics, Stories, StoryVisit},
+        engine::{
+            BatchEdit, BatchVisit, Engine, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
+        },
         memory::MemoryEngine,
     };
 

@@ -219,7 +219,7 @@
 //!   wrote (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides
 //!   (`reconcile::sync_loop::drift`, D85).
 //! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the
-//!   index says that they are (`store::history::{records, stories}`); what people see is made from the entries
+//!   index says that they are (`store::history::{records, resource_history}`); what people see is made from the entries
 //!   (`store::history::change_description`, D58).
 //! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot
 //!   is walked back (`store::history::rewind`, D79); a rollback is the plan from the current state to that one

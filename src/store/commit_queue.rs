@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    commit::{batch::Tip, unpositioned::UnchainedBatch},
+    commit::{batch::Tip, unchained_batch::UnchainedBatch},
     error::{Declined, StoreError},
 };
 use crate::model::Snapshot;

@@ -28,7 +28,8 @@ pub(crate) type KeyedRecord = (String, Vec<u8>);
 pub type BatchVisit<'v> = dyn FnMut(Tip, Batch) -> Result<(), StoreError> + 'v;
 
 /// Visits what a commit did to a resource, with the number of its path. Breaks if older ones do not matter for this resource.
-pub type StoryVisit<'v> = dyn FnMut(usize, &CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError> + 'v;
+pub type ResourceHistoryVisit<'v> =
+    dyn FnMut(usize, &CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError> + 'v;
 
 /// Returns the new form of a batch, or none if it stays.
 pub type BatchEdit<'e> = dyn FnMut(&Batch) -> Result<Option<Batch>, StoreError> + 'e;
@@ -99,7 +100,7 @@ impl Query {
 
 /// The resources whose stories are asked for: what commits did to them.
 #[derive(Debug, Clone, Copy)]
-pub struct Stories<'s> {
+pub struct ResourceHistoryQuery<'s> {
     /// The paths of their keys.
     pub paths: &'s [String],
     /// The position before which the stories end.
@@ -151,7 +152,8 @@ pub trait Engine: Send + Sync {
 
     /// Visits what commits did to some resources, for each of them the newest first. Of a large commit, only the entries of
     /// these resources are read, unless the engine has to search for them. Then it may stop after many commits.
-    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError>;
+    fn stories(&self, wanted: ResourceHistoryQuery<'_>, visit: &mut ResourceHistoryVisit<'_>)
+    -> Result<(), StoreError>;
 
     /// Visits all commits after the last one of a revision, oldest first. Starts earlier if that is simpler, and at the oldest
     /// one if the revision is no longer kept.

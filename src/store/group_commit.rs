@@ -45,7 +45,7 @@ use super::{
         encoding::{StateChange, encode_changes},
         entries::CommitEntries,
         header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
-        unpositioned::{MadeRevision, UnchainedBatch, header, scrub_header},
+        unchained_batch::{MadeRevision, UnchainedBatch, header, scrub_header},
     },
     commit_queue::{QueueState, QueuedBatch, QueuedCommit, QueuedWriter, Ticket, Turn},
     error::{CommitError, Declined, StoreError},

@@ -10,9 +10,9 @@ use super::{
         batch::{Batch, Tip},
         header::CommitHeader,
     },
-    engine::{BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
+    engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
     error::StoreError,
-    history::stories::OpenStories,
+    history::resource_history::OpenResourceHistories,
     ids_and_clock,
 };
 use crate::model::Code;
@@ -83,9 +83,13 @@ impl Engine for MemoryEngine {
         Ok(self.log().iter().find(|batch| batch.position == position).cloned())
     }
 
-    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+    fn stories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
         let batches: Vec<Batch> = self.log().clone();
-        let mut open = OpenStories::new(&wanted);
+        let mut open = OpenResourceHistories::new(&wanted);
         for batch in batches.iter().rev().filter(|batch| batch.position < wanted.before) {
             if open.is_empty() {
                 break;

@@ -97,5 +97,5 @@ pub(crate) use maintenance::{
 };
 pub use open_store::{MEMORY, Store};
 pub use revision::Revision;
-pub(crate) use speculative::{NextState, Trial};
+pub(crate) use speculative::{NextState, SpeculativeCommit};
 pub(crate) use trusted_time::REMOVAL;

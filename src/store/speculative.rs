@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// The state after operations, which a commit can take instead of applying them again. For a large plan that takes as
 /// long as everything else under the lock.
 #[derive(Debug)]
-pub(crate) struct Trial {
+pub(crate) struct SpeculativeCommit {
     before: Snapshot,
     after: Snapshot,
     changed: Arc<BTreeSet<Key>>,
@@ -30,7 +30,7 @@ pub(crate) struct Trial {
     began: Instant,
 }
 
-impl Trial {
+impl SpeculativeCommit {
     /// Applies operations to a state, without committing them.
     pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, Refusal> {
         let (at, began) = (ids_and_clock::now(), Instant::now());
@@ -54,7 +54,7 @@ pub(crate) enum NextState {
     /// The operations to apply.
     Operations(Vec<Operation>),
     /// The result of operations that were tried on this state, and their calls.
-    Trial(Arc<Trial>, Vec<String>),
+    Speculative(Arc<SpeculativeCommit>, Vec<String>),
     /// No other resources: a source accepts those of the state, so that none of its manifests are rejected any longer (D78).
     Accepted,
 }
@@ -64,7 +64,7 @@ impl NextState {
     pub(super) fn is_empty(&self) -> bool {
         match self {
             NextState::Operations(operations) => operations.is_empty(),
-            NextState::Trial(..) | NextState::Accepted => false,
+            NextState::Speculative(..) | NextState::Accepted => false,
         }
     }
 
@@ -72,7 +72,9 @@ impl NextState {
     pub(super) fn dated(&self, attempt: Attempt) -> Attempt {
         match self {
             NextState::Operations(_) | NextState::Accepted => attempt,
-            NextState::Trial(tried, _) => Attempt { at: tried.at, began: attempt.began.min(tried.began), ..attempt },
+            NextState::Speculative(tried, _) => {
+                Attempt { at: tried.at, began: attempt.began.min(tried.began), ..attempt }
+            }
         }
     }
 
@@ -82,7 +84,7 @@ impl NextState {
             NextState::Operations(operations) => {
                 before.apply(operations, at).map(|(next, changed)| (next, Arc::new(changed)))
             }
-            NextState::Trial(tried, _) => Ok((tried.after.clone(), Arc::clone(&tried.changed))),
+            NextState::Speculative(tried, _) => Ok((tried.after.clone(), Arc::clone(&tried.changed))),
             NextState::Accepted => before.apply::<Operation>(&[], at).map(|(next, changed)| (next, Arc::new(changed))),
         }
     }
@@ -91,7 +93,7 @@ impl NextState {
     pub(super) fn into_calls(self) -> Vec<String> {
         match self {
             NextState::Operations(operations) => operations.iter().map(ToString::to_string).collect(),
-            NextState::Trial(_, calls) => calls,
+            NextState::Speculative(_, calls) => calls,
             NextState::Accepted => {
                 vec!["(in sync: the manifests that a rollback undid can be applied again)".to_owned()]
             }

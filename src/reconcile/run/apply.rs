@@ -13,7 +13,7 @@
 //! is the reviewed one (D59), and whether it may run at all.
 //!
 //! Planning tries the operations on the state that they were computed from. If the store is still in that state, the
-//! commit takes the result of the try instead of applying everything once more under the lock ([`Trial`]).
+//! commit takes the result of the try instead of applying everything once more under the lock ([`SpeculativeCommit`]).
 //!
 //! For example, a plan of 10,000 routes and a PATCH every 100 ms: two plans find that the store has moved on, and the
 //! third one is committed while the PATCHes wait.
@@ -41,7 +41,7 @@ use crate::{
     },
     plan::Plan,
     reconcile::{Options, Planned, sync_loop::reverted_drift},
-    store::{Attempt, CommitError, Declined, NextState, Store, Trial, commit::header::Places},
+    store::{Attempt, CommitError, Declined, NextState, SpeculativeCommit, Store, commit::header::Places},
 };
 
 /// The number of attempts to plan while others can commit, before the plan is computed under the lock (D59).
@@ -65,7 +65,7 @@ fn apply_either(
     store: &Store,
     options: &Options,
     planned: &Planned,
-    tried: Option<&Arc<Trial>>,
+    tried: Option<&Arc<SpeculativeCommit>>,
 ) -> Result<u64, ApplyError> {
     if options.tree.assumes_values() {
         let refusal = Diagnostic::error(Code::AssumedValues, "a plan with assumed values cannot be applied");
@@ -85,7 +85,7 @@ fn apply_either(
 pub(crate) fn apply_plan(
     store: &Store,
     plan: &Plan,
-    tried: Option<&Arc<Trial>>,
+    tried: Option<&Arc<SpeculativeCommit>>,
     places: Places,
     author: Author,
 ) -> Result<u64, ApplyError> {
@@ -110,14 +110,14 @@ pub(crate) fn apply_plan(
 /// token is created now was tried without its hash.
 fn next_state(
     plan: &Plan,
-    tried: Option<&Arc<Trial>>,
+    tried: Option<&Arc<SpeculativeCommit>>,
     current: &Snapshot,
     tokens: &mut dyn Tokens,
 ) -> Result<NextState, ApplyError> {
     match tried.filter(|tried| tried.fits(current)) {
         Some(tried) if plan.changes.iter().all(|change| change.token_file.is_none()) => {
             let calls = plan.each_operation().into_par_iter().map(ToString::to_string).collect();
-            Ok(NextState::Trial(Arc::clone(tried), calls))
+            Ok(NextState::Speculative(Arc::clone(tried), calls))
         }
         _ => with_hashes(plan, tokens).map(NextState::Operations),
     }

@@ -61,7 +61,7 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::{Change, Plan, Summary},
-    store::{CommitError, Store, Trial},
+    store::{CommitError, SpeculativeCommit, Store},
 };
 use report::RunReport;
 use token::TokenFiles;
@@ -284,7 +284,7 @@ impl PlannedRun<'_> {
         }
         // A plan that is refused was not tried.
         let is_untried = !plan.refusals.is_empty() && !current.rejected(self.source).is_empty();
-        let untried = is_untried.then(|| Trial::new(current, &plan.each_operation()).ok()).flatten();
+        let untried = is_untried.then(|| SpeculativeCommit::new(current, &plan.each_operation()).ok()).flatten();
         let after = planned.tried.as_deref().or(untried.as_ref()).map(|tried| tried.after());
         let left = self.store.is_rejected(current, self.source, commit_of(&self.author).as_deref(), after);
         left.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))

@@ -19,7 +19,7 @@ use crate::{
         redacted_plan::{Detail, RedactedPlan},
         report::Report,
     },
-    store::{Store, Trial, commit::header::Places},
+    store::{SpeculativeCommit, Store, commit::header::Places},
 };
 
 /// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
@@ -50,7 +50,7 @@ pub struct Planned {
     pub(crate) origins: Arc<Origins>,
     /// The result of the plan on the state it was computed from. Code that may have changed the plan must not commit
     /// it.
-    pub(crate) tried: Option<Arc<Trial>>,
+    pub(crate) tried: Option<Arc<SpeculativeCommit>>,
 }
 
 impl Planned {

@@ -48,7 +48,7 @@ use crate::{
         sources::secret_visibility::{Sees, hide_unseen_secrets, uncompared_warning},
         sync_loop::{clock::Clock, freshness::FinishedRun},
     },
-    store::{Trial, ids_and_clock},
+    store::{SpeculativeCommit, ids_and_clock},
 };
 
 /// Loaded manifests, which can be planned on any revision.
@@ -74,7 +74,7 @@ struct RunMemo {
 struct PlanEnd {
     resolved: Resolution,
     /// The plan, unless there is none to apply, and its result.
-    plan: Option<(Plan, Option<Arc<Trial>>)>,
+    plan: Option<(Plan, Option<Arc<SpeculativeCommit>>)>,
     /// The resources that differ from those in the store. None if these may be any.
     unsettled: Option<BTreeSet<Key>>,
 }
@@ -363,13 +363,13 @@ fn isolate(
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens, and what it takes
 /// from others.
-pub(crate) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<Trial>>, Refusal> {
+pub(crate) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<SpeculativeCommit>>, Refusal> {
     plan.takeovers.clear();
     plan.lost_certificates.clear();
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);
     }
-    let tried = Trial::new(snapshot, &plan.each_operation())?;
+    let tried = SpeculativeCommit::new(snapshot, &plan.each_operation())?;
     plan.note_effects(snapshot, tried.after());
     Ok(Some(Arc::new(tried)))
 }

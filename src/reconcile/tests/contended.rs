@@ -30,7 +30,7 @@ use crate::{
             batch::Batch,
             header::{CommitHeader, Retention},
         },
-        engine::{BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
+        engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
         ids_and_clock,
         memory::MemoryEngine,
     },
@@ -83,7 +83,11 @@ impl Engine for HeldEngine {
         self.inner.commit(position)
     }
 
-    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+    fn stories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
         let found = self.inner.stories(wanted, visit);
         if let Some(on_search) = self.on_search.lock().unwrap().as_mut() {
             on_search(self.searches.fetch_add(1, Ordering::SeqCst) + 1);

@@ -25,7 +25,7 @@ use crate::{
             batch::Batch,
             header::{CommitHeader, Retention},
         },
-        engine::{BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
+        engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
         memory::MemoryEngine,
     },
 };
@@ -107,7 +107,11 @@ impl Engine for Forgetful {
         self.0.commit(position)
     }
 
-    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+    fn stories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
         self.0.stories(wanted, visit)
     }
 

@@ -32,7 +32,7 @@
 //!
 //! Changed resources are encoded as records with their secrets encrypted, on all cores (`encoding`, `record`, `codec`). What
 //! they were and are becomes entries, in the form in which the log has them: those of a large commit are pieces of a
-//! megabyte, not hundreds of thousands of values (`entries`). All of it is held without a position (`unpositioned`) until the
+//! megabyte, not hundreds of thousands of values (`entries`). All of it is held without a position (`unchained_batch`) until the
 //! commit takes its place in the log, because only then the previous hash is known (`header`).
 //!
 //! A record is JSON. In place of each secret, its Spec has an empty text; the offsets of these places, the secrets together,
@@ -52,4 +52,4 @@ pub(crate) mod entries;
 pub(crate) mod header;
 pub(crate) mod record;
 pub(crate) mod record_key;
-pub(crate) mod unpositioned;
+pub(crate) mod unchained_batch;

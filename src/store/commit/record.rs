@@ -416,7 +416,7 @@ mod tests {
         };
         let (entry, hidden) = (with(TOKEN), with("ew_ak_3MWmcLvtt0vjIX9kLlxuHz95QLB_***"));
         let bytes = encode(&entry, Some(&keyring)).unwrap();
-        keyring.want_new(true);
+        keyring.request_rotation(true);
         keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
         let scrub = |keyring: &Keyring| scrub::scrubbed(&name(&entry), &bytes, Some(keyring)).unwrap().unwrap();
         let kept = scrub(&keyring);
@@ -435,7 +435,7 @@ mod tests {
         let keyring = keyring();
         let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
         let bytes = encode(&entry, Some(&keyring)).unwrap();
-        keyring.want_new(true);
+        keyring.request_rotation(true);
         keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
         assert!(read(&entry, &bytes, &keyring, LostSecrets::Refused).is_ok(), "the former key is still there");
         keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
@@ -452,7 +452,7 @@ mod tests {
         let keyring = keyring();
         let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
         let bytes = encode(&entry, Some(&keyring)).unwrap();
-        keyring.want_new(true);
+        keyring.request_rotation(true);
         keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
         keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
         let spec = entry.lazy_spec.stored().unwrap().to_owned();

@@ -12,7 +12,7 @@ use super::index::{IndexRow, Location};
 use crate::store::{
     commit::{batch::Batch, entries::decode_entry, header::CommitHeader},
     disk::files::{self, Part},
-    engine::StoryVisit,
+    engine::ResourceHistoryVisit,
     error::StoreError,
     log::{
         frame::FrameLengths,
@@ -93,7 +93,7 @@ impl CommitFiles {
         &mut self,
         number: usize,
         row: &IndexRow,
-        visit: &mut StoryVisit<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<ControlFlow<()>, StoreError> {
         let (position, location) = (row.position, row.location);
         let found = self.header(position, location)?;

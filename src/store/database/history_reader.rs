@@ -33,7 +33,7 @@ use crate::{
             header::{CommitHeader, Retention},
         },
         disk::files::{self, Part},
-        engine::{Query, Stories, StoryVisit},
+        engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit},
         error::StoreError,
         log::{parts, reader::LogReader},
         seal::StoreId,
@@ -147,7 +147,12 @@ impl HistoryReader {
     }
 
     /// Visits the stories of resources. Waits as [`HistoryReader::headers`] does.
-    pub(crate) fn stories(&self, wanted: Stories<'_>, upto: u64, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+    pub(crate) fn stories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        upto: u64,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
         let index = self.index(upto)?;
         let mut files = CommitFiles::new(&self.folder);
         for (number, path) in wanted.paths.iter().enumerate() {

@@ -256,7 +256,7 @@ mod tests {
         model::{Author, Id, Key, Kind},
         store::{
             Attempt,
-            commit::{entries::CommitEntry, header::Outcome, unpositioned::header},
+            commit::{entries::CommitEntry, header::Outcome, unchained_batch::header},
         },
     };
 

@@ -24,7 +24,7 @@ use crate::{
         error::StoreError,
         log::{
             appender, parts,
-            reader::{Framed, LogReader, header_at},
+            reader::{LogReader, ReadBatch, header_at},
         },
         session_kind::SessionKind,
     },
@@ -237,7 +237,7 @@ impl<'s> Indexing<'s> {
             let mut reader = LogReader::open_after(&path, self.tip, self.end)?;
             let mut rows = Vec::new();
             while reader.tip.position < position
-                && let Some(Framed { offset, length, batch }) = reader.batch()?
+                && let Some(ReadBatch { offset, length, batch }) = reader.batch()?
             {
                 rows.extend(rows_of(Location { generation: self.generation, offset, length }, &batch));
                 if rows.len() >= MANY_ROWS {

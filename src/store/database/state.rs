@@ -47,7 +47,7 @@ const VALUE_BYTES: usize = 16 << 10;
 
 /// The identity of a state.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StateOf {
+pub(crate) struct StateIdentity {
     /// The store.
     pub store: StoreId,
     /// The last batch in the state.
@@ -84,7 +84,7 @@ struct Description {
 /// A state that was read.
 pub(crate) struct SavedState {
     /// The identity of the state.
-    pub of: StateOf,
+    pub identity: StateIdentity,
     /// All records, in the order of their keys.
     pub records: Vec<KeyedRecord>,
     /// Their length.
@@ -104,13 +104,13 @@ pub(crate) enum Access {
 pub(crate) fn write(
     folder: &Path,
     generation: u64,
-    of: StateOf,
+    identity: StateIdentity,
     records: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
 ) -> Result<u64, StoreError> {
     let path = Part::State.path(folder, generation);
     let staging = path.with_extension("tmp");
     open::remove(&staging)?;
-    let written = fill(&staging, of, records)
+    let written = fill(&staging, identity, records)
         .and_then(|bytes| open::sync(&staging).map(|()| bytes))
         // What an interrupted checkpoint has left is in no head.
         .and_then(|bytes| open::remove(&path).map(|()| bytes))
@@ -123,7 +123,7 @@ pub(crate) fn write(
 
 fn fill(
     path: &Path,
-    of: StateOf,
+    identity: StateIdentity,
     records: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
 ) -> Result<u64, StoreError> {
     let failed = |error: std::io::Error| StoreError::io("write", path, &error);
@@ -153,7 +153,7 @@ fn fill(
     if in_value > 0 {
         insert(&first, &value)?;
     }
-    let StateOf { store, tip, key } = of;
+    let StateIdentity { store, tip, key } = identity;
     let description = Description {
         format: FORMAT.into(),
         store: name_of(&store),
@@ -212,7 +212,7 @@ fn read_at(path: &Path, name: &Path) -> Result<SavedState, StoreError> {
         Code::StoreCorrupt => damaged("its database cannot be opened"),
         _ => error,
     })?;
-    let (described, of) = description(&db, name)?;
+    let (described, identity) = description(&db, name)?;
     let (mut hasher, mut bytes, mut records, mut is_readable) = (blake3::Hasher::new(), 0, Vec::new(), true);
     guarded(name, || {
         for row in db.iter() {
@@ -232,10 +232,10 @@ fn read_at(path: &Path, name: &Path) -> Result<SavedState, StoreError> {
     if !is_readable || records.len() as u64 != described.records {
         return Err(damaged("its records cannot be read"));
     }
-    Ok(SavedState { of, records, bytes })
+    Ok(SavedState { identity, records, bytes })
 }
 
-fn description(db: &Db, name: &Path) -> Result<(Description, StateOf), StoreError> {
+fn description(db: &Db, name: &Path) -> Result<(Description, StateIdentity), StoreError> {
     let damaged = || StoreError::corrupt(name, "its description cannot be read");
     let found = guarded(name, || db.get(DESCRIPTION))?;
     let described: Option<Description> = found.and_then(|found| serde_json::from_slice(&found).ok());
@@ -246,8 +246,8 @@ fn description(db: &Db, name: &Path) -> Result<(Description, StateOf), StoreErro
     let hash: Hash = blake3::Hash::from_hex(&described.hash).map_err(|_| damaged())?.into();
     let Description { position, revision, next_order, key, .. } = described;
     let store = store_named(&described.store).ok_or_else(damaged)?;
-    let of = StateOf { store, tip: Tip { position, hash, revision, next_order }, key };
-    Ok((described, of))
+    let identity = StateIdentity { store, tip: Tip { position, hash, revision, next_order }, key };
+    Ok((described, identity))
 }
 
 /// Appends a record to a value.
@@ -284,9 +284,9 @@ mod tests {
 
     use super::*;
 
-    fn of() -> StateOf {
+    fn identity() -> StateIdentity {
         let tip = Tip { position: 7, hash: [9; 32], revision: 5, next_order: 3 };
-        StateOf { store: [1; 16], tip, key: KeyId::default() }
+        StateIdentity { store: [1; 16], tip, key: KeyId::default() }
     }
 
     fn records(count: usize) -> Vec<KeyedRecord> {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     fn written(folder: &Path, count: usize) -> u64 {
-        write(folder, 2, of(), &mut records(count).into_iter().map(Ok)).unwrap()
+        write(folder, 2, identity(), &mut records(count).into_iter().map(Ok)).unwrap()
     }
 
     #[test]
@@ -307,7 +307,10 @@ mod tests {
                 let found: Vec<KeyedRecord> =
                     read.records.iter().map(|(key, value)| (key.to_owned(), value.to_vec())).collect();
                 assert!(found == records(count), "{count} records");
-                assert_eq!((read.of.tip, read.of.store, read.bytes), (of().tip, of().store, bytes));
+                assert_eq!(
+                    (read.identity.tip, read.identity.store, read.bytes),
+                    (identity().tip, identity().store, bytes)
+                );
             }
         }
     }
@@ -364,7 +367,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let failed = || Err(StoreError::new(Code::Internal, "no"));
         let mut broken = records(100).into_iter().map(Ok).chain(std::iter::once_with(failed));
-        assert!(write(folder.path(), 2, of(), &mut broken).is_err());
+        assert!(write(folder.path(), 2, identity(), &mut broken).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

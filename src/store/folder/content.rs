@@ -20,7 +20,7 @@ use crate::{
         log::{
             appender,
             head::Head,
-            reader::{LogReader, Rest},
+            reader::{LogReader, LogTail},
         },
         seal::{KeyId, Keyring},
     },
@@ -95,7 +95,7 @@ pub(super) fn read(
             state.batches.push(batch);
         }
         let lost = tip.position < acknowledged.position;
-        if log.rest.is_some_and(|rest| rest == Rest::Damaged || generation < last || lost) {
+        if log.tail.is_some_and(|tail| tail == LogTail::Damaged || generation < last || lost) {
             let found = format!(
                 "record {} cannot be read at byte {} (acknowledged: record {})",
                 tip.position + 1,
@@ -128,13 +128,14 @@ pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access
         };
     let mut damage = None;
     if head.state > 0 {
-        match state::read(folder, head.state, access).and_then(|saved| is_before(folder, head, saved)) {
+        match state::read(folder, head.state, access).and_then(|saved| check_state_before_head(folder, head, saved)) {
             Ok(saved) => return Ok(from(head.state, saved, None)),
             Err(error) if error.code == Code::StoreCorrupt => damage = Some(error),
             Err(error) => return Err(error),
         }
         for generation in Part::State.generations(folder)?.into_iter().rev().filter(|older| *older < head.state) {
-            if let Ok(saved) = state::read(folder, generation, access).and_then(|saved| is_before(folder, head, saved))
+            if let Ok(saved) =
+                state::read(folder, generation, access).and_then(|saved| check_state_before_head(folder, head, saved))
             {
                 return Ok(from(generation, saved, damage));
             }
@@ -153,15 +154,15 @@ pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access
 }
 
 /// Checks that a state is one of this store, and that the head is not older.
-fn is_before(folder: &Path, head: Head, saved: SavedState) -> Result<SavedState, StoreError> {
+fn check_state_before_head(folder: &Path, head: Head, saved: SavedState) -> Result<SavedState, StoreError> {
     let path = Part::State.path(folder, head.state);
-    if saved.of.store != head.store {
+    if saved.identity.store != head.store {
         return Err(StoreError::corrupt(&path, "it belongs to another store than `head`"));
     }
-    if saved.of.tip.position > head.position {
+    if saved.identity.tip.position > head.position {
         let found = format!(
             "it starts after record {}, but `head` acknowledges record {} (was a backup copied over a newer store?)",
-            saved.of.tip.position, head.position
+            saved.identity.tip.position, head.position
         );
         return Err(StoreError::corrupt(&path, found));
     }

@@ -26,13 +26,16 @@ use crate::{
         database::{
             history_reader::HistoryReader,
             open,
-            state::{self, Access, StateOf},
+            state::{self, Access, StateIdentity},
         },
         disk::{
             files::{self, Part},
             folder_lock, sidecar_files, write_probe,
         },
-        engine::{BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Stories, StoryVisit},
+        engine::{
+            BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit,
+            State, Statistics,
+        },
         error::StoreError,
         log::{
             appender::{AppendError, LogAppender},
@@ -66,7 +69,7 @@ const PART_OF_A_RUN: u32 = 4;
 /// An engine that writes to a folder. Only one process can have it open.
 pub(crate) struct FolderEngine {
     folder: PathBuf,
-    writing: Mutex<Writing>,
+    active_log: Mutex<ActiveLog>,
     history: HistoryReader,
     log: LogSearch,
     /// The state that was read at the start, until it is loaded.
@@ -90,7 +93,7 @@ pub(crate) struct FolderEngine {
     _lock: Vec<File>,
 }
 
-struct Writing {
+struct ActiveLog {
     log_end: LogAppender,
     head: HeadFile,
     generation: u64,
@@ -101,7 +104,7 @@ struct Writing {
     rotated: Option<(u64, Tip)>,
 }
 
-impl Writing {
+impl ActiveLog {
     fn head(&self, store: StoreId) -> Head {
         let Tip { position, hash, .. } = self.tip;
         Head { position, generation: self.generation, state: self.state, hash, store }
@@ -143,8 +146,8 @@ impl FolderEngine {
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
         let resealing = Resealing::new(content.key, keyring.known_time());
         let (generation, state) = (content.generation, acknowledged.state);
-        let writing = Writing { log_end, head, generation, state, tip, rotated: None };
-        let sync = writing.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
+        let active = ActiveLog { log_end, head, generation, state, tip, rotated: None };
+        let sync = active.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
         Ok(Self {
             folder: folder.to_owned(),
             history: HistoryReader::start(folder, tip, sync, session),
@@ -160,14 +163,14 @@ impl FolderEngine {
             warnings,
             id: acknowledged.store,
             opened: Mutex::new(Some(content.state)),
-            writing: Mutex::new(writing),
+            active_log: Mutex::new(active),
             removing: Mutex::default(),
             _lock: lock,
         })
     }
 
-    fn writing(&self) -> MutexGuard<'_, Writing> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn active_log(&self) -> MutexGuard<'_, ActiveLog> {
+        self.active_log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the index or, for a command and if the index has failed, for example because the disk was full, the log: it has
@@ -192,7 +195,7 @@ impl Engine for FolderEngine {
         if let Some(state) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Ok(state);
         }
-        let head = self.writing().head(self.id);
+        let head = self.active_log().head(self.id);
         Ok(read(&self.folder, head, &self.keyring, Access::Alone)?.state)
     }
 
@@ -212,12 +215,12 @@ impl Engine for FolderEngine {
         let Some(last) = batches.last() else { return Ok(()) };
         self.health()?;
         let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
-        let mut writing = self.writing();
-        if writing.tip.position != after {
-            let message = format!("the log is at record {}, not at {after}", writing.tip.position);
+        let mut active = self.active_log();
+        if active.tip.position != after {
+            let message = format!("the log is at record {}, not at {after}", active.tip.position);
             return Err(StoreError::new(Code::StoreFailed, message));
         }
-        match writing.log_end.append(&frames) {
+        match active.log_end.append(&frames) {
             Ok(()) => {}
             Err(AppendError::Undone(error)) => return Err(error),
             Err(AppendError::Unsure(error)) => {
@@ -225,19 +228,19 @@ impl Engine for FolderEngine {
                 return Err(error);
             }
         }
-        writing.tip = Tip::after(last);
-        let head = writing.head(self.id);
+        active.tip = Tip::after(last);
+        let head = active.head(self.id);
         // The batches are durable even if this write fails. The head only distinguishes damage from an interrupted
         // write.
-        let _ = writing.head.write(head);
-        drop(writing);
+        let _ = active.head.write(head);
+        drop(active);
         self.since.fetch_add(frames.iter().map(BatchFrame::length).sum(), Ordering::Relaxed);
         self.history.note(last.position);
         Ok(())
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        let position = self.writing().tip.position;
+        let position = self.active_log().tip.position;
         self.indexed(
             |history| history.headers(query, before, limit, position),
             |log| log.headers(query, before.min(position.saturating_add(1)), limit),
@@ -245,24 +248,28 @@ impl Engine for FolderEngine {
     }
 
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        let upto = self.writing().tip.position;
+        let upto = self.active_log().tip.position;
         if position > upto {
             return Ok(None);
         }
         self.indexed(|history| history.commit(position, upto), |log| log.commit(position))
     }
 
-    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
-        let position = self.writing().tip.position;
+    fn stories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        let position = self.active_log().tip.position;
         if self.session == SessionKind::Long && !self.history.has_failed() {
             return self.history.stories(wanted, position, visit);
         }
-        let wanted = Stories { before: wanted.before.min(position.saturating_add(1)), ..wanted };
+        let wanted = ResourceHistoryQuery { before: wanted.before.min(position.saturating_add(1)), ..wanted };
         self.log.stories(wanted, visit)
     }
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        let upto = self.writing().tip.position;
+        let upto = self.active_log().tip.position;
         parts::walk(&self.folder, revision, upto, visit)
     }
 
@@ -274,7 +281,7 @@ impl Engine for FolderEngine {
         let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
         // The index has the texts and offsets of records. The next server rebuilds it.
         open::remove(&self.folder.join("index"))?;
-        let end = self.writing().generation;
+        let end = self.active_log().generation;
         edit::edit_log(&self.folder, end, edit)
     }
 
@@ -283,21 +290,21 @@ impl Engine for FolderEngine {
     }
 
     fn statistics(&self) -> Statistics {
-        parts::statistics(&self.folder, self.writing().tip.position)
+        parts::statistics(&self.folder, self.active_log().tip.position)
     }
 
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
         // Nothing is appended meanwhile.
-        let writing = self.writing();
-        Some((fingerprint::of_files(&self.folder, Some(self.keyring.digest_key())).ok()?, writing.tip.revision))
+        let active = self.active_log();
+        Some((fingerprint::of_files(&self.folder, Some(self.keyring.digest_key())).ok()?, active.tip.revision))
     }
 
     fn backup(&self) -> Result<Backup, StoreError> {
         let (of, parts) = {
             let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
             let (head, tip, end) = {
-                let writing = self.writing();
-                (writing.head(self.id), writing.tip, writing.log_end.length())
+                let active = self.active_log();
+                (active.head(self.id), active.tip, active.log_end.length())
             };
             // What is appended meanwhile is after the end.
             backup_write::open(&self.folder, head, &self.keyring, tip, end)?
@@ -334,18 +341,18 @@ impl Engine for FolderEngine {
         if self.keyring.is_due(now) {
             self.keyring.rotate(now)?;
         }
-        let mut writing = self.writing();
-        let generation = writing.generation + 1;
+        let mut active = self.active_log();
+        let generation = active.generation + 1;
         let path = Part::Log.path(&self.folder, generation);
-        writing.log_end = LogAppender::create(path.clone(), self.id, writing.tip).inspect_err(|_| {
+        active.log_end = LogAppender::create(path.clone(), self.id, active.tip).inspect_err(|_| {
             // The log continues in the part before, and the next start would report one left at this path as damage.
             let left = files::exists(&path).unwrap_or(true);
             if left && files::remove(&path).and_then(|()| files::sync_folder(&path)).is_err() {
                 self.broken.store(true, Ordering::Release);
             }
         })?;
-        writing.generation = generation;
-        writing.rotated = Some((generation, writing.tip));
+        active.generation = generation;
+        active.rotated = Some((generation, active.tip));
         Ok(())
     }
 
@@ -355,17 +362,17 @@ impl Engine for FolderEngine {
         retention: &Retention,
     ) -> Result<(), StoreError> {
         let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
+        let Some((generation, tip)) = self.active_log().rotated.take() else { return Ok(()) };
         // Batches that are appended while the state is written count for the next checkpoint.
         let before = self.since.swap(0, Ordering::Relaxed);
         self.resealing.begin();
-        let of = StateOf { store: self.id, tip, key: self.keyring.current() };
-        let written = state::write(&self.folder, generation, of, state)
+        let identity = StateIdentity { store: self.id, tip, key: self.keyring.current() };
+        let written = state::write(&self.folder, generation, identity, state)
             .and_then(|bytes| self.name(generation).map(|previous| (bytes, previous)));
         let (bytes, previous) = written.inspect_err(|_| {
             self.since.fetch_add(before, Ordering::Relaxed);
         })?;
-        self.resealing.written(of.key);
+        self.resealing.written(identity.key);
         self.state_bytes.store(bytes, Ordering::Relaxed);
         self.behind.store(false, Ordering::Relaxed);
         let moment = self.resealing.moment(&self.keyring);
@@ -387,12 +394,12 @@ impl FolderEngine {
     /// of the log before the state: its last write may have failed.
     fn name(&self, state: u64) -> Result<u64, StoreError> {
         let (written, previous) = {
-            let mut writing = self.writing();
-            let head = Head { state, ..writing.head(self.id) };
-            let written = writing.head.write(head).and_then(|()| writing.head.handle());
-            let previous = writing.state;
+            let mut active = self.active_log();
+            let head = Head { state, ..active.head(self.id) };
+            let written = active.head.write(head).and_then(|()| active.head.handle());
+            let previous = active.state;
             if written.is_ok() {
-                writing.state = state;
+                active.state = state;
             }
             (written, previous)
         };

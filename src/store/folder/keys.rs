@@ -78,7 +78,7 @@ pub(super) fn create(folder: &Path, root_secret: [u8; 32], source: &MasterKeySou
     let existing = places.existing()?;
     let (master, announced) = match source.read(existing.as_deref())? {
         // A process that made the key may have been killed before it made the data keys.
-        Some(master) => (master, existing.filter(|_| is_beside(source)).map(|path| (path, NewMaster::Found))),
+        Some(master) => (master, existing.filter(|_| has_default_place(source)).map(|path| (path, NewMaster::Found))),
         None => places.make().map(|(master, path)| (master, Some((path, NewMaster::Created))))?,
     };
     let (file, announce) = announced.unzip();
@@ -88,10 +88,10 @@ pub(super) fn create(folder: &Path, root_secret: [u8; 32], source: &MasterKeySou
 
 /// Adds the file of the master key to a keyring, for the case that nobody was told of it when the store was created.
 pub(super) fn announcing(keyring: Keyring, folder: &Path, source: &MasterKeySource) -> Keyring {
-    keyring.with_new_master(default_master_key(folder).filter(|_| is_beside(source)))
+    keyring.with_new_master(default_master_key(folder).filter(|_| has_default_place(source)))
 }
 
-fn is_beside(source: &MasterKeySource) -> bool {
+fn has_default_place(source: &MasterKeySource) -> bool {
     matches!(source, MasterKeySource::Beside)
 }
 

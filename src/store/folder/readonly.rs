@@ -27,7 +27,7 @@ use crate::{
         },
         database::state::Access,
         disk::{files, folder_lock},
-        engine::{BatchVisit, Engine, OnDisk, Query, State, Statistics, Stories, StoryVisit},
+        engine::{BatchVisit, Engine, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
         error::StoreError,
         log::{
             head::{self, Head},
@@ -116,7 +116,11 @@ impl Engine for FolderReader {
         self.log.commit(position)
     }
 
-    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+    fn stories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
         self.log.stories(wanted, visit)
     }
 

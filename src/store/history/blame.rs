@@ -64,9 +64,9 @@ impl Store {
                     return Ok(ControlFlow::Continue(()));
                 };
                 let set = SetBy { revision, at: header.at, author: header.author.clone() };
-                let explained =
-                    reader.change(entry)?.map_or(Explained::Partly, |touched| search.explain(&touched, &set));
-                let is_over = explained == Explained::Whole || search.open.is_empty();
+                let origins =
+                    reader.change(entry)?.map_or(FieldOrigins::Partial, |touched| search.attribute(&touched, &set));
+                let is_over = origins == FieldOrigins::Complete || search.open.is_empty();
                 Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
         }
@@ -93,11 +93,11 @@ impl Store {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Explained {
+enum FieldOrigins {
     /// Older records may explain more.
-    Partly,
+    Partial,
     /// The record created the resource.
-    Whole,
+    Complete,
 }
 
 /// The fields whose origin is known, and the others.
@@ -114,7 +114,7 @@ impl FieldSearch {
     }
 
     /// Attributes the fields that a record changed. Newer records have been visited before.
-    fn explain(&mut self, touched: &ResourceChange, set: &SetBy) -> Explained {
+    fn attribute(&mut self, touched: &ResourceChange, set: &SetBy) -> FieldOrigins {
         let (was, is) = (leaves(touched.before.as_ref()), leaves(touched.after.as_ref()));
         let created = touched.before.is_none() || touched.after.is_none();
         let found = &mut self.found;
@@ -127,7 +127,7 @@ impl FieldSearch {
             }
             !changed
         });
-        if created { Explained::Whole } else { Explained::Partly }
+        if created { FieldOrigins::Complete } else { FieldOrigins::Partial }
     }
 
     /// The fields in order, with masked secrets.
@@ -203,7 +203,7 @@ mod tests {
             (3, touched(Some(json!({"c": "older"})), Some(json!({"c": "old"})))),
         ];
         for (number, record) in &records {
-            assert_eq!(search.explain(record, &revision(*number)), Explained::Partly);
+            assert_eq!(search.attribute(record, &revision(*number)), FieldOrigins::Partial);
         }
         let told = |fields: Vec<BlamedField>| -> Vec<(String, Option<u64>)> {
             fields.into_iter().map(|field| (field.pointer, field.set.map(|set| set.revision))).collect()
@@ -213,7 +213,7 @@ mod tests {
         let cut = FieldSearch { open: search.open.clone(), found: search.found.clone() };
         let rest = [of("/b/x", Some(5)), of("/b/y", Some(4)), of("/c", Some(3))];
         assert_eq!(told(cut.finish()), [[of("/a", None)].as_slice(), &rest].concat());
-        assert_eq!(search.explain(&touched(None, Some(json!({"a": 1}))), &revision(2)), Explained::Whole);
+        assert_eq!(search.attribute(&touched(None, Some(json!({"a": 1}))), &revision(2)), FieldOrigins::Complete);
         assert_eq!(told(search.finish()), [[of("/a", Some(2))].as_slice(), &rest].concat());
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     },
     store::{
         commit::header::{CommitHeader, ResourceChange},
-        engine::Stories,
+        engine::ResourceHistoryQuery,
         error::StoreError,
         open_store::Store,
     },
@@ -56,7 +56,7 @@ impl Store {
         let (state, reader) = (self.snapshot(), self.entry_reader());
         let paths: Vec<String> = keys.iter().map(Key::path).collect();
         let mut searches: Vec<ForeignSearch> = keys.iter().map(|_| ForeignSearch::default()).collect();
-        let wanted = Stories { paths: &paths, before: u64::MAX, source: None };
+        let wanted = ResourceHistoryQuery { paths: &paths, before: u64::MAX, source: None };
         self.engine.stories(wanted, &mut |number, header, entry| {
             let Some(search) = searches.get_mut(number) else { return Ok(ControlFlow::Break(())) };
             let Some(revision) = header.revision.filter(|revision| *revision <= upto) else {
@@ -113,9 +113,9 @@ struct ForeignSearch {
 
 impl ForeignSearch {
     /// Adds what a commit wrote. Returns whether older ones do not matter.
-    fn add(&mut self, is_own: bool, mut write: ForeignWrite, received: Received) -> bool {
+    fn add(&mut self, is_own: bool, mut write: ForeignWrite, received: OwnershipGain) -> bool {
         let is_whole = write.before.is_none() || write.after.is_none();
-        let is_end = received == Received::Yes;
+        let is_end = received == OwnershipGain::Yes;
         if is_own {
             self.own.extend([&write.before, &write.after].into_iter().flatten().flat_map(names_in));
             return is_end || is_whole;
@@ -140,7 +140,7 @@ fn names_in(side: &Value) -> impl Iterator<Item = String> {
 /// Whether a record gave a resource that was there to the source that is asked about: from another source, or from nobody. It
 /// took over what was there, so what others had written before is none of its drift (D85, D104).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Received {
+enum OwnershipGain {
     Yes,
     No,
 }
@@ -153,7 +153,7 @@ fn written_by(
     touched: ResourceChange,
     source: &str,
     state: &Snapshot,
-) -> (ForeignWrite, Received) {
+) -> (ForeignWrite, OwnershipGain) {
     let ResourceChange { mut before, mut after, .. } = touched;
     let owner_in = |side: &mut Option<Value>| {
         let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
@@ -164,7 +164,7 @@ fn written_by(
     let is_received = was_there && next.as_deref() == Some(source);
     let (by, at) = (writer(&header.author, state), header.at.to_string());
     let write = ForeignWrite { before, after, owner, by, revision, at };
-    (write, if is_received { Received::Yes } else { Received::No })
+    (write, if is_received { OwnershipGain::Yes } else { OwnershipGain::No })
 }
 
 #[cfg(test)]

@@ -53,6 +53,6 @@ pub(crate) mod declared_places;
 pub(crate) mod external_writes;
 pub(crate) mod masking;
 pub(crate) mod records;
+pub(crate) mod resource_history;
 pub(crate) mod rewind;
 pub(crate) mod select;
-pub(crate) mod stories;

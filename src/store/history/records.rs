@@ -9,7 +9,7 @@ use crate::store::{
         entries::{CommitEntry, Hash},
         header::{CommitHeader, Record, ResourceChange, calls_of},
     },
-    engine::{Query, Stories},
+    engine::{Query, ResourceHistoryQuery},
     error::StoreError,
     open_store::Store,
 };
@@ -49,7 +49,7 @@ impl Store {
         source: Option<&str>,
         visit: &mut EntryVisit<'_>,
     ) -> Result<(), StoreError> {
-        let wanted = Stories { paths: &[path.to_owned()], before, source };
+        let wanted = ResourceHistoryQuery { paths: &[path.to_owned()], before, source };
         self.engine.stories(wanted, &mut |_, header, entry| visit(header, entry))
     }
 

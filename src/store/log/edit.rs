@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     appender,
-    reader::{Framed, LogReader},
+    reader::{LogReader, ReadBatch},
 };
 pub(crate) use crate::store::{disk::files::Part, engine::BatchEdit, error::StoreError};
 
@@ -15,7 +15,7 @@ pub(crate) fn edit_log(folder: &Path, end: u64, edit: &mut BatchEdit<'_>) -> Res
         let path = Part::Log.path(folder, generation);
         let mut reader = LogReader::open(&path)?;
         let mut differs = false;
-        while !differs && let Some(Framed { batch, .. }) = reader.batch()? {
+        while !differs && let Some(ReadBatch { batch, .. }) = reader.batch()? {
             differs = edit(&batch)?.is_some();
         }
         if !differs {
@@ -24,8 +24,8 @@ pub(crate) fn edit_log(folder: &Path, end: u64, edit: &mut BatchEdit<'_>) -> Res
         let mut reader = LogReader::open(&path)?;
         let (store, start) = (reader.store, reader.start);
         appender::write_whole(&path, store, start, || match reader.batch()? {
-            Some(Framed { batch, .. }) => Ok(Some(edit(&batch)?.unwrap_or(batch))),
-            None if reader.rest.is_some() => Err(reader.unreadable()),
+            Some(ReadBatch { batch, .. }) => Ok(Some(edit(&batch)?.unwrap_or(batch))),
+            None if reader.tail.is_some() => Err(reader.unreadable()),
             None => Ok(None),
         })?;
     }

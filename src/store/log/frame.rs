@@ -186,7 +186,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Batch, usize), Unreadable> {
 }
 
 /// Returns whether a complete frame starts anywhere in these bytes. Tries at most 1,000 candidates.
-pub(super) fn is_anywhere(bytes: &[u8]) -> bool {
+pub(super) fn contains_frame(bytes: &[u8]) -> bool {
     let starts = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC);
     starts.take(1000).any(|(at, _)| bytes.get(at..).is_some_and(|rest| decode(rest).is_ok()))
 }
@@ -229,7 +229,7 @@ pub(crate) fn fuzzed(bytes: &[u8]) {
         });
         out
     };
-    let _ = (decode_start(bytes).is_ok(), is_anywhere(bytes), decode_entry(bytes).is_ok());
+    let _ = (decode_start(bytes).is_ok(), contains_frame(bytes), decode_entry(bytes).is_ok());
     if let Ok((batch, length)) = decode(bytes) {
         assert_eq!(Some(written(&batch).as_slice()), bytes.get(..length), "a frame changes when it is written again");
     }

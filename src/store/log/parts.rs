@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     appender,
-    reader::{Framed, LogReader},
+    reader::{LogReader, ReadBatch},
 };
 use crate::store::{
     commit::batch::{Batch, Tip},
@@ -73,14 +73,14 @@ pub(crate) fn walk(folder: &Path, revision: u64, upto: u64, visit: &mut BatchVis
             None => {}
         }
         let mut before = reader.start;
-        while let Some(Framed { batch, .. }) = reader.batch()?
+        while let Some(ReadBatch { batch, .. }) = reader.batch()?
             && batch.position <= upto
         {
             let after = Tip::after(&batch);
             visit(before, batch)?;
             before = after;
         }
-        if reader.rest.is_some() && reader.tip.position < upto {
+        if reader.tail.is_some() && reader.tip.position < upto {
             return Err(reader.unreadable());
         }
         end = Some(reader.tip);
@@ -102,7 +102,7 @@ pub(crate) fn before(folder: &Path, end: Tip, most: u64) -> Result<Vec<Batch>, S
         let Some(rest) = left.checked_sub(length) else { break };
         left = rest;
         let mut batches = Vec::new();
-        while let Ok(Some(Framed { batch, .. })) = reader.batch() {
+        while let Ok(Some(ReadBatch { batch, .. })) = reader.batch() {
             batches.push(batch);
         }
         if reader.tip.position != begin {

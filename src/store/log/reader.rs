@@ -30,7 +30,7 @@ const LARGE: u64 = 1 << 22;
 
 /// The bytes after the last readable batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum LogTail {
     /// An interrupted write: no complete batch follows.
     Torn,
     /// Complete batches follow, so this was not the last write.
@@ -38,7 +38,7 @@ pub(crate) enum Rest {
 }
 
 /// A batch, and the bytes of the file that it takes.
-pub(crate) struct Framed {
+pub(crate) struct ReadBatch {
     /// The offset of its first byte.
     pub offset: u64,
     /// Its length in bytes.
@@ -64,7 +64,7 @@ pub(crate) struct LogReader {
     /// The end of that batch in the file.
     pub end: u64,
     /// Set at the end of the file if the last bytes are not a batch.
-    pub rest: Option<Rest>,
+    pub tail: Option<LogTail>,
 }
 
 impl LogReader {
@@ -103,13 +103,13 @@ impl LogReader {
             start,
             tip: start,
             end,
-            rest: None,
+            tail: None,
         })
     }
 
     /// Reads the next batch. Returns none at the end of the file and before bytes that are not a batch.
-    pub(crate) fn batch(&mut self) -> Result<Option<Framed>, StoreError> {
-        if self.rest.is_some() {
+    pub(crate) fn batch(&mut self) -> Result<Option<ReadBatch>, StoreError> {
+        if self.tail.is_some() {
             return Ok(None);
         }
         self.frame.clear();
@@ -121,8 +121,8 @@ impl LogReader {
             return self.found(batch, length).map(Some);
         }
         self.fill(usize::MAX)?;
-        let later = self.frame.get(1..).is_some_and(frame::is_anywhere);
-        self.rest = Some(if later { Rest::Damaged } else { Rest::Torn });
+        let later = self.frame.get(1..).is_some_and(frame::contains_frame);
+        self.tail = Some(if later { LogTail::Damaged } else { LogTail::Torn });
         Ok(None)
     }
 
@@ -160,7 +160,7 @@ impl LogReader {
     }
 
     /// A batch that was read, if it follows the one before.
-    fn found(&mut self, batch: Batch, length: u64) -> Result<Framed, StoreError> {
+    fn found(&mut self, batch: Batch, length: u64) -> Result<ReadBatch, StoreError> {
         if batch.position != self.tip.position + 1 {
             let found = format!("record {} follows record {}", batch.position, self.tip.position);
             return Err(StoreError::corrupt(&self.path, found));
@@ -168,7 +168,7 @@ impl LogReader {
         let offset = self.end;
         self.tip = Tip::after(&batch);
         self.end += length;
-        Ok(Framed { offset, length, batch })
+        Ok(ReadBatch { offset, length, batch })
     }
 
     /// The error of a file whose next record cannot be read, although it must be there.
@@ -272,7 +272,7 @@ mod tests {
                 let entries = (found.entries.len(), framed.batch.entries.len());
                 assert_eq!((found.position, entries), (count, (1, usize::from(with_entries))));
             }
-            assert_eq!((count, reader.end, reader.rest), (2000, appender.length(), None));
+            assert_eq!((count, reader.end, reader.tail), (2000, appender.length(), None));
             assert!(reader.frame.capacity() < 1 << 16, "{} of {} bytes", reader.frame.capacity(), reader.end);
         }
     }
@@ -289,14 +289,14 @@ mod tests {
             let opened = if with_entries { LogReader::open(&path) } else { LogReader::open_headers(&path) };
             let mut reader = opened.unwrap();
             for (expected, frame) in batches.iter().zip(&frames) {
-                let Framed { length, batch, .. } = reader.batch().unwrap().unwrap();
+                let ReadBatch { length, batch, .. } = reader.batch().unwrap().unwrap();
                 assert_eq!(
                     (batch.position, length, &batch.header),
                     (expected.position, frame.length(), &expected.header)
                 );
                 assert!(batch.entries == if with_entries { expected.entries.clone() } else { Default::default() });
             }
-            assert!(reader.batch().unwrap().is_none() && reader.rest.is_none());
+            assert!(reader.batch().unwrap().is_none() && reader.tail.is_none());
         }
         let whole = std::fs::read(&path).unwrap();
         let first: u64 = frames.iter().take(3).map(BatchFrame::length).sum();
@@ -311,17 +311,17 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let mut reader = LogReader::open(&path).unwrap();
             while reader.batch().unwrap().is_some() {}
-            (reader.tip.position, reader.rest)
+            (reader.tip.position, reader.tail)
         };
         for at in [0, 10, 50, frame::HEAD, 1_000_000, 4_500_000] {
             let mut damaged = whole.clone();
             *damaged.get_mut(fourth + at).unwrap() ^= 1;
-            assert_eq!(rest_of(&damaged), (3, Some(Rest::Damaged)), "byte {at}");
-            assert_eq!(rest_of(whole.get(..fourth + at + 1).unwrap()), (3, Some(Rest::Torn)), "cut at {at}");
+            assert_eq!(rest_of(&damaged), (3, Some(LogTail::Damaged)), "byte {at}");
+            assert_eq!(rest_of(whole.get(..fourth + at + 1).unwrap()), (3, Some(LogTail::Torn)), "cut at {at}");
         }
         // The start is written last.
         let mut headless = whole.get(..fourth + 4_500_000).unwrap().to_vec();
         headless.get_mut(fourth..fourth + frame::HEAD).unwrap().fill(0);
-        assert_eq!(rest_of(&headless), (3, Some(Rest::Torn)));
+        assert_eq!(rest_of(&headless), (3, Some(LogTail::Torn)));
     }
 }

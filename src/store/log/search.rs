@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     parts::check_begin,
-    reader::{Framed, LogReader, Rest, commit_at},
+    reader::{LogReader, LogTail, ReadBatch, commit_at},
 };
 use crate::store::{
     commit::{
@@ -24,9 +24,9 @@ use crate::store::{
     },
     database::index::Location,
     disk::files::{self, Part},
-    engine::{Query, Stories, StoryVisit},
+    engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit},
     error::StoreError,
-    history::stories::OpenStories,
+    history::resource_history::OpenResourceHistories,
 };
 
 /// How many commits are searched for stories at most.
@@ -75,7 +75,7 @@ impl LogSearch {
             };
             let mut newest = VecDeque::new();
             while reader.tip.position + 1 < filter.before
-                && let Some(Framed { offset, length, batch }) = reader.batch()?
+                && let Some(ReadBatch { offset, length, batch }) = reader.batch()?
             {
                 if (filter.selects)(&batch)? {
                     newest.push_back((Location { generation, offset, length }, batch));
@@ -86,7 +86,7 @@ impl LogSearch {
             }
             let is_read = reader.tip.position + 1 < filter.before;
             let is_cut =
-                reader.rest == Some(Rest::Damaged) || next.is_some_and(|next| reader.tip.position != next.position);
+                reader.tail == Some(LogTail::Damaged) || next.is_some_and(|next| reader.tip.position != next.position);
             if is_read && is_cut {
                 return Err(reader.unreadable());
             }
@@ -144,8 +144,12 @@ impl LogSearch {
     }
 
     /// Visits the stories of resources.
-    pub(crate) fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
-        let (open, mut left) = (RefCell::new(OpenStories::new(&wanted)), MOST_SEARCHED);
+    pub(crate) fn stories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        let (open, mut left) = (RefCell::new(OpenResourceHistories::new(&wanted)), MOST_SEARCHED);
         let selects = |batch: &Batch| open.borrow().concern(batch);
         let filter = CommitFilter { open: LogReader::open, before: wanted.before, most: usize::MAX, selects: &selects };
         self.search(&filter, &mut |_, batch| {

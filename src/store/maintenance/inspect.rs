@@ -9,7 +9,7 @@ use crate::store::{
         temp_dir::TempFolder,
     },
     error::StoreError,
-    log::reader::{Framed, LogReader},
+    log::reader::{LogReader, ReadBatch},
 };
 
 /// Checks that the index leads to each record that it has. Returns the position of the last one, or none if there is no index.
@@ -29,7 +29,7 @@ pub(crate) fn index_agrees(folder: &Path) -> Result<Option<u64>, StoreError> {
     let Some((last, hash)) = end else { return Ok(None) };
     for generation in Part::Log.generations(folder)? {
         let mut reader = LogReader::open_headers(&Part::Log.path(folder, generation))?;
-        while let Some(Framed { offset, length, batch }) = reader.batch()? {
+        while let Some(ReadBatch { offset, length, batch }) = reader.batch()? {
             if batch.position > last {
                 return Ok(Some(last));
             }

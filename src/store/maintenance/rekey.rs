@@ -74,9 +74,9 @@ impl Store {
         }
         // Asked for at a moment without commits on their way: one that is still encrypted with a key that is destroyed would
         // be lost.
-        let written = self.checkpoint_now(|| keyring.want_new(forgets));
+        let written = self.checkpoint_now(|| keyring.request_rotation(forgets));
         // A later checkpoint, which commits may overtake, must not do what this one has failed to do.
-        keyring.want_nothing();
+        keyring.cancel_rotation();
         let records = written?;
         if forgets {
             // The state before it cannot be opened any more, and one that can be must stand behind this one.
@@ -122,7 +122,7 @@ mod tests {
             let store = Store::open_briefly(&path, Retention::default(), &MasterKeySource::Beside).unwrap();
             let keyring = store.keyring.as_ref().unwrap();
             // As when the data key is old: this checkpoint makes a new one, too.
-            keyring.want_new(false);
+            keyring.request_rotation(false);
             store.checkpoint_if_wanted(&mut store.queue.line());
             store.rekey(MasterChange::Keep, true).unwrap();
             assert_eq!(keyring.former(), []);

@@ -185,7 +185,7 @@ mod tests {
     fn a_key_that_has_expired_makes_a_checkpoint_due() {
         let master = MasterKey::random("a test".into());
         let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
-        keyring.want_new(true);
+        keyring.request_rotation(true);
         keyring.rotate(ids_and_clock::now()).unwrap();
         let resealing = Resealing::new(keyring.current(), keyring.known_time());
         assert!(resealing.is_due(&keyring));
@@ -216,7 +216,7 @@ mod tests {
         assert!(!keyring.former().contains(&oldest));
         assert_eq!([destroy(later), destroy(later), destroy(later)], [(true, 5), (true, 4), (true, 3)]);
         // What is to be forgotten waits for nothing.
-        keyring.want_new(true);
+        keyring.request_rotation(true);
         assert_eq!(destroy(Timestamp::MIN), (false, 0));
     }
 }

@@ -23,11 +23,11 @@ use crate::{
             codec,
             entries::CommitEntries,
             header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit},
-            unpositioned::scrub_header,
+            unchained_batch::scrub_header,
         },
         database::{
             open,
-            state::{self, Access, StateOf},
+            state::{self, Access, StateIdentity},
         },
         disk::{
             files::{self, Part},
@@ -249,8 +249,8 @@ fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -
         drop(LogAppender::open(path, reader.end)?);
     }
     let state = head.generation + 1;
-    let of = StateOf { store: head.store, tip: end, key: keyring.current() };
-    state::write(staging, state, of, &mut codec::records(&snapshot, Some(keyring))?)?;
+    let identity = StateIdentity { store: head.store, tip: end, key: keyring.current() };
+    state::write(staging, state, identity, &mut codec::records(&snapshot, Some(keyring))?)?;
     state::remove_others(staging, &[state])?;
     let mut appender = LogAppender::create(Part::Log.path(staging, state), head.store, end)?;
     let tip = if scrubbed.is_empty() { end } else { list_again(&mut appender, end, scrubbed)? };

@@ -220,8 +220,8 @@ impl Salvage {
         let mut damaged = None;
         for generation in candidates.into_iter().rev() {
             match state::read(folder, generation, Access::ReadOnly) {
-                Ok(saved) if saved.of.store == self.store => {
-                    return Ok(SalvagedStart { tip: saved.of.tip, generation, state: generation });
+                Ok(saved) if saved.identity.store == self.store => {
+                    return Ok(SalvagedStart { tip: saved.identity.tip, generation, state: generation });
                 }
                 Err(error) if error.code != Code::StoreCorrupt => return Err(error),
                 found => {
@@ -417,6 +417,14 @@ impl Salvage {
                 "the history before record {record} cannot be read: `{name}` is damaged or has a gap"
             ));
         }
+        self.start_of_history(folder, oldest, is_cut)?;
+        self.steps.append(&mut steps);
+        Ok(())
+    }
+
+    /// Reports what is missing before the oldest record, beyond what retention has removed, and notes where the history begins
+    /// then. `is_cut` says whether the damage is reported.
+    fn start_of_history(&mut self, folder: &Path, oldest: Tip, is_cut: bool) -> Result<(), StoreError> {
         let kept = parts::kept_file(folder);
         let noted = match files::exists(&kept)? {
             true => LogReader::open_headers(&kept).map(|kept| kept.start.position),
@@ -440,7 +448,6 @@ impl Salvage {
             }
             self.steps.push(RepairStep::Kept(oldest));
         }
-        self.steps.append(&mut steps);
         Ok(())
     }
 

@@ -47,7 +47,7 @@ pub struct Keyring {
     /// Held while the keys change.
     changing: Mutex<()>,
     /// Whether a new data key was asked for.
-    wanted: AtomicBool,
+    rotation_requested: AtomicBool,
     /// Whether former data keys are destroyed without waiting.
     forgets: AtomicBool,
     /// The random secret that was created with the store.
@@ -144,7 +144,7 @@ impl Keyring {
             root_secret,
             ring: ArcSwap::from_pointee(ring),
             changing: Mutex::default(),
-            wanted: AtomicBool::new(false),
+            rotation_requested: AtomicBool::new(false),
             forgets: AtomicBool::new(false),
             new_master: None,
             read_master: None,
@@ -182,10 +182,10 @@ impl Keyring {
     /// Changes the lifetimes of data keys that are set in `wanted`.
     pub(crate) fn set_lifetimes(&self, wanted: KeyLifetimes) -> Result<(), StoreError> {
         let former = self.ring.load().lifetimes;
-        if wanted.or(former) == former {
+        if wanted.with_defaults(former) == former {
             return Ok(());
         }
-        self.change(|ring| ring.lifetimes = wanted.or(ring.lifetimes))
+        self.change(|ring| ring.lifetimes = wanted.with_defaults(ring.lifetimes))
     }
 
     /// The time as the store knows it.
@@ -294,14 +294,14 @@ impl Keyring {
     }
 
     /// Asks for a new data key at the next checkpoint. If `forgets` is set, former ones are destroyed then.
-    pub(crate) fn want_new(&self, forgets: bool) {
+    pub(crate) fn request_rotation(&self, forgets: bool) {
         self.forgets.fetch_or(forgets, Ordering::AcqRel);
-        self.wanted.store(true, Ordering::Release);
+        self.rotation_requested.store(true, Ordering::Release);
     }
 
     /// Takes back what was asked for and is not done.
-    pub(crate) fn want_nothing(&self) {
-        self.wanted.store(false, Ordering::Release);
+    pub(crate) fn cancel_rotation(&self) {
+        self.rotation_requested.store(false, Ordering::Release);
         self.forgets.store(false, Ordering::Release);
     }
 
@@ -311,7 +311,7 @@ impl Keyring {
         let lasting = ring.lifetimes.encrypts_for();
         // A key from the future, made while the clock was wrong, would not be replaced before that time.
         let is_old = |current: &DataKey| current.created_at > now || now.duration_since(current.created_at) >= lasting;
-        self.wanted.load(Ordering::Acquire) || ring.current().is_none_or(is_old)
+        self.rotation_requested.load(Ordering::Acquire) || ring.current().is_none_or(is_old)
     }
 
     /// Makes the data key that encrypts from now on.
@@ -325,7 +325,7 @@ impl Keyring {
             }
             ring.keys.push(DataKey::random(now));
         })?;
-        self.wanted.store(false, Ordering::Release);
+        self.rotation_requested.store(false, Ordering::Release);
         Ok(())
     }
 

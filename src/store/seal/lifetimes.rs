@@ -29,7 +29,7 @@ impl KeyLifetimes {
     }
 
     /// These lifetimes, and those of `former` where none is set.
-    pub(super) fn or(self, former: Self) -> Self {
+    pub(super) fn with_defaults(self, former: Self) -> Self {
         Self { encrypts: self.encrypts.or(former.encrypts), decrypts: self.decrypts.or(former.decrypts) }
     }
 

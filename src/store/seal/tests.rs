@@ -108,7 +108,7 @@ fn a_former_key_opens_until_it_is_destroyed() {
     ring.destroy_expired(hours(37 * 24), &|_| false).unwrap();
     assert_eq!(ring.open(&sealed, &[]), Err(NotOpened::Destroyed));
     assert_eq!(file.open(&key).unwrap().open(&sealed, &[]), Err(NotOpened::Destroyed), "also in the file");
-    ring.want_new(true);
+    ring.request_rotation(true);
     assert!(ring.is_due(start));
     ring.rotate(start).unwrap();
     assert!(ring.has_expired(start), "without waiting");
@@ -124,11 +124,11 @@ fn what_is_to_be_forgotten_does_not_wait_for_the_clock() {
     let until = later.checked_add(SignedDuration::from_hours(30 * 24)).unwrap();
     assert_eq!(ring.former(), [FormerKey { id: first, until }]);
     // The clock has gone back since.
-    ring.want_new(true);
+    ring.request_rotation(true);
     assert!(ring.is_due(start) && ring.has_expired(start));
-    ring.want_nothing();
+    ring.cancel_rotation();
     assert!(!ring.has_expired(start));
-    ring.want_new(true);
+    ring.request_rotation(true);
     ring.destroy_expired(start, &|_| false).unwrap();
     assert!(ring.former().is_empty());
 }
@@ -167,7 +167,7 @@ fn keys_from_the_future_are_replaced_and_get_no_more_time_than_others() {
 fn keys_that_are_forgotten_are_destroyed_whatever_the_clock_says() {
     let ring = keyring(&MemoryFile::new(), &master("one"));
     let start = ids_and_clock::now();
-    ring.want_new(true);
+    ring.request_rotation(true);
     ring.rotate(start).unwrap();
     ring.destroy_expired(start.checked_sub(SignedDuration::from_hours(1)).unwrap(), &|_| false).unwrap();
     assert_eq!(ring.former().len(), 0);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use edgewright::{
     Code,
     storage::{
-        Batch, BatchVisit, CommitHeader, Engine, MemoryEngine, Query, State, Statistics, StoreError, Stories,
-        StoryVisit,
+        Batch, BatchVisit, CommitHeader, Engine, MemoryEngine, Query, ResourceHistoryQuery, ResourceHistoryVisit,
+        State, Statistics, StoreError,
     },
 };
 
@@ -63,7 +63,11 @@ impl Engine for FailingEngine {
         self.inner.commit(position)
     }
 
-    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+    fn stories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
         self.inner.stories(wanted, visit)
     }
 

@@ -9,16 +9,16 @@ use crate::store::{
         header::{CommitHeader, damaged},
         record_key::{RECORD, decode_key},
     },
-    engine::{Stories, StoryVisit},
+    engine::{ResourceHistoryQuery, ResourceHistoryVisit},
     error::StoreError,
 };
 
 /// The resources whose stories go on: the numbers of their paths.
-pub(crate) struct OpenStories(HashMap<String, usize>);
+pub(crate) struct OpenResourceHistories(HashMap<String, usize>);
 
-impl OpenStories {
+impl OpenResourceHistories {
     /// Begins with all that are wanted.
-    pub(crate) fn new(wanted: &Stories<'_>) -> Self {
+    pub(crate) fn new(wanted: &ResourceHistoryQuery<'_>) -> Self {
         Self(wanted.paths.iter().cloned().zip(0..).collect())
     }
 
@@ -41,9 +41,9 @@ impl OpenStories {
     /// Visits what a commit did to these resources.
     pub(crate) fn visit(
         &mut self,
-        wanted: &Stories<'_>,
+        wanted: &ResourceHistoryQuery<'_>,
         batch: &Batch,
-        visit: &mut StoryVisit<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
         let header = CommitHeader::from_bytes(&batch.header)?;
         if wanted.source.is_some() && wanted.source != header.applied_by() {
