@@ -35,7 +35,7 @@ pub mod resources {
             key::Key,
             resource::{KindInfo, Offer, Offers},
         },
-        store::ids_and_clock::{fresh_id, now, token as new_token},
+        store::{clock::now, ids::fresh_id, tokens::token as new_token},
     };
 
     // Content.

@@ -23,7 +23,7 @@ pub(super) use crate::{
     },
     plan::{Plan, report::Report},
     reconcile::{ApplyError, LintLevels, Options, Planned},
-    store::{Store, history::commits::RevisionName, ids_and_clock},
+    store::{Store, clock, history::commits::RevisionName, ids, tokens},
     syntax::text::{escaped, printable},
 };
 pub(super) use serde_json::Value;

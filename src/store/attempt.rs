@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Instant};
 use jiff::Timestamp;
 
 use super::{
+    clock,
     commit::header::{Places, RevertedDrift},
-    ids_and_clock,
 };
 use crate::model::{Author, Operation, Snapshot};
 
@@ -46,7 +46,7 @@ impl Attempt {
     /// Starts an attempt now.
     pub fn new(author: Author) -> Self {
         let (places, reverted_drift, note) = (Places::new(), RevertedDrift::new(), String::new());
-        Self { author, source: None, at: ids_and_clock::now(), places, reverted_drift, began: Instant::now(), note }
+        Self { author, source: None, at: clock::now(), places, reverted_drift, began: Instant::now(), note }
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
     error::StoreError,
     history::resource_history::OpenResourceHistories,
-    ids_and_clock,
+    ids,
 };
 use crate::model::Code;
 
@@ -25,7 +25,7 @@ pub struct MemoryEngine {
 
 impl Default for MemoryEngine {
     fn default() -> Self {
-        Self { log: Mutex::default(), root_secret: ids_and_clock::random_secret() }
+        Self { log: Mutex::default(), root_secret: ids::random_secret() }
     }
 }
 

@@ -55,6 +55,7 @@
 
 mod attempt;
 pub(crate) mod checkpoint;
+pub(crate) mod clock;
 pub(crate) mod commit;
 mod commit_queue;
 mod database;
@@ -65,7 +66,7 @@ pub(crate) mod folder;
 mod group_commit;
 pub(crate) mod history;
 mod history_quota;
-pub(crate) mod ids_and_clock;
+pub(crate) mod ids;
 mod log;
 pub(crate) mod maintenance;
 pub(crate) mod memory;
@@ -76,6 +77,7 @@ pub(crate) mod revision;
 pub(crate) mod seal;
 mod session_kind;
 mod speculative;
+pub(crate) mod tokens;
 mod trusted_time;
 
 pub use attempt::{Attempt, Commit, Committed};

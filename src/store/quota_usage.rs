@@ -3,10 +3,10 @@
 use std::{sync::Weak, time::Duration};
 
 use super::{
+    clock,
     engine::Query,
     error::StoreError,
     history_quota::{DAY, holder_of},
-    ids_and_clock,
     open_store::Store,
 };
 use crate::{
@@ -39,7 +39,7 @@ impl Store {
     /// Finds what earlier processes have recorded within a day, newest first, of at most [`PAGE`] records before a position.
     /// Returns the position of the last one, or none if there is nothing older.
     fn earlier_records(&self, before: u64, found: &mut Vec<EarlierRecord>) -> Option<u64> {
-        let (clock, now) = (ids_and_clock::now(), self.quota.now());
+        let (clock, now) = (clock::now(), self.quota.now());
         let mut last = None;
         for header in self.headers(&Query::All, before, PAGE).ok()? {
             give_way();

@@ -13,7 +13,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{attempt::Attempt, ids_and_clock};
+use super::{attempt::Attempt, clock};
 use crate::model::{Key, Operation, Snapshot, snapshot::Refusal};
 
 /// An older try is not committed: its time would be that of the new resources.
@@ -33,7 +33,7 @@ pub(crate) struct SpeculativeCommit {
 impl SpeculativeCommit {
     /// Applies operations to a state, without committing them.
     pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, Refusal> {
-        let (at, began) = (ids_and_clock::now(), Instant::now());
+        let (at, began) = (clock::now(), Instant::now());
         let (after, changed) = before.apply(operations, at)?;
         Ok(Self { before: before.clone(), after, changed: Arc::new(changed), at, began })
     }

@@ -163,7 +163,7 @@ impl CreateArgs {
             None => {}
         }
         let scope = scope.scope().map(Arc::new);
-        let owner_id = owner.clone().unwrap_or_else(|| ids_and_clock::fresh_id(Kind::Owner).to_string());
+        let owner_id = owner.clone().unwrap_or_else(|| ids::fresh_id(Kind::Owner).to_string());
         let spec = ApiKey { description, owner_id: owner_id.clone(), scope: scope.clone(), ..ApiKey::default() };
         let (has, sources) = match place.client()? {
             Some(client) => {
@@ -284,8 +284,8 @@ pub(crate) fn create(
         (Some(has), Some(wanted)) if has != wanted => return Err(role_conflict(&owner)),
         (Some(_), _) => {}
     }
-    let key = Key::new(Kind::ApiKey, ids_and_clock::fresh_id(Kind::ApiKey));
-    let (token, hash) = ids_and_clock::token(&key.id);
+    let key = Key::new(Kind::ApiKey, ids::fresh_id(Kind::ApiKey));
+    let (token, hash) = tokens::token(&key.id);
     operations.push(Operation::Create { key, spec: Arc::new(spec), claim: None, token: Some(hash) });
     hand_out(&token)?;
     commit(store, log, operations)
@@ -294,7 +294,7 @@ pub(crate) fn create(
 /// Commits changes made on the command line, and logs those of keys and owners.
 pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
     let changes = LocalChanges::from_operations(&operations);
-    let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
+    let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
     store.commit(commit).map_err(ApplyError::Commit)?;
     if let Err(error) = log.append(&changes) {
         say(&format!("The change was made and is in the history, but not in the security log: {error}"));

@@ -51,7 +51,7 @@ impl Args {
             None => {
                 let store = self.place.store.read_existing()?;
                 let snapshot = store.snapshot();
-                ExportedManifests::new(export(&snapshot, source, self.adopt, ids_and_clock::now())?, snapshot.revision)
+                ExportedManifests::new(export(&snapshot, source, self.adopt, clock::now())?, snapshot.revision)
             }
         };
         if self.target == "-" {

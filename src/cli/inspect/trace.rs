@@ -184,7 +184,7 @@ impl Args {
         if !plan.refusals.is_empty() {
             return Err(Failure { diagnostics: plan.refusals, exit: Exit::Refused });
         }
-        let applied = snapshot.apply(&plan.operations(), ids_and_clock::now());
+        let applied = snapshot.apply(&plan.operations(), clock::now());
         Ok(applied.map_err(|refusal| ApplyError::Commit(CommitError::Refused(refusal)))?.0)
     }
 }

@@ -41,7 +41,7 @@ impl Args {
                 .into());
         }
         let until = match self.time {
-            Some(time) => Some(ids_and_clock::now().checked_add(time).map_err(|_| {
+            Some(time) => Some(clock::now().checked_add(time).map_err(|_| {
                 Diagnostic::error(Code::OutOfRange, "`--for` is too long").help("use a shorter time, or none")
             })?),
             None => None,

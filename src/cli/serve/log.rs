@@ -80,7 +80,7 @@ pub(super) fn admin_token(format: LogFormat, token: &Secret) -> io::Result<()> {
     diagnostics::say_all(&match format {
         LogFormat::Text => format!("{WHAT}: {}", token.expose()),
         LogFormat::Json => {
-            let timestamp = ids_and_clock::now().to_string();
+            let timestamp = clock::now().to_string();
             json!({"timestamp": timestamp, "level": "INFO", "message": WHAT, "admin_token": token.expose()}).to_string()
         }
     })

@@ -50,7 +50,7 @@ use crate::{
         resources::write_policy::RestWrites,
         telemetry::security::{LocalLog, SecurityLog, SecurityLogThread, log_sources},
     },
-    store::{Store, checkpoint::maintain_from_time_to_time, ids_and_clock, note_server, probe},
+    store::{Store, checkpoint::maintain_from_time_to_time, ids, note_server, probe},
     syntax::text::escaped,
 };
 use followed::ConfiguredSource;
@@ -330,7 +330,7 @@ impl Args {
         };
         // The server's log begins after its first admin.
         let log = LocalLog::default();
-        let owner_id = ids_and_clock::fresh_id(Kind::Owner).to_string();
+        let owner_id = ids::fresh_id(Kind::Owner).to_string();
         let spec = ApiKey { description: "first admin".into(), owner_id, ..ApiKey::default() };
         let created = keys::create(store, log, Some(Role::Admin), spec, hand_out);
         match (&created, &self.admin_token_file) {

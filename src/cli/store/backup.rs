@@ -108,7 +108,7 @@ impl Temporary {
             return Err(Diagnostic::error(Code::Unreadable, message).help("use the path of a file").into());
         }
         // Another run may write a backup of the same name.
-        Ok(Self { path: appended(file, &format!("{}.tmp", ids_and_clock::fresh("."))) })
+        Ok(Self { path: appended(file, &format!("{}.tmp", ids::fresh("."))) })
     }
 
     fn create(&self) -> Result<File, Failure> {

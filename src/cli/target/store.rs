@@ -124,9 +124,9 @@ impl StoreTarget {
             let protection = match (&self.store, document) {
                 (Some(store), _) => DigestProtection::Store(store.root_secret()),
                 (None, PlanFile::LikeReviewed(reviewed)) => {
-                    DigestProtection::Salt(reviewed.salt().map_or_else(ids_and_clock::salt, str::to_owned))
+                    DigestProtection::Salt(reviewed.salt().map_or_else(ids::salt, str::to_owned))
                 }
-                (None, PlanFile::ToSave) => DigestProtection::Salt(ids_and_clock::salt()),
+                (None, PlanFile::ToSave) => DigestProtection::Salt(ids::salt()),
             };
             let conditions =
                 PlanConditions { protection, source: &self.options.source, commit: self.options.tree.commit() };

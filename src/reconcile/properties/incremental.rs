@@ -13,7 +13,7 @@ use crate::{
     manifest::tree::{Disk, Recorder, Tree},
     model::{HttpsEdge, Kind, Operation, Secrets, Snapshot},
     reconcile::{Options, Planned, Prepared},
-    store::ids_and_clock,
+    store::clock,
 };
 
 /// A sequence of numbers that looks random and is the same in every run.
@@ -168,7 +168,7 @@ fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
     let options = Options { source: "theirs".into(), ..options(folder.path(), false) };
     let plan = Prepared::load(options).plan(&snapshot).plan.filter(|plan| plan.refusals.is_empty());
     let operations = plan.map(|plan| plan.operations()).unwrap_or_default();
-    if operations.is_empty() { snapshot } else { snapshot.apply(&operations, ids_and_clock::now()).unwrap().0 }
+    if operations.is_empty() { snapshot } else { snapshot.apply(&operations, clock::now()).unwrap().0 }
 }
 
 /// The state after a call of the API on any resource: mostly one that changes it, and now and then one that deletes it or
@@ -188,7 +188,7 @@ pub(super) fn meddled(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
         }
         _ => return snapshot,
     };
-    let changed = snapshot.apply(&[operation], ids_and_clock::now());
+    let changed = snapshot.apply(&[operation], clock::now());
     changed.map_or(snapshot, |(changed, _)| changed)
 }
 
@@ -297,7 +297,7 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
             };
             let operations: Vec<Operation> = plan.operations();
             if !operations.is_empty() {
-                snapshot = snapshot.apply(&operations, ids_and_clock::now()).unwrap().0;
+                snapshot = snapshot.apply(&operations, clock::now()).unwrap().0;
                 applied += 1;
             }
             is_broken = !settles;
@@ -368,7 +368,7 @@ fn a_change_of_what_an_edge_requires_reaches_its_routes() {
     let planned = first.plan(&Snapshot::default());
     let operations = planned.plan.as_ref().map(|plan| plan.operations()).unwrap_or_default();
     assert_eq!(operations.len(), 2, "{}", said(&planned));
-    let snapshot = Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0;
+    let snapshot = Snapshot::default().apply(&operations, clock::now()).unwrap().0;
     fs::write(folder.path().join("a.yaml"), text.replace("X-A: '0'", "X-A: '1'")).unwrap();
     let again = Prepared::load_again(options(folder.path(), false), Some(first)).plan(&snapshot);
     let scratch = Prepared::load(options(folder.path(), false)).plan(&snapshot);
@@ -391,7 +391,7 @@ fn a_certificate_of_another_source_that_is_no_longer_presented_is_told() {
     let of_theirs = Options { source: "theirs".into(), ..options(theirs.path(), false) };
     let planned = Prepared::load(of_theirs).plan(&Snapshot::default());
     let operations = planned.plan.as_ref().map(|plan| plan.operations()).unwrap_or_default();
-    let snapshot = Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0;
+    let snapshot = Snapshot::default().apply(&operations, clock::now()).unwrap().0;
     let edge = |fields: &str| {
         format!("apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec: {{{fields}}}\n")
     };

@@ -6,7 +6,7 @@ use super::incremental::{options, said, shown};
 use crate::{
     model::Snapshot,
     reconcile::{Prepared, sync_loop::freshness::FinishedRun},
-    store::ids_and_clock,
+    store::clock,
 };
 
 /// Two edges in files of their own, whose routes are open. The lint about that is off unless an annotation sets its level.
@@ -28,7 +28,7 @@ fn a_changed_edge_is_judged_by_its_level_and_with_its_host() {
     open_edges(folder.path(), "", "one", "a");
     let mut last = Prepared::load_again(options(folder.path(), false), None);
     let operations = last.plan(&Snapshot::default()).plan.map(|plan| plan.operations()).unwrap_or_default();
-    let mut snapshot = Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0;
+    let mut snapshot = Snapshot::default().apply(&operations, clock::now()).unwrap().0;
     for (annotation, host, description) in [
         ("", "one", "b"),
         (warn, "one", "b"),
@@ -48,7 +48,7 @@ fn a_changed_edge_is_judged_by_its_level_and_with_its_host() {
         assert_eq!(said(&planned).contains("unprotected-route"), annotation == warn, "{case}");
         assert_eq!(said(&planned).contains("duplicate-hostport"), host == "two", "{case}");
         let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
-        snapshot = snapshot.apply(&operations, ids_and_clock::now()).unwrap().0;
+        snapshot = snapshot.apply(&operations, clock::now()).unwrap().0;
         last = again;
     }
 }
@@ -82,7 +82,7 @@ fn findings_that_are_kept_hold_as_long_as_those_of_all() {
         assert_eq!(until, from_all, "{years:?}");
         assert_eq!(until, format!("{first}-01-01T00:00:00Z").parse().ok(), "{}", said(&planned));
         let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
-        snapshot = snapshot.apply(&operations, ids_and_clock::now()).unwrap().0;
+        snapshot = snapshot.apply(&operations, clock::now()).unwrap().0;
         last = Some(again);
     }
 }
@@ -109,7 +109,7 @@ fn a_module_that_moves_between_a_route_and_its_set_is_judged_where_it_is() {
     disabled_module(folder.path(), own, "a");
     let mut last = Prepared::load_again(options(folder.path(), false), None);
     let operations = last.plan(&Snapshot::default()).plan.map(|plan| plan.operations()).unwrap_or_default();
-    let mut snapshot = Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0;
+    let mut snapshot = Snapshot::default().apply(&operations, clock::now()).unwrap().0;
     for (own, description) in [(own, "b"), ("", "b"), ("", "c"), (own, "c"), (own, "d")] {
         disabled_module(folder.path(), own, description);
         let again = Prepared::load_again(options(folder.path(), false), Some(last));
@@ -119,7 +119,7 @@ fn a_module_that_moves_between_a_route_and_its_set_is_judged_where_it_is() {
         assert_eq!(shown(&planned), shown(&scratch), "{case}");
         assert_eq!(said(&planned).contains("disabled"), own.is_empty(), "{case}");
         let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
-        snapshot = snapshot.apply(&operations, ids_and_clock::now()).unwrap().0;
+        snapshot = snapshot.apply(&operations, clock::now()).unwrap().0;
         last = again;
     }
 }

@@ -35,10 +35,9 @@ use crate::{
         saved::{DigestProtection, PlanConditions, SavedPlan},
     },
     store::{
-        Commit, Store,
+        Commit, Store, clock,
         commit::header::{Places, Record},
         engine::Query,
-        ids_and_clock,
     },
 };
 use specs::{AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, Spec, any_spec, host_and_two_modules, two_of_a_kind};
@@ -438,8 +437,8 @@ fn an_answer_of_one_revision_is_never_that_of_another() {
     let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
     let route = Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("edghtsrt_1"));
     let create = |key: &Key| Operation::Create { key: key.clone(), spec: spec_of(key.kind), claim: None, token: None };
-    let (old, _) = Snapshot::default().apply(&[create(&edge)], ids_and_clock::now()).unwrap();
-    let (new, _) = old.apply(&[create(&route)], ids_and_clock::now()).unwrap();
+    let (old, _) = Snapshot::default().apply(&[create(&edge)], clock::now()).unwrap();
+    let (new, _) = old.apply(&[create(&route)], clock::now()).unwrap();
     let cells = [&old, &new].map(|snapshot| Arc::clone(&snapshot.get(&edge).unwrap().rendered));
     assert!(!Arc::ptr_eq(&cells[0], &cells[1]));
 }

@@ -11,7 +11,7 @@ use crate::{
         run::plan_cache::{recall, remember},
         sync_loop::freshness::FinishedRun,
     },
-    store::{engine::OnDisk, ids_and_clock},
+    store::{clock, engine::OnDisk},
 };
 
 /// Warnings with their places.
@@ -67,7 +67,7 @@ impl Runs {
         let planned = Prepared::load(options.clone()).plan(&self.snapshot);
         let operations: Vec<Operation> = planned.plan.as_ref().unwrap().operations();
         if !operations.is_empty() {
-            self.change(self.snapshot.apply(&operations, ids_and_clock::now()).unwrap().0);
+            self.change(self.snapshot.apply(&operations, clock::now()).unwrap().0);
         }
         self.remember(&recorder, &options, &planned);
     }

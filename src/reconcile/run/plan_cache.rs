@@ -44,7 +44,7 @@ use crate::{
         secrets::digest_key::DigestKey,
     },
     reconcile::{Options, sync_loop::freshness::FinishedRun},
-    store::{engine::OnDisk, ids_and_clock, read_beside, write_beside},
+    store::{clock, engine::OnDisk, ids, read_beside, write_beside},
 };
 
 /// The file, next to the files of the store.
@@ -101,7 +101,7 @@ pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> 
     let key = store.digest_key.as_ref()?;
     let (question, state) = (question(options)?, store.fingerprint.to_hex());
     let run = read(store, key).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
-    let now = ids_and_clock::now();
+    let now = clock::now();
     if now < run.at || run.until.is_some_and(|until| until <= now) {
         return None;
     }
@@ -121,8 +121,8 @@ pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, d
     let run = CachedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
-        reading: recorder.reading(key, ids_and_clock::salt())?,
-        at: ids_and_clock::now(),
+        reading: recorder.reading(key, ids::salt())?,
+        at: clock::now(),
         until,
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },

@@ -48,7 +48,7 @@ use crate::{
         sources::secret_visibility::{Sees, hide_unseen_secrets, uncompared_warning},
         sync_loop::{clock::Clock, freshness::FinishedRun},
     },
-    store::{SpeculativeCommit, ids_and_clock},
+    store::{SpeculativeCommit, clock},
 };
 
 /// Loaded manifests, which can be planned on any revision.
@@ -97,7 +97,7 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> Planned {
     let context = loaded.context_state();
     let resolved = resolve_offline(loaded, &context, source);
-    judge(loaded, resolved, lints, None, ids_and_clock::now()).capped().planned(loaded, None)
+    judge(loaded, resolved, lints, None, clock::now()).capped().planned(loaded, None)
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
@@ -307,7 +307,7 @@ pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
     let context = former.context_state();
     let mut before = former.plan(&context);
     let Some(first) = before.plan.take() else { return before };
-    match context.apply(&first.operations(), ids_and_clock::now()) {
+    match context.apply(&first.operations(), clock::now()) {
         Ok((snapshot, _)) => {
             let current = Prepared::load(lenient(new));
             let mut after = current.plan(&current.loaded.in_context(&snapshot));

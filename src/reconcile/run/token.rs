@@ -14,7 +14,7 @@ use crate::{
     model::{Kind, id::Id, operation::Operation, secrets::secret::Secret},
     plan::Plan,
     reconcile::ApplyError,
-    store::ids_and_clock,
+    store::tokens,
 };
 
 /// A source of token hashes for new keys.
@@ -34,7 +34,7 @@ pub(crate) struct TokenFiles {
 
 impl Tokens for TokenFiles {
     fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError> {
-        let (token, hash) = ids_and_clock::token(key);
+        let (token, hash) = tokens::token(key);
         write_new(file, &token)?;
         self.written.push(file.to_owned());
         Ok(hash)

@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::{reconcile::sources::handle::Signal, store::ids_and_clock};
+use crate::{reconcile::sources::handle::Signal, store::clock};
 
 /// The clock of a loop; clones share one time.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +43,7 @@ impl Clock {
         if let Some(paused) = &self.paused {
             return paused.time();
         }
-        ids_and_clock::now()
+        clock::now()
     }
 
     /// The time to compare with files, whose times no test pauses.

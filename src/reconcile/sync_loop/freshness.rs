@@ -8,7 +8,7 @@ use super::clock::Clock;
 use crate::{
     lint::{self, validity::findings_valid_until},
     reconcile::{Options, Planned},
-    store::{Store, ids_and_clock},
+    store::{Store, clock},
 };
 
 /// The interval of full runs, even without changes.
@@ -28,7 +28,7 @@ impl<'a> FinishedRun<'a> {
     /// A run that judged the manifests just now.
     pub(crate) fn judged_now(planned: &'a Planned, revision: u64, options: &Options) -> Self {
         let days = options.lints.certificate_expiry_days.unwrap_or(lint::rules::expiring_certificate::DAYS);
-        Self { planned, revision, until: findings_valid_until(&planned.desired, ids_and_clock::now(), days) }
+        Self { planned, revision, until: findings_valid_until(&planned.desired, clock::now(), days) }
     }
 }
 

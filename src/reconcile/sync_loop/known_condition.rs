@@ -44,18 +44,14 @@ pub(super) fn open(store: Arc<Store>) -> SourceEntries<KnownCondition> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::store::ids_and_clock;
+    use crate::store::clock;
 
     #[test]
     fn a_condition_survives_a_restart_and_a_damaged_file_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let opened = || open(Arc::new(Store::open(folder.path().join("store")).unwrap()));
-        let known = KnownCondition {
-            status: Status::Synced,
-            since: ids_and_clock::now(),
-            suspended_since: None,
-            attempt: None,
-        };
+        let known =
+            KnownCondition { status: Status::Synced, since: clock::now(), suspended_since: None, attempt: None };
         opened().set("shop", known.clone()).unwrap();
         let again = opened();
         assert_eq!((again.get("shop"), again.get("docs")), (Some(known.clone()), None));

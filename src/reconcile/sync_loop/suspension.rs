@@ -41,7 +41,7 @@ use crate::{
         operation::Author,
     },
     reconcile::sources::entries::SourceEntries,
-    store::{Attempt, Store, StoreError, commit::header::Outcome, ids_and_clock},
+    store::{Attempt, Store, StoreError, clock, commit::header::Outcome},
     syntax::text::has_token,
 };
 
@@ -80,7 +80,7 @@ impl Suspension {
             let fault = Fault::new(Code::NotAllowed, "`reason` contains an API token").at(at("reason"));
             return Err(fault.help("remove it, and revoke the key with `edgewright keys revoke`"));
         }
-        let since = ids_and_clock::now();
+        let since = clock::now();
         if until.is_some_and(|until| until <= since) {
             return Err(Fault::new(Code::OutOfRange, "`until` must be in the future").at(at("until")));
         }
@@ -144,7 +144,7 @@ impl Suspensions {
         author: Author,
     ) -> Result<Option<Suspension>, StoreError> {
         let mut before = None;
-        self.change(ids_and_clock::now(), |next| match suspension {
+        self.change(clock::now(), |next| match suspension {
             Some(suspension) => {
                 let end = suspension.until.map(|until| format!(" (until {until})")).unwrap_or_default();
                 let reason = format!("{}{end}", suspension.reason);
@@ -222,22 +222,22 @@ mod tests {
         {
             let suspensions = open();
             suspensions.set("shop", Some(suspension("a fix")), Author::Local).unwrap();
-            let past = ids_and_clock::now().checked_sub(Duration::from_secs(1)).unwrap();
+            let past = clock::now().checked_sub(Duration::from_secs(1)).unwrap();
             let over = Suspension { until: Some(past), ..suspension("over") };
             suspensions.set("docs", Some(over), Author::Local).unwrap();
         }
         let suspensions = open();
-        assert_eq!(suspensions.current("shop", ids_and_clock::now()).unwrap().reason, "a fix");
-        assert_eq!(suspensions.current("docs", ids_and_clock::now()), None);
+        assert_eq!(suspensions.current("shop", clock::now()).unwrap().reason, "a fix");
+        assert_eq!(suspensions.current("docs", clock::now()), None);
         let author = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_a") };
         for source in ["shop", "docs"] {
-            suspensions.end(source, ids_and_clock::now()).unwrap();
+            suspensions.end(source, clock::now()).unwrap();
         }
         // The second time, there is nothing to resume.
         for _ in 0..2 {
             suspensions.set("shop", None, author.clone()).unwrap();
         }
-        assert_eq!(suspensions.current("shop", ids_and_clock::now()), None);
+        assert_eq!(suspensions.current("shop", clock::now()), None);
         let records = suspensions.store.history(&Query::All, u64::MAX, 9).unwrap();
         let of = |it: &Record| (it.source.clone().unwrap_or_default(), it.outcome, it.author.clone());
         let told: Vec<_> = records.iter().rev().map(of).collect();
@@ -263,6 +263,6 @@ mod tests {
         for reason in ["", " ", "a\nb", long.as_str()] {
             assert!(Suspension::new(reason.to_owned(), "usr_a", None).is_err(), "{reason:?}");
         }
-        assert!(Suspension::new("a fix".to_owned(), "usr_a", Some(ids_and_clock::now())).is_err());
+        assert!(Suspension::new("a fix".to_owned(), "usr_a", Some(clock::now())).is_err());
     }
 }

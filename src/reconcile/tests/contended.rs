@@ -25,13 +25,13 @@ use crate::{
         sync_loop::drift::DriftPolicy,
     },
     store::{
-        Commit, Store, StoreError,
+        Commit, Store, StoreError, clock,
         commit::{
             batch::Batch,
             header::{CommitHeader, Retention},
         },
         engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
-        ids_and_clock,
+        ids,
         memory::MemoryEngine,
     },
 };
@@ -122,7 +122,7 @@ fn run(store: &Store, metadata: &str) -> RunResult {
 
 fn commit(store: &Store, operation: Operation) {
     let (operations, author) = (vec![operation], Author::Local);
-    store.commit(Commit { base: None, operations, author, at: ids_and_clock::now() }).unwrap();
+    store.commit(Commit { base: None, operations, author, at: clock::now() }).unwrap();
 }
 
 fn edge(description: &str) -> Arc<HttpsEdge> {
@@ -130,7 +130,7 @@ fn edge(description: &str) -> Arc<HttpsEdge> {
 }
 
 fn another() -> Operation {
-    let key = Key::new(Kind::HttpsEdge, ids_and_clock::fresh_id(Kind::HttpsEdge));
+    let key = Key::new(Kind::HttpsEdge, ids::fresh_id(Kind::HttpsEdge));
     Operation::Create { key, spec: edge(""), claim: None, token: None }
 }
 

@@ -26,7 +26,7 @@ use crate::{
             security::{event::SecurityEvent, note::SecurityNote},
         },
     },
-    store::{Store, ids_and_clock},
+    store::{Store, tokens},
 };
 
 /// The API version.
@@ -143,7 +143,7 @@ fn authenticate(snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, &'st
     let entry = snapshot.get(&Key::new(Kind::ApiKey, key));
     // An unknown key takes as long as a known one.
     let kept = entry.and_then(|entry| entry.token.clone()).unwrap_or_default();
-    if !ids_and_clock::token_matches(secret, &kept) {
+    if !tokens::token_matches(secret, &kept) {
         return Err(if entry.is_some() { WRONG } else { UNKNOWN });
     }
     let entry = entry.ok_or(UNKNOWN)?;
@@ -162,7 +162,7 @@ fn token(headers: &HeaderMap) -> Result<(Id, &str), &'static str> {
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(MALFORMED);
     }
-    ids_and_clock::split_token(token.trim()).ok_or(MALFORMED)
+    tokens::split_token(token.trim()).ok_or(MALFORMED)
 }
 
 /// The key that an invalid token names, and its owner, if the store has the key: anything else may be a secret that was

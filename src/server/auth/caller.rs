@@ -20,7 +20,7 @@ use crate::{
         http::response::ApiError,
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
-    store::ids_and_clock,
+    store::clock,
 };
 
 /// The caller: the API key of a request and its owner.
@@ -66,7 +66,7 @@ impl Caller {
 
     /// The error message of an expired key.
     pub(super) fn expiry(&self) -> Option<String> {
-        let scope = self.scope.as_ref().filter(|scope| scope.is_expired(ids_and_clock::now()))?;
+        let scope = self.scope.as_ref().filter(|scope| scope.is_expired(clock::now()))?;
         Some(format!("the API key {} expired at {}; create another one", self.key, scope.expires_at))
     }
 

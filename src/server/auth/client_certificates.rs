@@ -145,7 +145,7 @@ mod tests {
             kind::owner::{Owner, Role},
             operation::Operation,
         },
-        store::ids_and_clock::now,
+        store::clock::now,
     };
 
     fn entry(subject_alt_name: &str, owner: &str) -> CertificateOwner {

@@ -13,7 +13,7 @@ use crate::{
         secrets::secret::{Secret, Text},
         snapshot::Snapshot,
     },
-    store::ids_and_clock::now,
+    store::clock::now,
 };
 
 /// One key for all certificates of these tests.

@@ -21,7 +21,7 @@ use crate::{
         snapshot::Rendered,
     },
     server::telemetry::security::note::SecurityNote,
-    store::{CommitError, StoreError, ids_and_clock},
+    store::{CommitError, StoreError, ids},
     syntax::text::without_tokens,
 };
 
@@ -118,12 +118,12 @@ impl ApiError {
 
     /// The body of a response, on one line.
     pub(crate) fn to_json_line(&self) -> String {
-        self.document(ids_and_clock::fresh("op_").as_str()).to_string()
+        self.document(ids::fresh("op_").as_str()).to_string()
     }
 
     /// The whole response as it goes over HTTP/1, for a request that reaches no handler. The connection is closed after it.
     pub(crate) fn to_http1(&self) -> Vec<u8> {
-        let (status, operation) = (self.status(), ids_and_clock::fresh("op_"));
+        let (status, operation) = (self.status(), ids::fresh("op_"));
         let body = self.document(operation.as_str()).to_string();
         let mut text = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n");
         for (name, value) in self.headers.iter() {
@@ -278,7 +278,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let operation = ids_and_clock::fresh("op_");
+        let operation = ids::fresh("op_");
         let body = self.document(operation.as_str()).to_string();
         let mut response = (self.status(), *self.headers, JSON, Body::from(body)).into_response();
         if let Ok(id) = HeaderValue::from_str(operation.as_str()) {
@@ -299,7 +299,7 @@ pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> ApiRes
 /// Gives a response an id, unless it is an error, which has the id of its body (D8).
 pub(crate) fn add_request_id(headers: &mut HeaderMap) {
     if !headers.contains_key(REQUEST_ID)
-        && let Ok(id) = HeaderValue::from_str(ids_and_clock::fresh("op_").as_str())
+        && let Ok(id) = HeaderValue::from_str(ids::fresh("op_").as_str())
     {
         headers.insert(REQUEST_ID, id);
     }

@@ -54,7 +54,7 @@ use super::resources::change::ChangeFilter;
 use crate::{
     model::diagnostics::{code::Code, diagnostic::Diagnostic},
     reconcile::sources::handle::{SourceHandle, SourceObserver},
-    store::{Store, engine::Query, ids_and_clock},
+    store::{Store, clock, engine::Query},
     syntax::text::escaped,
 };
 use config::NotificationTarget;
@@ -152,7 +152,7 @@ impl Outbox {
             let snapshot = self.store.snapshot();
             let revision = snapshot.revision;
             if last.is_none_or(|(seen, at)| seen != revision || at.elapsed() >= CERTIFICATE_INTERVAL) {
-                match certificates::expiring(&snapshot, ids_and_clock::now(), &self.base_url) {
+                match certificates::expiring(&snapshot, clock::now(), &self.base_url) {
                     Ok(found) => self.transitions.note_certificates(revision, found),
                     Err(error) => {
                         tracing::warn!("cannot describe expiring certificates: {}", escaped(&error.to_string()));
@@ -359,7 +359,7 @@ impl Delivery {
         let revision = self.cursor.revision + 1;
         let Some(found) = outbox.store.details(revision).map_err(|error| error.to_string())? else {
             let last = self.last_missing(revision, newest)?;
-            let gap = message::gap_notification(&recipient, self.cursor, last, ids_and_clock::now());
+            let gap = message::gap_notification(&recipient, self.cursor, last, clock::now());
             self.pending.push_back(gap.map_err(|error| error.to_string())?);
             return Ok(());
         };

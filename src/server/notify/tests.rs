@@ -26,15 +26,16 @@ use crate::{
             header::{CommitHeader, Retention},
         },
         engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
+        ids,
         memory::MemoryEngine,
     },
 };
 
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
-    let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));
+    let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
     let operations = vec![Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }];
-    store.commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() }).unwrap();
+    store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
 }
 
 fn target(path: &Path) -> NotificationTarget {

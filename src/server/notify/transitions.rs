@@ -23,7 +23,7 @@ use crate::{
         json::{self, JsonError},
         secrets::secret::Secrets,
     },
-    store::{Store, StoreError, engine::OnDisk, ids_and_clock, write_beside},
+    store::{Store, StoreError, clock, engine::OnDisk, write_beside},
     syntax::text::escaped,
 };
 
@@ -211,7 +211,7 @@ impl TransitionState {
     fn add(&mut self, new: NewTransition, revision: u64) {
         self.last += 1;
         let NewTransition { r#type, source, kind, text, data } = new;
-        let (number, at) = (self.last, ids_and_clock::now());
+        let (number, at) = (self.last, clock::now());
         self.due.push_back(Transition { number, r#type, at, revision, source, kind, text, data });
         if self.due.len() > MOST_TRANSITIONS {
             self.drop_oldest();

@@ -21,7 +21,7 @@ use crate::{
         },
         state::{Admissions, ServedStore, StatePart},
     },
-    store::ids_and_clock,
+    store::clock,
 };
 
 /// The path.
@@ -95,7 +95,7 @@ async fn get(
     place
         .run(move |_| {
             let snapshot = served.store.snapshot();
-            let exported = export(&snapshot, &source, adopt, ids_and_clock::now())?;
+            let exported = export(&snapshot, &source, adopt, clock::now())?;
             json_response(StatusCode::OK, &ExportedManifests::new(exported, snapshot.revision))
         })
         .await

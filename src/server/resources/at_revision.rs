@@ -106,7 +106,7 @@ mod tests {
             operation::{Author, Operation},
         },
         server::{App, Settings, VERSION_HEADER},
-        store::{Commit, MEMORY, Store, ids_and_clock},
+        store::{Commit, MEMORY, Store, clock, ids},
     };
 
     /// The API of a store with so many revisions.
@@ -116,11 +116,11 @@ mod tests {
         let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0;
         for _ in 0..revisions {
             let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
-            let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));
+            let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
             let operations = vec![Operation::Create { key, spec, claim: None, token: None }];
             app.served
                 .store
-                .commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() })
+                .commit(Commit { base: None, operations, author: Author::Local, at: clock::now() })
                 .unwrap();
         }
         app

@@ -51,7 +51,7 @@ use crate::{
         state::AppState,
         telemetry::security::note::SecurityNote,
     },
-    store::{Attempt, Declined, NextState, QueuedCommit, ids_and_clock},
+    store::{Attempt, Declined, NextState, QueuedCommit, ids, tokens},
 };
 
 /// A write in the queue of the store, and what to warn of.
@@ -182,11 +182,11 @@ impl ApiRequest<'_> {
             let field = spec.to_json(Secrets::Masked)?.get(info.id_parameter).and_then(Value::as_str).map(Id::new);
             key.id = field.unwrap_or_else(|| Id::new(""));
         } else {
-            key.id = ids_and_clock::fresh_id(self.kind);
+            key.id = ids::fresh_id(self.kind);
         }
         if let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>() {
             spec = Arc::new(self.owned(api_key.clone(), &mut operations));
-            token = Some(ids_and_clock::token(&key.id));
+            token = Some(tokens::token(&key.id));
         }
         if let Some(parent) = &key.parent {
             check_id(&self.snapshot, info.parent, parent)?;

@@ -270,7 +270,7 @@ impl WriteCheck {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{model::id::Id, store::ids_and_clock::now};
+    use crate::{model::id::Id, store::clock::now};
 
     fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
         let claim = r#"{"source": "SOURCE", "name": "NAME"}"#.replace("SOURCE", source).replace("NAME", name);

@@ -87,7 +87,7 @@ mod tests {
     use crate::{
         model::{Kind, id::Id, operation::Operation},
         server::site,
-        store::{MEMORY, Store, ids_and_clock},
+        store::{MEMORY, Store, clock},
     };
 
     fn local_site() -> Site {
@@ -102,7 +102,7 @@ mod tests {
             token: None,
         };
         let operations: Vec<Operation> = (0..count).map(create).collect();
-        Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0
+        Snapshot::default().apply(&operations, clock::now()).unwrap().0
     }
 
     #[test]

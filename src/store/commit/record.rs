@@ -417,7 +417,7 @@ mod tests {
         let (entry, hidden) = (with(TOKEN), with("ew_ak_3MWmcLvtt0vjIX9kLlxuHz95QLB_***"));
         let bytes = encode(&entry, Some(&keyring)).unwrap();
         keyring.request_rotation(true);
-        keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
+        keyring.rotate(crate::store::clock::now()).unwrap();
         let scrub = |keyring: &Keyring| scrub::scrubbed(&name(&entry), &bytes, Some(keyring)).unwrap().unwrap();
         let kept = scrub(&keyring);
         assert!(!String::from_utf8(kept.clone()).unwrap().contains("Zirnp"));
@@ -425,7 +425,7 @@ mod tests {
         let again = read(&entry, &kept, &keyring, LostSecrets::Refused).unwrap();
         assert_eq!(again.lazy_spec.stored().unwrap(), hidden.lazy_spec.stored().unwrap());
         assert_eq!((again.token, again.order), (entry.token.clone(), 7));
-        keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
+        keyring.destroy_expired(crate::store::clock::now(), &|_| false).unwrap();
         let lost = read(&entry, &scrub(&keyring), &keyring, LostSecrets::Masked).unwrap();
         assert!(lost.lazy_spec.has_lost_secrets() && lost.lazy_spec.stored().unwrap().contains(MASK));
     }
@@ -436,9 +436,9 @@ mod tests {
         let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
         let bytes = encode(&entry, Some(&keyring)).unwrap();
         keyring.request_rotation(true);
-        keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
+        keyring.rotate(crate::store::clock::now()).unwrap();
         assert!(read(&entry, &bytes, &keyring, LostSecrets::Refused).is_ok(), "the former key is still there");
-        keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
+        keyring.destroy_expired(crate::store::clock::now(), &|_| false).unwrap();
         assert!(read(&entry, &bytes, &keyring, LostSecrets::Refused).unwrap_err().contains("destroyed"));
         let lost = read(&entry, &bytes, &keyring, LostSecrets::Masked).unwrap();
         assert!(lost.lazy_spec.has_lost_secrets() && lost.token.is_none());
@@ -453,8 +453,8 @@ mod tests {
         let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
         let bytes = encode(&entry, Some(&keyring)).unwrap();
         keyring.request_rotation(true);
-        keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
-        keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
+        keyring.rotate(crate::store::clock::now()).unwrap();
+        keyring.destroy_expired(crate::store::clock::now(), &|_| false).unwrap();
         let spec = entry.lazy_spec.stored().unwrap().to_owned();
         let later = |from: &str, to: &str| {
             assert!(spec.contains(from), "{spec}");

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::store::{error::StoreError, ids_and_clock};
+use crate::store::{error::StoreError, ids};
 
 /// A folder that is removed with this value.
 pub(crate) struct TempFolder(PathBuf);
@@ -14,7 +14,7 @@ pub(crate) struct TempFolder(PathBuf);
 impl TempFolder {
     /// Creates an empty folder where temporary files belong.
     pub(crate) fn new() -> Result<Self, StoreError> {
-        let path = std::env::temp_dir().join(ids_and_clock::fresh("edgewright-").as_str());
+        let path = std::env::temp_dir().join(ids::fresh("edgewright-").as_str());
         Self::at(path)
     }
 

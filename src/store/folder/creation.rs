@@ -7,7 +7,7 @@ use crate::store::{
     commit::batch::Tip,
     disk::files::Part,
     error::StoreError,
-    ids_and_clock,
+    ids,
     log::{
         appender::LogAppender,
         head::{self, Head, HeadFile},
@@ -31,7 +31,7 @@ pub(super) fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring,
     if used {
         return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
     }
-    let keyring = keys::create(folder, ids_and_clock::random_secret(), source)?;
+    let keyring = keys::create(folder, ids::random_secret(), source)?;
     let store = keyring.store();
     LogAppender::create(Part::Log.path(folder, FIRST_GENERATION), store, Tip::default())?;
     HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, state: 0, hash: [0; 32], store })?;

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Author, Id, IpRestriction, Key, Kind, Operation, kind::ip_restriction::Traffic},
-        store::{Commit, Store, commit::entries::CommitEntry, ids_and_clock, revision::ChangeEvent},
+        store::{Commit, Store, clock, commit::entries::CommitEntry, revision::ChangeEvent},
     };
 
     fn create(name: &str) -> Operation {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn commit(store: &Store, operations: Vec<Operation>) {
-        store.commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() }).unwrap();
+        store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
     }
 
     fn follow(store: &Store, mut known: u64, upto: u64) -> Vec<(u64, usize)> {

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{HttpsEdge, Id, Key, Kind, Operation},
-        store::{Commit, MEMORY, ids_and_clock},
+        store::{Commit, MEMORY, clock},
     };
 
     /// A store with a revision from each of these commits.
@@ -254,7 +254,7 @@ mod tests {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
             let create = Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
             let author = Author::source("shop", Some((*commit).to_owned()));
-            store.commit(Commit { base: None, operations: vec![create], author, at: ids_and_clock::now() }).unwrap();
+            store.commit(Commit { base: None, operations: vec![create], author, at: clock::now() }).unwrap();
         }
         store
     }

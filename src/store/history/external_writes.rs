@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Author, Claim, HttpsEdge, Id, Kind, Operation},
-        store::{Commit, ids_and_clock},
+        store::{Commit, clock},
     };
 
     fn key() -> Key {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn commit(store: &Store, author: Author, operation: Operation) {
-        store.commit(Commit { base: None, operations: vec![operation], author, at: ids_and_clock::now() }).unwrap();
+        store.commit(Commit { base: None, operations: vec![operation], author, at: clock::now() }).unwrap();
     }
 
     fn patch(text: &str) -> Operation {

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Author, HttpsEdge, Id, Key, Kind, Operation},
-        store::{Attempt, Commit, MEMORY, commit::header::Outcome, ids_and_clock},
+        store::{Attempt, Commit, MEMORY, clock, commit::header::Outcome},
     };
 
     #[test]
@@ -146,10 +146,10 @@ mod tests {
             };
             store.note(Attempt::new(Author::Local), Outcome::Refused, "no".into()).unwrap();
             let operations = (1..=3_000).map(create).collect();
-            store.commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() }).unwrap();
+            store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
             let author = Author::source("shop", Some("4f2a111".into()));
             let operations = vec![create(3_001)];
-            store.commit(Commit { base: None, operations, author, at: ids_and_clock::now() }).unwrap();
+            store.commit(Commit { base: None, operations, author, at: clock::now() }).unwrap();
             for (query, count) in [(Query::All, 3), (Query::Reconciliations, 1), (Query::Revision(1), 1)] {
                 let records = store.history(&query, u64::MAX, 10).unwrap();
                 assert_eq!(records.len(), count);

@@ -27,9 +27,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::Code,
     store::{
+        clock,
         commit::{batch::Tip, entries::Hash},
         error::StoreError,
-        ids_and_clock,
         seal::{StoreId, name_of},
     },
 };
@@ -135,7 +135,7 @@ impl Backup {
         let manifest = BackupManifest {
             format: FORMAT.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            at: ids_and_clock::now(),
+            at: clock::now(),
             store: name_of(&of.store),
             revision: of.tip.revision,
             position: of.tip.position,

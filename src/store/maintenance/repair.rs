@@ -9,6 +9,7 @@ use super::salvage::{self, RepairStep, Rewrite, Salvage};
 use crate::{
     model::Code,
     store::{
+        clock,
         commit::header::ScrubbedRecords,
         database::open,
         disk::{
@@ -17,7 +18,6 @@ use crate::{
             temp_dir::TempFolder,
         },
         error::StoreError,
-        ids_and_clock,
         log::{
             appender::{self, LogAppender},
             head::{self, HeadFile},
@@ -113,7 +113,7 @@ fn copy_beside(folder: &Path) -> Result<PathBuf, StoreError> {
     let failed = |error: std::io::Error| StoreError::io("copy", folder, &error);
     let whole = fs::canonicalize(folder).map_err(failed)?;
     let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let time = ids_and_clock::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    let time = clock::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     for number in 0..MOST_COPIES {
         let more = if number == 0 { String::new() } else { format!("-{number}") };
         let copy = whole.with_file_name(format!("{name}.damaged-{time}{more}"));

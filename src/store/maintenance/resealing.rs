@@ -20,11 +20,11 @@ use std::{
 use jiff::Timestamp;
 
 use crate::store::{
+    clock,
     commit::codec,
     database::state,
     disk::files::Part,
     error::StoreError,
-    ids_and_clock,
     log::reader::LogReader,
     seal::{KeyId, Keyring},
     trusted_time::{KnownTime, REMOVAL, TrustedMoment, TrustedTime, most_at_once},
@@ -66,7 +66,7 @@ impl Resealing {
     pub(crate) fn moment(&self, keyring: &Keyring) -> TrustedMoment {
         let (moment, unsaved) = {
             let mut time = self.time();
-            (time.read(ids_and_clock::now(), self.opened.elapsed()), time.unsaved())
+            (time.read(clock::now(), self.opened.elapsed()), time.unsaved())
         };
         if let Some(known) = unsaved {
             if let Some((reached, clock)) = known.disagreement() {
@@ -186,10 +186,10 @@ mod tests {
         let master = MasterKey::random("a test".into());
         let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         keyring.request_rotation(true);
-        keyring.rotate(ids_and_clock::now()).unwrap();
+        keyring.rotate(clock::now()).unwrap();
         let resealing = Resealing::new(keyring.current(), keyring.known_time());
         assert!(resealing.is_due(&keyring));
-        keyring.destroy_expired(ids_and_clock::now(), &|_| false).unwrap();
+        keyring.destroy_expired(clock::now(), &|_| false).unwrap();
         assert!(!resealing.is_due(&keyring));
     }
 
@@ -199,18 +199,18 @@ mod tests {
         let master = MasterKey::random("a test".into());
         let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         for _ in 0..8 {
-            keyring.rotate(ids_and_clock::now()).unwrap();
+            keyring.rotate(clock::now()).unwrap();
         }
         let resealing = Resealing::new(keyring.current(), keyring.known_time());
         let needed = NeededStates { newest: 2, previous: 1 };
         let destroy = |ages: Timestamp| {
-            let moment = TrustedMoment { now: ages.max(ids_and_clock::now()), ages };
+            let moment = TrustedMoment { now: ages.max(clock::now()), ages };
             let has_aged = resealing.destroy_expired(folder.path(), needed, &keyring, moment).unwrap();
             (has_aged, keyring.former().len())
         };
-        let later = ids_and_clock::now().checked_add(jiff::SignedDuration::from_hours(31 * 24)).unwrap();
+        let later = clock::now().checked_add(jiff::SignedDuration::from_hours(31 * 24)).unwrap();
         let oldest = keyring.former().first().copied().unwrap();
-        assert_eq!(destroy(ids_and_clock::now()), (false, 8));
+        assert_eq!(destroy(clock::now()), (false, 8));
         assert_eq!(destroy(Timestamp::MIN), (false, 8));
         assert_eq!(destroy(later), (true, 6));
         assert!(!keyring.former().contains(&oldest));

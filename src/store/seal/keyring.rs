@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     model::{Code, secrets::digest_key::DigestKey},
-    store::{error::StoreError, ids_and_clock, trusted_time::KnownTime},
+    store::{clock, error::StoreError, ids, trusted_time::KnownTime},
 };
 
 const PURPOSE: &str = "edgewright 2026 sealed bytes";
@@ -115,7 +115,7 @@ pub(crate) enum NotOpened {
 
 impl DataKey {
     fn random(now: Timestamp) -> Self {
-        let key = Zeroizing::new(ids_and_clock::random_secret());
+        let key = Zeroizing::new(ids::random_secret());
         let id = context("edgewright 2026 id of a data key", &[key.as_slice()]);
         let id = KeyId(id.first_chunk::<8>().map_or(0, |start| u64::from_be_bytes(*start)));
         Self { id, created_at: now, retired_at: None, key: Some(key) }
@@ -205,7 +205,7 @@ impl Keyring {
         announce: Option<NewMaster>,
         save: SaveKeys,
     ) -> Result<Self, StoreError> {
-        let now = ids_and_clock::now();
+        let now = clock::now();
         let (keys, lifetimes, time) = (vec![DataKey::random(now)], KeyLifetimes::default(), KnownTime::at(now));
         let (store, root_secret) = (id_of(&root_secret), Zeroizing::new(root_secret));
         let ring = Ring { master, root_secret, keys, announce, lifetimes, time };

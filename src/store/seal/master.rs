@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     model::{Code, secrets::digest_key::DigestKey},
-    store::{error::StoreError, ids_and_clock},
+    store::{error::StoreError, ids},
 };
 
 /// A key that wraps the data keys of stores.
@@ -26,7 +26,7 @@ pub(crate) struct MasterKey {
 impl MasterKey {
     /// Makes a random key.
     pub(crate) fn random(origin: String) -> Self {
-        Self::new(Zeroizing::new(ids_and_clock::random_secret()), origin)
+        Self::new(Zeroizing::new(ids::random_secret()), origin)
     }
 
     /// Reads a key in hexadecimal or base64, or, if `raw` is set, as 32 bytes.

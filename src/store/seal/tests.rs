@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::{
     model::Code,
-    store::{error::StoreError, ids_and_clock},
+    store::{clock, error::StoreError},
 };
 
 const ROOT: [u8; 32] = [3; 32];
@@ -94,7 +94,7 @@ fn another_master_key_is_named_by_its_id() {
 fn a_former_key_opens_until_it_is_destroyed() {
     let (file, key) = (MemoryFile::new(), master("one"));
     let ring = keyring(&file, &key);
-    let (start, first) = (ids_and_clock::now(), ring.current());
+    let (start, first) = (clock::now(), ring.current());
     let sealed = ring.seal(b"secret", &[]).unwrap();
     let hours = |hours: i64| start.checked_add(SignedDuration::from_hours(hours)).unwrap();
     assert!(!ring.is_due(hours(7 * 24 - 1)) && ring.is_due(hours(7 * 24 + 1)));
@@ -118,7 +118,7 @@ fn a_former_key_opens_until_it_is_destroyed() {
 fn what_is_to_be_forgotten_does_not_wait_for_the_clock() {
     let (file, key) = (MemoryFile::new(), master("one"));
     let ring = keyring(&file, &key);
-    let (start, first) = (ids_and_clock::now(), ring.current());
+    let (start, first) = (clock::now(), ring.current());
     let later = start.checked_add(SignedDuration::from_hours(48)).unwrap();
     ring.rotate(later).unwrap();
     let until = later.checked_add(SignedDuration::from_hours(30 * 24)).unwrap();
@@ -151,7 +151,7 @@ fn the_master_key_is_read_again_from_where_it_came_from() {
 fn keys_from_the_future_are_replaced_and_get_no_more_time_than_others() {
     let (file, key) = (MemoryFile::new(), master("one"));
     let ring = keyring(&file, &key);
-    let start = ids_and_clock::now();
+    let start = clock::now();
     let days = |days: i64| start.checked_add(SignedDuration::from_hours(24 * days)).unwrap();
     ring.rotate(days(400)).unwrap();
     // The clock is right again.
@@ -166,7 +166,7 @@ fn keys_from_the_future_are_replaced_and_get_no_more_time_than_others() {
 #[test]
 fn keys_that_are_forgotten_are_destroyed_whatever_the_clock_says() {
     let ring = keyring(&MemoryFile::new(), &master("one"));
-    let start = ids_and_clock::now();
+    let start = clock::now();
     ring.request_rotation(true);
     ring.rotate(start).unwrap();
     ring.destroy_expired(start.checked_sub(SignedDuration::from_hours(1)).unwrap(), &|_| false).unwrap();
@@ -197,7 +197,7 @@ fn a_key_that_could_not_be_saved_is_not_used() {
     let ring = keyring(&file, &key);
     let first = ring.current();
     *file.writes_left.lock().unwrap() = 0;
-    assert!(ring.rotate(ids_and_clock::now()).is_err());
+    assert!(ring.rotate(clock::now()).is_err());
     assert_eq!((ring.current(), ring.open(&ring.seal(b"a", &[]).unwrap(), &[]).is_ok()), (first, true));
 }
 
@@ -205,7 +205,7 @@ fn a_key_that_could_not_be_saved_is_not_used() {
 fn lifetimes_that_were_set_stay_until_others_are_set() {
     let (file, key) = (MemoryFile::new(), master("one"));
     let ring = keyring(&file, &key);
-    let start = ids_and_clock::now();
+    let start = clock::now();
     let days = |days: i64| start.checked_add(SignedDuration::from_hours(days * 24)).unwrap();
     ring.set_lifetimes(KeyLifetimes { encrypts: Some(1), decrypts: Some(90) }).unwrap();
     // A command without the options changes nothing, and writes nothing.

@@ -108,7 +108,7 @@ impl LastShown {
         let changed = changed.map(|(_, line)| line.clone());
         let gone = self.lines.keys().filter(|name| lines.iter().all(|(listed, _)| listed != *name));
         let gone = gone.map(|name| format!("{}  no longer listed", escaped(name)));
-        let now = ids_and_clock::now();
+        let now = clock::now();
         let news = changed.chain(gone).map(|line| format!("{now}  {line}\n")).collect();
         self.lines = lines.into_iter().collect();
         news

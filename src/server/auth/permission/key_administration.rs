@@ -164,7 +164,7 @@ mod tests {
     use crate::{
         model::{diagnostics::code::Code, id::Id},
         server::auth::permission::allows_operations,
-        store::ids_and_clock::now,
+        store::clock::now,
     };
 
     const ROLES: [Role; 5] = [Role::Gateway, Role::Viewer, Role::Planner, Role::Editor, Role::Admin];

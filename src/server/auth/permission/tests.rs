@@ -36,7 +36,7 @@ use crate::{
         resources::endpoint::{Action, Endpoint, endpoints},
         router,
     },
-    store::{Commit, MEMORY, Store, ids_and_clock},
+    store::{Commit, MEMORY, Store, clock, tokens},
 };
 
 /// What a caller gets: the permission, or a refusal. Whether the request then succeeds does not matter.
@@ -226,7 +226,7 @@ impl AskedServer {
         for (number, asker) in ASKERS.into_iter().enumerate() {
             let owner = Id::new(&format!("usr_{number}"));
             let key = Key::new(Kind::ApiKey, Id::new(&format!("ak_{number}")));
-            let (token, hash) = ids_and_clock::token(&key.id);
+            let (token, hash) = tokens::token(&key.id);
             let (owner_id, scope) = (owner.to_string(), asker.scope().map(Arc::new));
             let spec = Arc::new(ApiKey { owner_id, scope, ..ApiKey::default() });
             let role = Arc::new(Owner { role: asker.role() });
@@ -302,7 +302,7 @@ impl AskedServer {
 }
 
 fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), String> {
-    let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
+    let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
     store.commit(commit).map(drop).map_err(|error| error.to_string())
 }
 
@@ -405,7 +405,7 @@ fn a_scope_that_is_narrowed_while_a_request_waits_counts() {
             token: None,
         };
         let key = Operation::Create { key: Key::new(Kind::ApiKey, key.clone()), spec, claim: None, token: None };
-        let current = Snapshot::default().apply(&[owner, key], ids_and_clock::now()).unwrap().0;
+        let current = Snapshot::default().apply(&[owner, key], clock::now()).unwrap().0;
         let target = Key::new(Kind::IpRestriction, Id::new("ipx_1"));
         let operations = [Operation::Delete { key: target, with_children: true }];
         allows_request(&before, "192.0.2.7".parse().ok(), &operations, &current).map_err(|fault| fault.code)

@@ -344,7 +344,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Kind, kind::https_edge::HttpsEdge, operation::Operation},
-        store::{Commit, MEMORY, Store, ids_and_clock},
+        store::{Commit, MEMORY, Store, clock},
     };
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
         let base = "https://edge.example.com";
         for numbers in [1..2_u32, 2..5, 5..5] {
             let operations: Vec<Operation> = numbers.map(operation).collect();
-            let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
+            let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
             let revision = store.commit(commit).unwrap().snapshot.revision;
             let state = store.snapshot();
             let whole = HistoryEntry::from_record(store.record(revision).unwrap().unwrap(), base, &state);

@@ -19,7 +19,7 @@ use crate::{
     reconcile::{Options, Planned, Prepared},
     routing::{TracedRequest, trace},
     server::{http::response::ApiResult, operations::trace::TraceReport},
-    store::ids_and_clock,
+    store::clock,
 };
 
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.
@@ -87,7 +87,7 @@ pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planne
     let way = |state: &Snapshot| TraceReport::new(request, &trace(state, request));
     let plan = planned.plan.as_ref().filter(|plan| plan.refusals.is_empty());
     // The plan was tried, so that nothing refuses it.
-    let after = plan.and_then(|plan| snapshot.apply(&plan.each_operation(), ids_and_clock::now()).ok());
+    let after = plan.and_then(|plan| snapshot.apply(&plan.each_operation(), clock::now()).ok());
     TraceOfPlan { before: way(snapshot), after: after.map(|(state, _)| way(&state)) }
 }
 

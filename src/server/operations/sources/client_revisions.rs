@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
-        store::{Commit, MEMORY, ids_and_clock},
+        store::{Commit, MEMORY, clock},
     };
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{count}")));
             let create = Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
             let author = Author::source(source, Some(format!("commit{count}")));
-            store.commit(Commit { base: None, operations: vec![create], author, at: ids_and_clock::now() }).unwrap();
+            store.commit(Commit { base: None, operations: vec![create], author, at: clock::now() }).unwrap();
         };
         let revisions = ClientRevisions::default();
         let last = |source: &str| {

@@ -20,7 +20,7 @@ use crate::{
         secrets::secret::Secret,
     },
     server::{App, Settings, VERSION_HEADER, limits::slots::classes::DEFAULT_WATCHERS},
-    store::{Commit, MEMORY, Store, ids_and_clock},
+    store::{Commit, MEMORY, Store, clock, ids, tokens},
 };
 
 fn create(key: Key, spec: Arc<dyn AnyResource>, token: Option<Secret>) -> Operation {
@@ -28,15 +28,12 @@ fn create(key: Key, spec: Arc<dyn AnyResource>, token: Option<Secret>) -> Operat
 }
 
 fn commit(app: &AppState, operations: Vec<Operation>) {
-    app.served
-        .store
-        .commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() })
-        .unwrap();
+    app.served.store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
 }
 
 fn restriction(app: &AppState) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
-    let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));
+    let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
     commit(app, vec![create(key, Arc::new(spec), None)]);
 }
 
@@ -45,8 +42,8 @@ fn app() -> (AppState, HeaderMap) {
     let url = String::from("http://localhost");
     let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
     let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0;
-    let key = Key::new(Kind::ApiKey, ids_and_clock::fresh_id(Kind::ApiKey));
-    let (token, hash) = ids_and_clock::token(&key.id);
+    let key = Key::new(Kind::ApiKey, ids::fresh_id(Kind::ApiKey));
+    let (token, hash) = tokens::token(&key.id);
     let owner = create(Key::new(Kind::Owner, Id::new("usr_admin")), Arc::new(Owner { role: Role::Admin }), None);
     let spec = ApiKey { owner_id: "usr_admin".into(), ..ApiKey::default() };
     commit(&app, vec![owner, create(key, Arc::new(spec), Some(hash))]);

@@ -3,13 +3,13 @@
 use std::{fs, sync::OnceLock};
 
 use super::exposition::Exposition;
-use crate::store::ids_and_clock;
+use crate::store::clock;
 
 static STARTED: OnceLock<i64> = OnceLock::new();
 
 /// Records the start of the process.
 pub(super) fn start() {
-    STARTED.get_or_init(|| ids_and_clock::now().as_second());
+    STARTED.get_or_init(|| clock::now().as_second());
 }
 
 /// Writes the metrics of the process; where there is no `/proc`, only its start.

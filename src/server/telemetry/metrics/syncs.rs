@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::store::ids_and_clock;
+use crate::store::clock;
 
 /// The most sources; the one that was in sync the longest ago makes room.
 const MOST_SOURCES: usize = 100;
@@ -17,7 +17,7 @@ pub(crate) struct SyncTimes(Mutex<BTreeMap<String, i64>>);
 impl SyncTimes {
     /// Records a successful sync.
     pub(in crate::server) fn note(&self, source: &str) {
-        self.note_at(source, ids_and_clock::now().as_second());
+        self.note_at(source, clock::now().as_second());
     }
 
     fn note_at(&self, source: &str, second: i64) {

@@ -1,47 +1,10 @@
-//! The time, new identifiers and tokens, which the pure model cannot produce.
+//! API tokens: how they are made, and how they are recognised by their hashes.
 
-use jiff::{SignedDuration, Timestamp, Unit};
-use rand::RngCore;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use svix_ksuid::{KsuidLike, KsuidMs};
 
-use crate::{
-    files::fault::clock_jump,
-    model::{Id, Kind, Secret},
-};
-
-/// Returns the time in whole seconds (D13).
-pub fn now() -> Timestamp {
-    let now = Timestamp::now() + SignedDuration::from_secs(clock_jump());
-    now.round(Unit::Second)
-        .map_or(now, |rounded| if rounded > now { rounded - SignedDuration::from_secs(1) } else { rounded })
-}
-
-/// Returns a time-ordered, random identifier (D11).
-pub fn fresh_id(kind: Kind) -> Id {
-    fresh(kind.info().prefix)
-}
-
-/// Returns a time-ordered, random identifier with a prefix, such as `op_` for a request.
-pub(crate) fn fresh(prefix: &str) -> Id {
-    // By default the crate asks the operating system for each payload, which is a system call per request.
-    let mut payload = [0; KsuidMs::PAYLOAD_BYTES];
-    rand::rng().fill_bytes(&mut payload);
-    Id::from_bytes(prefix, *KsuidMs::new::<Timestamp>(None, Some(&payload)).bytes())
-}
-
-/// Returns 256 random bits.
-pub(crate) fn random_secret() -> [u8; 32] {
-    let mut bytes = [0; 32];
-    rand::rng().fill_bytes(&mut bytes);
-    bytes
-}
-
-/// A random salt, as text.
-pub(crate) fn salt() -> String {
-    Id::derived("", [random_secret().as_slice()]).to_string()
-}
+use super::ids::random_secret;
+use crate::model::{Id, Secret};
 
 /// Creates an API token. Returns the token, which is shown once, and the hash that is stored (D23).
 pub fn token(key: &Id) -> (Secret, Secret) {
@@ -80,6 +43,7 @@ fn digits(secret: &str) -> [u8; 64] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{model::Kind, store::ids::fresh_id};
 
     #[test]
     fn a_token_is_recognised_by_its_hash_only() {
@@ -97,16 +61,5 @@ mod tests {
         let kept = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hash("abc").expose(), kept);
         assert!(token_matches("abc", &Secret::new(kept)) && !token_matches("abc", &Secret::default()));
-    }
-
-    #[test]
-    fn ids_made_later_sort_later() {
-        let ids: Vec<Id> = (0..5)
-            .map(|_| {
-                std::thread::sleep(std::time::Duration::from_millis(6));
-                fresh("x_")
-            })
-            .collect();
-        assert!(ids.is_sorted(), "{ids:?}");
     }
 }
