@@ -217,7 +217,7 @@
 //!   (`reconcile::sources::fetch_schedule`, D88).
 //! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others
 //!   wrote (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides
-//!   (`reconcile::sync_loop::drift`, D85).
+//!   (`reconcile::sync_loop::plan_drift`, D85).
 //! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the
 //!   index says that they are (`store::history::{records, resource_history}`); what people see is made from the entries
 //!   (`store::history::change_description`, D58).
@@ -273,7 +273,7 @@ pub use manifest::{
 // Validation, planning and application.
 pub use model::diagnostics::{code::Code, diagnostic::Diagnostic};
 pub use plan::{Plan, deletion_budget::DeletionBudget};
-pub use reconcile::{ApplyError, LintLevels, Options, Planned, apply, plan, run::cancel::Cancel, validate};
+pub use reconcile::{ApplyError, LintLevels, Options, PlanResult, apply, plan, run::cancel::Cancel, validate};
 pub use tenancy::{Adoption, SourceScope};
 
 // State.

@@ -22,7 +22,7 @@ pub(super) use crate::{
         key::segment,
     },
     plan::{Plan, report::Report},
-    reconcile::{ApplyError, LintLevels, Options, Planned},
+    reconcile::{ApplyError, LintLevels, Options, PlanResult},
     store::{Store, clock, history::commits::RevisionName, ids, tokens},
     syntax::text::{escaped, printable},
 };

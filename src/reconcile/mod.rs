@@ -27,10 +27,11 @@ pub(crate) mod sync_loop;
 #[cfg(test)]
 mod tests;
 
-pub use run::apply::{ApplyError, apply};
-pub(crate) use run::apply::{apply_as_tried, apply_current, measure};
+pub use run::apply::apply;
+pub(crate) use run::apply::{apply_current, apply_trial, measure};
+pub use run::apply_error::ApplyError;
 pub(crate) use run::options::{DEFAULT_SOURCE, check_new_source, check_source};
 pub use run::options::{LintLevels, Options};
-pub use run::planned::Planned;
+pub use run::plan_result::PlanResult;
 pub(crate) use run::stages::{Prepared, compare, validate_loaded};
 pub use run::stages::{plan, validate};

@@ -36,5 +36,5 @@ pub use host_rank::HostRank;
 pub(crate) use host_rank::rank_host;
 pub use module_pipeline::PipelineStep;
 pub use route_decision::RouteDecision;
-pub(crate) use selector::is_blind;
+pub(crate) use selector::passes_tls_through;
 pub use trace::{EdgeChoice, Named, RouteCandidate, Trace, trace};

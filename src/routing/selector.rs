@@ -100,6 +100,6 @@ impl<'a> Selector<'a> {
 }
 
 /// Whether an edge passes TLS through, and so cannot see paths.
-pub(crate) fn is_blind(edge: &HttpsEdge) -> bool {
+pub(crate) fn passes_tls_through(edge: &HttpsEdge) -> bool {
     rules::passes_through(edge) && edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled)
 }

@@ -6,7 +6,7 @@ use super::{
     host_rank::{HostRank, rank_host},
     module_pipeline::{PipelineStep, pipeline},
     route_decision::RouteDecision,
-    selector::{Rank, Selector, is_blind},
+    selector::{Rank, Selector, passes_tls_through},
 };
 use crate::model::{
     Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Resource, Snapshot, diagnostics::check::parse_hostport,
@@ -77,7 +77,7 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
     let Some((rank, Reverse(key), name, edge, hostport)) = serving.max_by_key(|it| (it.0, it.1)) else {
         return Trace::default();
     };
-    let blind = is_blind(edge);
+    let blind = passes_tls_through(edge);
     let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through: blind };
     let mut routes: Vec<_> = resources::<HttpsEdgeRoute>(snapshot.children(key))
         .map(|(key, name, route)| (rank_route(request, route, blind), key, name, route))

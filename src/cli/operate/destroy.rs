@@ -103,7 +103,7 @@ impl StoreChange for Destroy {
         DestroyRequest { dry_run: expect.is_none(), max_deletes: self.budget, expect: expect.unwrap_or_default() }
     }
 
-    fn plan(&self, store: &Store) -> Result<(Planned, ()), Failure> {
+    fn plan(&self, store: &Store) -> Result<(PlanResult, ()), Failure> {
         Ok((during("Planning", || Destroy::plan(self, &store.snapshot())), ()))
     }
 

@@ -88,7 +88,7 @@ impl StoreChange for Rollback {
         RollbackRequest { to, source, dry_run: expect.is_none(), max_deletes, expect }
     }
 
-    fn plan(&self, store: &Store) -> Result<(Planned, Arc<Snapshot>), Failure> {
+    fn plan(&self, store: &Store) -> Result<(PlanResult, Arc<Snapshot>), Failure> {
         let target = during("Reading", || store.snapshot_at(self.to)).map_err(past_failure)?;
         let planned = during("Planning", || Rollback::plan(self, &store.snapshot(), &target));
         Ok((planned, target))

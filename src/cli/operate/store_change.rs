@@ -45,7 +45,7 @@ pub(super) trait StoreChange {
     fn request(&self, expect: Option<String>) -> impl Serialize;
 
     /// Plans the change in a store.
-    fn plan(&self, store: &Store) -> Result<(Planned, Self::Basis), Failure>;
+    fn plan(&self, store: &Store) -> Result<(PlanResult, Self::Basis), Failure>;
 
     /// Applies the change to a store, and returns the revision unless there was nothing to change.
     fn apply(&self, store: &Store, basis: &Self::Basis) -> Result<Option<u64>, ApplyError>;
@@ -55,7 +55,7 @@ pub(super) trait StoreChange {
 }
 
 /// Accepts any plan: no other process can have changed the store since it was shown.
-pub(super) fn accept(_: &Snapshot, planned: Planned) -> Result<Planned, ApplyError> {
+pub(super) fn accept(_: &Snapshot, planned: PlanResult) -> Result<PlanResult, ApplyError> {
     Ok(planned)
 }
 
@@ -66,7 +66,7 @@ pub(super) enum ChangeTarget<C: StoreChange> {
         /// The store.
         store: Box<Store>,
         /// The last proposal.
-        proposed: Option<Box<(Planned, C::Basis)>>,
+        proposed: Option<Box<(PlanResult, C::Basis)>>,
     },
     /// A server.
     Server {

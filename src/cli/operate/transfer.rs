@@ -80,7 +80,7 @@ impl StoreChange for Transfer {
         TransferRequest { from, to, all: resources.is_empty(), resources, dry_run: expect.is_none(), expect }
     }
 
-    fn plan(&self, store: &Store) -> Result<(Planned, ()), Failure> {
+    fn plan(&self, store: &Store) -> Result<(PlanResult, ()), Failure> {
         Ok((during("Planning", || plan_transfer(self, &store.snapshot())), ()))
     }
 

@@ -21,9 +21,10 @@ use crate::{
         run::cancel::Cancel,
         sources::{
             fetch_schedule::FetchSchedule,
-            handle::{FollowedSource, INTERVAL, SourceLocation},
+            handle::{FollowedSource, INTERVAL},
+            location::SourceLocation,
         },
-        sync_loop::drift::DriftPolicy,
+        sync_loop::drift_policy::DriftPolicy,
     },
     tenancy::{Adoption, SourceScope},
 };

@@ -119,7 +119,7 @@ pub(super) fn diagnostics(format: LogFormat, found: &[Diagnostic], author: Optio
 pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revision: u64) {
     let SyncOrigin { source, commit, author: who, .. } = SyncOrigin::from_author(author);
     let who = who.as_deref();
-    let found = |planned: &Planned| {
+    let found = |planned: &PlanResult| {
         diagnostics(format, &planned.diagnostics, Some(author));
         let (errors, files) = (counted(&planned.diagnostics, Severity::Error), planned.files.len());
         format!("{errors} in {files} file{}", if files == 1 { "" } else { "s" })

@@ -39,7 +39,7 @@ use crate::{
         rules,
         secrets::secret::Secret,
     },
-    reconcile::{run::token::replace_token, sources::handle::SourceObserver, sync_loop::drift::DriftPolicy},
+    reconcile::{run::token::replace_token, sources::handle::SourceObserver, sync_loop::drift_policy::DriftPolicy},
     server::{
         ApiService, App, Server, Settings, Tls, VERSION_HEADER,
         auth::client_certificates::ClientCertificates,

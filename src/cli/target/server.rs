@@ -172,7 +172,7 @@ impl ServerTarget {
     /// Only the server can resolve every reference: another source may own the target. It also has the edges of other
     /// sources, of which a local context may be an old copy. Until then, its report is the correct one for denied findings,
     /// too.
-    fn check(&self, loaded: &Loaded) -> (Planned, bool) {
+    fn check(&self, loaded: &Loaded) -> (PlanResult, bool) {
         let mut validated = validate_loaded(loaded, &self.options.lints, &self.options.source);
         let unresolved = [Code::UnknownReference, Code::NotDelegated, Code::RequiredModule].map(Name::Code);
         let is_resolved = validated.diagnostics.iter().all(|it| !unresolved.contains(&it.code));
@@ -187,7 +187,7 @@ impl ServerTarget {
     }
 
     /// Converts the server's run into a proposal, with places in the local files.
-    fn proposal(&mut self, mut run: Run, files: UploadFiles, validated: Planned) -> Proposal {
+    fn proposal(&mut self, mut run: Run, files: UploadFiles, validated: PlanResult) -> Proposal {
         self.traced = run.traced.take();
         let report = to_report(&mut run, &[&validated]);
         let wanted = |name: &str| {
@@ -226,7 +226,7 @@ impl ServerTarget {
 }
 
 /// The report of a server's run, with places in the local files.
-fn to_report(run: &mut Run, validated: &[&Planned]) -> Report {
+fn to_report(run: &mut Run, validated: &[&PlanResult]) -> Report {
     let files = || validated.iter().flat_map(|validated| &validated.files);
     let known: HashMap<&str, Arc<SourceFile>> =
         files().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();

@@ -10,9 +10,9 @@ use crate::{
         saved::{DigestProtection, PlanConditions, SavedPlan},
     },
     reconcile::{
-        apply_as_tried, plan,
-        run::plan_cache::{self, CachedAnswer, recall},
-        sync_loop::{drift, freshness::FinishedRun},
+        apply_trial, plan,
+        run::plan_cache::{self, CachedAnswer},
+        sync_loop::{freshness::FinishedRun, plan_drift},
     },
     store::{Attempt, commit::header::Outcome},
 };
@@ -37,7 +37,7 @@ pub(crate) struct StoreTarget {
     store: Option<Store>,
     /// The path of the store, if there was none at the start.
     new_store: Option<String>,
-    planned: Option<Planned>,
+    planned: Option<PlanResult>,
 }
 
 impl StoreTarget {
@@ -74,7 +74,7 @@ impl StoreTarget {
     fn propose_dry_run(&mut self) -> Result<Proposal, Failure> {
         if let Some(recorder) = &self.recorder
             && let Some(on_disk) = self.args.on_disk()?
-            && let Some(recalled) = recall(&on_disk, &self.options, recorder)
+            && let Some(recalled) = plan_cache::load(&on_disk, &self.options, recorder)
         {
             return Ok(recalled.into());
         }
@@ -89,13 +89,13 @@ impl StoreTarget {
 }
 
 /// Remembers a run if it leaves nothing to do at a revision.
-fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, planned: &Planned, revision: u64) {
+fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, planned: &PlanResult, revision: u64) {
     if !planned.leaves_nothing(revision) {
         return;
     }
     let Some((recorder, on_disk)) = recorder.zip(store.on_disk(revision)) else { return };
     let done = FinishedRun::judged_now(planned, revision, options);
-    plan_cache::remember(&on_disk, options, recorder, &done);
+    plan_cache::save(&on_disk, options, recorder, &done);
 }
 
 impl From<CachedAnswer> for Proposal {
@@ -116,7 +116,7 @@ impl StoreTarget {
         let mut planned = during("Planning", || plan(&self.options, &snapshot));
         // A plan is right without it, and a damaged history is reported by `history verify`.
         if let Some(store) = &self.store
-            && let Err(error) = drift::find_drift(store, &self.options.source, &snapshot, &mut planned, None)
+            && let Err(error) = plan_drift::find_drift(store, &self.options.source, &snapshot, &mut planned, None)
         {
             say(&format!("Drift is not shown: {error}"));
         }
@@ -173,7 +173,7 @@ impl Target for StoreTarget {
         };
         let store = &*self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
-        let applied = during("Applying", || apply_as_tried(store, &self.options, &planned));
+        let applied = during("Applying", || apply_trial(store, &self.options, &planned));
         if let Ok(revision) = applied {
             remember(self.recorder.as_deref(), store, &self.options, &planned, revision);
         }

@@ -15,7 +15,7 @@ use super::{
     prelude::*,
 };
 use crate::routing::{
-    is_blind, rank_host,
+    passes_tls_through, rank_host,
     selector::Selector,
     table::{KnownRoute, RouteTable},
 };
@@ -72,7 +72,7 @@ enum ShadowCause<'w> {
 
 /// Returns the routes of an edge that receive no requests, except duplicates of others.
 fn shadowed_routes<'w>(edge: &HttpsEdge, routes: Vec<KnownRoute<'w>>) -> Vec<(KnownRoute<'w>, ShadowCause<'w>)> {
-    let (blind, port) = (is_blind(edge), only_port(edge));
+    let (blind, port) = (passes_tls_through(edge), only_port(edge));
     let mut known = HashSet::with_capacity(routes.len());
     let first = routes.into_iter().filter_map(|route| {
         let selector = Selector::from_route(route.1)?;

@@ -34,7 +34,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         .map(|placed| placed.key);
     let decrypted: HashSet<&Key> = decrypts.collect();
     for placed in placed_policies(view) {
-        if !is_blind(view, placed.key) || decrypted.contains(placed.key) {
+        if !passes_tls_through(view, placed.key) || decrypted.contains(placed.key) {
             continue;
         }
         // `policy-direction` reports `res` in inbound policies.
@@ -56,6 +56,6 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 }
 
 /// Whether the traffic of a route or TLS edge is encrypted.
-fn is_blind(view: &EdgeView<'_>, key: &Key) -> bool {
+fn passes_tls_through(view: &EdgeView<'_>, key: &Key) -> bool {
     key.kind == Kind::TlsEdge || view.edge_of(key).is_some_and(rules::passes_through)
 }

@@ -96,16 +96,16 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timest
     exporter.choose_names()?;
     exporter.find_lint_exceptions(now);
     for of in &KINDS {
-        if let (Some(kind), Export::File(file, documents)) = (of.resource, &of.export) {
-            let documents = documents(&mut exporter, kind)?;
+        if let (Some(kind), Export::File(file)) = (of.resource, &of.export) {
+            let documents = exporter.documents(kind)?;
             exporter.file((*file).to_owned(), kind, &documents);
         }
     }
     for of in &KINDS {
-        let (Some(kind), Export::FileEach(prefix, documents)) = (of.resource, &of.export) else { continue };
+        let (Some(kind), Export::FileEach(prefix)) = (of.resource, &of.export) else { continue };
         let mut taken = BTreeSet::new();
         for entry in exporter.chosen(kind) {
-            let documents = documents(&mut exporter, &entry)?;
+            let documents = exporter.documents_of(&entry)?;
             // A file's name has at most 255 bytes; names are ASCII.
             let name: String = exporter.name(&entry.key).chars().take(200).collect();
             let file = unique(&mut taken, &[format!("{prefix}-{name}")], '-');
@@ -117,7 +117,7 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timest
     Ok(exporter.out)
 }
 
-pub(crate) struct Exporter<'a> {
+struct Exporter<'a> {
     snapshot: &'a Snapshot,
     source: &'a str,
     adopt: bool,
@@ -201,10 +201,21 @@ impl Exporter<'_> {
         Ok(unique(self.names_beside(&entry.key), &[readable_name(entry, description)], '-'))
     }
 
-    /// Exports the resources of a kind as one document each.
-    pub(super) fn all_standing(&mut self, kind: Kind) -> Result<Vec<Value>, JsonError> {
-        let standing = self.chosen(kind);
-        standing.iter().map(|entry| self.standing(entry)).collect()
+    /// The documents of all resources of a kind.
+    fn documents(&mut self, kind: Kind) -> Result<Vec<Value>, JsonError> {
+        match kind {
+            Kind::HttpsEdgeRoute => self.foreign_routes(),
+            Kind::EventSubscription => Ok(self.subscriptions()),
+            _ => self.chosen(kind).iter().map(|entry| self.export_document(entry)).collect(),
+        }
+    }
+
+    /// The documents of a resource with what it contains.
+    fn documents_of(&mut self, entry: &Entry) -> Result<Vec<Value>, JsonError> {
+        match entry.key.kind {
+            Kind::HttpsEdge => self.edge(entry),
+            _ => Ok(vec![self.export_document(entry)?]),
+        }
     }
 
     /// The lints that a resource does not pass.
@@ -213,7 +224,7 @@ impl Exporter<'_> {
     }
 
     /// Exports a resource as a document.
-    fn standing(&mut self, entry: &Entry) -> Result<Value, JsonError> {
+    fn export_document(&mut self, entry: &Entry) -> Result<Value, JsonError> {
         let name = self.name(&entry.key).to_owned();
         let mut spec = self.spec(entry, &name)?;
         if entry.key.kind == Kind::ApiKey {
@@ -245,7 +256,7 @@ impl Exporter<'_> {
     }
 
     /// Exports an edge with its routes. A route that needs metadata of its own becomes a separate document.
-    pub(super) fn edge(&mut self, edge: &Entry) -> Result<Vec<Value>, JsonError> {
+    fn edge(&mut self, edge: &Entry) -> Result<Vec<Value>, JsonError> {
         let name = self.name(&edge.key).to_owned();
         let mut spec = self.spec(edge, &name)?;
         let required = take_required(&name, &mut spec);
@@ -302,7 +313,7 @@ impl Exporter<'_> {
     }
 
     /// Exports routes of edges that are not exported because another source owns them.
-    pub(super) fn foreign_routes(&mut self) -> Result<Vec<Value>, JsonError> {
+    fn foreign_routes(&mut self) -> Result<Vec<Value>, JsonError> {
         let mut documents = Vec::new();
         for route in self.chosen(Kind::HttpsEdgeRoute) {
             let parent = route.key.parent_key();
@@ -314,7 +325,7 @@ impl Exporter<'_> {
     }
 
     /// Exports subscriptions with their sources; protected sources are in a separate document.
-    pub(super) fn subscriptions(&mut self) -> Vec<Value> {
+    fn subscriptions(&mut self) -> Vec<Value> {
         let mut sources: BTreeMap<(Id, bool), Vec<Value>> = BTreeMap::new();
         for source in self.chosen(Kind::EventSource) {
             let kept = source.claim.as_deref().is_some_and(|claim| claim.prevent_destroy);

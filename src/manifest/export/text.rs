@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     manifest::load::{
-        document::API_VERSION,
+        envelope::API_VERSION,
         kinds::{MODULE_SET, REQUIRED_MODULES},
     },
     model::{Kind, kind::https_edge_route::HttpsEdgeRoute, snapshot::Entry},

@@ -1,29 +1,23 @@
-//! The declarations of the documents: resources with unresolved references, and module sets.
+//! What a document declares: a resource with unresolved references, or a module set.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    ptr,
-    sync::{Arc, OnceLock},
-};
+use std::{path::PathBuf, sync::Arc};
 
-use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use foldhash::{HashMap, HashSet};
 
+use super::lint_facts::Facts;
 use crate::{
-    lint::{Level, ManifestFacts, Subject},
+    lint::{ManifestFacts, Subject},
     manifest::resolve::{
-        origin::{DocumentKey, DocumentPart, Origin},
-        transfer::TransferMarkers,
+        origin::{DocumentPart, Origin},
+        transfer_markers::TransferMarkers,
     },
     model::{
         Kind,
-        diagnostics::{Aim, Code, Diagnostic, Fault, Path},
-        id::is_name,
+        diagnostics::Path,
         key::Key,
         module::{SharedModule, Slot},
         resource::AnyResource,
     },
-    syntax::text::printable,
 };
 
 /// A resource as a manifest declares it.
@@ -71,7 +65,7 @@ impl Declaration {
     }
 
     /// Whether another declaration has the same identity, and neither has a fault.
-    fn has_shape_of(&self, other: &Self) -> bool {
+    pub(super) fn has_shape_of(&self, other: &Self) -> bool {
         !self.faulty
             && !other.faulty
             && (self.kind, &self.name, &self.parent) == (other.kind, &other.name, &other.parent)
@@ -116,235 +110,5 @@ impl ModuleSet {
                 .iter()
                 .zip(&other.modules)
                 .all(|((slot, one), (other_slot, other))| slot == other_slot && one.same(other.as_ref()))
-    }
-}
-
-/// Facts about a manifest for the lints.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Facts {
-    /// The paths of plain-text secrets in the spec.
-    pub plain_secrets: Vec<Path>,
-    /// The document's label keys.
-    pub labels: Vec<String>,
-    /// The lint levels set by the document's annotations (D27).
-    pub levels: BTreeMap<String, Level>,
-}
-
-impl Facts {
-    /// Adds the facts about a subject to those about all manifests.
-    pub(crate) fn note(&self, subject: impl Fn() -> Subject, all: &mut ManifestFacts) {
-        all.plain_secrets.extend(self.plain_secrets.iter().map(|path| (subject(), path.clone())));
-        self.labels.iter().for_each(|label| all.note_label(subject(), label));
-    }
-}
-
-/// A name of a document or of an entry in it.
-#[derive(Debug, Clone)]
-pub(super) struct DeclaredName {
-    pub kind: &'static str,
-    pub parent: Option<Arc<str>>,
-    pub name: Arc<str>,
-    pub origin: Origin,
-}
-
-impl DeclaredName {
-    /// The kind, parent and name: no two declarations have the same ones.
-    fn identity(&self) -> (&'static str, Option<&str>, &str) {
-        (self.kind, self.parent.as_deref(), &self.name)
-    }
-
-    fn path(&self) -> Path {
-        match self.origin.is_entry() {
-            false => Path::root().join("metadata").join("name"),
-            true if self.kind == Kind::EventSource.info().name => Path::root().join("type"),
-            // A route without a name has its match as its name, which has a blank.
-            true => Path::root().join(if is_name(&self.name) { "name" } else { "match" }),
-        }
-    }
-}
-
-/// The `metadata.id` of a document.
-#[derive(Debug, Clone)]
-pub(super) struct StatedId {
-    pub kind: &'static str,
-    /// The edge that the document names, if any.
-    pub parent: Option<Arc<str>>,
-    pub id: String,
-    /// The document's name.
-    pub name: Arc<str>,
-    /// The origin of the document.
-    pub head: Origin,
-}
-
-/// All declarations.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Declarations {
-    pub resources: Vec<Arc<Declaration>>,
-    pub sets: BTreeMap<String, Arc<ModuleSet>>,
-    /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
-    /// document is not a second error.
-    pub(super) names: Vec<DeclaredName>,
-    /// The IDs that documents state, in the order of the documents.
-    pub(super) ids: Vec<StatedId>,
-    /// The names of `names`, made when the first is looked up: only a fault needs it.
-    known: OnceLock<HashSet<(&'static str, Arc<str>)>>,
-    /// The invalid names of documents: a reference to one is not a second error.
-    pub(super) invalid: HashSet<(&'static str, String)>,
-    /// The names in files that could not be read to the end, which may declare them.
-    unread: HashSet<String>,
-    /// The lints that documents set to another level than `allow`.
-    pub(crate) raised_lints: BTreeSet<&'static str>,
-}
-
-impl Declarations {
-    /// Adds the declarations of another file.
-    pub(crate) fn append(&mut self, other: Declarations) {
-        self.resources.extend(other.resources);
-        for (name, set) in other.sets {
-            self.sets.entry(name).or_insert(set);
-        }
-        self.names.extend(other.names);
-        self.ids.extend(other.ids);
-        self.invalid.extend(other.invalid);
-        self.unread.extend(other.unread);
-        self.raised_lints.extend(other.raised_lints);
-    }
-
-    /// Whether two readings of a file declare the same names in the same order, without faults, so that everything keeps
-    /// its identity.
-    pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
-        fn id(it: &StatedId) -> (&str, Option<&str>, &str, &str) {
-            (it.kind, it.parent.as_deref(), &it.id, &it.name)
-        }
-        let is_empty = |it: &Self| it.invalid.is_empty() && it.unread.is_empty();
-        is_empty(self)
-            && is_empty(other)
-            && self.resources.len() == other.resources.len()
-            && self.resources.iter().zip(&other.resources).all(|(one, other)| one.has_shape_of(other))
-            && self.sets.keys().eq(other.sets.keys())
-            && self.sets.values().chain(other.sets.values()).all(|set| !set.faulty)
-            && self.names.iter().map(DeclaredName::identity).eq(other.names.iter().map(DeclaredName::identity))
-            && self.ids.iter().map(id).eq(other.ids.iter().map(id))
-    }
-
-    /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.
-    pub(super) fn mark_faulty(&mut self, from: usize, set: &str) {
-        self.resources.iter_mut().skip(from).for_each(|it| Arc::make_mut(it).faulty = true);
-        if let Some(set) = self.sets.get_mut(set) {
-            Arc::make_mut(set).faulty = true;
-        }
-    }
-
-    /// Records the names in a file that could not be read to the end: a reference to one of them may be correct.
-    pub(crate) fn note_unread(&mut self, text: &str) {
-        self.unread.extend(written_names(text).map(str::to_owned));
-    }
-
-    /// Whether a document, even a faulty or unreadable one, declares a name.
-    pub(crate) fn knows(&self, kind: &'static str, name: &str) -> bool {
-        let known = || self.names.iter().map(|it| (it.kind, Arc::clone(&it.name))).collect();
-        self.known.get_or_init(known).contains(&(kind, Arc::from(name))) || self.may_know(kind, name)
-    }
-
-    /// Whether an invalid or unreadable document may declare a name.
-    pub(crate) fn may_know(&self, kind: &'static str, name: &str) -> bool {
-        self.invalid.contains(&(kind, name.to_owned())) || self.unread.contains(name)
-    }
-
-    /// The kinds, parents and names of everything that is declared inside another document's resource, as the documents
-    /// spell them.
-    pub(crate) fn contained(&self) -> HashSet<(&'static str, &str, &str)> {
-        self.names.iter().filter_map(|it| Some((it.kind, it.parent.as_deref()?, it.name.as_ref()))).collect()
-    }
-
-    /// The names of a kind, for suggestions.
-    pub(crate) fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
-        self.names.iter().filter(move |it| it.kind == kind).map(|it| it.name.as_ref())
-    }
-
-    /// Reports duplicate names and IDs after all files are read, and drops the later declarations.
-    pub(crate) fn report_duplicates(&mut self, diagnostics: &mut Vec<Diagnostic>) {
-        let mut first: HashMap<(&'static str, Option<&str>, &str), &DeclaredName> = HashMap::new();
-        // It is unknown which of two declarations is intended, so neither is applied (D44).
-        let mut faulty = HashSet::new();
-        let repeating = self.repeated_ids(&mut faulty, diagnostics);
-        for it in &self.names {
-            // The contents of a document are repeated for the same reason as the document.
-            if it.origin.is_entry() && repeating.contains(&it.origin.document_key()) {
-                continue;
-            }
-            let first = *first.entry(it.identity()).or_insert(it);
-            if ptr::eq(first, it) {
-                continue;
-            }
-            faulty.extend([it.origin.document_key(), first.origin.document_key()]);
-            let fault = Fault::new(Code::DuplicateName, format!("duplicate {} `{}`", it.kind, printable(&it.name)))
-                .at(it.path())
-                .help("rename or remove one of the two");
-            diagnostics.push(it.origin.repeated(fault, first.origin.place(&first.path(), Aim::Value)));
-        }
-        if faulty.is_empty() {
-            return;
-        }
-        let marked = self.resources.iter_mut().filter(|it| faulty.contains(&it.origin.document_key()));
-        marked.for_each(|declaration| Arc::make_mut(declaration).faulty = true);
-        let marked = self.sets.values_mut().filter(|set| faulty.contains(&set.origin.document_key()));
-        marked.for_each(|set| Arc::make_mut(set).faulty = true);
-        let mut seen = HashSet::new();
-        self.resources.retain(|it| {
-            !repeating.contains(&it.origin.document_key())
-                && seen.insert((it.kind, it.parent.clone(), Arc::clone(&it.name)))
-        });
-    }
-
-    /// Reports IDs that two documents state, and returns the later documents. Documents with the same name, too, are
-    /// reported for the name.
-    fn repeated_ids(
-        &self,
-        faulty: &mut HashSet<DocumentKey>,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) -> HashSet<DocumentKey> {
-        let mut first: HashMap<(&'static str, Option<&str>, &str), &StatedId> = HashMap::new();
-        let mut repeating = HashSet::new();
-        let path = Path::root().join("metadata").join("id");
-        for it in &self.ids {
-            let earlier = *first.entry((it.kind, it.parent.as_deref(), it.id.as_str())).or_insert(it);
-            if ptr::eq(earlier, it) {
-                continue;
-            }
-            faulty.extend([it.head.document_key(), earlier.head.document_key()]);
-            repeating.insert(it.head.document_key());
-            if it.name == earlier.name {
-                continue;
-            }
-            let fault = Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(&it.id)))
-                .at(path.clone())
-                .help("correct one of the two IDs, or remove one of the documents");
-            diagnostics.push(it.head.repeated(fault, earlier.head.place(&path, Aim::Value)));
-        }
-        repeating
-    }
-}
-
-/// Returns the values of `name` in a text that may be no valid document.
-fn written_names(text: &str) -> impl Iterator<Item = &str> {
-    text.split("name").skip(1).filter_map(|rest| {
-        let rest = rest.trim_start_matches(['"', '\'']).trim_start_matches(' ').strip_prefix(':')?;
-        let rest = rest.trim_start_matches([' ', '"', '\'']);
-        let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-        let end = rest.find(|c: char| !is_part(c)).unwrap_or(rest.len());
-        rest.get(..end).filter(|name| !name.is_empty())
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_in_broken_documents() {
-        let text =
-            "metadata: {name: shop, x\nmetadata:\n  name: 'a-1.b'\n{\"name\" : \"c\", \"names\": 1} name: X name:";
-        assert_eq!(written_names(text).collect::<Vec<_>>(), ["shop", "a-1.b", "c"]);
     }
 }

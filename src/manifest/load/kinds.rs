@@ -1,16 +1,13 @@
-//! The manifest kinds: what a manifest's `spec` has beyond the API's write form, how it is read, and how it is exported.
+//! The manifest kinds: what a manifest's `spec` has beyond the API's write form, and the file that it is exported to.
 
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
-use super::reader::{Body, Reader};
 use crate::{
-    manifest::export::Exporter,
     model::{
         Kind,
         decode::list,
         diagnostics::{Code, Fault, fault::nearest},
-        json::JsonError,
         kind::{
             api_key::ApiKey, certificate_authority::CertificateAuthority, event_subscription::EventSubscription,
             https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction,
@@ -19,7 +16,6 @@ use crate::{
         node::Node,
         resource::Resource,
         schema::{add_property, inline, require},
-        snapshot::Entry,
     },
     syntax::text::printable,
 };
@@ -43,8 +39,6 @@ pub(crate) struct ManifestKind {
     pub fields: &'static [ManifestField],
     /// The field that names the parent; a name is unique within the parent.
     pub parent_field: Option<&'static str>,
-    /// Reads a `spec` that is a mapping.
-    pub read: fn(&mut Reader<'_>, &Body<'_>),
     /// The form of an export.
     pub export: Export,
 }
@@ -63,10 +57,10 @@ pub(crate) struct ManifestField {
 pub(crate) enum Export {
     /// Not by itself: module sets are part of the routes that use them.
     Never,
-    /// One file for all resources, with the documents that the function returns.
-    File(&'static str, fn(&mut Exporter<'_>, Kind) -> Result<Vec<Value>, JsonError>),
+    /// One file for all resources.
+    File(&'static str),
     /// One file for each resource, with a prefix before its name.
-    FileEach(&'static str, fn(&mut Exporter<'_>, &Entry) -> Result<Vec<Value>, JsonError>),
+    FileEach(&'static str),
 }
 
 impl ManifestKind {
@@ -77,8 +71,7 @@ impl ManifestKind {
             resource: Some(R::INFO.kind),
             fields: &[],
             parent_field: None,
-            read: |reader, body| reader.resource(body),
-            export: Export::File(file, |exporter, kind| exporter.all_standing(kind)),
+            export: Export::File(file),
         }
     }
 }
@@ -87,7 +80,6 @@ impl ManifestKind {
 pub(crate) static KINDS: [ManifestKind; 9] = [
     ManifestKind {
         fields: &[ManifestField { name: "token_file", required: true, schema: token_file }],
-        read: |reader, body| reader.api_key(body),
         ..ManifestKind::for_resource::<ApiKey>("api-keys.yaml")
     },
     ManifestKind::for_resource::<IpRestriction>("ip-restrictions.yaml"),
@@ -100,8 +92,7 @@ pub(crate) static KINDS: [ManifestKind; 9] = [
             ManifestField { name: CERTIFICATES_FROM, required: false, schema: certificates_from },
             ManifestField { name: REQUIRED_MODULES, required: false, schema: required_modules },
         ],
-        read: |reader, body| reader.edge(body),
-        export: Export::FileEach("https-edge", |exporter, edge| exporter.edge(edge)),
+        export: Export::FileEach("https-edge"),
         ..ManifestKind::for_resource::<HttpsEdge>("")
     },
     ManifestKind {
@@ -110,25 +101,14 @@ pub(crate) static KINDS: [ManifestKind; 9] = [
             ManifestField { name: "modules_from", required: false, schema: modules_from },
         ],
         parent_field: Some("edge"),
-        read: |reader, body| reader.route(body),
-        export: Export::File("routes-of-other-edges.yaml", |exporter, _| exporter.foreign_routes()),
-        ..ManifestKind::for_resource::<HttpsEdgeRoute>("")
+        ..ManifestKind::for_resource::<HttpsEdgeRoute>("routes-of-other-edges.yaml")
     },
     ManifestKind::for_resource::<TlsEdge>("tls-edges.yaml"),
     ManifestKind {
         fields: &[ManifestField { name: "sources", required: false, schema: sources }],
-        read: |reader, body| reader.subscription(body),
-        export: Export::File("event-subscriptions.yaml", |exporter, _| Ok(exporter.subscriptions())),
-        ..ManifestKind::for_resource::<EventSubscription>("")
+        ..ManifestKind::for_resource::<EventSubscription>("event-subscriptions.yaml")
     },
-    ManifestKind {
-        name: MODULE_SET,
-        resource: None,
-        fields: &[],
-        parent_field: None,
-        read: |reader, body| reader.module_set(body),
-        export: Export::Never,
-    },
+    ManifestKind { name: MODULE_SET, resource: None, fields: &[], parent_field: None, export: Export::Never },
 ];
 
 /// Finds a manifest kind by name.
@@ -236,7 +216,7 @@ mod tests {
             .iter()
             .filter_map(|kind| match kind.export {
                 Export::Never => None,
-                Export::File(name, _) | Export::FileEach(name, _) => Some(name),
+                Export::File(name) | Export::FileEach(name) => Some(name),
             })
             .collect();
         files.sort_unstable();

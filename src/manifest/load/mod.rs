@@ -11,7 +11,7 @@
 //! as `spec.routes[2].match`. Only when one is made, [`source_map`] reads the file again to find the line of that path.
 //!
 //! ```text
-//! document (text → documents within the limits) → reader (document → declarations) → declaration (all files together)
+//! document (text → documents within the limits) → reader (document → declarations) → declarations (all files together)
 //! ```
 //!
 //! For example, `hostprots: []` and a missing `metadata.name` in one document are two errors, and the other documents of the
@@ -20,13 +20,16 @@
 //! # What it never does
 //!
 //! It does not know other files, except for duplicate names at the end
-//! ([`declaration::Declarations::report_duplicates`]). It parses nothing before [`limits`] has bounded what that costs (D48).
+//! ([`declarations::Declarations::report_duplicates`]). It parses nothing before [`limits`] has bounded what that costs (D48).
 
 pub(crate) mod declaration;
+pub(crate) mod declarations;
 pub(crate) mod document;
+pub(crate) mod envelope;
 pub(crate) mod findings;
 pub(crate) mod kinds;
 pub(crate) mod limits;
+pub(crate) mod lint_facts;
 pub(crate) mod reader;
 pub(crate) mod schema;
 pub(crate) mod source_map;

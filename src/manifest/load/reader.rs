@@ -7,10 +7,13 @@ mod module_set;
 use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    declaration::{Declaration, Declarations, DeclaredName, Facts, StatedId},
-    document::{API_VERSION, Document, Envelope, Metadata},
+    declaration::Declaration,
+    declarations::{Declarations, DeclaredName, StatedId},
+    document::Document,
+    envelope::{API_VERSION, Envelope, Metadata},
     findings::FileFindings,
     kinds::{self, ManifestKind},
+    lint_facts::Facts,
     values::Values,
 };
 use crate::{
@@ -18,7 +21,7 @@ use crate::{
     lint::{self, Level},
     manifest::resolve::{
         origin::{DocumentPart, Origin},
-        transfer::{self, TransferMarkers},
+        transfer_markers::{self, TransferMarkers},
     },
     model::{
         Kind,
@@ -46,7 +49,7 @@ const ROUTES: (&str, &str) = ("routes", "{match_type: path_prefix, match: /, …
 const SOURCES: (&str, &str) = ("sources", "{type: ip_policy_created.v0}");
 
 /// The state of reading a document.
-pub(crate) struct Reader<'a> {
+struct Reader<'a> {
     origin: Origin,
     values: &'a Values<'a>,
     declared: &'a mut Declarations,
@@ -58,7 +61,7 @@ pub(crate) struct Reader<'a> {
 }
 
 /// The body of a manifest.
-pub(crate) struct Body<'a> {
+struct Body<'a> {
     kind: &'static ManifestKind,
     metadata: &'a Metadata,
     spec: Node<'a>,
@@ -290,11 +293,19 @@ impl Reader<'_> {
             self.check_identity(metadata, resource.info());
         }
         let faults = match kind.resource {
-            Some(_) => transfer::faults(metadata),
-            None => transfer::faults_of_set(metadata),
+            Some(_) => transfer_markers::faults(metadata),
+            None => transfer_markers::faults_of_set(metadata),
         };
         faults.into_iter().for_each(|fault| self.report(fault));
-        (kind.read)(self, &Body { kind, metadata, spec });
+        let body = Body { kind, metadata, spec };
+        match kind.resource {
+            Some(Kind::ApiKey) => self.api_key(&body),
+            Some(Kind::HttpsEdge) => self.edge(&body),
+            Some(Kind::HttpsEdgeRoute) => self.route(&body),
+            Some(Kind::EventSubscription) => self.subscription(&body),
+            Some(_) => self.resource(&body),
+            None => self.module_set(&body),
+        }
     }
 
     /// The Spec of a body, without the fields that only manifests have.
@@ -312,14 +323,14 @@ impl Reader<'_> {
     }
 
     /// Reads a resource whose `spec` is its Spec.
-    pub(super) fn resource(&mut self, body: &Body<'_>) {
+    fn resource(&mut self, body: &Body<'_>) {
         if let Some(resource) = self.spec_of(body) {
             self.declare(body.metadata, resource, DocumentPart::Spec, |_| {});
         }
     }
 
     /// Reads a route that names its edge.
-    pub(super) fn route(&mut self, body: &Body<'_>) {
+    fn route(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         let edge: String = self.field(spec, DocumentPart::Spec, "edge");
         let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, "modules_from");
@@ -333,7 +344,7 @@ impl Reader<'_> {
     }
 
     /// Reads an API key and the file for its token.
-    pub(super) fn api_key(&mut self, body: &Body<'_>) {
+    fn api_key(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         let token_file: Option<PathBuf> = self.field(spec, DocumentPart::Spec, "token_file");
         let key = self.spec_of(body);
@@ -431,7 +442,7 @@ impl Reader<'_> {
             };
             // Without a match it has no identity; the missing match was reported already.
             let Some(name) = Some(name).filter(|name| !name.is_empty()).or_else(by_match) else { return };
-            let metadata = Metadata { name, ..transfer::inherited_metadata(metadata) };
+            let metadata = Metadata { name, ..transfer_markers::inherited_metadata(metadata) };
             reader.declare(&metadata, route, part, |it| {
                 (it.parent, it.modules_from) = (Some(Arc::clone(&edge)), modules_from);
             });
@@ -439,7 +450,7 @@ impl Reader<'_> {
     }
 
     /// Reads the sources of a subscription, which is no resource of its own.
-    pub(super) fn subscription(&mut self, body: &Body<'_>) {
+    fn subscription(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         self.spec_of(body);
         if metadata.renamed_from.is_some() && metadata.id.is_none() {
@@ -452,7 +463,7 @@ impl Reader<'_> {
             let Some(source) = reader.spec(Kind::EventSource, node, part, &[]) else { return };
             let Some(typed) = source.as_any().downcast_ref::<EventSource>() else { return };
             let (name, prevent_destroy) = (typed.r#type.clone(), metadata.prevent_destroy);
-            let metadata = Metadata { name, prevent_destroy, ..transfer::inherited_metadata(metadata) };
+            let metadata = Metadata { name, prevent_destroy, ..transfer_markers::inherited_metadata(metadata) };
             reader.declare(&metadata, source, part, |it| it.parent = Some(Arc::clone(&parent)));
         });
     }

@@ -6,7 +6,7 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
-    document::{API_VERSION, Metadata},
+    envelope::{API_VERSION, Metadata},
     kinds::{KINDS, ManifestKind},
 };
 use crate::model::{

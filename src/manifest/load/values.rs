@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeSet, path::PathBuf};
 
 use crate::{
-    manifest::{resolve::origin::ManifestFile, tree::Tree},
+    manifest::{resolve::origin::ManifestFile, tree::manifest_tree::Tree},
     model::{
         decode::ValueSource,
         diagnostics::{Code, Fault, fault::Path as FieldPath},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Resolution, Resolver};
+use super::{resolution::Resolution, resolver::Resolver};
 use crate::{
     background::give_way,
     lint::Subject,

@@ -27,11 +27,11 @@ use std::{
 use foldhash::HashSet;
 use jiff::Timestamp;
 
-use super::resolve_offline;
+use super::resolver::resolve_offline;
 use crate::{
     manifest::{
-        Loaded,
-        load::declaration::{Declarations, ModuleSet},
+        load::{declaration::ModuleSet, declarations::Declarations},
+        loaded::Loaded,
     },
     model::{
         Kind,
@@ -42,33 +42,6 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
 };
-
-/// The declarations of the surrounding manifests.
-#[derive(Debug, Default)]
-pub(crate) struct SourceContext {
-    declared: Declarations,
-    /// The module sets of the source and, under other names, those of the surrounding manifests.
-    sets: OnceLock<BTreeMap<String, Arc<ModuleSet>>>,
-    /// The names of module sets that several files declare.
-    ambiguous: BTreeSet<String>,
-}
-
-impl SourceContext {
-    /// The context that some files declare.
-    pub(crate) fn from_files(files: impl IntoIterator<Item = Declarations>) -> Self {
-        let (mut all, mut ambiguous) = (Declarations::default(), BTreeSet::new());
-        for declared in files {
-            ambiguous.extend(declared.sets.keys().filter(|name| all.sets.contains_key(*name)).cloned());
-            all.append(declared);
-        }
-        for name in &ambiguous {
-            if let Some(set) = all.sets.get_mut(name) {
-                Arc::make_mut(set).faulty = true;
-            }
-        }
-        Self { declared: all, sets: OnceLock::new(), ambiguous }
-    }
-}
 
 impl Loaded {
     /// The declarations of the surrounding manifests.

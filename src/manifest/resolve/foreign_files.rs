@@ -2,10 +2,7 @@
 
 use super::origin::ManifestFile;
 use crate::{
-    manifest::load::{
-        document::{API_VERSION, Document},
-        kinds,
-    },
+    manifest::load::{envelope::API_VERSION, kinds},
     model::{Code, Diagnostic, node::Node},
 };
 
@@ -16,13 +13,16 @@ const PLAN_FORMAT: &str = "edgewright/plan/";
 const LEAVE_OUT: &str = "move the file out of the folder, or list it in the folder's `.edgewrightignore`";
 
 /// The error for a file in which no document is meant to be a manifest.
-pub(crate) fn foreign_file_error(file: &ManifestFile, documents: &[Document]) -> Option<Diagnostic> {
-    let first = documents.first()?.node();
-    let is_foreign = |document: &Document| match document.node().entries() {
-        Some(_) => is_foreign(document.node()),
+pub(crate) fn foreign_file_error<'d>(
+    file: &ManifestFile,
+    mut documents: impl Iterator<Item = Node<'d>> + Clone,
+) -> Option<Diagnostic> {
+    let first = documents.clone().next()?;
+    let is_foreign = |document: Node<'_>| match document.entries() {
+        Some(_) => is_foreign(document),
         None => !has_name(&file.source.text),
     };
-    if !documents.iter().all(is_foreign) {
+    if !documents.all(is_foreign) {
         return None;
     }
     let is_plan = text(first, "format").starts_with(PLAN_FORMAT);

@@ -44,17 +44,18 @@ use std::{
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::{
-    Resolution, ResolveOptions,
     identity::{StoreNames, immutable_content},
-    resolve,
+    options::ResolveOptions,
+    resolution::Resolution,
+    resolver::resolve,
     scope::NameScope,
 };
 use crate::{
     lint::{ManifestFacts, Subject},
     lock::Lock,
     manifest::{
-        Loaded,
         load::declaration::{Declaration, ModuleSet, Origins},
+        loaded::Loaded,
     },
     model::{
         Kind,
@@ -172,7 +173,7 @@ impl LastResolution {
             return None;
         }
         let in_store = self.changed_in_store(snapshot, options.source)?;
-        let (concerned, reread_sets) = self.concerned(loaded)?;
+        let (affected, reread_sets) = self.affected(loaded)?;
         let sets = loaded.reads.iter().flat_map(|read| &read.declared.sets);
         let sets: BTreeMap<String, Arc<ModuleSet>> = sets.map(|(name, set)| (name.clone(), Arc::clone(set))).collect();
         let (known, ids) = (StoreNames::new(snapshot, options, loaded), self.ids());
@@ -181,7 +182,7 @@ impl LastResolution {
         let names = NameScope { sets: &sets, known: &known, ids: &ids, is_desired: &is_desired, required: &required };
         let mut may_differ = &in_store | unsettled;
         let (mut resources, mut has_other_uses) = (Vec::new(), false);
-        for (key, declaration) in concerned {
+        for (key, declaration) in affected {
             has_other_uses |= declaration.modules_from != self.origins.get(key)?.modules_from;
             let mut missing = Vec::new();
             let spec = names.spec(declaration, None, &mut missing);
@@ -191,13 +192,13 @@ impl LastResolution {
             resources.push((redeclare(desired.get(key)?, declaration, spec)?, Arc::clone(declaration)));
             may_differ.insert(key.clone());
         }
-        let is_judged_alone = self.are_judged_alone(&resources, &in_store, snapshot);
-        is_judged_alone.then_some(ChangedInputs { resources, sets, reread_sets, has_other_uses, may_differ })
+        let affect_no_others = self.affect_no_others(&resources, &in_store, snapshot);
+        affect_no_others.then_some(ChangedInputs { resources, sets, reread_sets, has_other_uses, may_differ })
     }
 
     /// The resources whose declarations were read again or name a changed module set, with their declarations now, and the
     /// names of the module sets that were read again.
-    fn concerned<'l>(&'l self, loaded: &'l Loaded) -> Option<(Vec<KeyedDeclaration<'l>>, Vec<String>)> {
+    fn affected<'l>(&'l self, loaded: &'l Loaded) -> Option<(Vec<KeyedDeclaration<'l>>, Vec<String>)> {
         let (mut former, mut changed_sets, mut reread_sets) = (HashMap::new(), HashSet::default(), Vec::new());
         for (read, earlier) in loaded.changed_since(&self.loaded) {
             if read.diagnostics.iter().any(|it| it.severity == Severity::Error) {
@@ -213,17 +214,17 @@ impl LastResolution {
         }
         let takes_changed_set =
             |it: &Declaration| it.modules_from.iter().any(|set| changed_sets.contains(set.as_str()));
-        let (mut concerned, mut reread) = (Vec::new(), 0);
+        let (mut affected, mut reread) = (Vec::new(), 0);
         for (key, declaration) in &*self.origins {
             if let Some(now) = former.get(&Arc::as_ptr(declaration)) {
-                concerned.push((key, *now));
+                affected.push((key, *now));
                 reread += 1;
             } else if takes_changed_set(declaration) {
-                concerned.push((key, declaration));
+                affected.push((key, declaration));
             }
         }
         // A declaration that is not that of a resource has no key.
-        (former.len() <= reread).then_some((concerned, reread_sets))
+        (former.len() <= reread).then_some((affected, reread_sets))
     }
 
     /// The source with what has other inputs, made of what the last run left.
@@ -276,14 +277,14 @@ impl LastResolution {
 
     /// The ids of declared resources without a parent.
     fn ids(&self) -> HashMap<(Kind, &str), Id> {
-        let standing = self.desired.iter().filter(|(key, _)| key.parent.is_none());
-        standing.map(|(key, wanted)| ((key.kind, wanted.claim.name.as_str()), key.id.clone())).collect()
+        let roots = self.desired.iter().filter(|(key, _)| key.parent.is_none());
+        roots.map(|(key, wanted)| ((key.kind, wanted.claim.name.as_str()), key.id.clone())).collect()
     }
 
     /// Whether the resources with another Spec are judged by themselves: edges that pass TLS through limit the modules of
     /// their routes (D15), what edges allow and require concerns routes (D103) and certificates of other sources (D112),
     /// and an added hostport may be that of another edge.
-    fn are_judged_alone(
+    fn affect_no_others(
         &self,
         resources: &[(Desired, Arc<Declaration>)],
         in_store: &BTreeSet<Key>,
@@ -292,7 +293,7 @@ impl LastResolution {
         let before = |key: &Key| self.desired.get(key);
         let has_changed = |it: &&Desired| before(&it.key).is_none_or(|was| !Arc::ptr_eq(&was.spec, &it.spec));
         let changed: Vec<&Desired> = resources.iter().map(|(wanted, _)| wanted).filter(has_changed).collect();
-        let is_judged_alone = |wanted: &&Desired| {
+        let affects_no_others = |wanted: &&Desired| {
             // The resource itself, or the edge of a route.
             let edge = wanted.key.parent_key().unwrap_or_else(|| wanted.key.clone());
             let was = before(&edge).and_then(edge_of);
@@ -306,12 +307,12 @@ impl LastResolution {
                     !rules::passes_through(now) && now.required_modules.is_none() && allows_alike(now)
                 })
         };
-        changed.iter().all(is_judged_alone)
+        changed.iter().all(affects_no_others)
             && !tenancy::add_hostports(changed.iter().copied().chain(in_store.iter().filter_map(before)), snapshot)
     }
 }
 
-pub(super) fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
+fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
     wanted.spec.as_any().downcast_ref()
 }
 

@@ -2,13 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::Resolution;
+use super::{origin::Origin, resolution::Resolution};
 use crate::{
     lint::{Level, Subject},
-    manifest::{
-        Origin,
-        load::declaration::{Declaration, ModuleSet},
-    },
+    manifest::load::declaration::{Declaration, ModuleSet},
     model::diagnostics::{Aim, Diagnostic, Fault, Path, Place, Segment},
 };
 

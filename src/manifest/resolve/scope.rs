@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use foldhash::HashMap;
 
-use super::identity::{DeclaredResource, StoreNames, derived};
+use super::{
+    identity::{DeclaredResource, StoreNames, derived},
+    origin::Origin,
+};
 use crate::{
-    manifest::{
-        Origin,
-        load::{
-            declaration::{Declaration, ModuleSet},
-            kinds::{MODULE_SET, REQUIRED_MODULES},
-        },
+    manifest::load::{
+        declaration::{Declaration, ModuleSet},
+        kinds::{MODULE_SET, REQUIRED_MODULES},
     },
     model::{
         Kind,
@@ -180,14 +180,14 @@ impl<'a> NameScope<'_, 'a> {
         {
             return Some(id.clone());
         }
-        let mut owned = self.standing(kind, name);
+        let mut owned = self.remaining_in_store(kind, name);
         owned.retain(|entry| entry.is_owned_by(source));
         latest(&owned).first().map(|entry| entry.key.id.clone())
     }
 
     /// The resources in the store with a name. One of this source does not count if it will be pruned or was declared under
     /// another name.
-    fn standing(self, kind: Kind, name: &str) -> Vec<&'a Arc<Entry>> {
+    fn remaining_in_store(self, kind: Kind, name: &str) -> Vec<&'a Arc<Entry>> {
         let known = self.known;
         let stays = |entry: &&Arc<Entry>| {
             let is_promised = entry.claim.as_deref().is_some_and(Claim::is_promised);
@@ -200,7 +200,7 @@ impl<'a> NameScope<'_, 'a> {
     /// Looks up a name in the store. A name that several sources have is ambiguous, and a reference never switches to another
     /// resource by itself: whoever takes a name must not become the authority or the edge of others (D112).
     fn in_store(self, kind: Kind, name: &str, targets: FormerTargets<'_>) -> Result<Id, Option<Fault>> {
-        let found = self.standing(kind, name);
+        let found = self.remaining_in_store(kind, name);
         if let Some(own) = found.first().filter(|entry| entry.is_owned_by(self.known.source)) {
             return Ok(own.key.id.clone());
         }

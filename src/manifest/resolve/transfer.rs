@@ -2,30 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use super::transfer_markers::{FROM, TO, TransferMarkers, path};
 use crate::{
-    manifest::load::{declaration::Declaration, document::Metadata},
+    manifest::load::declaration::Declaration,
     model::{
-        diagnostics::{Code, Diagnostic, Fault, Path},
+        diagnostics::{Code, Diagnostic, Fault},
         key::Key,
         operation::Claim,
         snapshot::Entry,
     },
-    syntax::text::{has_token, printable},
+    syntax::text::printable,
 };
 
 /// The most resources that a warning names.
 const MOST_NAMED: usize = 10;
-const FROM: &str = "transfer_from";
-const TO: &str = "transfer_to";
-
-/// The sources that a manifest names for a transfer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct TransferMarkers {
-    /// The source that the resource is taken from.
-    pub from: Option<String>,
-    /// The source that may take the resource over.
-    pub to: Option<String>,
-}
 
 /// The state of a declared resource's transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,18 +34,6 @@ pub(super) enum TransferState<'c> {
 }
 
 impl TransferMarkers {
-    /// The markers of a manifest, unless they are an error.
-    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
-        if (metadata.transfer_from.is_some() || metadata.transfer_to.is_some()) && !faults(metadata).is_empty() {
-            return Self::default();
-        }
-        Self { from: metadata.transfer_from.clone(), to: metadata.transfer_to.clone() }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.from.is_none() && self.to.is_none()
-    }
-
     /// Whether a resource of another source is the one that a manifest of `source` declares: it is taken over, has been
     /// handed over, or was transferred by command.
     pub(super) fn concern(&self, claim: &Claim, source: &str) -> bool {
@@ -95,15 +73,6 @@ impl TransferMarkers {
             return TransferState::HandedOver(Some(claim));
         }
         if claim.is_returned_by(source) { TransferState::Returned(claim) } else { TransferState::Conflict(claim) }
-    }
-
-    /// Returns the error of a manifest that names its own source. Without a store, the source is not known.
-    pub(super) fn own_source(&self, source: &str) -> Option<Fault> {
-        let own = |(field, name): (&'static str, &Option<String>)| (name.as_deref() == Some(source)).then_some(field);
-        let field = [(FROM, &self.from), (TO, &self.to)].into_iter().find_map(own)?;
-        let message = format!("`{field}` names the source itself, `{}`", printable(source));
-        let fault = Fault::new(Code::NotAllowed, message).at(path(field));
-        Some(fault.help(format!("name the other source, remove `{field}`, or correct `--source`")))
     }
 }
 
@@ -195,46 +164,6 @@ pub(super) fn claim(
     }
 }
 
-/// The metadata of what is declared inside a manifest: it moves together with what contains it.
-pub(crate) fn inherited_metadata(metadata: &Metadata) -> Metadata {
-    let (transfer_from, transfer_to) = (metadata.transfer_from.clone(), metadata.transfer_to.clone());
-    Metadata { transfer_from, transfer_to, ..Metadata::default() }
-}
-
-/// The markers of a manifest, by their fields.
-fn markers(metadata: &Metadata) -> impl Iterator<Item = (&'static str, &String)> {
-    let markers = [(FROM, &metadata.transfer_from), (TO, &metadata.transfer_to)];
-    markers.into_iter().filter_map(|(field, name)| Some((field, name.as_ref()?)))
-}
-
-/// Checks the markers of a module set, which cannot have any.
-pub(crate) fn faults_of_set(metadata: &Metadata) -> Vec<Fault> {
-    let faults = markers(metadata).map(|(field, _)| {
-        let fault = Fault::new(Code::NotAllowed, format!("a ModuleSet has no `{field}`: it exists in manifests only"));
-        fault.at(path(field)).help("copy the set to the manifests of the other source")
-    });
-    faults.collect()
-}
-
-/// Checks the markers of a resource.
-pub(crate) fn faults(metadata: &Metadata) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for (field, name) in markers(metadata) {
-        if has_token(name) {
-            let fault = Fault::new(Code::NotAllowed, format!("`{field}` contains an API token"));
-            faults.push(fault.at(path(field)).help("remove it, and revoke the key with `edgewright keys revoke`"));
-        } else if name.trim().is_empty() || name.len() > 255 || name.contains(char::is_control) {
-            let fault = Fault::new(Code::InvalidFormat, format!("`{field}` must be the name of a source"));
-            faults.push(fault.at(path(field)).help("use 1 to 255 bytes without control characters"));
-        }
-    }
-    if metadata.transfer_from.is_some() && metadata.transfer_from == metadata.transfer_to {
-        let fault = Fault::new(Code::NotAllowed, format!("`{FROM}` and `{TO}` name the same source"));
-        faults.push(fault.at(path(TO)).help("keep the one whose transfer is still pending"));
-    }
-    faults
-}
-
 /// Returns the help for moving a resource again that a rollback returned.
 fn move_again(what: &str, claim: &Claim, to: &str) -> String {
     format!("move {what} again with `edgewright transfer --from {} --to {}`", printable(&claim.source), printable(to))
@@ -296,10 +225,6 @@ fn listed(names: &[String]) -> String {
     named.join(", ") + &more
 }
 
-fn path(field: &'static str) -> Path {
-    Path::root().join("metadata").join(field)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,14 +241,14 @@ mod tests {
     fn a_resource_changes_hands_only_with_the_consent_of_both() {
         let (held, offered, elsewhere) = (claim("a", None), claim("a", Some("b")), claim("a", Some("c")));
         let taking = markers(Some("a"), None);
-        let standing = |claim| taking.state("b", Some(claim));
-        assert_eq!(standing(&offered), TransferState::Applied);
-        assert_eq!(standing(&held), TransferState::Waiting(Some(&held)));
-        assert_eq!(standing(&elsewhere), TransferState::Waiting(Some(&elsewhere)));
+        let state_of = |claim| taking.state("b", Some(claim));
+        assert_eq!(state_of(&offered), TransferState::Applied);
+        assert_eq!(state_of(&held), TransferState::Waiting(Some(&held)));
+        assert_eq!(state_of(&elsewhere), TransferState::Waiting(Some(&elsewhere)));
         let silent = TransferMarkers::default();
         assert_eq!(silent.state("b", Some(&offered)), TransferState::Conflict(&offered));
         let other = claim("d", Some("b"));
-        assert_eq!(standing(&other), TransferState::Conflict(&other), "offered by somebody else");
+        assert_eq!(state_of(&other), TransferState::Conflict(&other), "offered by somebody else");
     }
 
     #[test]
@@ -345,23 +270,5 @@ mod tests {
         let taking = markers(Some("a"), None);
         let missing = |parent_waits| taking.state_of_missing("b", parent_waits);
         assert_eq!((missing(true), missing(false)), (TransferState::Waiting(None), TransferState::Applied));
-    }
-
-    #[test]
-    fn markers_name_another_source() {
-        assert!(markers(Some("a"), None).own_source("b").is_none());
-        let fault = markers(None, Some("a")).own_source("a");
-        assert_eq!(fault.map(|fault| fault.message), Some("`transfer_to` names the source itself, `a`".into()));
-        let metadata = |from: Option<&str>, to: Option<&str>| Metadata {
-            transfer_from: from.map(str::to_owned),
-            transfer_to: to.map(str::to_owned),
-            ..Metadata::default()
-        };
-        let codes = |faults: Vec<Fault>| faults.iter().map(|fault| fault.code).collect::<Vec<Code>>();
-        assert!(faults(&metadata(Some("a"), Some("b"))).is_empty());
-        assert_eq!(codes(faults(&metadata(Some("a"), Some("a")))), [Code::NotAllowed]);
-        let invalid = faults(&metadata(Some(" "), Some("a\nb")));
-        assert_eq!(codes(invalid), [Code::InvalidFormat, Code::InvalidFormat]);
-        assert_eq!(codes(faults_of_set(&metadata(Some("a"), None))), [Code::NotAllowed]);
     }
 }

@@ -4,7 +4,7 @@
 use std::{cell::OnceCell, sync::Arc};
 
 use super::{
-    Resolver,
+    resolver::Resolver,
     transfer::{self, TransferState},
 };
 use crate::{
@@ -57,7 +57,7 @@ impl<'a> Resolver<'a> {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
         self.left.insert(key.clone(), state);
-        self.out.is_undone |= matches!(state, TransferState::Returned(_));
+        self.out.transfer_was_undone |= matches!(state, TransferState::Returned(_));
         if self.warned.insert(declaration.head().document_key()) {
             self.out.diagnostics.extend(state.warning(declaration, self.known.source));
         }
@@ -106,7 +106,7 @@ impl<'a> Resolver<'a> {
             named.any(|other| other.is_owned_by(by) && other.key != entry.key)
         };
         let is_returned = |entry: &&Entry| entry.claim.as_deref().and_then(Claim::returned_from).is_some();
-        self.out.is_undone |= promised.iter().any(is_returned);
+        self.out.transfer_was_undone |= promised.iter().any(is_returned);
         let kept = transfer::kept_warnings(promised.into_iter(), is_had);
         self.out.has_transfers |= !kept.is_empty();
         self.out.diagnostics.extend(kept);

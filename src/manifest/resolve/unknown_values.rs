@@ -29,10 +29,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::{Resolution, origin::ManifestFile};
+use super::{origin::ManifestFile, resolution::Resolution};
 use crate::{
     lint::Subject,
-    manifest::{Loaded, load::values::ExternalValue},
+    manifest::load::values::ExternalValue,
     model::{
         diagnostics::{Aim, Code, Diagnostic, Fault, Path, Segment},
         json::JsonError,
@@ -103,7 +103,7 @@ pub(crate) struct UnknownValues {
     /// Whether the source may have unset values.
     is_review: bool,
     /// Whether a field stays unknown that has a value in the store.
-    ignores_store: bool,
+    pub(in crate::manifest) ignores_store: bool,
     /// The values of the source.
     own: BTreeSet<ValueName>,
     /// Whether a value of the source or of its surrounding manifests is unset.
@@ -136,18 +136,8 @@ impl UnknownValues {
     }
 }
 
-impl Loaded {
-    /// Leaves assumed values unknown even if the store has them. Manifests that are compared with others would
-    /// tell whether these have the values of the store.
-    pub(crate) fn without_stored_values(mut self) -> Self {
-        self.unknown_values.ignores_store = true;
-        self
-    }
-}
-
 /// Takes assumed values from the store, and reports what was assumed and what is not checked.
-pub(super) fn fill_from_store(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolution) {
-    let assumed = &loaded.unknown_values;
+pub(super) fn fill_from_store(assumed: &UnknownValues, snapshot: &Snapshot, resolved: &mut Resolution) {
     if !assumed.any {
         return;
     }
@@ -254,7 +244,7 @@ fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolution) {
 
 impl Resolution {
     /// Whether a lint does not judge a field: the manifests have no value, and the one in the store is not theirs.
-    pub(crate) fn is_unjudged(&self, lint: &str, subject: &Subject, path: &Path) -> bool {
+    pub(crate) fn skips_lint(&self, lint: &str, subject: &Subject, path: &Path) -> bool {
         let Subject::Resource(key) = subject else { return false };
         lint == WHITE_SPACE
             && !self.assumed_secrets.is_empty()

@@ -22,7 +22,10 @@
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
-use super::{NotedFile, Tree, TreeFiles};
+use super::{
+    file_stamp::NotedFile,
+    manifest_tree::{Tree, TreeFiles},
+};
 use crate::{
     manifest::resolve::origin::ManifestFile,
     model::diagnostics::{Cause, Diagnostic, Fault, Severity},

@@ -41,13 +41,15 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
-    GitCommitDetails, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, TreeFiles,
+    contents::{manifest_file, value_of},
+    faults::{no_manifest, outside, unreadable},
     file_stamp::{FileStamp, NotedFile},
     git::provenance::{ReadTracker, TrackedRead, details_of},
     jail::{AccessError, Jail, ReadFile, read_anywhere, search},
-    manifest_file, no_manifest, normalize, outside, too_large, too_many, unreadable,
+    limits::{MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, too_large, too_many},
+    manifest_tree::{GitCommitDetails, Tree, TreeFiles},
+    paths::normalize,
     value_cache::{CachedValue, ValueCache},
-    value_of,
 };
 use crate::{
     files::folder_of,

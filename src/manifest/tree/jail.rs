@@ -38,9 +38,10 @@ use cap_std::{
 };
 
 use super::{
+    faults::{inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable},
     file_stamp::FileStamp,
     ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES},
-    inside_git, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, refused_manifest, unreadable,
+    paths::{is_hidden, is_manifest},
 };
 use crate::{
     files::folder_of,

@@ -8,10 +8,16 @@ use std::{
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::{SentValue, SharedFile, Tree, TreeFiles};
+use super::{
+    manifest_tree::{Tree, TreeFiles},
+    request::{SentValue, SharedFile},
+};
 use crate::{
     lock::Lock,
-    manifest::{Loaded, load, resolve::origin::ManifestFile},
+    manifest::{
+        loaded::{Loaded, load},
+        resolve::origin::ManifestFile,
+    },
     model::{
         diagnostics::Fault,
         secrets::{digest_key::DigestKey, secret::Secret},
@@ -105,7 +111,7 @@ impl Recorder {
     }
 
     /// The last files and values that were read; `None` if reading failed.
-    pub(crate) fn reading(&self, key: &DigestKey, salt: String) -> Option<ReadDigests> {
+    pub(crate) fn last_digests(&self, key: &DigestKey, salt: String) -> Option<ReadDigests> {
         let memory = self.memory.lock();
         if memory.faulty {
             return None;
@@ -117,7 +123,7 @@ impl Recorder {
 
     /// Reads the manifests and values of an earlier reading. Returns the files if nothing has changed. Otherwise, the next
     /// read returns the same manifests.
-    pub(crate) fn reads_again(&self, key: &DigestKey, earlier: &ReadDigests) -> Option<Vec<Arc<ManifestFile>>> {
+    pub(crate) fn reread_if_unchanged(&self, key: &DigestKey, earlier: &ReadDigests) -> Option<Vec<Arc<ManifestFile>>> {
         let (files, diagnostics) = self.manifests();
         let same = |digest: blake3::Hash| manifests_digest(key, &earlier.salt, &digest) == earlier.manifests;
         let is_same = diagnostics.is_empty()

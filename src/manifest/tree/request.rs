@@ -10,7 +10,12 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GitCommitDetails, MOST_FILES, MOST_TOTAL_BYTES, Tree, TreeFiles, context_error, text_file, too_many};
+use super::{
+    contents::text_file,
+    context::context_error,
+    limits::{MOST_FILES, MOST_TOTAL_BYTES, too_many},
+    manifest_tree::{GitCommitDetails, Tree, TreeFiles},
+};
 use crate::{
     manifest::resolve::origin::ManifestFile,
     model::{

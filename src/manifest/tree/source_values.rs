@@ -30,9 +30,11 @@ use std::{
 };
 
 use super::{
-    FileStamp, MOST_VALUE_BYTES, NotedFile,
+    contents::value_of,
+    faults::outside,
+    file_stamp::{FileStamp, NotedFile},
     jail::{AccessError, Jail},
-    outside, value_of,
+    limits::MOST_VALUE_BYTES,
 };
 use crate::{lock::Lock, model::diagnostics::Fault};
 

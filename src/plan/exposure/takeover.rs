@@ -34,7 +34,7 @@ use crate::{
     model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot, traffic::host_port},
     plan::change::Plan,
     routing::{
-        is_blind, rank_host,
+        passes_tls_through, rank_host,
         selector::Selector,
         table::{KnownRoute, RouteTable},
     },
@@ -218,5 +218,5 @@ fn table<'s>(state: &'s Snapshot, edge: &'s Entry) -> RouteTable<'s> {
     let mut routes: Vec<KnownRoute<'s>> =
         routes.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?))).collect();
     routes.sort_by(|one, other| one.0.cmp(other.0));
-    RouteTable::new(edge.spec_as::<HttpsEdge>().is_some_and(is_blind), routes)
+    RouteTable::new(edge.spec_as::<HttpsEdge>().is_some_and(passes_tls_through), routes)
 }

@@ -4,22 +4,22 @@ use super::*;
 use crate::{
     model::drift::DriftState,
     reconcile::{
-        Planned,
-        sync_loop::drift::{find_drift, hold},
+        PlanResult,
+        sync_loop::plan_drift::{find_drift, hold},
     },
 };
 
 /// Plans a world, and tells drift.
-fn told(store: &Store, world: &Estate) -> Planned {
+fn told(store: &Store, world: &Estate) -> PlanResult {
     let snapshot = store.snapshot();
-    let planned = Planned::without_manifests(&snapshot, planned(&snapshot, world));
+    let planned = PlanResult::without_manifests(&snapshot, planned(&snapshot, world));
     assert!(planned.plan.as_ref().is_some_and(|plan| plan.refusals.is_empty()));
-    let mut planned = Planned { desired: Arc::new(world.clone()), ..planned };
+    let mut planned = PlanResult { desired: Arc::new(world.clone()), ..planned };
     find_drift(store, SOURCE, &snapshot, &mut planned, None).unwrap();
     planned
 }
 
-fn apply_as(store: &Store, planned: &Planned, author: Author) {
+fn apply_as(store: &Store, planned: &PlanResult, author: Author) {
     let plan = planned.plan.as_ref().unwrap();
     apply_plan(store, plan, planned.tried.as_ref(), Places::new(), author).unwrap();
 }

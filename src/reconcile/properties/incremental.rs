@@ -12,7 +12,7 @@ use crate::{
     lint::LintMemo,
     manifest::tree::{Disk, Recorder, Tree},
     model::{HttpsEdge, Kind, Operation, Secrets, Snapshot},
-    reconcile::{Options, Planned, Prepared},
+    reconcile::{Options, PlanResult, Prepared},
     store::clock,
 };
 
@@ -193,7 +193,7 @@ pub(super) fn meddled(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
 }
 
 /// The diagnostics of a run.
-pub(super) fn said(planned: &Planned) -> String {
+pub(super) fn said(planned: &PlanResult) -> String {
     let mut text = String::new();
     for it in &planned.diagnostics {
         let related: Vec<_> = it.related.iter().map(|(at, label)| (&at.file.name, at.line_column(), label)).collect();
@@ -203,7 +203,7 @@ pub(super) fn said(planned: &Planned) -> String {
 }
 
 /// Everything that a run shows.
-pub(super) fn shown(planned: &Planned) -> String {
+pub(super) fn shown(planned: &PlanResult) -> String {
     let mut text = said(planned);
     let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
     for operation in changes.flat_map(|change| &change.operations) {
@@ -218,7 +218,7 @@ pub(super) fn options(folder: &Path, isolate: bool) -> Options {
 }
 
 /// Plans again on what the last run left. Also returns how many parts the lints judged, and how many they knew.
-fn plan_again(again: &Prepared, snapshot: &Snapshot) -> (Planned, usize, usize) {
+fn plan_again(again: &Prepared, snapshot: &Snapshot) -> (PlanResult, usize, usize) {
     let outputs = || again.lint_memo().map(LintMemo::outputs).unwrap_or_default();
     let before = outputs();
     let planned = again.plan(snapshot);

@@ -6,11 +6,7 @@ use super::incremental::{self, Dice};
 use crate::{
     manifest::tree::{Disk, Recorder, Tree},
     model::{Diagnostic, Operation, Snapshot, secrets::digest_key::DigestKey},
-    reconcile::{
-        Options, Planned, Prepared,
-        run::plan_cache::{recall, remember},
-        sync_loop::freshness::FinishedRun,
-    },
+    reconcile::{Options, PlanResult, Prepared, run::plan_cache, sync_loop::freshness::FinishedRun},
     store::{clock, engine::OnDisk},
 };
 
@@ -41,14 +37,19 @@ impl Runs {
         (recorder, options)
     }
 
-    fn remember(&self, recorder: &Recorder, options: &Options, planned: &Planned) {
-        remember(&self.store, options, recorder, &FinishedRun::judged_now(planned, self.snapshot.revision, options));
+    fn remember(&self, recorder: &Recorder, options: &Options, planned: &PlanResult) {
+        plan_cache::save(
+            &self.store,
+            options,
+            recorder,
+            &FinishedRun::judged_now(planned, self.snapshot.revision, options),
+        );
     }
 
     /// Plans from scratch, and checks what is remembered against that.
-    fn dry_run(&self, seed: u64) -> (Planned, bool) {
+    fn dry_run(&self, seed: u64) -> (PlanResult, bool) {
         let (recorder, options) = self.recorded();
-        let recalled = recall(&self.store, &options, &recorder);
+        let recalled = plan_cache::load(&self.store, &options, &recorder);
         let planned = Prepared::load(options.clone()).plan(&self.snapshot);
         let is_recalled = recalled.is_some();
         if let Some(recalled) = recalled {

@@ -34,7 +34,7 @@ fn history_of(store: &Store, worlds: &[&Estate]) -> Vec<Arc<Snapshot>> {
 fn rolled_back(store: &Store, to: u64, source: Option<&str>) -> (Plan, Arc<Snapshot>) {
     let target = store.snapshot_at(to).unwrap();
     let rollback = Rollback { to, source: source.map(str::to_owned), budget: DeletionBudget::Percent(100.0) };
-    let accept = |_: &Snapshot, planned: crate::reconcile::Planned| Ok::<_, ApplyError>(planned);
+    let accept = |_: &Snapshot, planned: crate::reconcile::PlanResult| Ok::<_, ApplyError>(planned);
     let (planned, _) = rollback.apply(store, &target, None, accept).unwrap();
     let plan = planned.plan.unwrap();
     assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);

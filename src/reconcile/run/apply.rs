@@ -23,24 +23,25 @@
 //! It applies no plan with a refusal or with assumed values (D106). On an error, nothing has changed, and the files of
 //! new tokens are taken back.
 
-use std::{fmt, io::ErrorKind, path::PathBuf, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{
+    apply_error::ApplyError,
+    options::Options,
+    plan_result::PlanResult,
     spans::start_stage,
     token::{TokenFiles, Tokens, with_hashes},
-    validation::fault_message,
 };
 use crate::{
     model::{
         diagnostics::{Code, Diagnostic, Severity},
-        id::Id,
         operation::Author,
         snapshot::Snapshot,
     },
     plan::Plan,
-    reconcile::{Options, Planned, sync_loop::reverted_drift},
+    reconcile::sync_loop::attempt_notes,
     store::{Attempt, CommitError, Declined, NextState, SpeculativeCommit, Store, commit::header::Places},
 };
 
@@ -51,20 +52,20 @@ const OPTIMISTIC: usize = 2;
 /// tokens of new API keys to the files named by the manifests. Returns the store's new revision.
 ///
 /// Fails if the manifests are invalid or a safety limit refuses the plan. On an error, nothing has changed.
-pub fn apply(store: &Store, options: &Options, planned: &Planned) -> Result<u64, ApplyError> {
-    apply_either(store, options, planned, None)
+pub fn apply(store: &Store, options: &Options, planned: &PlanResult) -> Result<u64, ApplyError> {
+    apply_with_trial(store, options, planned, None)
 }
 
 /// Applies as [`apply`] does, but commits what was tried when the plan was made, if the store is still in that state.
 /// The plan must not have been changed since.
-pub(crate) fn apply_as_tried(store: &Store, options: &Options, planned: &Planned) -> Result<u64, ApplyError> {
-    apply_either(store, options, planned, planned.tried.as_ref())
+pub(crate) fn apply_trial(store: &Store, options: &Options, planned: &PlanResult) -> Result<u64, ApplyError> {
+    apply_with_trial(store, options, planned, planned.tried.as_ref())
 }
 
-fn apply_either(
+fn apply_with_trial(
     store: &Store,
     options: &Options,
-    planned: &Planned,
+    planned: &PlanResult,
     tried: Option<&Arc<SpeculativeCommit>>,
 ) -> Result<u64, ApplyError> {
     if options.tree.assumes_values() {
@@ -91,7 +92,7 @@ pub(crate) fn apply_plan(
 ) -> Result<u64, ApplyError> {
     store.has_room_for(&author).map_err(|error| ApplyError::Commit(CommitError::Failed(error)))?;
     let mut tokens = TokenFiles::default();
-    let attempt = reverted_drift::attempt(author, Some(plan), places);
+    let attempt = attempt_notes::attempt(author, Some(plan), places);
     let committed = store.commit_next(attempt, |current| match current.revision == plan.base {
         true => next_state(plan, tried, current, &mut tokens),
         false => Err(ApplyError::Commit(CommitError::Stale { base: plan.base, current: current.revision })),
@@ -129,12 +130,12 @@ fn next_state(
 /// Returns the accepted plan and its revision, or no revision if there was nothing to do.
 pub(crate) fn apply_current<E: From<ApplyError>>(
     store: &Store,
-    plan: impl Fn(&Snapshot) -> Planned,
+    plan: impl Fn(&Snapshot) -> PlanResult,
     author: impl Fn(&Snapshot) -> Result<Author, ApplyError>,
     tokens: &mut dyn Tokens,
-    mut accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
+    mut accept: impl FnMut(&Snapshot, PlanResult) -> Result<PlanResult, E>,
     permit: impl Fn() -> Result<(), E>,
-) -> Result<(Planned, Option<u64>), E> {
+) -> Result<(PlanResult, Option<u64>), E> {
     enum Stop<E> {
         Moved,
         Declined(E),
@@ -146,7 +147,7 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
         if planned.plan.as_ref().is_none_or(Plan::is_empty) {
             return Ok((planned, None));
         }
-        let attempt = reverted_drift::attempt(author(&snapshot)?, planned.plan.as_ref(), planned.places());
+        let attempt = attempt_notes::attempt(author(&snapshot)?, planned.plan.as_ref(), planned.places());
         let attempt = Attempt { began, ..attempt };
         let committing = start_stage("commit");
         let committed = store.commit_next(attempt, |current| {
@@ -183,61 +184,6 @@ pub(crate) fn measure(result: &'static str, began: Instant) {
     metrics::counter!("edgewright_reconcile_total", "result" => result).increment(1);
 }
 
-/// Why a plan was not applied; nothing has changed.
-#[derive(Debug)]
-pub enum ApplyError {
-    /// The manifests have errors, or a safety limit refuses the plan.
-    Refused(Vec<Diagnostic>),
-    /// The store refused the changes or failed.
-    Commit(CommitError),
-    /// A token could not be written to its `token_file`.
-    TokenFile(PathBuf, std::io::Error),
-    /// The client sent no token hash for a new key.
-    NoTokenHash(Id),
-}
-
-impl ApplyError {
-    /// Returns the error as a diagnostic.
-    pub fn diagnostic(&self) -> Diagnostic {
-        match self {
-            ApplyError::Refused(found) => {
-                found.first().cloned().unwrap_or_else(|| Diagnostic::error(Code::Internal, "there is no plan to apply"))
-            }
-            ApplyError::TokenFile(path, error) => {
-                let reason = match error.kind() {
-                    ErrorKind::AlreadyExists => "the file already exists".to_owned(),
-                    _ => error.to_string(),
-                };
-                Diagnostic::error(Code::Unreadable, format!("cannot write the token to {}: {reason}", path.display()))
-                    .help("name a new file in a folder that you can write to; nothing was changed")
-            }
-            ApplyError::NoTokenHash(key) => {
-                Diagnostic::error(Code::Required, format!("the token hash of the new API key {key} is required"))
-            }
-            ApplyError::Commit(CommitError::Failed(error)) => {
-                Diagnostic::error(error.code, error.message.clone()).help(error.code.info().cure)
-            }
-            ApplyError::Commit(error @ CommitError::Stale { .. }) => {
-                Diagnostic::error(Code::Stale, error.to_string()).help("plan again and review the new plan")
-            }
-            ApplyError::Commit(CommitError::Refused(refusal)) => {
-                let fault = refusal.faults.first();
-                let code = fault.map_or(Code::Internal, |fault| fault.code);
-                Diagnostic::error(code, fault.map(|fault| fault_message(&refusal.key, fault)).unwrap_or_default())
-                    .help(code.info().cure)
-            }
-        }
-    }
-}
-
-impl fmt::Display for ApplyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.diagnostic().message)
-    }
-}
-
-impl std::error::Error for ApplyError {}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -260,7 +206,7 @@ mod tests {
         let store = Store::open("memory:").unwrap();
         let options = options("one");
         let planned = plan(&options, &store.snapshot());
-        assert_eq!(apply_as_tried(&store, &options, &planned).unwrap(), 1);
+        assert_eq!(apply_trial(&store, &options, &planned).unwrap(), 1);
         let (tried, now) = (planned.tried.as_ref().unwrap(), store.snapshot());
         let record = store.record(1).unwrap().unwrap();
         for entry in now.iter() {
@@ -268,7 +214,7 @@ mod tests {
             assert_eq!(entry.created_at, record.at);
         }
         assert_eq!((now.len(), record.calls), (1, vec!["POST /edges/https".to_owned()]));
-        assert!(apply_as_tried(&store, &options, &planned).is_err(), "the store has moved on");
+        assert!(apply_trial(&store, &options, &planned).is_err(), "the store has moved on");
     }
 
     #[test]
@@ -280,7 +226,7 @@ mod tests {
         }
         let options = options("more");
         let mut planned = plan(&options, &one.snapshot());
-        assert_eq!(apply_as_tried(&other, &options, &planned).unwrap(), 2);
+        assert_eq!(apply_trial(&other, &options, &planned).unwrap(), 2);
         let now = other.snapshot();
         let mut names: Vec<&str> = now.iter().filter_map(|entry| Some(entry.claim.as_deref()?.name.as_str())).collect();
         names.sort_unstable();

@@ -1,10 +1,9 @@
 //! Destroying a source: everything that it owns is deleted in one revision, through the same checks as any plan (D108).
 
-use super::token::TokenFiles;
+use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
 use crate::{
     model::{id::Id, operation::Author, snapshot::Snapshot},
     plan::{deletion_budget::DeletionBudget, destroy},
-    reconcile::{ApplyError, Planned, apply_current},
     store::Store,
 };
 
@@ -19,8 +18,8 @@ pub(crate) struct Destroy {
 
 impl Destroy {
     /// Plans the deletions. Changes nothing.
-    pub(crate) fn plan(&self, current: &Snapshot) -> Planned {
-        Planned::without_manifests(current, destroy(current, &self.source, self.budget))
+    pub(crate) fn plan(&self, current: &Snapshot) -> PlanResult {
+        PlanResult::without_manifests(current, destroy(current, &self.source, self.budget))
     }
 
     /// Plans on the current revision, and applies the plan if `accept` returns it. `caller` is the API key of the request
@@ -29,8 +28,8 @@ impl Destroy {
         &self,
         store: &Store,
         caller: Option<&(Id, Id)>,
-        accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
-    ) -> Result<(Planned, Option<u64>), E> {
+        accept: impl FnMut(&Snapshot, PlanResult) -> Result<PlanResult, E>,
+    ) -> Result<(PlanResult, Option<u64>), E> {
         let plan = |current: &Snapshot| self.plan(current);
         let author = |_: &Snapshot| Ok(self.author(caller));
         apply_current(store, plan, author, &mut TokenFiles::default(), accept, || Ok(()))

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 
+use super::options::LintLevels;
 use crate::{
     lint::{self, Finding, Level, LintMemo, Subject, World},
     manifest::resolve::Resolution,
@@ -13,7 +14,6 @@ use crate::{
         key::Key,
     },
     plan::format::plural,
-    reconcile::LintLevels,
 };
 
 /// The most routes that a finding in a module set lists.
@@ -51,7 +51,7 @@ pub(super) fn findings(
     let mut of_sets: BTreeMap<SetFinding, Vec<&Finding>> = BTreeMap::new();
     let all = lint::run(&world, &allowed_everywhere(raised, lints), memo);
     let mut found = all.in_order();
-    found.retain(|finding| !resolved.is_unjudged(finding.lint, &finding.subject, &finding.path));
+    found.retain(|finding| !resolved.skips_lint(finding.lint, &finding.subject, &finding.path));
     drop_redundant(resolved, lints, &mut found);
     for finding in found {
         if let Some(set) = causing_set(resolved, finding) {

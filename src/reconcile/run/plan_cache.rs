@@ -32,6 +32,7 @@ use foldhash::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::options::Options;
 use crate::{
     lint,
     manifest::{
@@ -43,7 +44,7 @@ use crate::{
         diagnostics::{Code, Diagnostic, Name, Place, Severity, SourceFile},
         secrets::digest_key::DigestKey,
     },
-    reconcile::{Options, sync_loop::freshness::FinishedRun},
+    reconcile::sync_loop::freshness::FinishedRun,
     store::{clock, engine::OnDisk, ids, read_beside, write_beside},
 };
 
@@ -97,7 +98,7 @@ pub(crate) struct CachedAnswer {
 
 /// Returns the answer to a run if it was remembered and nothing that it depends on has changed. Reads the files through
 /// `recorder`.
-pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<CachedAnswer> {
+pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<CachedAnswer> {
     let key = store.digest_key.as_ref()?;
     let (question, state) = (question(options)?, store.fingerprint.to_hex());
     let run = read(store, key).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
@@ -105,14 +106,14 @@ pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> 
     if now < run.at || run.until.is_some_and(|until| until <= now) {
         return None;
     }
-    let files = recorder.reads_again(key, &run.reading)?;
+    let files = recorder.reread_if_unchanged(key, &run.reading)?;
     let warnings = run.warnings.into_iter().map(|warning| warning.diagnostic(&files)).collect::<Option<_>>()?;
     Some(CachedAnswer { warnings, unchanged: run.unchanged, revision: run.revision, files })
 }
 
 /// Remembers a run after which the next one has nothing to do. None if it is not remembered. `store` must have the state of its
 /// revision.
-pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, done: &FinishedRun<'_>) -> Option<()> {
+pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done: &FinishedRun<'_>) -> Option<()> {
     // Without a key, the digests would give away short secrets.
     let key = store.digest_key.as_ref()?;
     let FinishedRun { planned, revision, until } = *done;
@@ -121,7 +122,7 @@ pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, d
     let run = CachedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
-        reading: recorder.reading(key, ids::salt())?,
+        reading: recorder.last_digests(key, ids::salt())?,
         at: clock::now(),
         until,
         revision,

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
+use super::plan_result::PlanResult;
 use crate::{
     model::diagnostics::{Code, Diagnostic, Name, Severity},
     plan::{Plan, format::plural},
-    reconcile::{Planned, sync_loop::health::Reason},
+    reconcile::sync_loop::health::Reason,
 };
 
 /// The report of a run.
@@ -35,11 +36,11 @@ pub enum RunReport {
         failure: Diagnostic,
     },
     /// The manifests have errors; the store keeps its last good state.
-    Invalid(Planned),
+    Invalid(PlanResult),
     /// Some manifests have errors; the rest is applied (D44).
-    Partly(Planned),
+    Partly(PlanResult),
     /// The source is suspended; the plan is not applied.
-    Suspended(Planned),
+    Suspended(PlanResult),
     /// A rollback left the state that the manifests declare. They are not applied again until they change.
     RolledBack {
         /// The commit of the manifests, if they are in Git.
@@ -63,7 +64,7 @@ pub enum RunReport {
 impl RunReport {
     /// The report of manifests with errors. If there was nothing to read, such as a branch or folder that does not exist, the
     /// run has failed, and nothing is known about the manifests.
-    pub(super) fn invalid(mut planned: Planned) -> Self {
+    pub(super) fn invalid(mut planned: PlanResult) -> Self {
         match &planned.unread {
             Some(unread) if reason(unread) == Reason::Failed => {
                 // The first diagnostic becomes the message of the condition.
@@ -102,7 +103,7 @@ impl RunReport {
     }
 
     /// The name of the result in metrics and spans.
-    pub(super) fn result(&self) -> &'static str {
+    pub(in crate::reconcile) fn result(&self) -> &'static str {
         match self {
             RunReport::Applied { .. } | RunReport::Unfetched { applied: Some(_), .. } => "applied",
             RunReport::InSync { .. } | RunReport::Unfetched { applied: None, .. } => "in_sync",
@@ -117,7 +118,7 @@ impl RunReport {
 
     /// The reason for the loop's condition (D33).
     pub(crate) fn condition(&self) -> (Reason, String) {
-        let errors = |planned: &Planned| {
+        let errors = |planned: &PlanResult| {
             let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
             format!("{} in the manifests", plural(count, "error"))
         };
@@ -165,7 +166,7 @@ impl RunReport {
 }
 
 /// The reason and message if the manifests were not read (D82, D88, D89).
-fn unread(planned: &Planned) -> Option<(Reason, String)> {
+fn unread(planned: &PlanResult) -> Option<(Reason, String)> {
     planned.unread.as_ref().map(|unread| (reason(unread), unread.message.clone()))
 }
 

@@ -1,10 +1,10 @@
 //! A rollback: the state of an earlier revision as a new one, through the same checks as any plan (D78).
 
-use super::token::TokenFiles;
+use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
 use crate::{
     model::{Author, Id, JsonError, Snapshot},
     plan::{deletion_budget::DeletionBudget, revert},
-    reconcile::{ApplyError, Planned, apply_current, sources::secret_visibility::with_secrets_of_state},
+    reconcile::sources::secret_visibility::with_secrets_of_state,
     store::{CommitError, Store},
 };
 
@@ -21,12 +21,12 @@ pub(crate) struct Rollback {
 
 impl Rollback {
     /// Plans the changes from `current` to `target`, the state of the revision. Changes nothing.
-    pub(crate) fn plan(&self, current: &Snapshot, target: &Snapshot) -> Planned {
-        Planned::without_manifests(current, revert(current, target, self.source.as_deref(), self.budget))
+    pub(crate) fn plan(&self, current: &Snapshot, target: &Snapshot) -> PlanResult {
+        PlanResult::without_manifests(current, revert(current, target, self.source.as_deref(), self.budget))
     }
 
     /// Plans for a reader who does not see the secrets of both states: the plan changes none.
-    pub(crate) fn masked_plan(&self, current: &Snapshot, target: &Snapshot) -> Result<Planned, JsonError> {
+    pub(crate) fn masked_plan(&self, current: &Snapshot, target: &Snapshot) -> Result<PlanResult, JsonError> {
         Ok(self.plan(&with_secrets_of_state(current, target)?, target))
     }
 
@@ -37,8 +37,8 @@ impl Rollback {
         store: &Store,
         target: &Snapshot,
         caller: Option<&(Id, Id)>,
-        accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
-    ) -> Result<(Planned, Option<u64>), E> {
+        accept: impl FnMut(&Snapshot, PlanResult) -> Result<PlanResult, E>,
+    ) -> Result<(PlanResult, Option<u64>), E> {
         let plan = |current: &Snapshot| self.plan(current, target);
         let author = |current: &Snapshot| self.author(store, current, target, caller);
         apply_current(store, plan, author, &mut TokenFiles::default(), accept, || Ok(()))

@@ -9,8 +9,6 @@ use opentelemetry::{
     trace::{SpanBuilder, SpanKind, Status, TraceContextExt, Tracer},
 };
 
-use super::{RunResult, commit_of};
-
 /// The results of syncs that are errors.
 const ERRORS: [&str; 4] = ["invalid", "partly_applied", "failed", "panicked"];
 
@@ -76,14 +74,14 @@ impl SyncSpan {
         }
     }
 
-    /// Ends the span of a sync that left the store at a revision.
-    pub(crate) fn end(self, run: &RunResult, revision: u64) {
-        self.set_result(run.report.result());
+    /// Ends the span of a sync of a commit, if the manifests are in Git, that left the store at a revision.
+    pub(crate) fn end(self, result: &'static str, commit: Option<String>, revision: u64) {
+        self.set_result(result);
         let Some((context, _)) = &self.0 else { return };
         let span = context.span();
         let revision = i64::try_from(revision).unwrap_or(i64::MAX);
         span.set_attribute(KeyValue::new("edgewright.revision", revision));
-        if let Some(commit) = commit_of(&run.author) {
+        if let Some(commit) = commit {
             span.set_attribute(KeyValue::new("edgewright.commit", commit));
         }
     }

@@ -24,7 +24,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{lint_stage::findings, spans::stage};
+use super::{
+    lint_stage::findings,
+    options::{DEFAULT_SOURCE, LintLevels, Options},
+    plan_result::PlanResult,
+    spans::stage,
+    speculative::apply_speculatively,
+};
 use crate::{
     lint::LintMemo,
     manifest::{
@@ -40,12 +46,11 @@ use crate::{
         diagnostics::{Diagnostic, Severity},
         json::JsonError,
         key::Key,
-        snapshot::{Entry, Refusal, Snapshot},
+        snapshot::{Entry, Snapshot},
     },
     plan::{Plan, deletion_budget::DeletionBudget, diff},
     reconcile::{
-        LintLevels, Options, Planned,
-        sources::secret_visibility::{Sees, hide_unseen_secrets, uncompared_warning},
+        sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning},
         sync_loop::{clock::Clock, freshness::FinishedRun},
     },
     store::{SpeculativeCommit, clock},
@@ -60,7 +65,7 @@ pub(crate) struct Prepared {
     memo: Option<Arc<RunMemo>>,
     clock: Clock,
     /// The resources whose secrets the reader of the plan sees, if not all.
-    pub sees: Option<Sees>,
+    pub sees: Option<SecretFilter>,
 }
 
 /// The state that a run on a followed source keeps for the next one.
@@ -86,22 +91,22 @@ impl PlanEnd {
 }
 
 /// Reads manifests and checks them against every rule and lint, using only the files.
-pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
+pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> PlanResult {
     let loaded = manifest::load(tree);
-    let validated = validate_loaded(&loaded, lints, crate::reconcile::DEFAULT_SOURCE);
+    let validated = validate_loaded(&loaded, lints, DEFAULT_SOURCE);
     free(loaded);
     validated
 }
 
 /// Like [`validate`], for loaded manifests of a source.
-pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> Planned {
+pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> PlanResult {
     let context = loaded.context_state();
     let resolved = resolve_offline(loaded, &context, source);
     judge(loaded, resolved, lints, None, clock::now()).capped().planned(loaded, None)
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
-pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
+pub fn plan(options: &Options, snapshot: &Snapshot) -> PlanResult {
     let prepared = Prepared::load(options.clone());
     let planned = prepared.plan(snapshot);
     free(prepared.loaded);
@@ -141,14 +146,14 @@ impl Prepared {
     }
 
     /// Sets the clock that tells the time of the lints.
-    pub(crate) fn on(self, clock: Clock) -> Self {
+    pub(crate) fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
     /// Plans for a reader who sees the secrets of some resources only: these plans do not depend on those of the others.
     /// They are not the ones to apply.
     #[must_use]
-    pub(crate) fn seen_by(self, sees: Sees) -> Self {
+    pub(crate) fn seen_by(self, sees: SecretFilter) -> Self {
         Self { sees: Some(sees), ..self }
     }
 
@@ -179,7 +184,7 @@ impl Prepared {
     }
 
     /// The run that has just judged and planned this, after which the store is at a revision.
-    pub(crate) fn done<'a>(&self, planned: &'a Planned, revision: u64) -> FinishedRun<'a> {
+    pub(crate) fn done<'a>(&self, planned: &'a PlanResult, revision: u64) -> FinishedRun<'a> {
         match &self.memo {
             // Each part knows it since it was judged.
             Some(memo) => FinishedRun { planned, revision, until: memo.findings.valid_until() },
@@ -188,7 +193,7 @@ impl Prepared {
     }
 
     /// Plans the changes from `snapshot` to the desired state. Changes nothing.
-    pub(crate) fn plan(&self, snapshot: &Snapshot) -> Planned {
+    pub(crate) fn plan(&self, snapshot: &Snapshot) -> PlanResult {
         if self.options.cancel.is_cancelled() {
             return Resolution::default().cancelled().planned(&self.loaded, None);
         }
@@ -258,7 +263,7 @@ impl Prepared {
             resolved = stage("isolate", || isolate(loaded, resolved, options, snapshot, now)).capped();
             faulty = true;
         };
-        match stage("try", || try_on(snapshot, &mut plan)) {
+        match stage("try", || apply_speculatively(snapshot, &mut plan)) {
             Err(refusal) => PlanEnd::without_plan(resolved.refused(refusal, snapshot), unsettled),
             Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), unsettled),
             Ok(tried) => PlanEnd { resolved, plan: Some((plan, tried)), unsettled },
@@ -274,12 +279,12 @@ impl Prepared {
     }
 
     /// Completes a plan, and keeps for the next run what was resolved.
-    fn planned(&self, end: PlanEnd, snapshot: &Snapshot, keeps_all_names: bool) -> Planned {
+    fn planned(&self, end: PlanEnd, snapshot: &Snapshot, keeps_all_names: bool) -> PlanResult {
         let PlanEnd { mut resolved, plan, unsettled } = end;
         let facts = std::mem::take(&mut resolved.facts);
         let (others, is_self_contained) = (Arc::clone(&resolved.others), resolved.is_self_contained);
         let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
-        let mut planned = Planned { tried, ..resolved.planned(&self.loaded, plan) };
+        let mut planned = PlanResult { tried, ..resolved.planned(&self.loaded, plan) };
         if let Some(memo) = &self.memo {
             memo.resolved.keep(LastResolution {
                 loaded: Arc::clone(&self.loaded),
@@ -300,7 +305,7 @@ impl Prepared {
 }
 
 /// Plans the changes from one set of manifests to another, without a store.
-pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
+pub(crate) fn compare(old: &Options, new: &Options) -> PlanResult {
     let lenient =
         |options: &Options| Options { budget: DeletionBudget::Percent(100.0), recreate_ids: true, ..options.clone() };
     let former = Prepared::load(lenient(old));
@@ -314,7 +319,7 @@ pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
             after.files.splice(0..0, before.files);
             after
         }
-        Err(refusal) => Planned {
+        Err(refusal) => PlanResult {
             diagnostics: refusal.faults.into_iter().map(|fault| Diagnostic::error(fault.code, fault.message)).collect(),
             ..before
         },
@@ -359,17 +364,4 @@ fn isolate(
             return resolved;
         }
     }
-}
-
-/// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens, and what it takes
-/// from others.
-pub(crate) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<SpeculativeCommit>>, Refusal> {
-    plan.takeovers.clear();
-    plan.lost_certificates.clear();
-    if !plan.refusals.is_empty() || plan.is_empty() {
-        return Ok(None);
-    }
-    let tried = SpeculativeCommit::new(snapshot, &plan.each_operation())?;
-    plan.note_effects(snapshot, tried.after());
-    Ok(Some(Arc::new(tried)))
 }

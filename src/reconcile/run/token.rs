@@ -9,11 +9,11 @@ use std::{
 
 use rustix::fs::{Access, access};
 
+use super::apply_error::ApplyError;
 use crate::{
     files::{folder_of, private},
     model::{Kind, id::Id, operation::Operation, secrets::secret::Secret},
     plan::Plan,
-    reconcile::ApplyError,
     store::tokens,
 };
 

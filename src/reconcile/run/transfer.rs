@@ -1,10 +1,9 @@
 //! A transfer: resources move from one source to another as one revision, through the same checks as any plan (D104).
 
-use super::token::TokenFiles;
+use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
 use crate::{
     model::{Author, Diagnostic, Snapshot},
     plan::{Plan, transfer::Transfer},
-    reconcile::{ApplyError, Planned, apply_current},
     store::Store,
     syntax::text::printable,
     tenancy::not_admitted,
@@ -14,8 +13,8 @@ use crate::{
 const MOST_WARNINGS: usize = 10;
 
 /// Plans a transfer. Changes nothing.
-pub(crate) fn plan_transfer(transfer: &Transfer, current: &Snapshot) -> Planned {
-    let mut planned = Planned::without_manifests(current, transfer.plan(current));
+pub(crate) fn plan_transfer(transfer: &Transfer, current: &Snapshot) -> PlanResult {
+    let mut planned = PlanResult::without_manifests(current, transfer.plan(current));
     if let (Some(plan), Some(tried)) = (&planned.plan, &planned.tried) {
         planned.diagnostics = not_delegated(transfer, plan, tried.after());
     }
@@ -41,8 +40,8 @@ pub(crate) fn apply_transfer<E: From<ApplyError>>(
     transfer: &Transfer,
     store: &Store,
     author: &Author,
-    accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
-) -> Result<(Planned, Option<u64>), E> {
+    accept: impl FnMut(&Snapshot, PlanResult) -> Result<PlanResult, E>,
+) -> Result<(PlanResult, Option<u64>), E> {
     let plan = |current: &Snapshot| plan_transfer(transfer, current);
     apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), accept, || Ok(()))
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::{fault_message::fault_message, plan_result::PlanResult};
 use crate::{
     lint::Subject,
     manifest::{Loaded, resolve::Resolution},
@@ -12,7 +13,6 @@ use crate::{
         snapshot::{Refusal, Snapshot},
     },
     plan::Plan,
-    reconcile::Planned,
 };
 
 impl Resolution {
@@ -51,14 +51,14 @@ impl Resolution {
     }
 
     /// Completes a run.
-    pub(super) fn planned(self, loaded: &Loaded, plan: Option<Plan>) -> Planned {
-        Planned {
+    pub(super) fn planned(self, loaded: &Loaded, plan: Option<Plan>) -> PlanResult {
+        PlanResult {
             diagnostics: self.diagnostics,
             plan,
             desired: Arc::new(self.desired),
             left_out: self.left_out,
             unread: loaded.unread().cloned(),
-            is_undone: self.is_undone,
+            transfer_was_undone: self.transfer_was_undone,
             files: loaded.files.clone(),
             origins: Arc::new(self.origins),
             tried: None,
@@ -99,14 +99,4 @@ fn place_deletion(key: &Key, fault: Fault, resolved: &Resolution, snapshot: &Sna
     let help =
         "restore it and declare the new one under another name; once no other resource uses the old one, remove it";
     (wanted.key.clone(), fault.at(path).help(help))
-}
-
-/// Returns a fault's message, prefixed with the resource unless the message names it.
-pub(crate) fn fault_message(key: &Key, fault: &Fault) -> String {
-    let subject = key.to_string();
-    if fault.message.contains(&subject) || fault.message.contains(&format!("({})", key.id)) {
-        return fault.message.clone();
-    }
-    let place = if fault.path == Path::root() { String::new() } else { format!(" at {}", fault.path) };
-    format!("{subject}{place}: {}", fault.message)
 }

@@ -14,19 +14,19 @@ use std::{
 
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-use super::fetch_schedule::FetchSchedule;
+use super::{fetch_schedule::FetchSchedule, location::SourceLocation};
 use crate::{
     lock::Lock,
     manifest::tree::{Lineage, SourceValues, remote::RemoteUrl},
     model::{diagnostics::Diagnostic, operation::Author},
     reconcile::{
-        Options,
-        run::{cancel::Cancel, report::RunReport},
+        run::{cancel::Cancel, options::Options, report::RunReport},
         sync_loop::{
             clock::Clock,
-            drift::DriftPolicy,
+            drift_policy::DriftPolicy,
             health::{Condition, Health, Status},
             known_condition::KnownCondition,
+            signal::Signal,
             status::StatusBoard,
             suspension::{Suspension, Suspensions},
             sync_log::or_warn,
@@ -73,26 +73,6 @@ pub(crate) struct FollowedSource {
     pub observer: Option<Arc<dyn SourceObserver>>,
 }
 
-/// The location of a source's manifests.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SourceLocation {
-    /// The files and folders on disk; in a repository, at most one path inside it.
-    pub paths: Vec<PathBuf>,
-    /// The path or URL of the repository, or empty.
-    pub repository: String,
-    /// The branch, tag or commit in the repository, or empty.
-    pub revision: String,
-    /// The range of versions that the tag in the repository is in, or empty.
-    pub semver: String,
-}
-
-/// A request to the loop.
-#[derive(Debug)]
-pub(crate) enum Signal {
-    Sync,
-    Stop,
-}
-
 /// The status of the loop, and a way to control it.
 #[derive(Debug)]
 pub struct SourceHandle {
@@ -131,7 +111,7 @@ impl SourceHandle {
         clock: Clock,
     ) -> Self {
         // A loop that syncs more often still has the time of the default.
-        let health = Health::on(clock.clone(), 3 * source.interval.max(INTERVAL));
+        let health = Health::with_clock(clock.clone(), 3 * source.interval.max(INTERVAL));
         let is_same_place = before.is_some_and(|before| before.settings.location == source.location);
         let known = match before {
             Some(before) => {
@@ -141,7 +121,7 @@ impl SourceHandle {
             None => suspensions.conditions.get(&source.options.source),
         };
         if let Some(KnownCondition { status, since, .. }) = known {
-            health.recall(status, since);
+            health.restore(status, since);
         }
         let configured = || {
             let since = || known.as_ref().and_then(|known| known.suspended_since).unwrap_or_else(|| clock.time());

@@ -22,5 +22,6 @@ pub(crate) mod entries;
 pub(crate) mod fetch_schedule;
 pub(crate) mod folders;
 pub(crate) mod handle;
+pub(crate) mod location;
 pub(crate) mod registry;
 pub(crate) mod secret_visibility;

@@ -112,8 +112,11 @@ mod tests {
     use super::*;
     use crate::reconcile::{
         Options,
-        sources::handle::{FollowedSource, INTERVAL, SourceLocation},
-        sync_loop::{clock::Clock, drift::DriftPolicy, suspension::Suspensions},
+        sources::{
+            handle::{FollowedSource, INTERVAL},
+            location::SourceLocation,
+        },
+        sync_loop::{clock::Clock, drift_policy::DriftPolicy, suspension::Suspensions},
     };
 
     fn handle(name: &str) -> Arc<SourceHandle> {

@@ -41,14 +41,14 @@ use crate::{
 };
 
 /// Whether the reader of a plan sees the secrets of a resource.
-pub(crate) type Sees = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
+pub(crate) type SecretFilter = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
 
 /// Returns a state in which the secrets that the reader does not see are those of the manifests, so that a plan does not
 /// change them. A secret that the manifests do not have is a mask, which no value of the manifests is.
 pub(crate) fn hide_unseen_secrets(
     snapshot: &Snapshot,
     desired: &BTreeMap<Key, Desired>,
-    sees: &Sees,
+    sees: &SecretFilter,
 ) -> Result<Snapshot, JsonError> {
     let wanted = desired.values().map(|wanted| (&wanted.key, wanted.spec.as_ref()));
     with_secrets(snapshot, wanted, |entry| !sees(entry))
@@ -62,7 +62,7 @@ const NAMED: usize = 5;
 pub(crate) fn uncompared_warning(
     snapshot: &Snapshot,
     desired: &BTreeMap<Key, Desired>,
-    sees: &Sees,
+    sees: &SecretFilter,
 ) -> Option<Diagnostic> {
     let mutable = desired.values().filter(|wanted| wanted.key.kind.info().fixed.is_empty());
     let unseen: Vec<(&Desired, usize)> = mutable
@@ -160,7 +160,7 @@ mod tests {
     use crate::{
         manifest::tree::{Sent, SentFile},
         plan::format::{Format, render},
-        reconcile::{Options, Planned, Prepared, apply},
+        reconcile::{Options, PlanResult, Prepared, apply},
         store::{MEMORY, Store},
     };
 
@@ -181,11 +181,11 @@ mod tests {
         store
     }
 
-    fn planned(store: &Store, options: Options, sees: bool) -> Planned {
+    fn planned(store: &Store, options: Options, sees: bool) -> PlanResult {
         Prepared::load(options).seen_by(Arc::new(move |_: &Entry| sees)).plan(&store.snapshot())
     }
 
-    fn shown(planned: &Planned) -> String {
+    fn shown(planned: &PlanResult) -> String {
         let calls: Vec<String> =
             planned.plan.as_ref().unwrap().each_operation().iter().map(ToString::to_string).collect();
         let report = render(Format::Markdown, &planned.report("plan")).unwrap();

@@ -14,7 +14,7 @@ use super::sync_log::or_warn;
 use crate::{
     manifest::tree::whole_commit,
     model::{diagnostics::Diagnostic, operation::Author},
-    reconcile::sources::{entries::SourceEntries, handle::SourceLocation},
+    reconcile::sources::{entries::SourceEntries, location::SourceLocation},
     store::{Attempt, Store, StoreError, commit::header::Outcome},
 };
 

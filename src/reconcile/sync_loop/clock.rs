@@ -8,7 +8,8 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::{reconcile::sources::handle::Signal, store::clock};
+use super::signal::Signal;
+use crate::store::clock;
 
 /// The clock of a loop; clones share one time.
 #[derive(Debug, Clone, Default)]

@@ -7,17 +7,17 @@ use jiff::Timestamp;
 use super::clock::Clock;
 use crate::{
     lint::{self, validity::findings_valid_until},
-    reconcile::{Options, Planned},
+    reconcile::run::{options::Options, plan_result::PlanResult},
     store::{Store, clock},
 };
 
 /// The interval of full runs, even without changes.
-const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
+const LONGEST_FRESHNESS: Duration = Duration::from_secs(3600);
 
 /// A run that is over.
 pub(crate) struct FinishedRun<'a> {
     /// The plan.
-    pub planned: &'a Planned,
+    pub planned: &'a PlanResult,
     /// The revision of the store after it.
     pub revision: u64,
     /// The time from which lints may report something else.
@@ -26,7 +26,7 @@ pub(crate) struct FinishedRun<'a> {
 
 impl<'a> FinishedRun<'a> {
     /// A run that judged the manifests just now.
-    pub(crate) fn judged_now(planned: &'a Planned, revision: u64, options: &Options) -> Self {
+    pub(crate) fn judged_now(planned: &'a PlanResult, revision: u64, options: &Options) -> Self {
         let days = options.lints.certificate_expiry_days.unwrap_or(lint::rules::expiring_certificate::DAYS);
         Self { planned, revision, until: findings_valid_until(&planned.desired, clock::now(), days) }
     }
@@ -49,7 +49,7 @@ impl Freshness {
     /// Whether the store is unchanged since. Expires, because lints depend on the time.
     pub(super) fn holds(&self, store: &Store, clock: &Clock) -> bool {
         store.snapshot().revision == self.revision
-            && clock.now().saturating_duration_since(self.at) < LONGEST_SETTLED
+            && clock.now().saturating_duration_since(self.at) < LONGEST_FRESHNESS
             && self.until.is_none_or(|until| clock.time() < until)
     }
 }

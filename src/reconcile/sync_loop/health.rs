@@ -128,7 +128,7 @@ pub struct Health {
 struct HealthState {
     condition: Condition,
     /// The status of an earlier process, and since when it had it.
-    recalled: Option<(Status, Timestamp)>,
+    restored: Option<(Status, Timestamp)>,
     /// The last heartbeat.
     beat: Instant,
     /// The start of the current run.
@@ -145,11 +145,11 @@ struct HealthState {
 impl Health {
     /// Creates the health of a source's loop that starts now and wakes up more often than every `longest_silence`.
     pub fn new(longest_silence: Duration) -> Self {
-        Self::on(Clock::default(), longest_silence)
+        Self::with_clock(Clock::default(), longest_silence)
     }
 
     /// Like [`Health::new`], with the clock of the loop.
-    pub(crate) fn on(clock: Clock, longest_silence: Duration) -> Self {
+    pub(crate) fn with_clock(clock: Clock, longest_silence: Duration) -> Self {
         let condition = Condition {
             kind: "Synced",
             status: Status::Unknown,
@@ -160,7 +160,7 @@ impl Health {
         };
         let state = HealthState {
             condition,
-            recalled: None,
+            restored: None,
             beat: clock.now(),
             running_since: None,
             has_ended: false,
@@ -186,9 +186,9 @@ impl Health {
 
     /// Recalls the status that an earlier process has left, and since when: if the first run finds the same, it has been so
     /// since then.
-    pub(crate) fn recall(&self, status: Status, since: Timestamp) {
+    pub(crate) fn restore(&self, status: Status, since: Timestamp) {
         // A clock that was set back must not put the beginning into the future.
-        self.state.lock().recalled = (since <= self.clock.time()).then_some((status, since));
+        self.state.lock().restored = (since <= self.clock.time()).then_some((status, since));
     }
 
     /// Records that the server is ready without the source: it was added while the server was running (D91).
@@ -227,8 +227,8 @@ impl Health {
         }
         state.is_applied |= status == Status::Synced || reason == Reason::PartlyApplied;
         if state.condition.status != status {
-            let recalled = state.recalled.take().filter(|(before, _)| *before == status);
-            state.condition.last_transition_time = recalled.map_or(now, |(_, since)| since);
+            let restored = state.restored.take().filter(|(before, _)| *before == status);
+            state.condition.last_transition_time = restored.map_or(now, |(_, since)| since);
         }
         let last_transition_time = state.condition.last_transition_time;
         state.condition =
@@ -263,7 +263,7 @@ impl Health {
     }
 
     /// Records that the loop has ended.
-    pub fn gone(&self) {
+    pub fn record_end(&self) {
         self.state.lock().has_ended = true;
     }
 
@@ -361,7 +361,7 @@ mod tests {
             let said = format!("OutOfSync ({reason}): see GET /sources or the log for the error");
             assert_eq!(health.verdict(), Verdict::Degraded(said));
         }
-        health.gone();
+        health.record_end();
         assert!(!is_ready(&health, Duration::ZERO));
         assert!(!health.is_up());
     }
@@ -449,7 +449,7 @@ mod tests {
         let before = Clock::default().time() - jiff::SignedDuration::from_hours(1);
         let since = |results: &[Reason]| {
             let health = Health::new(SILENCE);
-            health.recall(Status::Synced, before);
+            health.restore(Status::Synced, before);
             results.iter().for_each(|reason| health.result(*reason, "why".into(), 1));
             health.condition().last_transition_time
         };

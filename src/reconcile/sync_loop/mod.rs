@@ -23,7 +23,7 @@
 //! 3. **Read.** All files to [`Prepared`], whatever triggered the sync (D74). If nothing has changed since the last sync
 //!    ([`Freshness`]), or since a run of an earlier process
 //!    ([`plan_cache`](super::run::plan_cache), D73), the sync ends here.
-//! 4. **Plan.** [`Prepared`] and a Snapshot to [`Planned`](super::Planned).
+//! 4. **Plan.** [`Prepared`] and a Snapshot to [`PlanResult`](super::PlanResult).
 //! 5. **Decide.** Errors, a rollback, the deletion limit, a suspension and drift, in this order: what of the plan may be
 //!    applied, or why nothing is (`PlannedRun::decide`). The plan and the decision are repeated if others commit meanwhile.
 //! 6. **Apply.** One commit, or none if there is nothing to do. Inside it, a suspension has the last word.
@@ -40,16 +40,18 @@
 //! - It applies nothing beside another loop of its source, after it was asked to stop, or once its source is suspended.
 
 mod applied_commits;
+pub(crate) mod attempt_notes;
 pub(crate) mod clock;
-pub(crate) mod drift;
+pub(crate) mod drift_policy;
 pub(crate) mod freshness;
 pub(crate) mod health;
 pub(crate) mod known_condition;
 pub(crate) mod open_writes;
+pub(crate) mod plan_drift;
 mod report_dedup;
 mod resource_fight;
-pub(crate) mod reverted_drift;
 pub(crate) mod schedule;
+pub(crate) mod signal;
 pub(crate) mod status;
 pub(crate) mod suspension;
 pub(crate) mod sync_log;
@@ -71,11 +73,11 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    Options, Prepared, measure,
-    run::report::RunReport,
+    run::{apply::measure, options::Options, report::RunReport, stages::Prepared},
     sources::{
         folders::Folders,
-        handle::{FollowedSource, INTERVAL, LoopGuard, Signal, SourceHandle, SourceLocation},
+        handle::{FollowedSource, INTERVAL, LoopGuard, SourceHandle},
+        location::SourceLocation,
     },
 };
 use crate::{
@@ -92,6 +94,7 @@ use freshness::Freshness;
 use open_writes::OpenWrites;
 use resource_fight::Repairs;
 use schedule::Schedule;
+use signal::Signal;
 use suspension::Suspensions;
 use write_quiescence::WriteQuiescence;
 
@@ -323,6 +326,6 @@ struct EndNotice(Arc<SourceHandle>);
 
 impl Drop for EndNotice {
     fn drop(&mut self) {
-        self.0.health.gone();
+        self.0.health.record_end();
     }
 }

@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     model::{operation::Author, snapshot::Snapshot},
-    reconcile::run::{RunResult, commit_of, report::RunReport},
+    reconcile::run::{
+        report::RunReport,
+        result::{RunResult, commit_of},
+    },
     store::{Attempt, commit::header::Outcome as AttemptOutcome},
 };
 

@@ -8,7 +8,7 @@ use std::{path::Path, time::Duration};
 use jiff::Timestamp;
 
 use super::{
-    drift::{drifted, is_drift_alone},
+    plan_drift::{drifted, is_drift_alone},
     sync_log::or_warn,
 };
 use crate::{
@@ -20,14 +20,14 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::{Change, Summary, format::json::Item},
-    reconcile::{Planned, run::plan_cache::CachedAnswer},
+    reconcile::run::{plan_cache::CachedAnswer, plan_result::PlanResult},
     store::Store,
 };
 
 /// The most diagnostics of a status.
 const MOST_DIAGNOSTICS: usize = 100;
 /// The most resources of other sources that a status lists.
-const MOST_CLASHES: usize = 20;
+const MOST_OWNERSHIP_CONFLICTS: usize = 20;
 /// The most drifted resources that a status lists.
 const MOST_DRIFTED: usize = 20;
 
@@ -48,7 +48,7 @@ pub(crate) struct SyncRecord {
 
 /// A resource that a source declares and another one owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Clash {
+pub(crate) struct OwnershipConflict {
     /// The source that owns the resource.
     pub owner: String,
     /// The resource, and where the other source declares it.
@@ -71,7 +71,7 @@ pub(crate) struct RunFindings {
     /// The changes that are planned and not applied, without those of resources that only drifted.
     pub pending: Summary,
     /// The declared resources of other sources.
-    pub clashes: Vec<Clash>,
+    pub ownership_conflicts: Vec<OwnershipConflict>,
     /// The number of resources that only others have changed, and that are not reverted.
     pub drifted: usize,
     /// The first resources that others have changed, also if the manifests have.
@@ -82,7 +82,7 @@ pub(crate) struct RunFindings {
 
 impl RunFindings {
     /// The findings of planning on a state.
-    pub(crate) fn from_plan(planned: &Planned, snapshot: &Snapshot) -> Self {
+    pub(crate) fn from_plan(planned: &PlanResult, snapshot: &Snapshot) -> Self {
         let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
         let all: Vec<&Diagnostic> = planned.diagnostics.iter().chain(refusals).collect();
         // Each change counts once.
@@ -92,7 +92,7 @@ impl RunFindings {
             files: planned.files.len(),
             declared: planned.desired.len(),
             pending: planned.plan.as_ref().map(|plan| plan.summary_of(is_pending)).unwrap_or_default(),
-            clashes: clashes(planned, snapshot),
+            ownership_conflicts: ownership_conflicts(planned, snapshot),
             drifted: changes().filter(|change| !is_pending(change)).count(),
             drift: planned.plan.iter().flat_map(drifted).take(MOST_DRIFTED).collect(),
             ..Self::listing(&all)
@@ -139,13 +139,13 @@ impl RunFindings {
     }
 }
 
-fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
+fn ownership_conflicts(planned: &PlanResult, snapshot: &Snapshot) -> Vec<OwnershipConflict> {
     let is_clash = |it: &Diagnostic| it.code == Name::Code(Code::OwnerConflict);
     if !planned.diagnostics.iter().any(is_clash) {
         return Vec::new();
     }
     let all = planned.desired.values().chain(&planned.left_out);
-    let clash = all.filter_map(|desired| {
+    let conflicts = all.filter_map(|desired| {
         let owner = &snapshot.get(&desired.key)?.claim.as_deref()?.source;
         if *owner == desired.claim.source {
             return None;
@@ -153,9 +153,9 @@ fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
         let place = planned.origins.get(&desired.key).map(|it| it.origin.place(&FieldPath::root(), Aim::Value));
         let place = place.map(|place| format!(" ({}:{})", place.file.name, place.line_column().0));
         let resource = format!("{}{}", desired.key, place.unwrap_or_default());
-        Some(Clash { owner: owner.clone(), resource })
+        Some(OwnershipConflict { owner: owner.clone(), resource })
     });
-    clash.take(MOST_CLASHES).collect()
+    conflicts.take(MOST_OWNERSHIP_CONFLICTS).collect()
 }
 
 /// The status of a source.

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Loop,
-    drift::DriftPolicy,
+    drift_policy::DriftPolicy,
     freshness::Freshness,
     resource_fight::{Fight, reverted},
     status::RunFindings,
@@ -16,15 +16,16 @@ use super::{
 use crate::{
     manifest::tree::{Tree, changed_while_read},
     model::{diagnostics::Diagnostic, operation::Author},
-    reconcile::{
-        Options, Planned, Prepared, measure,
-        run::{
-            RunMode, RunResult,
-            plan_cache::{recall, remember},
-            report::RunReport,
-            run,
-            spans::SyncSpan,
-        },
+    reconcile::run::{
+        apply::measure,
+        decision::{RunMode, run},
+        options::Options,
+        plan_cache,
+        plan_result::PlanResult,
+        report::RunReport,
+        result::{RunResult, commit_of},
+        spans::SyncSpan,
+        stages::Prepared,
     },
 };
 
@@ -49,7 +50,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return None;
         }
         let span = SyncSpan::start(&self.options.source);
-        let prepared = Prepared::load_again(options, self.prepared.take()).on(self.clock.clone());
+        let prepared = Prepared::load_again(options, self.prepared.take()).with_clock(self.clock.clone());
         let is_part = self.handle.is_stopping();
         let check = (!is_part).then(|| self.quiescence.check(self.recorder.files_read(), self.clock.moment()));
         // If what was read is not applied, the next sync must not take the files for unchanged.
@@ -58,7 +59,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         match check {
             Some(ReadingCheck::Complete) => match self.reconcile(&prepared, is_suspended) {
                 Some((run, freshness)) => {
-                    span.end(&run, self.store.snapshot().revision);
+                    span.end(run.report.result(), commit_of(&run.author), self.store.snapshot().revision);
                     self.note_repairs(&run.report);
                     self.freshness = freshness;
                     self.record(run);
@@ -110,7 +111,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         if !is_first || !snapshot.rejected(&self.options.source).is_empty() {
             return None;
         }
-        let recalled = recall(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
+        let recalled = plan_cache::load(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
         if recalled.revision != revision {
             return None;
         }
@@ -136,19 +137,19 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             false => RunMode::Apply { drift, rests_until, changed_values: &changed_values, may_apply: &may_apply },
         };
         let mut freshness = None;
-        let in_sync = |planned: &Planned, revision: u64| freshness = self.remember(prepared, planned, revision);
+        let in_sync = |planned: &PlanResult, revision: u64| freshness = self.remember(prepared, planned, revision);
         let run = run(self.store.as_ref(), prepared, mode, in_sync);
         (!run.is_cut_short(&prepared.options)).then_some((run, freshness))
     }
 
     /// Remembers for the next sync, and for the next process, that the store matches the manifests at a revision.
-    fn remember(&self, prepared: &Prepared, planned: &Planned, revision: u64) -> Option<Freshness> {
+    fn remember(&self, prepared: &Prepared, planned: &PlanResult, revision: u64) -> Option<Freshness> {
         let done = prepared.done(planned, revision);
         let freshness = planned.settles().then(|| Freshness::new(revision, done.until, &self.clock));
         if !self.options.tree.has_context()
             && let Some(on_disk) = self.store.on_disk(revision)
         {
-            remember(&on_disk, &self.options, &self.recorder, &done);
+            plan_cache::save(&on_disk, &self.options, &self.recorder, &done);
         }
         freshness
     }

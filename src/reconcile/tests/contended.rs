@@ -21,8 +21,12 @@ use crate::{
     },
     reconcile::{
         Options, Prepared,
-        run::{self, RunMode, RunResult, report::RunReport},
-        sync_loop::drift::DriftPolicy,
+        run::{
+            decision::{self, RunMode},
+            report::RunReport,
+            result::RunResult,
+        },
+        sync_loop::drift_policy::DriftPolicy,
     },
     store::{
         Commit, Store, StoreError, clock,
@@ -117,7 +121,7 @@ fn prepared(metadata: &str) -> Prepared {
 fn run(store: &Store, metadata: &str) -> RunResult {
     let (drift, rests_until) = (DriftPolicy::Warn, None);
     let mode = RunMode::Apply { drift, rests_until, changed_values: &[], may_apply: &|| true };
-    run::run(store, &prepared(metadata), mode, |_, _| {})
+    decision::run(store, &prepared(metadata), mode, |_, _| {})
 }
 
 fn commit(store: &Store, operation: Operation) {

@@ -21,12 +21,19 @@ use crate::{
     },
     reconcile::{
         Options, Prepared,
-        run::{RunMode, RunResult, report::RunReport, run},
-        sources::handle::{FollowedSource, INTERVAL, SourceHandle, SourceLocation},
+        run::{
+            decision::{RunMode, run},
+            report::RunReport,
+            result::RunResult,
+        },
+        sources::{
+            handle::{FollowedSource, INTERVAL, SourceHandle},
+            location::SourceLocation,
+        },
         sync_loop::{
             WatchedSource,
             clock::Clock,
-            drift::DriftPolicy,
+            drift_policy::DriftPolicy,
             health::Reason,
             suspension::{Suspension, Suspensions},
         },

@@ -12,7 +12,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::reconcile::sources::handle::Signal;
+use crate::reconcile::sync_loop::signal::Signal;
 
 /// What happens at a time.
 type Happening = Box<dyn FnOnce() + Send>;

@@ -23,11 +23,14 @@ use crate::{
     reconcile::{
         Options,
         run::report::RunReport,
-        sources::handle::{FollowedSource, INTERVAL, SourceHandle, SourceLocation},
+        sources::{
+            handle::{FollowedSource, INTERVAL, SourceHandle},
+            location::SourceLocation,
+        },
         sync_loop::{
             WatchedSource,
             clock::Clock,
-            drift::DriftPolicy,
+            drift_policy::DriftPolicy,
             health::{Reason, Verdict},
             suspension::{Suspension, Suspensions},
         },

@@ -35,8 +35,8 @@ use crate::{
         traffic::host_name,
     },
     routing::{
-        is_blind,
         order::{in_match_order, in_traffic_order},
+        passes_tls_through,
     },
     server::operations::saml::signer::Signer,
     store::Store,
@@ -121,7 +121,7 @@ impl<'s> EdgeResolver<'s> {
             min_version: tls.min_version.filter(|_| terminates),
             hostports,
             mutual_tls,
-            routes: self.routes(key, is_blind(edge))?,
+            routes: self.routes(key, passes_tls_through(edge))?,
         })
     }
 

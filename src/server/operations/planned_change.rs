@@ -24,7 +24,7 @@ use crate::{
         format::json::ReportDocument,
         saved::{DigestProtection, PlanConditions, SavedPlan},
     },
-    reconcile::{Planned, measure, sync_loop::sync_log},
+    reconcile::{PlanResult, measure, sync_loop::sync_log},
     server::{
         auth::{
             caller::Caller,
@@ -111,7 +111,7 @@ impl ChangeRequest<'_> {
 
     /// Refuses a plan that is not the one of the client's dry run. `masked` is the same plan without secrets, if that is
     /// what was reviewed.
-    pub(super) fn check_expected(&self, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
+    pub(super) fn check_expected(&self, planned: &PlanResult, masked: Option<&PlanResult>) -> Result<(), ApiError> {
         match is_expected(self.expect.as_deref(), planned, masked, |planned, masked| self.outcome(planned, masked))? {
             true => Ok(()),
             false => Err(stale("the store has")),
@@ -119,12 +119,12 @@ impl ChangeRequest<'_> {
     }
 
     /// The digest of a plan's result. A masked one is for callers who do not see the secrets.
-    fn outcome(&self, planned: &Planned, masked: bool) -> Result<String, JsonError> {
+    fn outcome(&self, planned: &PlanResult, masked: bool) -> Result<String, JsonError> {
         outcome(saved(self.app, planned, &self.subject, None, masked)?.as_ref())
     }
 
     /// The response with a plan, and with its revision if it was applied.
-    pub(super) fn answer(&self, planned: &Planned, masked: bool, revision: Option<u64>) -> ApiResult {
+    pub(super) fn answer(&self, planned: &PlanResult, masked: bool, revision: Option<u64>) -> ApiResult {
         let mut report = planned.report(self.command);
         report.applied = revision;
         let run = ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, masked)? };
@@ -133,7 +133,7 @@ impl ChangeRequest<'_> {
     }
 
     /// Logs a change that was applied, syncs the followed sources, and responds.
-    pub(super) fn applied(&self, author: &Author, planned: &Planned, revision: Option<u64>) -> ApiResult {
+    pub(super) fn applied(&self, author: &Author, planned: &PlanResult, revision: Option<u64>) -> ApiResult {
         if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
             sync_log::applied(author, plan, revision);
             self.app.sources.following.iter().for_each(|following| following.request_sync());
@@ -145,9 +145,9 @@ impl ChangeRequest<'_> {
 /// Whether a plan is the one that the client expects. `masked` is the same plan without secrets, if that is what was reviewed.
 pub(super) fn is_expected(
     expect: Option<&str>,
-    planned: &Planned,
-    masked: Option<&Planned>,
-    outcome: impl Fn(&Planned, bool) -> Result<String, JsonError>,
+    planned: &PlanResult,
+    masked: Option<&PlanResult>,
+    outcome: impl Fn(&PlanResult, bool) -> Result<String, JsonError>,
 ) -> Result<bool, JsonError> {
     let Some(expect) = expect else { return Ok(true) };
     let is_reviewed = masked.is_none_or(|masked| {
@@ -174,7 +174,7 @@ pub(super) fn stale(what: &str) -> ApiError {
 }
 
 /// Warns that the reviewer of a plan has not seen the secrets.
-pub(super) fn warn_unreviewed(planned: &mut Planned) {
+pub(super) fn warn_unreviewed(planned: &mut PlanResult) {
     if planned.plan.as_ref().is_none_or(Plan::is_empty) {
         return;
     }
@@ -187,7 +187,7 @@ pub(super) fn warn_unreviewed(planned: &mut Planned) {
 /// that its digest confirms no guess.
 pub(super) fn saved(
     app: &AppState,
-    planned: &Planned,
+    planned: &PlanResult,
     source: &str,
     commit: Option<String>,
     masked: bool,
@@ -207,7 +207,7 @@ pub(super) fn outcome(saved: Option<&SavedPlan>) -> Result<String, JsonError> {
 }
 
 /// Rejects changes of keys and owners that the caller may not administer (D99), and of what its scope does not reach.
-pub(super) fn permit(caller: &Caller, planned: &Planned, current: &Snapshot) -> Result<(), ApiError> {
+pub(super) fn permit(caller: &Caller, planned: &PlanResult, current: &Snapshot) -> Result<(), ApiError> {
     let Some(plan) = &planned.plan else { return Ok(()) };
     // The body has no field for the operation.
     permission::allows_operations(caller, &plan.each_operation(), Some(&plan.stated), current)

@@ -23,7 +23,7 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::{deletion_budget::DeletionBudget, saved::is_masked},
-    reconcile::{Planned, check_source, run::rollback::Rollback},
+    reconcile::{PlanResult, check_source, run::rollback::Rollback},
     server::{
         auth::{
             caller::Caller,
@@ -121,7 +121,7 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
         }
         return request.answer(&planned, is_blind, None);
     }
-    let accept = |current: &Snapshot, mut planned: Planned| {
+    let accept = |current: &Snapshot, mut planned: PlanResult| {
         // The key may have been revoked since the request arrived.
         let caller = admit(request, rollback, current)?;
         permit(&caller, &planned, current)?;
@@ -156,7 +156,7 @@ fn admit(request: &ChangeRequest<'_>, rollback: &Rollback, current: &Snapshot) -
 
 /// Checks whether a key with a scope may bring back the routes and edges of a plan: routes on edges of others need their
 /// consent and the modules that they require, and hosts that others serve by now need consent, too (D103).
-fn check_consents(caller: &Caller, planned: &Planned, current: &Snapshot) -> Result<(), ApiError> {
+fn check_consents(caller: &Caller, planned: &PlanResult, current: &Snapshot) -> Result<(), ApiError> {
     let (Some(_), Some(plan), Some(tried)) = (&caller.scope, &planned.plan, &planned.tried) else { return Ok(()) };
     let after = tried.after();
     let mut by_source: BTreeMap<Option<&str>, Vec<&Key>> = BTreeMap::new();

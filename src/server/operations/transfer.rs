@@ -18,7 +18,7 @@ use crate::{
     },
     plan::transfer::Transfer,
     reconcile::{
-        Planned, check_new_source, check_source,
+        PlanResult, check_new_source, check_source,
         run::transfer::{apply_transfer, plan_transfer},
     },
     server::{
@@ -121,7 +121,7 @@ fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) ->
     if request.dry_run {
         return request.answer(&plan_transfer(transfer, &request.store().snapshot()), false, None);
     }
-    let accept = |current: &Snapshot, planned: Planned| {
+    let accept = |current: &Snapshot, planned: PlanResult| {
         // The key may have been revoked since the request arrived.
         permit(&admit(request, transfer, current)?, &planned, current)?;
         request.check_expected(&planned, None)?;

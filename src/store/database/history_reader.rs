@@ -75,7 +75,7 @@ impl PartEnd {
         while let Some(framed) = history.batch()? {
             last = Some(framed.batch.header);
         }
-        if history.rest.is_some() {
+        if history.tail.is_some() {
             return Err(history.unreadable());
         }
         let at = last.map(|header| CommitHeader::from_bytes(&header)).transpose()?.map(|header| header.at);

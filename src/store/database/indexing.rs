@@ -245,7 +245,7 @@ impl<'s> Indexing<'s> {
                 }
             }
             self.add(rows, &reader)?;
-            if reader.rest.is_some() && self.tip.position < position {
+            if reader.tail.is_some() && self.tip.position < position {
                 return Err(reader.unreadable());
             }
             if self.tip.position < position {

@@ -119,10 +119,10 @@ pub(super) fn read(
 pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access) -> Result<StartOfLog, StoreError> {
     let root_secret = keyring.root_secret();
     let from =
-        |generation: u64, SavedState { of, records, bytes }: SavedState, damage: Option<StoreError>| StartOfLog {
-            state: State { tip: of.tip, root_secret, records, batches: Vec::new(), earlier: Vec::new() },
+        |generation: u64, SavedState { identity, records, bytes }: SavedState, damage: Option<StoreError>| StartOfLog {
+            state: State { tip: identity.tip, root_secret, records, batches: Vec::new(), earlier: Vec::new() },
             generation,
-            key: of.key,
+            key: identity.key,
             bytes,
             damage,
         };

@@ -26,7 +26,7 @@ pub(super) fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring,
         used |= generation != FIRST_GENERATION;
         // A log that cannot be read may have records, so it must not be replaced.
         let mut reader = LogReader::open_headers(&Part::Log.path(folder, generation))?;
-        used |= reader.batch()?.is_some() || reader.rest.is_some();
+        used |= reader.batch()?.is_some() || reader.tail.is_some();
     }
     if used {
         return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));

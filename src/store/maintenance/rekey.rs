@@ -123,7 +123,7 @@ mod tests {
             let keyring = store.keyring.as_ref().unwrap();
             // As when the data key is old: this checkpoint makes a new one, too.
             keyring.request_rotation(false);
-            store.checkpoint_if_wanted(&mut store.queue.line());
+            store.checkpoint_if_wanted(&mut store.queue.lock());
             store.rekey(MasterChange::Keep, true).unwrap();
             assert_eq!(keyring.former(), []);
         }

@@ -25,7 +25,6 @@ use std::{
 use super::{
     inspect::index_agrees,
     loss_report::{described, gaps, numbers},
-    restore,
 };
 use crate::{
     model::Code,
@@ -36,7 +35,7 @@ use crate::{
         error::StoreError,
         folder::{
             creation::FIRST_GENERATION,
-            format,
+            format, interrupted_restore,
             key_copies::{self, Damage},
             keys,
         },
@@ -117,7 +116,7 @@ pub(super) struct Rewrite {
 
 /// Plans the repair of a store that nobody has open. Fails if nothing can be done.
 pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, StoreError> {
-    restore::check_complete(folder)?;
+    interrupted_restore::check_complete(folder)?;
     format::check(folder)?;
     let mut salvage = Salvage {
         problems: Vec::new(),

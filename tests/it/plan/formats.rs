@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 use edgewright::{
-    Code, Diagnostic, Disk, Options, Plan, Planned, Snapshot, plan,
+    Code, Diagnostic, Disk, Options, Plan, PlanResult, Snapshot, plan,
     report::{Format, Place, RedactedPlan, Report, Severity, SourceFile, render},
     resources::{Id, IpRestriction, Key, Kind, MASK, Operation},
 };
@@ -16,19 +16,19 @@ use crate::support::program::{Folder, REPOSITORY};
 /// The limit of a Markdown report.
 const MOST_CHARACTERS: usize = 65_000;
 
-fn planned(path: impl Into<PathBuf>, snapshot: &Snapshot) -> Planned {
+fn planned(path: impl Into<PathBuf>, snapshot: &Snapshot) -> PlanResult {
     let tree = Disk::new([path]);
     plan(&Options::new(tree), snapshot)
 }
 
 // Tests run in the repository, so these paths are what a user would write there.
-fn storefront() -> Planned {
+fn storefront() -> PlanResult {
     let planned = planned("examples/storefront", &Snapshot::default());
     assert!(planned.plan.is_some(), "{:?}", planned.diagnostics);
     planned
 }
 
-fn invalid() -> Planned {
+fn invalid() -> PlanResult {
     let planned = planned("tests/invalid", &Snapshot::default());
     assert!(planned.plan.is_none() && planned.diagnostics.len() > 50, "{}", planned.diagnostics.len());
     planned
@@ -47,7 +47,7 @@ pub(crate) fn rendered(format: Format, report: &Report) -> String {
     render(format, report).unwrap()
 }
 
-fn told(format: Format, planned: &Planned) -> String {
+fn told(format: Format, planned: &PlanResult) -> String {
     rendered(format, &planned.report("plan"))
 }
 

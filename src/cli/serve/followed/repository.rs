@@ -10,7 +10,7 @@ use crate::{
         remote::{GitTransport, PasswordPlace, RemoteAccess, RemoteUrl},
     },
     model::diagnostics::FieldPath,
-    reconcile::sources::handle::SourceLocation,
+    reconcile::sources::location::SourceLocation,
 };
 
 /// A repository to follow.

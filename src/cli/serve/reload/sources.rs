@@ -16,7 +16,7 @@ use crate::{
             handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver},
             registry::SourceRegistry,
         },
-        sync_loop::{WatchedSource, drift::DriftPolicy, health::Reason, suspension::Suspensions},
+        sync_loop::{WatchedSource, drift_policy::DriftPolicy, health::Reason, suspension::Suspensions},
     },
 };
 

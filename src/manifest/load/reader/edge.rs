@@ -18,7 +18,7 @@ use crate::{
 
 impl Reader<'_> {
     /// Reads an edge and the routes inside it.
-    pub(in crate::manifest) fn edge(&mut self, body: &Body<'_>) {
+    pub(super) fn edge(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         let delegates_to: Vec<Delegation> = self.field(spec, DocumentPart::Spec, DELEGATES_TO);
         for fault in delegation::check(&delegates_to) {

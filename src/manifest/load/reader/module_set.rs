@@ -12,7 +12,7 @@ use crate::{
 
 impl Reader<'_> {
     /// Reads a set of modules.
-    pub(in crate::manifest) fn module_set(&mut self, body: &Body<'_>) {
+    pub(super) fn module_set(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         let slots = HttpsEdgeRoute::INFO.slots;
         let (mut modules, mut secrets) = (Vec::new(), Vec::new());

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use foldhash::{HashMap, HashMapExt as _};
 
 use crate::{
-    manifest::{Loaded, resolve::ResolveOptions},
+    manifest::{loaded::Loaded, resolve::options::ResolveOptions},
     model::{Entry, Id, Kind, Snapshot},
 };
 

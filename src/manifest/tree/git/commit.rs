@@ -19,11 +19,14 @@ use crate::{
     manifest::{
         resolve::origin::ManifestFile,
         tree::{
-            GitCommitDetails, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, SourceValues, StopCheck, Tree,
-            TreeFiles,
+            cancellation::StopCheck,
+            contents::{manifest_file, value_of},
+            faults::{no_manifest, outside, outside_manifest, unreadable},
             ignored::{IGNORE_FILE, IgnoreRules},
-            is_hidden, is_manifest, manifest_file, no_manifest, normalize, outside, outside_manifest, outside_of,
-            too_large, too_many, unreadable, value_of,
+            limits::{MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_large, too_many},
+            manifest_tree::{GitCommitDetails, Tree, TreeFiles},
+            paths::{is_hidden, is_manifest, normalize, outside_of},
+            source_values::SourceValues,
         },
     },
     model::diagnostics::{Diagnostic, Fault},

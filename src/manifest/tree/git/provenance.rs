@@ -34,8 +34,8 @@ use super::repository::discover;
 use crate::{
     lock::Lock,
     manifest::tree::{
-        GitCommitDetails,
         file_stamp::{FileStamp, NotedFile},
+        manifest_tree::GitCommitDetails,
     },
     model::operation::CommitAuthor,
 };

@@ -7,14 +7,21 @@ use std::{
 
 use git2::{Oid, Repository};
 
-use super::{repository::open_repository, revision_spec::RevisionSpec, signed::CommitVerifier};
+use super::{
+    commit::CommitTree, lineage::Lineage, repository::open_repository, revision_spec::RevisionSpec,
+    signed::CommitVerifier,
+};
 use crate::{
     lock::Lock,
     manifest::{
         resolve::origin::ManifestFile,
         tree::{
-            CommitTree, ContextTree, GitCommitDetails, Lineage, NotedFile, SourceValues, StopCheck, Tree, TreeFiles,
-            UnsetValues, remote::RemoteMirror,
+            cancellation::StopCheck,
+            context::{ContextTree, UnsetValues},
+            file_stamp::NotedFile,
+            manifest_tree::{GitCommitDetails, Tree, TreeFiles},
+            remote::RemoteMirror,
+            source_values::SourceValues,
         },
     },
     model::diagnostics::{Code, Diagnostic, Fault},

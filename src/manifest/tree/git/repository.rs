@@ -6,7 +6,7 @@ use git2::{ErrorCode, Oid, Repository};
 
 use super::ref_suggestions::{list_existing, ref_names, short_name};
 use crate::{
-    manifest::tree::{self, normalize},
+    manifest::tree::paths::{self, normalize},
     model::diagnostics::{Code, Diagnostic},
 };
 
@@ -39,7 +39,7 @@ fn open_error(error: &git2::Error, message: String, help: &'static str) -> Diagn
 
 /// The absolute path, without `.` and `..`.
 pub(super) fn absolute(path: &Path) -> PathBuf {
-    normalize(&tree::absolute(path))
+    normalize(&paths::absolute(path))
 }
 
 /// The commit of a revision.

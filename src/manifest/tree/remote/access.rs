@@ -90,12 +90,7 @@ impl RemoteAccess {
     /// Reads what a fetch into the folder of a mirror needs.
     pub(super) fn load(&self, url: &RemoteUrl, mirror: &Path) -> Result<LoadedAccess, FetchRefusal> {
         self.check_authorities()?;
-        let secret = match (&self.password, &self.ssh_key_passphrase_file) {
-            (Some(PasswordPlace::File(path)), _) => Some(secret_of("password_file", path)?),
-            (Some(PasswordPlace::Variable(name)), _) => Some(secret_in(name)?),
-            (None, Some(path)) => Some(secret_of("ssh_key_passphrase_file", path)?),
-            (None, None) => None,
-        };
+        let secret = self.secret()?;
         let mut settings = Vec::from(SETTINGS.map(|(name, value)| (name.to_owned(), value)));
         let mut variables = vec![
             ("EDGEWRIGHT_NO_HOOKS", "/dev/null".into()),
@@ -149,6 +144,16 @@ impl RemoteAccess {
         let known_hosts = self.known_hosts_file.as_ref().map(|file| file.display().to_string());
         let known_hosts = known_hosts.unwrap_or_else(|| "known_hosts".to_owned());
         Ok(LoadedAccess { secret, environment, known_hosts })
+    }
+
+    /// Reads the password, or the passphrase of the key.
+    fn secret(&self) -> Result<Option<Secret>, FetchRefusal> {
+        Ok(match (&self.password, &self.ssh_key_passphrase_file) {
+            (Some(PasswordPlace::File(path)), _) => Some(secret_of("password_file", path)?),
+            (Some(PasswordPlace::Variable(name)), _) => Some(secret_in(name)?),
+            (None, Some(path)) => Some(secret_of("ssh_key_passphrase_file", path)?),
+            (None, None) => None,
+        })
     }
 
     /// Sets the command of ssh. The shell that runs it reads paths and names from variables.

@@ -2,7 +2,6 @@
 
 use super::{
     access::{FetchRefusal, LoadedAccess},
-    git::FetchFault,
     url::RemoteUrl,
 };
 use crate::{
@@ -54,6 +53,16 @@ const NETWORK: &str = "check the URL and the network; the last commit that was f
 
 fn refusal(reason: &str, help: &str) -> FetchRefusal {
     (reason.to_owned(), help.to_owned())
+}
+
+/// Why a fetch did not succeed.
+pub(super) enum FetchFault {
+    /// The fetch was cancelled.
+    Stopped,
+    /// The remote repository, the network or the configuration.
+    Remote(FetchRefusal),
+    /// Perhaps the mirror; a new one can be used.
+    Mirror(FetchRefusal),
 }
 
 /// Explains why git failed.

@@ -12,7 +12,7 @@
 //! is what is read, so a killed process leaves the old commit or the new one. It depends on the wanted revision, too:
 //! after a change of the configuration, the commit of the former revision is not read.
 //!
-//! `git` does the network ([`git`]), because its configuration on the machine, such as credential helpers and jump
+//! `git` does the network ([`git_process`]), because its configuration on the machine, such as credential helpers and jump
 //! hosts, is what makes `git fetch` work there. libgit2 reads the objects.
 //!
 //! For example, `main` at the forge has moved. `ls-remote` names the new commit, `fetch` brings it to a ref of its own,
@@ -30,7 +30,8 @@
 mod access;
 mod failure;
 mod fetch;
-mod git;
+mod fetch_limits;
+mod git_process;
 mod mirrors;
 mod url;
 
@@ -38,7 +39,6 @@ use std::{
     io,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use git2::{Oid, Repository};
@@ -49,13 +49,11 @@ use crate::{
     syntax::text::printable_path,
 };
 pub(crate) use access::{PasswordPlace, RemoteAccess};
-use git::{FetchFault, FetchLimits, RunningFetch};
+use failure::FetchFault;
+use fetch_limits::{FetchLimits, LIMITS};
+use git_process::RunningFetch;
 pub(crate) use mirrors::Mirrors;
 pub(crate) use url::{GitTransport, RemoteUrl};
-
-/// The limits unless a test sets others.
-const LIMITS: FetchLimits =
-    FetchLimits { silence: Duration::from_secs(60), time: Duration::from_secs(600), bytes: 1 << 30 };
 
 /// The mirror of a remote repository.
 #[derive(Debug)]
@@ -150,7 +148,7 @@ pub(crate) fn no_mirrors(error: &io::Error) -> Diagnostic {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::net::TcpListener;
+    use std::{net::TcpListener, time::Duration};
 
     use super::*;
     use crate::model::diagnostics::diagnostic::Name;

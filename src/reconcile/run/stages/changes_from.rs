@@ -16,7 +16,7 @@
 //! The difference has no outcome, and cannot be applied. No value of the store becomes one of either side: a difference
 //! between a guess and the stored secret would confirm the guess.
 
-use super::{Options, Planned, Prepared, judge};
+use super::{Options, PlanResult, Prepared, judge};
 use crate::{
     manifest::{self, resolve::resolve, with_source},
     model::Snapshot,
@@ -32,7 +32,7 @@ impl Prepared {
 
     /// Plans the changes from older manifests of the source to these. Findings are those of a plan on `snapshot`. What the
     /// source has there counts only for the identity of its resources.
-    pub(crate) fn changes_from(&self, older: &Self, snapshot: &Snapshot) -> Planned {
+    pub(crate) fn changes_from(&self, older: &Self, snapshot: &Snapshot) -> PlanResult {
         let before = older.declared(snapshot);
         if before.has_errors() {
             return before;
@@ -50,7 +50,7 @@ impl Prepared {
     }
 
     /// Returns the declared state, with all findings and without a plan.
-    fn declared(&self, snapshot: &Snapshot) -> Planned {
+    fn declared(&self, snapshot: &Snapshot) -> PlanResult {
         let (loaded, options) = (self.loaded.as_ref(), &self.options);
         let resolved = resolve(loaded, snapshot, options.resolving());
         judge(loaded, resolved, &options.lints, None, self.clock.time()).capped().planned(loaded, None)

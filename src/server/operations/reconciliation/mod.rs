@@ -42,9 +42,9 @@ use crate::{
         saved::{SavedPlan, is_masked},
     },
     reconcile::{
-        ApplyError, LintLevels, Options, Planned, Prepared, apply_current, check_new_source,
+        ApplyError, LintLevels, Options, PlanResult, Prepared, apply_current, check_new_source,
         run::{cancel::Cancel, token::TokenHashes},
-        sync_loop::{drift, sync_log},
+        sync_loop::{plan_drift, sync_log},
     },
     routing::TracedRequest,
     server::{
@@ -266,7 +266,7 @@ impl<'a> ReconciliationJob<'a> {
         let author = self.author();
         let mut tokens = std::mem::take(&mut self.tokens);
         let reviewed = self.expect.as_deref().is_some_and(is_masked).then(|| prepared.masked());
-        let accept = |snapshot: &Snapshot, mut planned: Planned| {
+        let accept = |snapshot: &Snapshot, mut planned: PlanResult| {
             tell_drift(&store, &prepared, snapshot, &mut planned);
             let masked = reviewed.as_ref().map(|reviewed| reviewed.plan(snapshot));
             if masked.is_some() {
@@ -301,7 +301,7 @@ impl<'a> ReconciliationJob<'a> {
     }
 
     /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
-    fn admit(&mut self, snapshot: &Snapshot, planned: &Planned) -> Result<(), ApiError> {
+    fn admit(&mut self, snapshot: &Snapshot, planned: &PlanResult) -> Result<(), ApiError> {
         let intent = intent(&self.options.source, self.dry_run);
         self.caller = self.app.access.admit_again(snapshot, &intent, &self.headers)?;
         let applies = Intent::Apply(&self.options.source);
@@ -314,10 +314,15 @@ impl<'a> ReconciliationJob<'a> {
 
     /// Whether a plan may run: it is the one that the client expects, whatever else has happened in the store (D45).
     /// `masked` is the same plan without secrets, if that is what was reviewed.
-    fn accept(&mut self, snapshot: &Snapshot, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
+    fn accept(
+        &mut self,
+        snapshot: &Snapshot,
+        planned: &PlanResult,
+        masked: Option<&PlanResult>,
+    ) -> Result<(), ApiError> {
         self.admit(snapshot, planned)?;
         let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
-        let outcome = |planned: &Planned, masked| outcome(self.saved(planned, masked)?.as_ref());
+        let outcome = |planned: &PlanResult, masked| outcome(self.saved(planned, masked)?.as_ref());
         if !is_expected(self.expect.as_deref(), planned, masked, outcome)? {
             return Err(planned_change::stale("the store or the values have"));
         }
@@ -325,7 +330,7 @@ impl<'a> ReconciliationJob<'a> {
     }
 
     /// The plan as a document; none for one that cannot be applied.
-    fn saved(&self, planned: &Planned, masked: bool) -> Result<Option<SavedPlan>, JsonError> {
+    fn saved(&self, planned: &PlanResult, masked: bool) -> Result<Option<SavedPlan>, JsonError> {
         let Options { tree, source, .. } = &self.options;
         if tree.assumes_values() {
             return Ok(None);
@@ -333,7 +338,7 @@ impl<'a> ReconciliationJob<'a> {
         planned_change::saved(self.app, planned, source, tree.commit(), masked)
     }
 
-    fn answer(&self, planned: &Planned, saved: Option<SavedPlan>, revision: Option<u64>) -> ApiResult {
+    fn answer(&self, planned: &PlanResult, saved: Option<SavedPlan>, revision: Option<u64>) -> ApiResult {
         let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
         report.applied = revision;
         let run = Run {
@@ -353,7 +358,7 @@ impl<'a> ReconciliationJob<'a> {
         Ok(response)
     }
 
-    fn invalid(&self, planned: &Planned) -> ApiError {
+    fn invalid(&self, planned: &PlanResult) -> ApiError {
         let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
         // The limit of the response.
         ApiError::from_faults(errors.take(MOST_FAULTS).map(|it| self.fault(it)).collect())
@@ -385,9 +390,9 @@ pub(super) fn is_followed(app: &AppState, source: &str) -> bool {
 }
 
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.
-fn tell_drift(store: &Store, prepared: &Prepared, snapshot: &Snapshot, planned: &mut Planned) {
+fn tell_drift(store: &Store, prepared: &Prepared, snapshot: &Snapshot, planned: &mut PlanResult) {
     let source = prepared.options.source.as_str();
-    if let Err(error) = drift::find_drift(store, source, snapshot, planned, prepared.sees.as_ref()) {
+    if let Err(error) = plan_drift::find_drift(store, source, snapshot, planned, prepared.sees.as_ref()) {
         tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
     }
 }

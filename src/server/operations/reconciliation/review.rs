@@ -16,7 +16,7 @@ use crate::{
         },
         snapshot::Snapshot,
     },
-    reconcile::{Options, Planned, Prepared},
+    reconcile::{Options, PlanResult, Prepared},
     routing::{TracedRequest, trace},
     server::{http::response::ApiResult, operations::trace::TraceReport},
     store::clock,
@@ -83,7 +83,7 @@ impl ReconciliationJob<'_> {
 }
 
 /// The ways of a request at a revision and once a plan is applied to it.
-pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planned: &Planned) -> TraceOfPlan {
+pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planned: &PlanResult) -> TraceOfPlan {
     let way = |state: &Snapshot| TraceReport::new(request, &trace(state, request));
     let plan = planned.plan.as_ref().filter(|plan| plan.refusals.is_empty());
     // The plan was tried, so that nothing refuses it.

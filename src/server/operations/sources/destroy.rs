@@ -20,7 +20,7 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::deletion_budget::DeletionBudget,
-    reconcile::{Planned, run::destroy::Destroy, sync_loop::sync_log},
+    reconcile::{PlanResult, run::destroy::Destroy, sync_loop::sync_log},
     server::{
         auth::{
             caller::Caller,
@@ -111,7 +111,7 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
         plan.refusals.extend(followed(app, &destroy.source));
         return request.answer(&planned, false, None);
     }
-    let accept = |current: &Snapshot, planned: Planned| {
+    let accept = |current: &Snapshot, planned: PlanResult| {
         permit(&admit(request, destroy, current)?, &planned, current)?;
         let followed = followed(app, &destroy.source);
         check_refusals(followed.iter().chain(planned.plan.iter().flat_map(|plan| &plan.refusals)))?;

@@ -270,7 +270,7 @@ impl SourceView {
         let location = &following.settings.location;
         let shown = |path: &Path| path.display().to_string();
         let claimed = others.iter().flat_map(|(source, status)| {
-            let own = status.findings.clashes.iter().filter(move |clash| clash.owner == following.source);
+            let own = status.findings.ownership_conflicts.iter().filter(move |clash| clash.owner == following.source);
             own.map(move |clash| clash_of(source, &clash.resource))
         });
         let claimed: Vec<Item> = claimed.collect();

@@ -26,7 +26,7 @@
 //! the resource. A write that is not found within bounds counts as pending: the plan is still applied, and only its
 //! label is missing. It tells nobody whether a secret that they do not see is as a manifest guesses.
 
-use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     background::give_way,
@@ -42,50 +42,16 @@ use crate::{
     },
     plan::{Change, Effect, Plan},
     reconcile::{
-        Planned,
-        run::{stages::try_on, validation::fault_message},
-        sources::secret_visibility::Sees,
+        run::{fault_message::fault_message, plan_result::PlanResult, speculative::apply_speculatively},
+        sources::secret_visibility::SecretFilter,
     },
     store::{Store, StoreError},
 };
 
 /// The most changes of a plan whose drift is looked up.
-const MOST_TOLD: usize = 500;
+const MOST_LOOKUPS: usize = 500;
 /// The most changes that are left out because they depend on what drifted and has not changed hands in the plan.
 const MOST_TRIES: usize = 50;
-
-/// The policy of a loop for drift.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum DriftPolicy {
-    /// Revert it.
-    #[default]
-    Enforce,
-    /// Leave it, and report it.
-    Warn,
-    /// Leave it, and only count it.
-    Off,
-}
-
-impl FromStr for DriftPolicy {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let all = [DriftPolicy::Enforce, DriftPolicy::Warn, DriftPolicy::Off];
-        let found = all.into_iter().find(|policy| policy.to_string() == name);
-        found.ok_or_else(|| "expected `enforce`, `warn` or `off`".to_owned())
-    }
-}
-
-/// The name in the configuration.
-impl fmt::Display for DriftPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DriftPolicy::Enforce => "enforce",
-            DriftPolicy::Warn => "warn",
-            DriftPolicy::Off => "off",
-        })
-    }
-}
 
 /// The changes that were left out of a plan.
 #[derive(Debug, Default)]
@@ -109,8 +75,8 @@ pub(crate) fn find_drift(
     store: &Store,
     source: &str,
     snapshot: &Snapshot,
-    planned: &mut Planned,
-    sees: Option<&Sees>,
+    planned: &mut PlanResult,
+    sees: Option<&SecretFilter>,
 ) -> Result<(), StoreError> {
     planned.locate_users_of_kept(store, source);
     let Some(plan) = &planned.plan else { return Ok(()) };
@@ -125,8 +91,8 @@ pub(crate) fn find_drift(
     };
     let told = plan.changes.iter().filter(|it| can_drift(it));
     let mut keys: Vec<Key> = told.map(written).collect();
-    let unknown = keys.len().saturating_sub(MOST_TOLD);
-    keys.truncate(MOST_TOLD);
+    let unknown = keys.len().saturating_sub(MOST_LOOKUPS);
+    keys.truncate(MOST_LOOKUPS);
     let writes = store.foreign_writes(&keys, source, snapshot.revision)?;
     let mut found = Vec::new();
     for (at, change) in plan.changes.iter().enumerate() {
@@ -188,7 +154,7 @@ fn can_drift(change: &Change, source: &str, snapshot: &Snapshot) -> bool {
 }
 
 /// The Spec that a resource has once the plan is applied.
-fn wanted(planned: &Planned, key: &Key) -> Option<Arc<dyn AnyResource>> {
+fn wanted(planned: &PlanResult, key: &Key) -> Option<Arc<dyn AnyResource>> {
     if let Some(entry) = planned.tried.as_ref().and_then(|tried| tried.after().get(key)) {
         return Some(Arc::clone(entry.spec()));
     }
@@ -216,7 +182,7 @@ pub(super) fn drifted(plan: &Plan) -> impl Iterator<Item = DriftedResource> {
 }
 
 /// Leaves out of a plan what would revert drift. What both the manifests and others have changed stays in it.
-pub(crate) fn hold(snapshot: &Snapshot, planned: &mut Planned) -> Result<HeldChanges, Vec<Diagnostic>> {
+pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<HeldChanges, Vec<Diagnostic>> {
     let mut held = HeldChanges::default();
     let Some(plan) = &mut planned.plan else { return Ok(held) };
     let mut gone: BTreeSet<Key> = BTreeSet::new();
@@ -242,7 +208,7 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut Planned) -> Result<HeldCha
     }
     // A change that is left out may refer to a deleted resource.
     for _ in 0..MOST_TRIES {
-        let refusal = match try_on(snapshot, plan) {
+        let refusal = match apply_speculatively(snapshot, plan) {
             Ok(tried) => {
                 planned.tried = tried;
                 return Ok(held);

@@ -21,8 +21,9 @@ use std::{
 };
 
 use super::{
-    access::{FetchRefusal, LoadedAccess},
-    failure::{explain, redirected},
+    access::LoadedAccess,
+    failure::{FetchFault, explain, redirected},
+    fetch_limits::FetchLimits,
     url::RemoteUrl,
 };
 use crate::subprocess::Subprocess;
@@ -32,7 +33,7 @@ const MOST_MEMORY: u64 = 1 << 30;
 /// The most bytes of the list of refs, which this process reads.
 const MOST_LISTED: usize = 64 << 20;
 /// The most bytes that are kept of what git and ssh say: the last ones.
-const MOST_SAID: usize = 64 << 10;
+const MOST_STDERR_BYTES: usize = 64 << 10;
 /// How often to check whether git has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long to wait for the rest of the output of a process that has ended.
@@ -68,27 +69,6 @@ const PASSED_ON: [&str; 19] = [
 /// The same variables, in lower or upper case.
 const PROXIES: [&str; 4] = ["all_proxy", "http_proxy", "https_proxy", "no_proxy"];
 
-/// The limits of a fetch.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FetchLimits {
-    /// The longest time without output of git.
-    pub silence: Duration,
-    /// The longest time of a fetch.
-    pub time: Duration,
-    /// The most bytes that it receives.
-    pub bytes: u64,
-}
-
-/// Why a fetch did not succeed.
-pub(super) enum FetchFault {
-    /// The fetch was cancelled.
-    Stopped,
-    /// The remote repository, the network or the configuration.
-    Remote(FetchRefusal),
-    /// Perhaps the mirror; a new one can be used.
-    Mirror(FetchRefusal),
-}
-
 /// A fetch that has begun.
 pub(super) struct RunningFetch<'f> {
     limits: FetchLimits,
@@ -110,10 +90,6 @@ impl<'f> RunningFetch<'f> {
         access: &LoadedAccess,
         arguments: &[&str],
     ) -> Result<String, FetchFault> {
-        let unstarted = |error: io::Error| {
-            let help = "check the limits on processes and memory".to_owned();
-            FetchFault::Remote((format!("cannot run git: {error}"), help))
-        };
         let mut shell = Subprocess::shell(SCRIPT);
         // In KiB, and in blocks of 512 bytes.
         shell.args([MOST_MEMORY >> 10, self.limits.bytes >> 9].map(|limit| limit.to_string()));
@@ -123,7 +99,30 @@ impl<'f> RunningFetch<'f> {
         let mut git = Subprocess::start(shell).map_err(unstarted)?;
         let steps = Arc::<AtomicU64>::default();
         let printed = collect(git.child.stdout.take(), MOST_LISTED, &steps).map_err(unstarted)?;
-        let said = collect(git.child.stderr.take(), MOST_SAID, &steps).map_err(unstarted)?;
+        let said = collect(git.child.stderr.take(), MOST_STDERR_BYTES, &steps).map_err(unstarted)?;
+        self.wait(&git, &steps)?;
+        let status = git.end().map_err(unstarted)?;
+        let printed = printed.recv_timeout(REST).map_err(|_| unstarted(io::ErrorKind::TimedOut.into()))?;
+        let said = access.without_secrets(&said.recv_timeout(REST).unwrap_or_default());
+        if status.code() == Some(NOT_FOUND) {
+            let help = "install Git 2.31 or newer, and check PATH in edgewright's environment".to_owned();
+            return Err(FetchFault::Remote(("the program `git` is not installed".to_owned(), help)));
+        }
+        if !status.success() {
+            return Err(explain(url, access, &said));
+        }
+        if printed.len() > MOST_LISTED {
+            let reason = format!("more than {} MiB of refs", MOST_LISTED >> 20);
+            return Err(FetchFault::Remote((reason, "use a repository with fewer refs".to_owned())));
+        }
+        match redirected(url, &said) {
+            Some(refusal) => Err(FetchFault::Remote(refusal)),
+            None => Ok(printed),
+        }
+    }
+
+    /// Waits until git has ended, unless it is silent or takes too long.
+    fn wait(&mut self, git: &Subprocess, steps: &AtomicU64) -> Result<(), FetchFault> {
         let mut heard = (0, Instant::now());
         while !git.has_ended().map_err(unstarted)? {
             if !(self.goes_on)() {
@@ -145,25 +144,14 @@ impl<'f> RunningFetch<'f> {
             let help = "check the network and the server; the last commit that was fetched stays in effect";
             return Err(FetchFault::Remote((reason, help.to_owned())));
         }
-        let status = git.end().map_err(unstarted)?;
-        let printed = printed.recv_timeout(REST).map_err(|_| unstarted(io::ErrorKind::TimedOut.into()))?;
-        let said = access.without_secrets(&said.recv_timeout(REST).unwrap_or_default());
-        if status.code() == Some(NOT_FOUND) {
-            let help = "install Git 2.31 or newer, and check PATH in edgewright's environment".to_owned();
-            return Err(FetchFault::Remote(("the program `git` is not installed".to_owned(), help)));
-        }
-        if !status.success() {
-            return Err(explain(url, access, &said));
-        }
-        if printed.len() > MOST_LISTED {
-            let reason = format!("more than {} MiB of refs", MOST_LISTED >> 20);
-            return Err(FetchFault::Remote((reason, "use a repository with fewer refs".to_owned())));
-        }
-        match redirected(url, &said) {
-            Some(refusal) => Err(FetchFault::Remote(refusal)),
-            None => Ok(printed),
-        }
+        Ok(())
     }
+}
+
+/// The fault of a process that cannot be run.
+fn unstarted(error: io::Error) -> FetchFault {
+    let help = "check the limits on processes and memory".to_owned();
+    FetchFault::Remote((format!("cannot run git: {error}"), help))
 }
 
 /// Keeps the last bytes of a pipe, one more than `most` if it has more, and counts what comes.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{stages::try_on, token, validation::fault_message};
+use super::{fault_message::fault_message, speculative::apply_speculatively, token};
 use crate::{
     background::give_way,
     manifest::{ManifestFile, Origins},
@@ -31,7 +31,7 @@ const MOST_LOCATED: usize = 20;
 
 /// The result of planning.
 #[derive(Debug, Default)]
-pub struct Planned {
+pub struct PlanResult {
     /// Errors and warnings about the manifests.
     pub diagnostics: Vec<Diagnostic>,
     /// The plan; `None` if the manifests have errors.
@@ -43,7 +43,7 @@ pub struct Planned {
     /// The error because of which no manifest of the source, or not its whole context, was read.
     pub(crate) unread: Option<Diagnostic>,
     /// Whether a rollback undid transfers that the manifests still declare, or no longer do.
-    pub(crate) is_undone: bool,
+    pub(crate) transfer_was_undone: bool,
     /// The files that were read.
     pub files: Vec<Arc<ManifestFile>>,
     /// The origin of each declared resource.
@@ -53,10 +53,10 @@ pub struct Planned {
     pub(crate) tried: Option<Arc<SpeculativeCommit>>,
 }
 
-impl Planned {
+impl PlanResult {
     /// A plan that does not come from manifests. Tries it, and adds what a commit would refuse.
     pub(crate) fn without_manifests(current: &Snapshot, mut plan: Plan) -> Self {
-        let tried = try_on(current, &mut plan).unwrap_or_else(|refusal| {
+        let tried = apply_speculatively(current, &mut plan).unwrap_or_else(|refusal| {
             let refused = refusal.faults.iter().map(|fault| {
                 let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
                 Diagnostic::error(fault.code, fault_message(&refusal.key, fault)).help(help)

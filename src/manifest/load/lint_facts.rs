@@ -1,0 +1,27 @@
+//! What lints know about a manifest besides its resource.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    lint::{Level, ManifestFacts, Subject},
+    model::diagnostics::Path,
+};
+
+/// Facts about a manifest for the lints.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    /// The paths of plain-text secrets in the spec.
+    pub plain_secrets: Vec<Path>,
+    /// The document's label keys.
+    pub labels: Vec<String>,
+    /// The lint levels set by the document's annotations (D27).
+    pub levels: BTreeMap<String, Level>,
+}
+
+impl Facts {
+    /// Adds the facts about a subject to those about all manifests.
+    pub(crate) fn note(&self, subject: impl Fn() -> Subject, all: &mut ManifestFacts) {
+        all.plain_secrets.extend(self.plain_secrets.iter().map(|path| (subject(), path.clone())));
+        self.labels.iter().for_each(|label| all.note_label(subject(), label));
+    }
+}

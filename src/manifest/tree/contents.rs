@@ -1,0 +1,86 @@
+//! The contents of files: bytes to manifests and values.
+
+use std::{path::Path, sync::Arc};
+
+use super::limits::MOST_VALUE_BYTES;
+use crate::{
+    manifest::resolve::origin::ManifestFile,
+    model::{
+        diagnostics::{Code, Diagnostic, Fault},
+        secrets::redact::quotable_path,
+    },
+    syntax::text::printable,
+};
+
+/// The text of a value file.
+pub(super) fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<String, Fault> {
+    let shown = printable(quotable_path(name));
+    let path = if shown == name { path.display().to_string() } else { shown.to_owned() };
+    let unreadable = |reason: &str| {
+        Fault::new(Code::FileUnreadable, format!("`{shown}` cannot be read: {reason}"))
+            .help(format!("check the path, which is relative to the manifest: {path}"))
+    };
+    let bytes = read.map_err(|reason| unreadable(&reason))?;
+    if bytes.len() as u64 > MOST_VALUE_BYTES {
+        return Err(unreadable("larger than 4 MiB"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("not UTF-8"))?;
+    if text.trim().is_empty() {
+        return Err(unreadable("empty file"));
+    }
+    if text.contains('\0') {
+        return Err(unreadable("not a text file: it contains NUL bytes"));
+    }
+    Ok(text)
+}
+
+/// Converts bytes to a manifest file; reports bytes that are not UTF-8, and empty files.
+pub(super) fn manifest_file(
+    name: String,
+    bytes: Vec<u8>,
+    folder: &Path,
+    root: &Path,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Arc<ManifestFile>> {
+    let (mut text, bad_byte) = match String::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => {
+            let bad_byte = error.utf8_error().valid_up_to();
+            (String::from_utf8_lossy(error.as_bytes()).into_owned(), Some(bad_byte))
+        }
+    };
+    let bom = text.len() - text.trim_start_matches('\u{feff}').len();
+    text.drain(..bom);
+    if let Some(offset) = bad_byte {
+        let file = Arc::new(ManifestFile::new(name, text, folder.to_owned(), root.to_owned()));
+        let offset = offset.saturating_sub(bom);
+        diagnostics.push(
+            Diagnostic::error(Code::NotUtf8, "invalid UTF-8")
+                .at(file.place(offset..offset + '\u{fffd}'.len_utf8()))
+                .help("save the file as UTF-8"),
+        );
+        return None;
+    }
+    text_file(name, Arc::new(text), folder, root, diagnostics)
+}
+
+/// Converts a text without a byte order mark to a manifest file; reports empty files.
+pub(super) fn text_file(
+    name: String,
+    text: Arc<String>,
+    folder: &Path,
+    root: &Path,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Arc<ManifestFile>> {
+    let empty = text.trim().is_empty();
+    let file = Arc::new(ManifestFile::shared(name, text, folder.to_owned(), root.to_owned()));
+    if empty {
+        diagnostics.push(
+            Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written")
+                .at(file.place(0..0))
+                .help("restore its content, delete the file, or add a comment to keep it"),
+        );
+        return None;
+    }
+    Some(file)
+}

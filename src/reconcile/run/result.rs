@@ -1,0 +1,29 @@
+//! The result of a run: its report, and what it found for the status.
+
+use super::{options::Options, report::RunReport};
+use crate::{model::operation::Author, reconcile::sync_loop::status::RunFindings};
+
+/// The result of a run.
+pub(crate) struct RunResult {
+    /// The report.
+    pub report: RunReport,
+    /// The findings, for the status.
+    pub findings: RunFindings,
+    /// The source, with the commit of the manifests if they are in Git.
+    pub author: Author,
+}
+
+impl RunResult {
+    /// Whether the run was cancelled before its end. Then it has no result.
+    pub(in crate::reconcile) fn is_cut_short(&self, options: &Options) -> bool {
+        options.cancel.is_cancelled() && matches!(self.report, RunReport::Invalid(_) | RunReport::Failed(_))
+    }
+}
+
+/// The commit of the manifests, if known.
+pub(in crate::reconcile) fn commit_of(author: &Author) -> Option<String> {
+    match author {
+        Author::Source { commit, .. } => commit.clone(),
+        _ => None,
+    }
+}
