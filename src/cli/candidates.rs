@@ -6,14 +6,17 @@
 
 use std::{sync::mpsc::channel, thread};
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
 use super::{
-    Cli,
     access::contexts::Contexts,
     inspect::get::{full_name, parse_kind, plurals, short_name_of},
 };
-use crate::{cli::prelude::*, lint::LINTS, model::diagnostics::code::REGISTRY};
+use crate::{
+    cli::{output::print, prelude::*, store::store_args::StoreArgs},
+    lint::LINTS,
+    model::diagnostics::code::REGISTRY,
+};
 
 /// The first argument of a request, before the words of the line after the program. It is no command, because nobody types it.
 pub(super) const REQUEST: &str = "__complete";
@@ -35,9 +38,10 @@ enum Candidates {
     Codes,
 }
 
-/// Prints the candidates for the last word of a line, perhaps none. Fails if the script is to complete the word itself.
-pub(super) fn answer(words: Vec<String>) -> CommandResult {
-    let Some(wanted) = wanted(&Cli::command(), &words) else { return Ok(Exit::Error) };
+/// Prints the candidates for the last word of a line of `program`, perhaps none. Fails if the script is to complete the word
+/// itself.
+pub(super) fn answer(program: &Command, words: Vec<String>) -> CommandResult {
+    let Some(wanted) = wanted(program, &words) else { return Ok(Exit::Error) };
     let (sender, receiver) = channel();
     thread::spawn(move || sender.send(candidates(&wanted, &words).unwrap_or_default()));
     print(receiver.recv_timeout(LONGEST).unwrap_or_default())
@@ -137,7 +141,10 @@ fn snapshot(words: &[String]) -> Option<Arc<Snapshot>> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::command::Cli;
 
     #[test]
     fn the_last_word_of_a_line_is_what_its_place_asks_for() {

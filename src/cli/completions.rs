@@ -1,10 +1,10 @@
 //! `edgewright completions`.
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use super::{Cli, candidates::REQUEST};
-use crate::cli::prelude::*;
+use super::candidates::REQUEST;
+use crate::cli::{output::print, prelude::*};
 
 /// Print a shell completion script.
 ///
@@ -16,11 +16,11 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
-    pub(super) fn run(self) -> CommandResult {
+    /// Runs the command. The script is for `program`.
+    pub(super) fn run(self, mut program: Command) -> CommandResult {
         // The generator panics on a write error, so it writes to memory.
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "edgewright", &mut script);
+        clap_complete::generate(self.shell, &mut program, "edgewright", &mut script);
         let script = String::from_utf8_lossy(&script);
         print(with_candidates(self.shell, &script))
     }

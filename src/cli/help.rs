@@ -358,7 +358,7 @@ fn summary(command: &Command) -> String {
 fn with_examples(command: Command, path: &str, examples: &[(&str, &str)]) -> Command {
     let header = *command.get_styles().get_header();
     let mut text = String::new();
-    for (what, line) in examples.iter().filter(|(_, line)| is_of(line, path, &command)) {
+    for (what, line) in examples.iter().filter(|(_, line)| shows_command(line, path, &command)) {
         let _ = write!(text, "\n  # {what}\n  {line}");
     }
     let command = command.mut_subcommands(|nested| {
@@ -369,7 +369,7 @@ fn with_examples(command: Command, path: &str, examples: &[(&str, &str)]) -> Com
 }
 
 /// Whether an example shows a command. Those of a command without subcommands are all its own, also under another name.
-fn is_of(line: &str, path: &str, command: &Command) -> bool {
+fn shows_command(line: &str, path: &str, command: &Command) -> bool {
     let is_alone = !command.has_subcommands() && path.split(' ').count() == 2;
     is_alone || line == path || line.strip_prefix(path).is_some_and(|rest| rest.starts_with(' '))
 }
@@ -380,7 +380,7 @@ mod tests {
     use clap::{Arg, CommandFactory};
 
     use super::*;
-    use crate::cli::Cli;
+    use crate::cli::command::Cli;
 
     /// The headings of shared options, in the order in which every command has them.
     const HEADINGS: [&str; 7] = [MANIFESTS, SCOPE, STORE, CONNECTION, REQUESTS, OUTPUT, LOG];

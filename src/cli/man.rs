@@ -2,10 +2,9 @@
 
 use std::{fs, io};
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 
-use super::Cli;
 use crate::{cli::prelude::*, model::build};
 
 /// Write the manual pages of all commands to a folder.
@@ -17,9 +16,9 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
-    pub(super) fn run(self) -> CommandResult {
-        let mut command = help::with_help(Cli::command()).disable_help_subcommand(true);
+    /// Runs the command. The pages are of `program`.
+    pub(super) fn run(self, program: Command) -> CommandResult {
+        let mut command = help::with_help(program).disable_help_subcommand(true);
         command.build();
         let written = fs::create_dir_all(&self.folder).and_then(|()| write(&command, &self.folder));
         written.map_err(|error| {

@@ -1,17 +1,9 @@
-//! The names that most commands use: results and failures, output, the choice between a store and a server, manifests and
-//! their plans, the model, and types of the standard library.
+//! The names that most files of the command line use: results and failures, the headings of options, the model, manifests and
+//! their plans, and types of the standard library. The files behind them do not use this one.
 
 pub(super) use super::{
-    CommandResult, Exit, Failure, help,
-    manifests::source_args::{Loading, Ownership, source_name},
-    output::{
-        Output,
-        diagnostics::{self, say},
-        print,
-        progress::during,
-    },
-    store::store_args::StoreArgs,
-    target::{ApiClient, store_or_server::StoreOrServer},
+    failure::{CommandResult, Exit, Failure},
+    help,
 };
 pub(super) use crate::{
     manifest::tree::{Disk, Tree},

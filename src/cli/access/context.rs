@@ -7,9 +7,13 @@ use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
 use crate::{
     cli::{
         input::option_origins::OptionOrigins,
-        output::list::{ListArgs, ListItem},
+        manifests::source_args::source_name,
+        output::{
+            list::{ListArgs, ListItem},
+            print, say,
+        },
         prelude::*,
-        target::TOKEN,
+        target::{StoreOrServer, TOKEN},
     },
     store::probe,
 };

@@ -1,6 +1,6 @@
 //! The options of `keys create` for the scope of a key (D101).
 
-use super::keys::role;
+use super::role::role;
 use crate::{
     cli::prelude::*,
     model::{KeyScope, key_scope::WriteAction},

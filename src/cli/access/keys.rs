@@ -7,8 +7,10 @@ use serde_json::json;
 
 use super::{
     key_scope::{ScopeArgs, unknown_sources},
-    local_log::LocalLogArgs,
+    local_log::{LocalLogArgs, commit},
     owners,
+    role::role,
+    wide_keys::{wide_keys, wide_keys_on_server},
 };
 use crate::{
     cli::{
@@ -16,10 +18,10 @@ use crate::{
         output::{
             check_not_discarded, is_readable_by_others,
             list::{ListArgs, ListItem},
-            print_all,
+            print, print_all, say,
         },
         prelude::*,
-        target::{ListedKey, create_key, delete_key, list_keys, owner_role},
+        target::{ApiClient, ListedKey, StoreOrServer, create_key, delete_key, list_keys, owner_role},
     },
     model::{
         diagnostics::fault::Faults,
@@ -33,9 +35,8 @@ use crate::{
     reconcile::run::token,
     server::{
         operations::sources::{MOST_UNFOLLOWED, view::SourceList},
-        telemetry::security::{LocalChanges, LocalLog},
+        telemetry::security::LocalLog,
     },
-    store::Commit,
     syntax::text::key_of_token,
 };
 
@@ -86,12 +87,6 @@ pub(crate) struct CreateArgs {
     place: StoreOrServer,
     #[command(flatten)]
     log: LocalLogArgs,
-}
-
-/// Parses a role.
-pub(super) fn role(text: &str) -> Result<Role, String> {
-    let role = serde_json::from_value(text.to_lowercase().into());
-    role.map_err(|_| "expected gateway, viewer, planner, editor or admin".to_owned())
 }
 
 impl Args {
@@ -289,40 +284,6 @@ pub(crate) fn create(
     operations.push(Operation::Create { key, spec: Arc::new(spec), claim: None, token: Some(hash) });
     hand_out(&token)?;
     commit(store, log, operations)
-}
-
-/// Commits changes made on the command line, and logs those of keys and owners.
-pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
-    let changes = LocalChanges::from_operations(&operations);
-    let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
-    store.commit(commit).map_err(ApplyError::Commit)?;
-    if let Err(error) = log.append(&changes) {
-        say(&format!("The change was made and is in the history, but not in the security log: {error}"));
-    }
-    Ok(())
-}
-
-/// Warns of keys without limits, unless only admins have any.
-pub(crate) fn wide_keys(snapshot: &Snapshot) -> Option<String> {
-    warning(rules::keys_of_every_source(snapshot))
-}
-
-/// Warns of keys of a server without limits, by the roles of their owners.
-pub(super) fn wide_keys_on_server(keys: &[ListedKey], roles: &HashMap<String, Role>) -> Option<String> {
-    let role = |key: &ListedKey| {
-        let owner = *roles.get(&key.owner_id)?;
-        Some(key.scope.as_ref().and_then(|scope| scope.role).map_or(owner, |most| owner.min(most)))
-    };
-    let facts = keys.iter().filter_map(|key| Some((key.scope.as_ref(), role(key)?)));
-    warning(rules::count_wide(facts))
-}
-
-fn warning((admins, others): (usize, usize)) -> Option<String> {
-    let all = admins + others;
-    let keys = if all == 1 { "API key" } else { "API keys" };
-    (others > 0).then(|| {
-        format!("{all} {keys} may apply every source, {others} without the role `admin`. Limit keys with scopes.")
-    })
 }
 
 /// A key as the list shows it.

@@ -1,8 +1,10 @@
-//! The security log of commands that change keys and owners of a store that no server has open (D99).
+//! Changes of keys and owners in a store that no server has open, and the security log that they append to (D99).
 
 use crate::{
-    cli::{prelude::*, serve::guards::unusable},
-    server::telemetry::security::{LocalLog, SECURITY_LOG},
+    cli::{output::say, prelude::*, serve::limit_args::unusable, store::store_args::StoreArgs},
+    model::operation::Operation,
+    server::telemetry::security::{LocalChanges, LocalLog, SECURITY_LOG},
+    store::Commit,
 };
 
 /// The log that a command appends to.
@@ -27,4 +29,15 @@ impl LocalLogArgs {
             unusable(&path, &error, "set --security-log to the log of this store's server, which must not be running")
         })
     }
+}
+
+/// Commits changes made on the command line, and logs those of keys and owners.
+pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
+    let changes = LocalChanges::from_operations(&operations);
+    let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
+    store.commit(commit).map_err(ApplyError::Commit)?;
+    if let Err(error) = log.append(&changes) {
+        say(&format!("The change was made and is in the history, but not in the security log: {error}"));
+    }
+    Ok(())
 }

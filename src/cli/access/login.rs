@@ -6,8 +6,10 @@ use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
 use crate::{
     cli::{
         input::prompt,
+        manifests::source_args::source_name,
+        output::say,
         prelude::*,
-        target::{Credentials, parse_server_url},
+        target::{ApiClient, Credentials, parse_server_url},
     },
     server::{VERSION_HEADER, operations::whoami},
 };

@@ -1,7 +1,10 @@
 //! `edgewright logout`: removes a context (D105).
 
 use super::contexts::{ContextToken, Contexts, context_name, unknown};
-use crate::{cli::prelude::*, store::tokens::split_token};
+use crate::{
+    cli::{output::say, prelude::*},
+    store::tokens::split_token,
+};
 
 /// Remove a context and its token.
 ///

@@ -6,14 +6,18 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{
-    keys::{commit, role, wide_keys, wide_keys_on_server},
-    local_log::LocalLogArgs,
+    local_log::{LocalLogArgs, commit},
+    role::role,
+    wide_keys::{wide_keys, wide_keys_on_server},
 };
 use crate::{
     cli::{
-        output::list::{ListArgs, ListItem},
+        output::{
+            list::{ListArgs, ListItem},
+            print, say,
+        },
         prelude::*,
-        target::{list_keys, set_owner_role},
+        target::{ApiClient, StoreOrServer, list_keys, set_owner_role},
     },
     model::Owner,
     server::operations::owners::{OwnerView, PATH, set_role},

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use crate::{
-    cli::{prelude::*, serve::guards::unusable},
+    cli::{output::print, prelude::*, serve::limit_args::unusable},
     server::telemetry::security::{
         SECURITY_LOG,
         reading::{LogError, ReadLog, read},

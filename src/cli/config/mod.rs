@@ -1,17 +1,19 @@
-//! The configuration file: defaults of options (D32), levels of lints (D2), and the sources to follow (D82). `text.rs` reads it,
-//! `part.rs` says which commands a mistake stops, and `found_file.rs` what a file in the working folder cannot set (D43).
+//! The configuration file: defaults of options (D32), levels of lints (D2), and the sources to follow (D82). `location.rs` finds it,
+//! `text.rs` reads it, `section.rs` says which commands a mistake stops, and `untrusted_file.rs` what a file in the working folder
+//! cannot set (D43).
 
-pub(crate) mod found_file;
-mod options;
-pub(crate) mod part;
+pub(crate) mod location;
+pub(crate) mod options;
+pub(crate) mod section;
 mod text;
+pub(crate) mod untrusted_file;
 
 use clap::{ArgMatches, Command};
 use serde::Deserialize;
 
 use super::{
     input::usage,
-    serve::followed::{self, ConfiguredSource, SourceEntry, scalar_text},
+    serve::source_config::{self, ConfiguredSource, entry::SourceEntry},
 };
 use crate::{
     cli::prelude::*,
@@ -30,14 +32,10 @@ use crate::{
         resources::write_policy::{WritePolicies, WritePolicy},
     },
 };
-use found_file::CheckedOptions;
-use options::Fit;
-use part::ConfigPart;
-
-/// The file that is read by default, if it exists.
-pub(super) const DEFAULT: &str = "edgewright.config.yaml";
-/// The environment variable with the path of another file.
-pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
+use location::{VARIABLE, config_path, named_path};
+use options::{ValueCheck, scalar_text};
+use section::ConfigSection;
+use untrusted_file::CheckedOptions;
 
 /// The keys that take effect while a server runs (D91); all others need a restart.
 const LIVE: [&str; 5] = ["lints", "allowed_labels", "certificate_expiry_days", "sources", "rest_writes"];
@@ -98,9 +96,9 @@ pub(crate) struct Config {
     keys: Vec<String>,
     /// The values that take effect only at the start of a server, by their paths in the file.
     pub startup_values: BTreeMap<String, Value>,
-    /// The errors of each part. They fail only the commands that use the part: a mistake in the list of sources must not
-    /// prevent a look at the history. Those without a part fail every command.
-    errors: Vec<(Option<ConfigPart>, Failure)>,
+    /// The errors of each section. They fail only the commands that use it: a mistake in the list of sources must not
+    /// prevent a look at the history. Those without a section fail every command.
+    errors: Vec<(Option<ConfigSection>, Failure)>,
     /// The levels of lints.
     pub lints: LintLevels,
     /// The sources that `serve` follows.
@@ -118,7 +116,7 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the file named by the environment, or the default one if it exists.
     pub(super) fn read() -> Result<Self, Failure> {
-        let (path, is_named) = (Self::path(), named().is_some());
+        let (path, is_named) = (config_path(), named_path().is_some());
         let text = if is_named { text::read_named(&path).map(Some) } else { text::read_found(&path) };
         match text.map_err(|fault| unusable(&path, "", &fault))? {
             Some(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }.check_trust()),
@@ -129,10 +127,10 @@ impl Config {
     /// Adds an error for each key that only a server uses, unless the file was named: a pull request can add it to the
     /// working folder.
     fn check_trust(mut self) -> Self {
-        let of_server = |key: &&String| ConfigPart::from_key(key) == Some(ConfigPart::Server);
+        let of_server = |key: &&String| ConfigSection::from_key(key) == Some(ConfigSection::Server);
         if let Some(key) = self.keys.iter().find(of_server).filter(|_| !self.named) {
             let failure = self.not_allowed(key, FieldPath::root().join(key.as_str()));
-            self.errors.push((Some(ConfigPart::Trust), failure));
+            self.errors.push((Some(ConfigSection::Trust), failure));
         }
         self
     }
@@ -153,7 +151,7 @@ impl Config {
         checked: CheckedOptions,
     ) -> Result<(), Failure> {
         let refused = self.options.keys().filter(|name| self.is_refused(name));
-        match found_file::first_unset(command, matches, checked, refused) {
+        match untrusted_file::first_unset(command, matches, checked, refused) {
             Some(name) => Err(self.not_allowed(name, FieldPath::root().join("options").join(name))),
             None => Ok(()),
         }
@@ -161,28 +159,28 @@ impl Config {
 
     /// Whether the file was found in the working folder, and cannot set an option.
     fn is_refused(&self, name: &str) -> bool {
-        let can_set = |values: &Vec<String>| values.iter().all(|value| found_file::can_set(name, value));
+        let can_set = |values: &Vec<String>| values.iter().all(|value| untrusted_file::can_set(name, value));
         !self.named && !self.options.get(name).is_some_and(can_set)
     }
 
-    /// Fails with the errors of the parts that a command uses.
-    pub(super) fn check(&mut self, used: &[ConfigPart]) -> Result<(), Failure> {
+    /// Fails with the errors of the sections that a command uses.
+    pub(super) fn check(&mut self, used: &[ConfigSection]) -> Result<(), Failure> {
         let errors = std::mem::take(&mut self.errors).into_iter();
-        let is_used = |part: Option<ConfigPart>| part.is_none_or(|part| used.contains(&part));
-        let (failing, others): (Vec<_>, Vec<_>) = errors.partition(|(part, _)| is_used(*part));
+        let is_used = |section: Option<ConfigSection>| section.is_none_or(|section| used.contains(&section));
+        let (failing, others): (Vec<_>, Vec<_>) = errors.partition(|(section, _)| is_used(*section));
         self.errors = others;
         if failing.is_empty() {
             return Ok(());
         }
         let diagnostics = failing.into_iter().flat_map(|(_, failure)| failure.diagnostics).collect();
-        Err(Failure { diagnostics, exit: Exit::Error })
+        Err(Failure::of_configuration(diagnostics))
     }
 
     /// Reads the file again, for a server that runs. Once it had content, it must have some: a file that is just being
     /// replaced must not stop all sources.
     pub(super) fn reload(&self) -> Result<Self, Failure> {
         let mut now = Self::read()?;
-        now.check(&ConfigPart::ALL)?;
+        now.check(&ConfigSection::ALL)?;
         if self.has_content && !now.has_content {
             let fault = Fault::new(Code::Unreadable, "the file is missing or empty");
             return Err(unusable(&self.path, "", &fault.help("restore the file, or write `{}` to configure nothing")));
@@ -230,7 +228,7 @@ impl Config {
                 _ => {}
             }
         }
-        self.errors.extend(failures.into_iter().map(|failure| (Some(ConfigPart::Server), failure)));
+        self.errors.extend(failures.into_iter().map(|failure| (Some(ConfigSection::Server), failure)));
     }
 
     /// The error of an option, with its line.
@@ -241,11 +239,6 @@ impl Config {
     /// The error of a field, with its line.
     fn failure_at(&self, fault: Fault) -> Failure {
         unusable(&self.path, &self.text, &fault)
-    }
-
-    /// The path of the file, whether it exists or not.
-    pub(super) fn path() -> PathBuf {
-        named().unwrap_or_else(|| PathBuf::from(DEFAULT))
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
@@ -272,7 +265,7 @@ impl Config {
             checked.extend(found.into_iter().map(|fault| under_key("notifications", fault)));
             Vec::new()
         });
-        let sources = followed::parse_sources(file.sources, &lints).unwrap_or_else(|found| {
+        let sources = source_config::parse_sources(file.sources, &lints).unwrap_or_else(|found| {
             checked.extend(found);
             Vec::new()
         });
@@ -280,8 +273,8 @@ impl Config {
         or_default("client_certificates", clients, &mut checked);
         let rest_writes = or_default("rest_writes", WritePolicy::parse(&file.rest_writes), &mut checked);
         add_checked(&mut faults, checked);
-        let part = |fault: &Fault| ConfigPart::from_path(&fault.path).filter(|_| is_readable);
-        let errors = faults.iter().map(|fault| (part(fault), fail(fault))).collect();
+        let section = |fault: &Fault| ConfigSection::from_path(&fault.path).filter(|_| is_readable);
+        let errors = faults.iter().map(|fault| (section(fault), fail(fault))).collect();
         let options = file.options.into_iter().map(|(name, value)| (name, option_values(value))).collect();
         let git_hook = file.hooks.git.map(|hook| hook.secret_file);
         Ok(Self {
@@ -308,21 +301,21 @@ impl Config {
         let mut unusable = Vec::new();
         for (name, values) in &self.options {
             let set = Some(values.as_slice()).filter(|_| !self.is_refused(name));
-            let (with_default, fit) = options::set_default(command, name, set);
+            let (with_default, checked) = options::set_default(command, name, set);
             command = with_default;
-            match fit {
-                Fit::Set => {}
-                Fit::OneValue => unusable.push(self.list_of_one_value(name, values.len())),
-                Fit::Unknown => unusable.push(self.unknown_option(name, &command)),
+            match checked {
+                ValueCheck::Set => {}
+                ValueCheck::OneValue => unusable.push(self.list_of_one_value(name, values.len())),
+                ValueCheck::Unknown => unusable.push(self.unknown_option(name, &command)),
             }
         }
-        if unusable.is_empty() && self.errors.iter().all(|(part, _)| part.is_some()) {
+        if unusable.is_empty() && self.errors.iter().all(|(section, _)| section.is_some()) {
             return Ok(command);
         }
-        let of_content = self.errors.iter().filter(|(part, _)| *part != Some(ConfigPart::Trust));
+        let of_content = self.errors.iter().filter(|(section, _)| *section != Some(ConfigSection::Trust));
         let failures = of_content.map(|(_, failure)| failure).chain(&unusable);
         let diagnostics = failures.flat_map(|failure| &failure.diagnostics).cloned().collect();
-        Err(Failure { diagnostics, exit: Exit::Error })
+        Err(Failure::of_configuration(diagnostics))
     }
 
     fn list_of_one_value(&self, name: &str, found: usize) -> Failure {
@@ -378,11 +371,6 @@ fn under_key(key: &str, fault: Fault) -> Fault {
     fault.at(path)
 }
 
-/// The path that the environment names. An empty variable is unset.
-fn named() -> Option<PathBuf> {
-    std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
-}
-
 /// The values of a file that take effect only at the start, by their paths.
 fn startup_values(whole: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut startup_values = BTreeMap::new();
@@ -404,7 +392,7 @@ fn startup_values(whole: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
 fn unusable(path: &Path, text: &str, fault: &Fault) -> Failure {
     let place = place_in(text, fault);
     let message = format!("invalid configuration {}{place}: {}", path.display(), fault.message);
-    Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, message) }.into()
+    Failure::of_configuration(vec![Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, message) }])
 }
 
 /// Says where a fault is in a YAML file, such as ` at /sources/0/name (line 3)`; empty if it is in no field.
@@ -432,7 +420,7 @@ mod tests {
 
     fn parsed(text: &str) -> Result<Config, String> {
         let checked = Config::parse(Path::new("c.yaml"), text).and_then(|mut config| {
-            config.check(&ConfigPart::ALL)?;
+            config.check(&ConfigSection::ALL)?;
             Ok(config)
         });
         checked.map_err(|failure| failure.diagnostics.into_iter().map(|it| it.message).collect())
@@ -463,7 +451,7 @@ mod tests {
 
     #[test]
     fn an_error_of_a_part_fails_only_those_who_use_it() {
-        let fails = |text: &str, used: &[ConfigPart]| {
+        let fails = |text: &str, used: &[ConfigSection]| {
             let config = Config::parse(Path::new("c.yaml"), text);
             config.and_then(|mut config| config.check(used)).is_err()
         };
@@ -477,7 +465,7 @@ mod tests {
             ("certificate_expiry_days: soon", true, false),
             ("allowed_labels: {a: 1}", true, false),
         ] {
-            let found = [fails(text, &[]), fails(text, &[ConfigPart::Lints]), fails(text, &[ConfigPart::Server])];
+            let found = [fails(text, &[]), fails(text, &[ConfigSection::Lints]), fails(text, &[ConfigSection::Server])];
             assert_eq!(found, [false, lints, server], "{text}");
         }
         for text in ["source: []", "options: [a]", "options: {store: a, store: b}", "sources: ["] {

@@ -3,9 +3,9 @@
 use crate::cli::prelude::*;
 use clap::{Arg, ArgAction, Command};
 
-/// How the values of the file fit an option.
+/// Whether an option takes the values of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum ValueCheck {
     /// The option has them, or keeps its default.
     Set,
     /// The option takes one value.
@@ -15,10 +15,10 @@ pub(super) enum Fit {
 }
 
 /// Sets the default of an option in every command that has it; none leaves the default as it is.
-pub(super) fn set_default(command: Command, name: &str, values: Option<&[String]>) -> (Command, Fit) {
-    let mut fit = Fit::Unknown;
-    let command = set(command, name, values, &mut fit);
-    (command, fit)
+pub(super) fn set_default(command: Command, name: &str, values: Option<&[String]>) -> (Command, ValueCheck) {
+    let mut checked = ValueCheck::Unknown;
+    let command = set(command, name, values, &mut checked);
+    (command, checked)
 }
 
 /// The names of the options.
@@ -27,22 +27,30 @@ pub(super) fn names(command: &Command) -> BTreeSet<&str> {
     own.chain(command.get_subcommands().flat_map(names)).collect()
 }
 
-fn set(command: Command, name: &str, values: Option<&[String]>, fit: &mut Fit) -> Command {
+fn set(command: Command, name: &str, values: Option<&[String]>, checked: &mut ValueCheck) -> Command {
     let command = command.mut_args(|argument| {
         if argument.get_long() != Some(name) || argument.get_env().is_none() {
             return argument;
         }
-        let does_fit = values.is_none_or(|values| values.len() == 1 || takes_several(&argument));
-        *fit = if does_fit { Fit::Set } else { Fit::OneValue };
-        match values.filter(|_| does_fit) {
+        let is_valid = values.is_none_or(|values| values.len() == 1 || takes_several(&argument));
+        *checked = if is_valid { ValueCheck::Set } else { ValueCheck::OneValue };
+        match values.filter(|_| is_valid) {
             Some(values) => argument.default_values(values),
             None => argument,
         }
     });
-    command.mut_subcommands(|subcommand| set(subcommand, name, values, fit))
+    command.mut_subcommands(|subcommand| set(subcommand, name, values, checked))
 }
 
 fn takes_several(argument: &Arg) -> bool {
     let most = argument.get_num_args().map_or(1, |number| number.max_values());
     matches!(argument.get_action(), ArgAction::Append) || most > 1
+}
+
+/// A scalar as it would be written for an option.
+pub(crate) fn scalar_text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
 }

@@ -8,10 +8,10 @@ const OPTIONAL: [&str; 4] = ["EDGEWRIGHT_SERVER", "EDGEWRIGHT_CONTEXT", "EDGEWRI
 /// Ignores empty variables in a command and its subcommands.
 pub(crate) fn without_empty_variables(command: Command) -> Command {
     let names = OPTIONAL.into_iter().filter(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
-    without(command, &names.collect::<Vec<&str>>())
+    ignore(command, &names.collect::<Vec<&str>>())
 }
 
-fn without(command: Command, variables: &[&str]) -> Command {
+fn ignore(command: Command, variables: &[&str]) -> Command {
     if variables.is_empty() {
         return command;
     }
@@ -20,7 +20,7 @@ fn without(command: Command, variables: &[&str]) -> Command {
         let is_ignored = variable.is_some_and(|name| variables.contains(&name));
         if is_ignored { argument.env(None::<&'static str>) } else { argument }
     });
-    command.mut_subcommands(|subcommand| without(subcommand, variables))
+    command.mut_subcommands(|subcommand| ignore(subcommand, variables))
 }
 
 #[cfg(test)]
@@ -39,9 +39,9 @@ mod tests {
         let has = |command: &Command, name: &str| {
             command.get_arguments().any(|it| it.get_env().is_some_and(|variable| variable == name))
         };
-        let found = without(command(), &["HOME"]);
+        let found = ignore(command(), &["HOME"]);
         assert!(has(&found, "PATH") && !has(&found, "HOME"));
         assert!(found.get_subcommands().all(|nested| !has(nested, "HOME")));
-        assert!(has(&without(command(), &[]), "HOME"));
+        assert!(has(&ignore(command(), &[]), "HOME"));
     }
 }

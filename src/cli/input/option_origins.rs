@@ -3,9 +3,8 @@
 use clap::{ArgMatches, Command, parser::ValueSource};
 
 use crate::cli::{
-    config::{Config, found_file::CheckedOptions},
+    config::{Config, location::config_path, untrusted_file::CheckedOptions},
     prelude::*,
-    report_unconfigured,
 };
 
 /// The use of the current context by a command without a store or a server.
@@ -66,15 +65,14 @@ impl<'a> OptionOrigins<'a> {
         match self.source(id) {
             Some(ValueSource::CommandLine) => format!("flag --{}", id.replace('_', "-")),
             Some(ValueSource::EnvVariable) => format!("variable EDGEWRIGHT_{}", id.to_uppercase()),
-            Some(_) if self.is_set(id) => format!("configuration file {}", Config::path().display()),
+            Some(_) if self.is_set(id) => format!("configuration file {}", config_path().display()),
             _ => "default".to_owned(),
         }
     }
 
     /// Fails if a configuration file that was found in the working folder sets options of the store, which it cannot.
     pub(crate) fn check_store_options(&self) -> Result<(), Failure> {
-        let checked = self.config.check_options(self.command, self.arguments, CheckedOptions::OfStore);
-        checked.inspect_err(report_unconfigured)
+        self.config.check_options(self.command, self.arguments, CheckedOptions::OfStore)
     }
 
     fn source(&self, id: &str) -> Option<ValueSource> {
@@ -83,4 +81,10 @@ impl<'a> OptionOrigins<'a> {
         // clap panics in debug builds if the command has no such option.
         matches.try_contains_id(id).ok().filter(|is_set| *is_set).and_then(|_| matches.value_source(id))
     }
+}
+
+/// Whether an option of the command was given as a flag or an environment variable, rather than in the configuration file.
+pub(crate) fn is_given(matches: &ArgMatches, name: &str) -> bool {
+    let source = matches.subcommand().and_then(|(_, command)| command.value_source(name));
+    matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }

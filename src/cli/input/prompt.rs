@@ -40,11 +40,11 @@ pub(crate) fn ask(question: &str, expected: &str) -> Confirmation {
     if write!(stderr, "{question}").and_then(|()| stderr.flush()).is_err() {
         return Confirmation::Unseen;
     }
-    if is_typed(stdin.lock(), expected) { Confirmation::Expected } else { Confirmation::Other }
+    if matches_answer(stdin.lock(), expected) { Confirmation::Expected } else { Confirmation::Other }
 }
 
 /// Whether the next line is the expected answer.
-fn is_typed(input: impl BufRead, expected: &str) -> bool {
+fn matches_answer(input: impl BufRead, expected: &str) -> bool {
     let mut line = String::new();
     let read = input.take(MOST_ANSWERED).read_line(&mut line);
     read.is_ok() && line.trim_end_matches(['\r', '\n']) == expected
@@ -149,7 +149,7 @@ mod tests {
             ("shop \n", false),
             ("sho\np\n", false),
         ] {
-            assert_eq!(is_typed(typed.as_bytes(), "shop"), expected, "{typed:?}");
+            assert_eq!(matches_answer(typed.as_bytes(), "shop"), expected, "{typed:?}");
         }
     }
 }

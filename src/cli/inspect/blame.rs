@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 
 use super::{get::ResourceReader, history::Form};
 use crate::{
-    cli::{output::table::table, prelude::*},
+    cli::{
+        output::{print, table::table},
+        prelude::*,
+        target::StoreOrServer,
+    },
     server::operations::history::document::{FieldBlame, PATH, ResourceBlame},
 };
 

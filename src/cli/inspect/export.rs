@@ -6,7 +6,11 @@ use std::{
 };
 
 use crate::{
-    cli::prelude::*,
+    cli::{
+        output::print,
+        prelude::*,
+        target::{ApiClient, StoreOrServer},
+    },
     manifest::export::export,
     server::operations::export::{ADOPT, ExportedManifests, PATH, SOURCE},
 };

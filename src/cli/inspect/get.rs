@@ -6,8 +6,12 @@ mod reader;
 use crate::{
     cli::{
         operate::revision::revision_name,
-        output::list::{ListFormat, ListItem},
+        output::{
+            list::{ListFormat, ListItem},
+            print, say,
+        },
         prelude::*,
+        target::StoreOrServer,
     },
     model::decode::list,
 };
@@ -15,7 +19,7 @@ use kinds::{name_of, plural};
 pub(crate) use kinds::{parse_kind, plurals, short_name_of};
 pub(super) use reader::ResourceReader;
 pub(crate) use reader::full_name;
-use reader::{ListedResource, parent_and_name};
+use reader::{ListedResource, NAME, parent_and_name};
 
 /// List resources, or show one.
 ///
@@ -54,8 +58,6 @@ pub(crate) struct Args {
     pub place: StoreOrServer,
 }
 
-/// The first column.
-const NAME: &str = "name";
 /// The fields of the table, after the name.
 const COLUMNS: [&str; 9] = [
     "match",

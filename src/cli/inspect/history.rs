@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::get::ResourceReader;
 use crate::{
     cli::{
-        operate::revision::{commit_prefix, past_failure, revision_in_store, revision_name, revision_on_server},
-        output::json_line,
+        operate::revision::{commit_prefix, revision_failure, revision_in_store, revision_name, revision_on_server},
+        output::{json_line, print, say},
         prelude::*,
-        target::{each_record, get_entry, to_record},
+        target::{ApiClient, StoreOrServer, each_record, get_entry, to_record},
     },
     server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryResource},
     store::{
@@ -237,7 +237,7 @@ fn entry_in_store(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Fa
     }
     let current = store.snapshot().revision;
     if revision == 0 || revision > current {
-        return Err(past_failure(RevisionError::Future { revision, current }));
+        return Err(revision_failure(RevisionError::Future { revision, current }));
     }
     let oldest = store.oldest_revision()?;
     let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");

@@ -4,8 +4,15 @@ use std::{fmt::Write as _, net::IpAddr};
 
 use crate::{
     cli::{
-        input::option_origins::OptionOrigins, manifests::review::ContextArgs, output::table::table, prelude::*,
-        snapshot_of, target::ServerTarget,
+        input::option_origins::OptionOrigins,
+        manifests::{
+            review::ContextArgs,
+            source_args::{Loading, Ownership},
+        },
+        output::{diagnostics, print, table::table},
+        prelude::*,
+        store::store_args::snapshot_of,
+        target::{ServerTarget, StoreOrServer},
     },
     reconcile::Prepared,
     routing::{TracedRequest, trace},
@@ -122,8 +129,8 @@ impl Args {
         }
         match traced.map(|traced| (traced.before, traced.after)) {
             Some((before, Some(after))) => Ok((before, after)),
-            _ if planned.refusals.is_empty() => Err(Failure { diagnostics: Vec::new(), exit: Exit::Invalid }),
-            _ => Err(Failure { diagnostics: planned.refusals, exit: Exit::Refused }),
+            _ if planned.refusals.is_empty() => Err(Failure::new(Vec::new(), Exit::Invalid)),
+            _ => Err(Failure::new(planned.refusals, Exit::Refused)),
         }
     }
 
@@ -143,7 +150,7 @@ impl Args {
 
     /// The manifests in their context.
     fn tree(&self) -> Arc<dyn Tree> {
-        self.context.around(Arc::new(self.loading.disk(self.manifests.clone())), &self.loading)
+        self.context.with_context(Arc::new(self.loading.disk(self.manifests.clone())), &self.loading)
     }
 
     fn method_and_url(&self) -> (&str, &str) {
@@ -179,10 +186,10 @@ impl Args {
             diagnostics::diagnostics(&planned.diagnostics);
         }
         let Some(plan) = planned.plan else {
-            return Err(Failure { diagnostics: Vec::new(), exit: Exit::Invalid });
+            return Err(Failure::new(Vec::new(), Exit::Invalid));
         };
         if !plan.refusals.is_empty() {
-            return Err(Failure { diagnostics: plan.refusals, exit: Exit::Refused });
+            return Err(Failure::new(plan.refusals, Exit::Refused));
         }
         let applied = snapshot.apply(&plan.operations(), clock::now());
         Ok(applied.map_err(|refusal| ApplyError::Commit(CommitError::Refused(refusal)))?.0)

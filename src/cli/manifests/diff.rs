@@ -2,10 +2,11 @@
 
 use super::{
     review::{ComparedRevision, ReviewArgs},
-    source_args::{ReportedSource, report_source},
+    source_args::{Loading, ReportedSource, report_source},
 };
 use crate::{
     cli::{
+        output::{Output, diagnostics, during},
         prelude::*,
         target::{ServerArgs, ServerTarget},
     },
@@ -79,7 +80,7 @@ impl Args {
     /// The old and the new manifests.
     fn sides(&self) -> Result<[Arc<dyn Tree>; 2], Failure> {
         let on_disk =
-            |paths: &[PathBuf]| self.review.around(Arc::new(self.loading.disk(paths.to_vec())), &self.loading);
+            |paths: &[PathBuf]| self.review.with_context(Arc::new(self.loading.disk(paths.to_vec())), &self.loading);
         let Some(range) = &self.rev else {
             return match self.paths.as_slice() {
                 [old, new] => Ok([on_disk(std::slice::from_ref(old)), on_disk(std::slice::from_ref(new))]),

@@ -1,7 +1,7 @@
 //! `edgewright explain`.
 
 use crate::{
-    cli::prelude::*,
+    cli::{output::print, prelude::*},
     lint::{self, LINTS, Lint},
     model::diagnostics::code::REGISTRY,
     tenancy,

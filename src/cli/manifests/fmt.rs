@@ -7,7 +7,10 @@ use std::{
 };
 
 use crate::{
-    cli::prelude::*,
+    cli::{
+        output::{diagnostics, print},
+        prelude::*,
+    },
     files::write_whole,
     manifest::{format::format, tree::find},
 };

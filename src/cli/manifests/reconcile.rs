@@ -8,15 +8,15 @@ use std::{
 use super::{
     base_findings::BaseArgs,
     review::ReviewArgs,
-    source_args::{Manifests, report_source},
+    source_args::{Manifests, Ownership, report_source},
 };
 use crate::{
     cli::{
-        leak,
-        output::{destination, unless_closed},
+        leak::leak,
+        output::{Output, destination, diagnostics, say, unless_closed},
         prelude::*,
         serve::huge_pages,
-        target::{PlanFile, Proposal, RunMemory, ServerTarget, StoreTarget, Target},
+        target::{PlanFile, Proposal, RunMemory, ServerTarget, StoreOrServer, StoreTarget, Target},
     },
     plan::{deletion_budget::DeletionBudget, saved::SavedPlan},
 };
@@ -144,7 +144,7 @@ impl PlanArgs {
     }
 
     fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
-        let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
+        let tree = self.review.with_context(Arc::new(self.manifests.tree()), &self.manifests.loading);
         let mut options = Options { tree, ..self.ownership.options(Disk::default(), lints) };
         options.recreate_ids = self.recreate_ids;
         if reviewed && self.ownership.max_deletes.is_none() {
@@ -181,11 +181,11 @@ impl PlanArgs {
             check_reviewed(reviewed, now)?;
         }
         if !report.refusals.is_empty() {
-            return Err(Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused });
+            return Err(Failure::new(report.refusals.clone(), Exit::Refused));
         }
         // A plan that would fail must not pass a review, nor be saved for one.
         if !unwritable.is_empty() {
-            return Err(Failure { diagnostics: unwritable, exit: Exit::Error });
+            return Err(Failure::new(unwritable, Exit::Error));
         }
         if let (Some(now), Some(file)) = (now, &self.out) {
             let text = now.text()?;
@@ -268,8 +268,6 @@ fn check_reviewed(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> 
     diagnostics::difference(&reviewed.diff(now));
     let stale =
         Diagnostic::error(Code::Stale, format!("the plan differs from the reviewed plan: {}", reasons.join("; ")));
-    Err(Failure {
-        diagnostics: vec![stale.help("run `edgewright plan` again with --out, and review the new plan")],
-        exit: Exit::Stale,
-    })
+    let stale = stale.help("run `edgewright plan` again with --out, and review the new plan");
+    Err(Failure::new(vec![stale], Exit::Stale))
 }

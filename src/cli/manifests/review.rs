@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::source_args::Loading;
 use crate::{
     cli::prelude::*,
     manifest::tree::{CommitTree, ContextTree, UnsetValues},
@@ -19,7 +20,7 @@ pub(crate) struct ContextArgs {
 
 impl ContextArgs {
     /// Manifests on disk in their context.
-    pub(crate) fn around(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
+    pub(crate) fn with_context(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
         ContextTree::wrap(own, self.on_disk(loading), UnsetValues::Require)
     }
 
@@ -81,7 +82,7 @@ pub(super) struct ReviewArgs {
 
 impl ReviewArgs {
     /// Manifests on disk in their context.
-    pub(super) fn around(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
+    pub(super) fn with_context(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
         ContextTree::wrap(own, self.context.on_disk(loading), self.secrets)
     }
 

@@ -1,7 +1,10 @@
 //! `edgewright schema`.
 
 use crate::{
-    cli::{output::generated::GeneratedFiles, prelude::*},
+    cli::{
+        output::{generated::GeneratedFiles, print},
+        prelude::*,
+    },
     manifest::load::schema::{ANY, all},
     server::{VERSION_HEADER, openapi::document},
 };

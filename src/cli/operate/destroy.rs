@@ -5,9 +5,12 @@ use serde::Serialize;
 use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
 use crate::{
     cli::{
-        config::Config,
+        config::{Config, location::config_path},
         input::prompt::{self, Confirmation},
+        manifests::source_args::source_name,
+        output::{Output, during},
         prelude::*,
+        target::StoreOrServer,
     },
     plan::deletion_budget::DeletionBudget,
     reconcile::run::destroy::Destroy,
@@ -82,7 +85,7 @@ impl Args {
 
     /// The refusal of a source that a server with the same configuration would create again.
     fn configured(&self) -> Diagnostic {
-        let (source, file) = (printable(&self.source), Config::path());
+        let (source, file) = (printable(&self.source), config_path());
         let message = format!("`serve` follows source `{source}`: it is in `sources` of `{}`", file.display());
         Diagnostic::error(Code::Conflict, message).help("remove the source from the file first")
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::{
-    cli::{prelude::*, serve::followed::duration},
+    cli::{input::durations::duration, output::print, prelude::*},
     server::notify::http_client,
 };
 

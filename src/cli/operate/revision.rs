@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 use serde::de::IgnoredAny;
 
 use crate::{
-    cli::{prelude::*, target::each_record},
+    cli::{
+        prelude::*,
+        target::{ApiClient, each_record},
+    },
     server::operations::{history::document::PATH, sources::view::SourceList},
     store::{
         RevisionError,
@@ -116,7 +119,7 @@ fn naming_failure(error: NamingError) -> Failure {
 }
 
 /// The failure for a revision without a state.
-pub(crate) fn past_failure(error: RevisionError) -> Failure {
+pub(crate) fn revision_failure(error: RevisionError) -> Failure {
     let message = error.to_string();
     let (code, help) = match error {
         RevisionError::Failed(error) => return error.into(),

@@ -3,13 +3,16 @@
 use serde::Serialize;
 
 use super::{
-    revision::{past_failure, revision_name},
+    revision::{revision_failure, revision_name},
     store_change::{ChangeCommand, ChangeTarget, StoreChange, accept},
 };
 use crate::{
     cli::{
         input::prompt::{self, Confirmation},
+        manifests::source_args::source_name,
+        output::{Output, during},
         prelude::*,
+        target::StoreOrServer,
     },
     plan::deletion_budget::DeletionBudget,
     reconcile::run::rollback::Rollback,
@@ -89,7 +92,7 @@ impl StoreChange for Rollback {
     }
 
     fn plan(&self, store: &Store) -> Result<(PlanResult, Arc<Snapshot>), Failure> {
-        let target = during("Reading", || store.snapshot_at(self.to)).map_err(past_failure)?;
+        let target = during("Reading", || store.snapshot_at(self.to)).map_err(revision_failure)?;
         let planned = during("Planning", || Rollback::plan(self, &store.snapshot(), &target));
         Ok((planned, target))
     }

@@ -8,10 +8,11 @@ use serde::Serialize;
 use super::revision::{revision_in_store, revision_on_server};
 use crate::{
     cli::{
-        leak,
+        leak::leak,
         manifests::reconcile::{apply, failed},
+        output::{Output, diagnostics, during, say},
         prelude::*,
-        target::{RequestEffect, SendError, foreign_response, no_response, parse_report},
+        target::{ApiClient, RequestEffect, SendError, StoreOrServer, foreign_response, no_response, parse_report},
     },
     plan::{
         format::json::Item,

@@ -3,7 +3,10 @@
 use ureq::http::Method;
 
 use crate::{
-    cli::{inspect::status::suspension_text, prelude::*, serve::followed::duration},
+    cli::{
+        input::durations::duration, inspect::status::text::suspension_text, manifests::source_args::source_name,
+        output::say, prelude::*, target::StoreOrServer,
+    },
     reconcile::sync_loop::suspension::{Suspension, Suspensions},
     server::operations::sources::view::{SourceSuspend, SourceView, SuspensionView},
 };

@@ -4,7 +4,13 @@ use serde::Serialize;
 
 use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
 use crate::{
-    cli::{inspect::get::parse_kind, manifests::source_args::new_source_name, prelude::*},
+    cli::{
+        inspect::get::parse_kind,
+        manifests::source_args::{new_source_name, source_name},
+        output::{Output, during},
+        prelude::*,
+        target::StoreOrServer,
+    },
     plan::transfer::Transfer,
     reconcile::run::transfer::{apply_transfer, plan_transfer},
     server::operations::transfer::{PATH, TransferRequest},

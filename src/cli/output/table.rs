@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::terminal_width;
+use super::stdout::terminal_width;
 use crate::cli::prelude::*;
 
 /// A formatter's width has 16 bits, and no terminal is wider than this.
@@ -38,7 +38,7 @@ pub(crate) fn table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
     if let Some(room) = terminal_width() {
         let titles = rows.first().into_iter().flatten();
         let keys: Vec<bool> = titles.map(|title| KEYS.contains(&title.as_ref())).collect();
-        fit(&mut widths, &keys, room.saturating_sub(indent.len()));
+        shrink_columns(&mut widths, &keys, room.saturating_sub(indent.len()));
     }
     let line = |row: &Vec<Cow<'_, str>>| {
         let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{:<width$}", shortened(cell, width)));
@@ -48,7 +48,7 @@ pub(crate) fn table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
 }
 
 /// Narrows the widest columns without keys until the table has room, as far as that is possible.
-fn fit(widths: &mut [usize], keys: &[bool], room: usize) {
+fn shrink_columns(widths: &mut [usize], keys: &[bool], room: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(room);
     while excess > 0 {
@@ -78,15 +78,15 @@ mod tests {
 
     #[test]
     fn the_widest_columns_are_narrowed_and_only_as_far_as_needed() {
-        let fitted = |widths: &[usize], room: usize| {
+        let shrunk = |widths: &[usize], room: usize| {
             let mut widths = widths.to_vec();
-            fit(&mut widths, &[true, false, false], room);
+            shrink_columns(&mut widths, &[true, false, false], room);
             widths
         };
-        assert_eq!(fitted(&[40, 30, 5], 79), [40, 30, 5]);
-        assert_eq!(fitted(&[40, 30, 5], 70), [40, 21, 5]);
-        assert_eq!(fitted(&[40, 30, 15], 68), [40, 12, 12]);
-        assert_eq!(fitted(&[40, 30, 5], 40), [40, 8, 5]);
+        assert_eq!(shrunk(&[40, 30, 5], 79), [40, 30, 5]);
+        assert_eq!(shrunk(&[40, 30, 5], 70), [40, 21, 5]);
+        assert_eq!(shrunk(&[40, 30, 15], 68), [40, 12, 12]);
+        assert_eq!(shrunk(&[40, 30, 5], 40), [40, 8, 5]);
         assert_eq!((shortened("description", 8), shortened("short", 8)), ("descrip…".into(), "short".into()));
         assert_eq!(shortened("größe", 5), "größe");
     }

@@ -2,10 +2,10 @@
 
 use std::iter::once;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
 use super::markdown::{SharedRows, code, paragraph, prose, table};
-use crate::cli::{Cli, help};
+use crate::cli::help;
 
 const INTRODUCTION: &str = "\
 # Command line
@@ -22,9 +22,9 @@ At least three commands have each of these options. The sections of the commands
 /// The options that every command has.
 const EVERYWHERE: [&str; 2] = ["help", "version"];
 
-/// The page.
-pub(super) fn page() -> String {
-    let mut root = help::with_help(Cli::command()).disable_help_subcommand(true);
+/// The page of a program.
+pub(super) fn page(program: Command) -> String {
+    let mut root = help::with_help(program).disable_help_subcommand(true);
     root.build();
     let groups: Vec<(&str, Vec<&Command>)> =
         help::groups().map(|(group, names)| (group, of_group(&root, &names))).collect();

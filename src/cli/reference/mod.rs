@@ -11,6 +11,8 @@ mod operation;
 mod resource_operations;
 mod resources;
 
+use clap::Command;
+
 use crate::cli::{output::generated::GeneratedFiles, prelude::*};
 
 /// The command that writes the pages, without the folder.
@@ -28,9 +30,9 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Runs the command.
-    pub(super) fn run(self) -> CommandResult {
-        let pages = GeneratedFiles { noun: "pages", command: COMMAND, files: pages() };
+    /// Runs the command. `program` has the commands and their options.
+    pub(super) fn run(self, program: Command) -> CommandResult {
+        let pages = GeneratedFiles { noun: "pages", command: COMMAND, files: pages(program) };
         match self.check {
             true => pages.check(&self.folder),
             false => pages.write(&self.folder),
@@ -38,11 +40,11 @@ impl Args {
     }
 }
 
-fn pages() -> BTreeMap<String, String> {
+fn pages(program: Command) -> BTreeMap<String, String> {
     let api = api::Api::new();
     let pages = [
         ("bodies.md", bodies::page(&api)),
-        ("command-line.md", command_line::page()),
+        ("command-line.md", command_line::page(program)),
         ("endpoints.md", endpoints::page(&api)),
         ("errors.md", codes::errors()),
         ("lints.md", codes::lints()),

@@ -4,9 +4,11 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
 use clap::ValueEnum;
 
-use super::followed::{INTERVALS, duration};
 use crate::{
-    cli::prelude::*,
+    cli::{
+        input::durations::{INTERVALS, duration},
+        prelude::*,
+    },
     server::{ConnectionLimits, Server, Tls, TlsFiles, bind},
 };
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use tracing_subscriber::{EnvFilter, filter::Directive, fmt::format};
 
 use crate::{
-    cli::prelude::*,
+    cli::{output::diagnostics, prelude::*},
     model::diagnostics::diagnostic::counted,
     reconcile::{
         run::report::RunReport,

@@ -14,7 +14,7 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::SdkTracerProvider};
 use ureq::Agent;
 
-use super::http_url;
+use super::urls::http_url;
 use crate::{cli::prelude::*, reconcile::run::spans, server::notify::http_client};
 
 /// The connect timeout.

@@ -6,7 +6,11 @@ use std::{
 };
 
 use crate::{
-    cli::{output::print_all, prelude::*},
+    cli::{
+        output::{during, print_all, say},
+        prelude::*,
+        target::StoreOrServer,
+    },
     files::{appended, create_temporary, rename},
     server::operations::backup::PATH,
     store::maintenance::backup_read::BackupFile,
@@ -42,7 +46,7 @@ impl Args {
             return Ok(Exit::Done);
         }
         self.check_free()?;
-        let temporary = Temporary::beside(&self.file)?;
+        let temporary = TempFile::next_to(&self.file)?;
         let verified = during("Backing up", || -> Result<BackupFile, Failure> {
             let mut file = temporary.create()?;
             self.read(&mut |piece| file.write_all(piece).map_err(|error| temporary.unwritable(&error)))?;
@@ -97,12 +101,12 @@ const ABOUT_KEY: &str =
     "The backup can be restored only with the store's master key: keep a copy of the key in another place.";
 
 /// The file beside the backup that is renamed once it is complete. It is removed if that does not happen.
-struct Temporary {
+struct TempFile {
     path: PathBuf,
 }
 
-impl Temporary {
-    fn beside(file: &Path) -> Result<Self, Failure> {
+impl TempFile {
+    fn next_to(file: &Path) -> Result<Self, Failure> {
         if file.file_name().is_none() {
             let message = format!("`{}` is not the name of a file", file.display());
             return Err(Diagnostic::error(Code::Unreadable, message).help("use the path of a file").into());
@@ -127,7 +131,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TempFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }

@@ -1,7 +1,12 @@
 //! `edgewright store check` and `store repair`: whether a store or backup can be read, and what to do if not (D100).
 
+use super::store_args::StoreArgs;
 use crate::{
-    cli::{inspect::history::scrubbed_text, prelude::*},
+    cli::{
+        inspect::history::scrubbed_text,
+        output::{diagnostics, during, print, say},
+        prelude::*,
+    },
     store::{
         StoreError,
         commit::header::Verified,

@@ -14,10 +14,15 @@ use ureq::http::Method;
 
 use super::target::{RequestEffect, parse_response};
 use crate::{
-    cli::prelude::*,
+    cli::{
+        output::{during, say},
+        prelude::*,
+        target::{ApiClient, StoreOrServer},
+    },
     server::operations::rekey::{PATH, RekeyReport, RekeyRequest},
     store::{MasterChange, folder::default_master_key, seal::MasterKeySource},
 };
+use store_args::StoreArgs;
 
 /// The help for a new master key that cannot be used.
 const NEW_KEY: &str = "set the new key to 32 random bytes, for example with `openssl rand -base64 32`; a file must be a \

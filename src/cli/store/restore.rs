@@ -2,9 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::check;
+use super::{check, store_args::StoreArgs};
 use crate::{
-    cli::prelude::*,
+    cli::{
+        output::{during, say},
+        prelude::*,
+    },
     store::maintenance::{
         backup_read::BackupFile,
         restore::{PointInTime, restore},

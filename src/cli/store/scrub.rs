@@ -1,6 +1,13 @@
 //! `edgewright store scrub`: removes API tokens from what the history has recorded (D23).
 
-use crate::{cli::prelude::*, store::RecordedTokens};
+use super::store_args::StoreArgs;
+use crate::{
+    cli::{
+        output::{diagnostics, during, print, say},
+        prelude::*,
+    },
+    store::RecordedTokens,
+};
 
 const HELP: &str =
     "change or delete it, and run `edgewright store scrub` again: only a commit changes the current state";

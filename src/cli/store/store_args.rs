@@ -6,6 +6,7 @@ use super::{master_key, secret_days};
 use crate::{
     cli::{
         input::prompt::{self, Confirmation},
+        output::diagnostics,
         prelude::*,
         serve::log,
     },

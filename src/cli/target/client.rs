@@ -17,7 +17,7 @@ use ureq::{
 
 use super::credentials::{Credentials, TOKEN};
 use crate::{
-    cli::{Exit, Failure},
+    cli::failure::{Exit, Failure},
     model::{Code, Diagnostic, Secret},
     server::notify::http_client,
 };
@@ -128,7 +128,7 @@ impl ApiClient {
             let response = self.start(method, url, body);
             let wait = response.as_ref().ok().and_then(retry_after).filter(|_| method == Method::POST);
             let (status, text) = read(response, url, effect)?;
-            match wait.filter(|wait| *wait <= patience && is_turned_away(&text)) {
+            match wait.filter(|wait| *wait <= patience && was_refused_unstarted(&text)) {
                 Some(wait) => {
                     patience = patience.saturating_sub(wait);
                     thread::sleep(wait);
@@ -141,7 +141,7 @@ impl ApiClient {
     /// Posts a request that plans or applies. A response with an error of a proxy does not tell whether the plan was applied.
     pub(crate) fn attempt(&self, url: &str, body: &[u8], effect: RequestEffect) -> Result<(u16, Vec<u8>), SendError> {
         let (status, text) = self.send(&Method::POST, url, Some(body), effect)?;
-        if status >= 500 && effect == RequestEffect::Change && !is_turned_away(&text) {
+        if status >= 500 && effect == RequestEffect::Change && !was_refused_unstarted(&text) {
             return Err(SendError::NoResponse(no_response(url, &format!("status {status}"))));
         }
         Ok((status, text))
@@ -369,11 +369,11 @@ pub(crate) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
         [] => vec![one(&refusal.error_code, &refusal.msg)],
         several => several.iter().map(|it| one(&it.error_code, &it.msg)).collect(),
     };
-    Failure { diagnostics, exit }
+    Failure::new(diagnostics, exit)
 }
 
-/// Whether the server itself turned the request away before starting on it. A proxy's 503 does not prove that.
-fn is_turned_away(text: &[u8]) -> bool {
+/// Whether the server itself refused the request before starting on it. A proxy's 503 does not prove that.
+fn was_refused_unstarted(text: &[u8]) -> bool {
     let code = ErrorResponse::parse(text).and_then(|response| Code::from_name(&response.error_code));
     matches!(code, Some(Code::Unavailable | Code::RateLimited))
 }

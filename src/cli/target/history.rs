@@ -4,7 +4,10 @@ use std::ops::ControlFlow;
 
 use serde::de::DeserializeOwned;
 
-use super::{client::foreign_response, pages::PageOrder};
+use super::{
+    client::{ApiClient, foreign_response},
+    pages::PageOrder,
+};
 use crate::{
     cli::prelude::*,
     model::operation::CommitAuthor,

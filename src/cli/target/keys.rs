@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use ureq::http::Method;
 
-use super::client::foreign_response;
+use super::client::{ApiClient, foreign_response};
 use crate::{
-    cli::{if_found, prelude::*},
+    cli::{failure::if_found, output::say, prelude::*},
     model::{ApiKey, KeyScope},
     server::operations::owners::{OwnerUpdate, OwnerView, PATH as OWNERS},
 };

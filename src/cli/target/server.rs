@@ -5,13 +5,18 @@ mod review;
 use std::collections::HashMap;
 
 use super::{
-    PlanFile, Proposal, Target,
-    client::{RequestEffect, SendError, foreign_response, missing_files, no_response, parse_report, rejects_field},
+    client::{
+        ApiClient, RequestEffect, SendError, foreign_response, missing_files, no_response, parse_report, rejects_field,
+    },
+    proposal::{PlanFile, Proposal, Target},
     server_args::ServerArgs,
     upload::{Texts, UploadFiles},
 };
 use crate::{
-    cli::prelude::*,
+    cli::{
+        output::{diagnostics, during},
+        prelude::*,
+    },
     manifest::{Loaded, tree::collect},
     model::diagnostics::diagnostic::{Cause, SourceFile, sort},
     plan::{

@@ -2,7 +2,10 @@
 
 use clap::builder::NonEmptyStringValueParser;
 
-use super::{client::address, credentials::Credentials};
+use super::{
+    client::{ApiClient, address},
+    credentials::Credentials,
+};
 use crate::{
     cli::{
         access::contexts::{Contexts, ServerContext, announce, context_name},

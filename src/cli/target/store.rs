@@ -1,8 +1,13 @@
 //! A local store, which no other process can change at the same time.
 
-use super::{PlanFile, Proposal, Target};
+use super::proposal::{PlanFile, Proposal, Target};
 use crate::{
-    cli::{leak, prelude::*, snapshot_of},
+    cli::{
+        leak::leak,
+        output::{during, say},
+        prelude::*,
+        store::store_args::{StoreArgs, snapshot_of},
+    },
     manifest::tree::Recorder,
     plan::{
         Effect,

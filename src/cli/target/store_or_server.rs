@@ -1,7 +1,7 @@
 //! The choice between a store and a server, which most commands offer.
 
-use super::ServerArgs;
-use crate::cli::{input::option_origins::OptionOrigins, prelude::*};
+use super::{client::ApiClient, server_args::ServerArgs};
+use crate::cli::{input::option_origins::OptionOrigins, prelude::*, store::store_args::StoreArgs};
 
 /// A store or a server.
 #[derive(Debug, clap::Args)]

@@ -13,7 +13,7 @@ use crate::{cli::prelude::*, manifest::tree::SharedFile, server::operations::rec
 /// A source up to this size is sent as a whole: it arrives as fast as its digests, without a second request.
 const SMALL_BYTES: usize = 16 << 10;
 /// The most times that one text is sent for a plan: the server may have restarted after the first.
-const MOST_SENDINGS: u8 = 2;
+const MOST_SENDS: u8 = 2;
 /// The most that a text adds to a request besides its content.
 const TEXT_FIELD_BYTES: usize = 16;
 
@@ -108,7 +108,7 @@ impl UploadFiles {
             .collect();
         let is_spent = |at: &usize| {
             let digest = self.digests.get(*at);
-            digest.and_then(|digest| self.sent.get(digest)).is_some_and(|sent| *sent >= MOST_SENDINGS)
+            digest.and_then(|digest| self.sent.get(digest)).is_some_and(|sent| *sent >= MOST_SENDS)
         };
         if lacking.is_empty() || lacking.iter().any(|(at, _)| is_spent(at)) {
             return self.last_resort(room, url);
@@ -180,7 +180,7 @@ mod tests {
         UploadFiles { whole: false, ..UploadFiles::new(texts.iter().enumerate().map(file).collect()) }
     }
 
-    fn of(texts: &[usize]) -> Texts {
+    fn texts_of(texts: &[usize]) -> Texts {
         Texts::Of(texts.iter().copied().collect())
     }
 
@@ -212,9 +212,9 @@ mod tests {
         let missing = files.digests.clone();
         let room = 2 * cost("aaaa");
         let next = files.next_texts(&missing, room, "").unwrap_or_else(|_| unreachable!());
-        assert_eq!((next.texts, next.progress.as_deref()), (of(&[0, 1]), Some("Sending files (0 of 1 MiB)")));
+        assert_eq!((next.texts, next.progress.as_deref()), (texts_of(&[0, 1]), Some("Sending files (0 of 1 MiB)")));
         let next = files.next_texts(&missing[3..], room, "").unwrap_or_else(|_| unreachable!());
-        assert_eq!((next.texts, next.progress), (of(&[3]), None));
+        assert_eq!((next.texts, next.progress), (texts_of(&[3]), None));
     }
 
     #[test]
@@ -223,9 +223,9 @@ mod tests {
         for (room, end) in [(room(2), Some(Texts::All)), (room(1), None)] {
             let mut files = outgoing(&["aaaa", "bbbb"]);
             let missing = files.digests[..1].to_vec();
-            for _ in 0..MOST_SENDINGS {
+            for _ in 0..MOST_SENDS {
                 let next = files.next_texts(&missing, room, "").unwrap_or_else(|_| unreachable!());
-                assert_eq!(next.texts, of(&[0]));
+                assert_eq!(next.texts, texts_of(&[0]));
             }
             assert_eq!(files.next_texts(&missing, room, "").ok().map(|next| next.texts), end);
         }

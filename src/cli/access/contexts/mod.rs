@@ -2,7 +2,7 @@
 
 mod file;
 
-use crate::cli::prelude::*;
+use crate::cli::{output::say, prelude::*};
 
 /// The longest name of a context.
 const LONGEST_NAME: usize = 100;

@@ -3,17 +3,15 @@
 use serde_json::json;
 use std::collections::{HashMap, hash_map};
 
-use super::{
-    NAME,
-    kinds::{kinds, name_of, parse_kind, plural, short_name_of},
-};
+use super::kinds::{kinds, name_of, parse_kind, plural, short_name_of};
 use crate::{
     cli::{
-        if_found,
-        inspect::status::short_commit,
-        operate::revision::{past_failure, revision_in_store, revision_on_server},
+        failure::if_found,
+        inspect::status::text::short_commit,
+        operate::revision::{revision_failure, revision_in_store, revision_on_server},
         output::list::ListItem,
         prelude::*,
+        target::{ApiClient, StoreOrServer},
     },
     filter::Filter,
     model::{Entry, decode::list, json::deserialize, view::view_json},
@@ -27,6 +25,8 @@ use crate::{
     syntax::cel::{CelMeter, OBJ},
 };
 
+/// The first column of a list.
+pub(super) const NAME: &str = "name";
 /// The most resources whose origin is shown: each is found in the history by itself.
 const MOST_WIDE: usize = 100;
 /// The most resources of one name that an error lists.
@@ -78,7 +78,7 @@ impl ResourceReader {
         }
         let store = place.store.read_existing()?;
         let snapshot = match at {
-            Some(name) => store.snapshot_at(revision_in_store(&store, name)?).map_err(past_failure)?,
+            Some(name) => store.snapshot_at(revision_in_store(&store, name)?).map_err(revision_failure)?,
             None => store.snapshot(),
         };
         Ok(ResourceReader::Store(Box::new(store), snapshot))

@@ -2,9 +2,9 @@
 
 use std::{thread, time::Instant};
 
-use super::{SOURCES, sources};
+use super::source_list::{SOURCES, sources};
 use crate::{
-    cli::prelude::*,
+    cli::{prelude::*, target::ApiClient},
     server::operations::sources::view::{SourceCounts, SourceList, SourceState, SourceView},
 };
 

@@ -4,11 +4,15 @@ use std::thread;
 
 use jiff::Timestamp;
 
-use super::{SOURCES, reasons, short_commit, state, text};
+use super::{
+    source_list::SOURCES,
+    text::{reasons, short_commit, state, text},
+};
 use crate::{
     cli::{
-        output::{append, is_on_terminal, json_line, list::ListFormat, redraw},
+        output::{append, is_on_terminal, json_line, list::ListFormat, redraw, say},
         prelude::*,
+        target::ApiClient,
     },
     reconcile::sync_loop::health::Reason,
     server::operations::sources::view::{SourceList, SourceState, SourceView},

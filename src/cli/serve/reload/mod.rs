@@ -27,11 +27,11 @@ mod sources;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Command, FromArgMatches};
 
-use super::{Args, log, service_manager::ServiceManager};
+use super::{args::Args, log, service_manager::ServiceManager};
 use crate::{
-    cli::{Cli, Command, config::Config, is_given, prelude::*},
+    cli::{config::Config, prelude::*},
     model::Claim,
     server::{
         resources::write_policy::RestWrites,
@@ -90,14 +90,15 @@ impl<'a> Reloader<'a> {
     }
 
     /// Reads the file again whenever it is to be read, until the watch ends. One reload ends before the next one starts.
-    pub(super) fn run(mut self, mut watch: ConfigWatch) {
+    /// `program` has the options that the file can set.
+    pub(super) fn run(mut self, mut watch: ConfigWatch, program: &Command) {
         // The file may have changed between its first reading and the start of the watch.
         let mut cause = Some(ReloadCause::Changed);
         while let Some(now) = cause {
             if self.sources.list().is_stopping() {
                 return;
             }
-            if catch_unwind(AssertUnwindSafe(|| self.reload(now))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| self.reload(now, program))).is_err() {
                 record_failure();
                 self.sources.list().set_outdated(true);
                 tracing::error!("reading the configuration file panicked; the last good configuration stays in effect");
@@ -110,8 +111,8 @@ impl<'a> Reloader<'a> {
         }
     }
 
-    fn reload(&mut self, cause: ReloadCause) {
-        match self.take_effect() {
+    fn reload(&mut self, cause: ReloadCause, program: &Command) {
+        match self.take_effect(program) {
             Ok(changes) => {
                 record_success();
                 self.sources.list().set_outdated(false);
@@ -138,9 +139,9 @@ impl<'a> Reloader<'a> {
         }
     }
 
-    fn take_effect(&mut self) -> Result<SourceChanges, Failure> {
+    fn take_effect(&mut self, program: &Command) -> Result<SourceChanges, Failure> {
         let config = self.config.reload()?;
-        check(&config)?;
+        check(&config, program)?;
         let changes = self.sources.change(self.args.wanted(&config))?;
         let keys = self.keys_for_a_restart(&config);
         if !keys.is_empty() {
@@ -222,13 +223,13 @@ impl<'a> Reloader<'a> {
 }
 
 /// Checks a file as the start of a server would, with the flags and variables of this process.
-fn check(config: &Config) -> Result<(), Failure> {
-    let command = config.apply(Cli::command())?;
-    let parsed = command.try_get_matches();
-    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
-    let (cli, matches) = parsed.map_err(|error| config.value_failure(error))?;
-    match cli.command {
-        Command::Serve(args) if !config.sources.is_empty() => args.check_alone(&|name: &str| is_given(&matches, name)),
+fn check(config: &Config, program: &Command) -> Result<(), Failure> {
+    let matches = config.apply(program.clone())?.try_get_matches().map_err(|error| config.value_failure(error))?;
+    match matches.subcommand() {
+        Some((_, own)) if !config.sources.is_empty() => {
+            let args = Args::from_arg_matches(own).map_err(|error| config.value_failure(error))?;
+            args.check_alone(&matches)
+        }
         _ => Ok(()),
     }
 }

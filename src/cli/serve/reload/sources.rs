@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use crate::{
     cli::{
+        manifests::source_args::{Loading, Ownership},
         prelude::*,
         serve::{
-            followed::ConfiguredSource,
             log::{self, LogFormat},
+            source_config::ConfiguredSource,
         },
     },
     manifest::tree::remote::{Mirrors, no_mirrors},

@@ -3,10 +3,11 @@
 use super::{ServerTarget, to_report};
 use crate::{
     cli::{
+        output::during,
         prelude::*,
         target::{
-            Target,
             client::{foreign_response, rejects_field},
+            proposal::Target,
             upload::UploadFiles,
         },
     },

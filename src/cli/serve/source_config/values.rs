@@ -1,8 +1,8 @@
 //! The folders with the values that the commits of sources do not have (D28).
 
-use super::{ConfiguredSource, SourceEntry};
+use super::{ConfiguredSource, entry::SourceEntry};
 use crate::{
-    cli::{config::Config, prelude::*},
+    cli::{config::location::config_path, prelude::*},
     model::diagnostics::FieldPath,
 };
 
@@ -15,7 +15,7 @@ impl SourceEntry {
             let help = "remove `values`: the manifests in a folder take values from files in it";
             return Err(fault(Code::NotAllowed, "`values` requires `repository`".to_owned()).help(help));
         }
-        let whole = std::path::absolute(Config::path().with_file_name("").join(folder));
+        let whole = std::path::absolute(config_path().with_file_name("").join(folder));
         match whole.and_then(|whole| Ok((whole.metadata()?.is_dir(), whole))) {
             Ok((true, whole)) => Ok(Some(whole)),
             Ok((false, _)) => Err(fault(Code::Unreadable, format!("{} is not a folder", folder.display()))),

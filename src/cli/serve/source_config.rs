@@ -1,15 +1,16 @@
 //! The sources that `serve` follows, as the configuration file lists them (D82).
 
+pub(crate) mod entry;
 mod repository;
 mod values;
 
-use std::ops::RangeInclusive;
-
-use jiff::{Span, SpanRelativeTo};
-use serde::Deserialize;
-
 use crate::{
-    cli::prelude::*,
+    cli::{
+        config::options::scalar_text,
+        input::durations::{INTERVALS, duration},
+        manifests::source_args::{Loading, Ownership},
+        prelude::*,
+    },
     manifest::tree::{
         ContextTree, Lineage, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues,
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
@@ -28,90 +29,8 @@ use crate::{
     },
     tenancy::{Adoption, SourceScope},
 };
+use entry::SourceEntry;
 use repository::{ConfiguredRepository, RepositoryAddress};
-
-/// The intervals between syncs, and the times for clients: the loop resolves its paths once a second, and lints depend on the
-/// day.
-pub(super) const INTERVALS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
-
-/// A source in the configuration file.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SourceEntry {
-    /// The name of the source (D40).
-    name: String,
-    /// A folder or file; with `repository`, inside the repository.
-    path: Option<PathBuf>,
-    /// Folders and files of other sources, which this one uses without owning them.
-    #[serde(default)]
-    with: Vec<PathBuf>,
-    /// The local path or the URL of a Git repository.
-    repository: Option<String>,
-    /// A branch, tag or commit of the repository.
-    #[serde(rename = "ref")]
-    revision: Option<String>,
-    /// The folder with the values that the commits of the repository do not have.
-    values: Option<PathBuf>,
-    /// The time between two syncs without an event.
-    interval: Option<Value>,
-    prune: Option<bool>,
-    isolate: Option<bool>,
-    /// Whether resources whose stated ID does not exist are created under it: to build a lost store again.
-    #[serde(default)]
-    recreate_ids: bool,
-    /// The limits of the source.
-    scope: Option<ScopeEntry>,
-    /// Whether to plan without applying.
-    suspend: Option<bool>,
-    /// The policy for drift.
-    drift: Option<String>,
-    max_deletes: Option<Value>,
-    /// Levels of lints, over those of the whole file.
-    #[serde(default)]
-    lints: BTreeMap<String, String>,
-    /// A range of versions: the highest tag in it is read.
-    semver: Option<String>,
-    /// The user at the server of the repository.
-    username: Option<String>,
-    /// The file with the password or token.
-    password_file: Option<PathBuf>,
-    /// The environment variable with the password or token.
-    password_env: Option<String>,
-    /// The private key for SSH.
-    ssh_key_file: Option<PathBuf>,
-    /// The file with the passphrase of the key.
-    ssh_key_passphrase_file: Option<PathBuf>,
-    /// The keys of SSH servers.
-    known_hosts_file: Option<PathBuf>,
-    /// The authorities of HTTPS servers.
-    ca_file: Option<PathBuf>,
-    /// The signatures that a commit needs to be applied.
-    verify: Option<VerifyEntry>,
-}
-
-/// The limits of a source.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ScopeEntry {
-    /// The kinds of resources, or `*`.
-    kinds: Option<Vec<String>>,
-    /// The kinds of resources without a source that it may adopt, or `*`.
-    adopt: Option<Vec<String>>,
-    /// The hosts of edges.
-    hosts: Option<Vec<String>>,
-    /// The roles of the owners of API keys.
-    roles: Option<Vec<Role>>,
-    /// The folder of token files.
-    token_folder: Option<PathBuf>,
-}
-
-/// The signatures that a commit needs to be applied.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct VerifyEntry {
-    /// The file of the SSH keys that may sign.
-    allowed_signers_file: PathBuf,
-}
 
 /// A source to follow, with what the configuration file sets for it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -374,14 +293,6 @@ fn repository_place(
     Ok((RepositoryPlace::Remote(mirror), Some(schedule)))
 }
 
-/// A scalar as it would be written for an option.
-pub(crate) fn scalar_text(value: Value) -> String {
-    match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    }
-}
-
 /// Parses an interval: a number of seconds, or a duration such as `5m`.
 fn parse_interval(text: &str) -> Result<Duration, Fault> {
     let interval = duration(text).map_err(|reason| Fault::new(Code::InvalidFormat, reason))?;
@@ -392,29 +303,13 @@ fn parse_interval(text: &str) -> Result<Duration, Fault> {
     Ok(interval)
 }
 
-/// Parses a duration: a number of seconds, or numbers with units such as `90s`, `5m`, `1h 30m` and `2d`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = text.trim().parse::<u64>().ok().map(Duration::from_secs);
-    let with_units = || {
-        let days = SpanRelativeTo::days_are_24_hours();
-        Duration::try_from(text.trim().parse::<Span>().ok()?.to_duration(days).ok()?).ok()
-    };
-    seconds.or_else(with_units).ok_or_else(|| "expected a duration such as 30s, 5m or 2h".to_owned())
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_has_a_unit_or_is_in_seconds() {
-        let seconds = |text: &str| duration(text).map(|found| found.as_secs()).ok();
-        assert_eq!(["45", "45s", "5m", "2h", "1h 30m"].map(seconds), [45, 45, 300, 7200, 5400].map(Some));
-        assert_eq!(["2d", "1d 1h", "1w"].map(seconds), [172_800, 90_000, 604_800].map(Some));
-        for other in ["", "-5s", "soon", "5 parsecs", "1 month", "2y"] {
-            assert_eq!(seconds(other), None, "{other}");
-        }
+    fn an_interval_is_between_a_second_and_a_day() {
         assert!(parse_interval("0").is_err() && parse_interval("25h").is_err() && parse_interval("1s").is_ok());
     }
 

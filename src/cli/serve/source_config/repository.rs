@@ -2,7 +2,7 @@
 
 use std::path::Component;
 
-use super::SourceEntry;
+use super::entry::SourceEntry;
 use crate::{
     cli::prelude::*,
     manifest::tree::{

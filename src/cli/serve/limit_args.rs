@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[derive(Debug, clap::Args)]
-pub(super) struct GuardArgs {
+pub(super) struct LimitArgs {
     /// Origin of web pages that may call the API from a browser, such as `https://console.example.com`; `*` for all.
     /// Repeatable.
     #[arg(help_heading = help::REQUESTS)]
@@ -36,7 +36,7 @@ pub(super) struct GuardArgs {
     security_log: Option<PathBuf>,
 }
 
-impl GuardArgs {
+impl LimitArgs {
     /// The limits of a server with so many connections. Half of these can wait for bodies: others could not connect.
     pub(super) fn settings(&self, connections: usize) -> GuardSettings {
         GuardSettings {

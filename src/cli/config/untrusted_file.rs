@@ -3,7 +3,7 @@
 
 use clap::{Arg, ArgMatches, Args, Command, parser::ValueSource};
 
-use crate::cli::prelude::*;
+use crate::cli::{prelude::*, store::store_args::StoreArgs};
 
 /// The options that it can set to any value.
 const HARMLESS: [&str; 4] = ["format", "log-format", "detailed-exitcode", "no-cache"];

@@ -1,0 +1,165 @@
+//! The commands of the program, and what each needs before it runs.
+
+use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
+
+use super::{
+    access::{context, keys, login, logout, owners, security_log},
+    completions,
+    config::{Config, section::ConfigSection},
+    failure::CommandResult,
+    input::option_origins::{CurrentContext, OptionOrigins},
+    inspect::{blame, export, get, history, status, trace},
+    man,
+    manifests::{diff, explain, fmt, reconcile, schema, validate},
+    operate::{destroy, healthcheck, resume, rollback, suspend, transfer},
+    reference, serve,
+    store::{self, backup, restore},
+};
+use crate::model::{build, diagnostics::code::Code};
+
+/// Reconciles an edge gateway with manifests in Git.
+///
+/// Manifests are YAML or JSON documents that describe HTTPS edges, routes, traffic modules and certificates.
+/// `edgewright reconcile` validates them, shows the exact plan, and commits it atomically to an embedded store.
+/// `edgewright serve` serves the management API from that store and can reconcile it with a folder of manifests.
+#[derive(Debug, Parser)]
+#[command(name = "edgewright", version = build::VERSION, propagate_version = true)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[allow(clippy::large_enum_variant)] // there is one, once
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    #[command(visible_alias = "apply")]
+    Reconcile(reconcile::Args),
+    Plan(reconcile::PlanArgs),
+    Diff(diff::Args),
+    Validate(validate::Args),
+    Get(get::Args),
+    Trace(trace::Args),
+    Export(export::Args),
+    Fmt(fmt::Args),
+    Rollback(rollback::Args),
+    Destroy(destroy::Args),
+    Transfer(transfer::Args),
+    Serve(serve::Args),
+    Status(status::Args),
+    Suspend(suspend::Args),
+    Resume(resume::Args),
+    History(history::Args),
+    Blame(blame::Args),
+    #[command(subcommand)]
+    Keys(keys::Args),
+    #[command(subcommand)]
+    Owners(owners::Args),
+    Login(login::Args),
+    Logout(logout::Args),
+    #[command(subcommand)]
+    Context(context::Args),
+    #[command(subcommand)]
+    SecurityLog(security_log::Args),
+    #[command(subcommand)]
+    Store(store::Args),
+    Backup(backup::Args),
+    Restore(restore::Args),
+    Schema(schema::Args),
+    Explain(explain::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+    #[command(hide = true)] // it is for this repository
+    Reference(reference::Args),
+    Healthcheck(healthcheck::Args),
+}
+
+/// Chooses where the command works, and runs it. One arm for each command.
+pub(super) fn dispatch(
+    chosen: Command,
+    command: &clap::Command,
+    matches: &ArgMatches,
+    config: Config,
+) -> CommandResult {
+    let lints = config.lints.clone();
+    let origins = OptionOrigins::new(command, matches, &config, current_context(&chosen));
+    match chosen {
+        Command::Reconcile(mut args) => args.common.place.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Plan(mut args) => args.place.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Rollback(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Destroy(mut args) => args.place.choose(&origins).and_then(|()| args.run(&config)),
+        Command::Transfer(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Diff(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Validate(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Serve(args) => without_server(args.run(config, &Cli::command(), matches)),
+        Command::Status(mut args) => args.server.choose(&origins).and_then(|()| args.run()),
+        Command::Suspend(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Resume(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Get(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Trace(mut args) => args.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Export(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Fmt(args) => args.run(),
+        Command::History(mut args) if args.needs_files() => {
+            without_server(args.place().choose(&origins).and_then(|()| args.run()))
+        }
+        Command::History(mut args) => args.place().choose(&origins).and_then(|()| args.run()),
+        Command::Blame(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Keys(mut args) => args.place().choose(&origins).and_then(|()| args.run(&config)),
+        Command::Owners(mut args) => args.place().choose(&origins).and_then(|()| args.run()),
+        Command::Login(args) => args.run(),
+        Command::Logout(args) => args.run(),
+        Command::Context(mut args) => match args.place() {
+            Some(place) => place.choose(&origins).and_then(|()| args.run(&origins)),
+            None => args.run(&origins),
+        },
+        Command::SecurityLog(args) => args.run(),
+        Command::Store(mut args) => match args.place() {
+            Some(place) => place.choose(&origins).and_then(|()| args.run()),
+            None => without_server(args.run()),
+        },
+        Command::Backup(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Restore(args) => without_server(args.run()),
+        Command::Schema(args) => args.run(),
+        Command::Explain(args) => args.run(),
+        Command::Completions(args) => args.run(Cli::command()),
+        Command::Man(args) => args.run(Cli::command()),
+        Command::Reference(args) => args.run(Cli::command()),
+        Command::Healthcheck(args) => args.run(),
+    }
+}
+
+/// Leaves `--server` out of the help for a locked store: the command works on files alone.
+fn without_server(result: CommandResult) -> CommandResult {
+    result.map_err(|failure| failure.with_help(Code::StoreLocked, "Stop the other process."))
+}
+
+/// The use of the current context by a command without a store or a server. Nobody must change a server only because they
+/// have forgotten which context is current.
+fn current_context(command: &Command) -> CurrentContext {
+    let reads = match command {
+        Command::History(args) if args.needs_files() => return CurrentContext::Ignored,
+        Command::Validate(_) | Command::Diff(_) => return CurrentContext::OnlyByFlag,
+        Command::Trace(args) if args.reads_manifests() => return CurrentContext::OnlyByFlag,
+        Command::Reconcile(args) => args.dry_run,
+        Command::Rollback(args) => args.dry_run,
+        Command::Destroy(args) => args.dry_run,
+        Command::Transfer(args) => args.dry_run,
+        Command::Keys(args) => args.only_reads(),
+        Command::Owners(args) => args.only_reads(),
+        Command::Plan(_) | Command::Get(_) | Command::Trace(_) | Command::Export(_) | Command::Backup(_) => true,
+        Command::Status(_) | Command::History(_) | Command::Blame(_) | Command::Context(_) => true,
+        _ => false,
+    };
+    if reads { CurrentContext::Used } else { CurrentContext::Refused }
+}
+
+/// The sections of the configuration file that a command uses, besides the options.
+pub(super) fn used_by(command: &Command) -> &'static [ConfigSection] {
+    match command {
+        Command::Serve(_) => &ConfigSection::ALL,
+        // `validate` also checks the section for `serve`: nothing else finds its mistakes before a server starts.
+        Command::Validate(_) => &[ConfigSection::Lints, ConfigSection::Server],
+        Command::Reconcile(_) | Command::Plan(_) | Command::Diff(_) => &[ConfigSection::Lints],
+        Command::Trace(args) if args.reads_manifests() => &[ConfigSection::Lints],
+        _ => &[],
+    }
+}

@@ -1,0 +1,38 @@
+//! The sections of a configuration file: a mistake in one stops only the commands that use it.
+
+use crate::model::diagnostics::fault::{Path as FieldPath, Segment};
+
+/// A section of a configuration file that only some commands use. All commands use the options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConfigSection {
+    /// The rules for manifests: `lints`, `allowed_labels` and `certificate_expiry_days`.
+    Lints,
+    /// The keys that only `serve` uses: `sources`, `notifications`, `hooks`, `client_certificates` and `rest_writes`.
+    Server,
+    /// Whether the file can set what only `serve` uses.
+    Trust,
+}
+
+impl ConfigSection {
+    /// All sections.
+    pub(crate) const ALL: [ConfigSection; 3] = [ConfigSection::Lints, ConfigSection::Server, ConfigSection::Trust];
+
+    /// The section that a field belongs to.
+    pub(super) fn from_path(field: &FieldPath) -> Option<Self> {
+        match field.0.first() {
+            Some(Segment::Key(key)) => Self::from_key(key),
+            _ => None,
+        }
+    }
+
+    /// The section that a key of the file belongs to.
+    pub(super) fn from_key(key: &str) -> Option<Self> {
+        match key {
+            "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigSection::Lints),
+            "sources" | "notifications" | "hooks" | "client_certificates" | "rest_writes" => {
+                Some(ConfigSection::Server)
+            }
+            _ => None,
+        }
+    }
+}

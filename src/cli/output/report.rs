@@ -1,0 +1,162 @@
+//! The report of a command: its format, its destination, and the text on the terminal.
+
+use std::{
+    fs,
+    io::{self, Write},
+};
+
+use clap::{ArgMatches, Args};
+
+use super::{
+    destination, diagnostics,
+    stdout::{has_colours, print_coloured, unless_closed, write},
+};
+use crate::{
+    cli::prelude::*,
+    plan::{
+        format::{Format, render},
+        overview::{LARGE, overview},
+        redacted_plan::Detail,
+        render::{Colour, Content, stream},
+    },
+};
+
+/// The format of a report, and where it goes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Output {
+    /// Report format: text, json, markdown, github, sarif or junit.
+    #[arg(help_heading = help::OUTPUT)]
+    #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_FORMAT", default_value = "text", value_parser = format)]
+    format: Format,
+    /// Write the report to a file and keep the text on the terminal.
+    #[arg(help_heading = help::OUTPUT, long, value_name = "FILE", env = "EDGEWRIGHT_OUTPUT")]
+    output: Option<PathBuf>,
+    /// Show every change, even in a plan with more than 200.
+    #[arg(help_heading = help::OUTPUT, long, env = "EDGEWRIGHT_FULL")]
+    full: bool,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    Format::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+impl Output {
+    /// The output options among the arguments of a command, if they are for a format that programs read.
+    pub(crate) fn for_programs(arguments: &ArgMatches) -> Option<Self> {
+        let format = *arguments.try_get_one::<Format>("format").ok()??;
+        let output = arguments.try_get_one::<PathBuf>("output").ok()?.cloned();
+        (format != Format::Text).then_some(Self { format, output, full: false })
+    }
+
+    /// Whether the text report is printed: always, unless another format is written to stdout.
+    fn shows_text(&self) -> bool {
+        self.format == Format::Text || self.output.is_some()
+    }
+
+    /// Prints the diagnostics and the plan, whose text is made from `plan` if it is known. Fails if stdout does: a plan
+    /// that could not be shown must not be applied.
+    pub(crate) fn announce(&self, report: &Report, plan: Option<&Plan>) -> Result<(), Failure> {
+        diagnostics::diagnostics(&report.diagnostics);
+        let Some(redacted) = &report.plan else {
+            diagnostics::count(&report.diagnostics, report.files);
+            return Ok(());
+        };
+        let content = plan.map_or(Content::Redacted(redacted), Content::Plan);
+        match self.shows_text() {
+            true if !self.full && redacted.changes.len() > LARGE => {
+                unless_closed(write(overview(content, colour()).as_bytes()))
+            }
+            true => print_plan(content),
+            false => Ok(()),
+        }
+    }
+
+    /// The detail of each change in the report. The text of a plan is made from the plan itself.
+    pub(crate) fn detail(&self) -> Detail {
+        match self.format {
+            Format::Json => Detail::Bodies,
+            Format::Text if self.output.is_none() => Detail::Effects,
+            _ => Detail::Lines,
+        }
+    }
+
+    /// Starts the report of a plan before the plan runs: creates its destination and writes the first character, which
+    /// no outcome changes. A report that cannot be written must be noticed while nothing is applied (D31).
+    pub(crate) fn start(&self, report: &Report) -> Result<OpenReport, Failure> {
+        let mut started = self.create()?;
+        let first: String = self.document(report)?.chars().take(1).collect();
+        self.write(&mut started, &first)?;
+        started.written = first;
+        Ok(started)
+    }
+
+    /// Writes the rest of a started report.
+    pub(crate) fn finish(&self, mut started: OpenReport, report: &Report) -> Result<(), Failure> {
+        let text = self.document(report)?;
+        let rest = text.strip_prefix(started.written.as_str()).unwrap_or(&text);
+        self.write(&mut started, rest)
+    }
+
+    /// Writes the final report.
+    pub(crate) fn conclude(&self, report: &Report) -> Result<(), Failure> {
+        let started = self.create()?;
+        self.finish(started, report)
+    }
+
+    /// The report as written to the file or stdout; empty if the text on the terminal is the whole report.
+    fn document(&self, report: &Report) -> Result<String, Failure> {
+        Ok(match &self.output {
+            None if self.format == Format::Text => String::new(),
+            None => render(self.format, report)?,
+            // Colour codes do not belong in a file.
+            Some(_) => anstream::adapter::strip_str(&render(self.format, report)?).to_string(),
+        })
+    }
+
+    fn create(&self) -> Result<OpenReport, Failure> {
+        let create = |path: &PathBuf| destination::create(path).map_err(|error| unwritable_report(path, &error));
+        Ok(OpenReport { file: self.output.as_ref().map(create).transpose()?, written: String::new() })
+    }
+
+    fn write(&self, started: &mut OpenReport, text: &str) -> Result<(), Failure> {
+        match (&mut started.file, &self.output) {
+            (Some(file), Some(path)) => {
+                file.write_all(text.as_bytes()).map_err(|error| unwritable_report(path, &error))
+            }
+            _ if text.is_empty() => Ok(()),
+            _ => print_coloured(text),
+        }
+    }
+}
+
+/// A report whose destination has accepted what is written so far.
+pub(crate) struct OpenReport {
+    /// The file; none for stdout.
+    file: Option<fs::File>,
+    written: String,
+}
+
+fn unwritable_report(path: &Path, error: &io::Error) -> Failure {
+    Diagnostic::error(Code::Unreadable, format!("cannot write the report to `{}`: {error}", path.display()))
+        .help("check the path in --output, its permissions and the free disk space")
+        .into()
+}
+
+/// Writes a plan as text. It can have millions of lines, of which a stripping stream would write each by itself.
+fn print_plan(content: Content<'_>) -> Result<(), Failure> {
+    let mut closed = false;
+    stream(content, colour(), &mut |piece| {
+        // If the reader is done, a change that cannot be shown must still be found.
+        let written = if closed { Ok(()) } else { write(piece.as_bytes()) };
+        closed |= written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        unless_closed(written)
+    })
+}
+
+/// The colours of a plan on stdout.
+fn colour() -> Colour {
+    if has_colours() { Colour::Yes } else { Colour::No }
+}

@@ -1,0 +1,96 @@
+//! The program: reads the configuration file and the command line, and runs the command.
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use super::{
+    candidates,
+    command::{self, Cli, Command},
+    config::{Config, location::config_path, untrusted_file::CheckedOptions},
+    failure::{CommandResult, Exit, Failure},
+    help,
+    input::{empty_variables, usage},
+    manifests::source_args,
+    output::{self, Output, diagnostics},
+    serve::{self, core_dumps},
+};
+use crate::{files::fault::faults, plan::report::Report};
+
+/// Runs the program with the arguments of the process.
+pub fn main() -> ExitCode {
+    core_dumps::turn_off();
+    let _faults = faults();
+    let exit = run().unwrap_or_else(|failure| {
+        if failure.is_of_configuration {
+            report_unconfigured(&failure);
+        }
+        diagnostics::diagnostics(&failure.diagnostics);
+        failure.exit
+    });
+    ExitCode::from(exit as u8)
+}
+
+fn run() -> CommandResult {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == candidates::REQUEST) {
+        return candidates::answer(
+            &Cli::command(),
+            arguments.map(|word| word.to_string_lossy().into_owned()).collect(),
+        );
+    }
+    let mut config = Config::read()?;
+    let command = config.apply(help::with_help(Cli::command()))?;
+    let mut command = of_one_program(empty_variables::without_empty_variables(command));
+    if std::env::args_os().any(|argument| argument == "-h") {
+        command = help::without_variables(command);
+    }
+    let matches = command.clone().try_get_matches();
+    let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) if config.causes(&error) => return Err(config.value_failure(error)),
+        Err(error) => {
+            let error = usage::escape_arguments(usage::add_tip(error, std::env::args_os()));
+            let printed = error.print();
+            // clap exits with 2 on a usage error, which is the code for pending changes.
+            if error.use_stderr() {
+                return Ok(Exit::Error);
+            }
+            output::unless_closed(printed.and_then(|()| output::flush()))?;
+            return Ok(Exit::Done);
+        }
+    };
+    config.check_options(&command, &matches, CheckedOptions::BeforeChoice)?;
+    if matches!(cli.command, Command::Validate(_)) {
+        config.check_values(&serve::command());
+    }
+    config.check(command::used_by(&cli.command))?;
+    command::dispatch(cli.command, &command, &matches, config)
+}
+
+/// Names the program, not the subcommand, in the versions of subcommands.
+fn of_one_program(command: clap::Command) -> clap::Command {
+    command.mut_subcommands(|subcommand| of_one_program(subcommand.display_name("edgewright")))
+}
+
+/// Writes the report of a command that cannot run because the configuration file is invalid. A program that reads the
+/// report must find the error, rather than nothing.
+fn report_unconfigured(failure: &Failure) {
+    let Ok(matches) = empty_variables::without_empty_variables(Cli::command()).try_get_matches() else { return };
+    let Some((name, arguments)) = matches.subcommand() else { return };
+    let command = ["destroy", "diff", "plan", "reconcile", "rollback", "transfer", "validate"]
+        .into_iter()
+        .find(|known| *known == name);
+    let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
+    let report = Report {
+        command,
+        source: source_args::source_among(arguments),
+        diagnostics: failure.diagnostics.clone(),
+        first_file: Some(config_path().display().to_string()),
+        ..Report::default()
+    };
+    if let Err(unwritten) = output.conclude(&report) {
+        diagnostics::diagnostics(&unwritten.diagnostics);
+    }
+}

@@ -1,0 +1,183 @@
+//! The options of `serve`.
+
+use std::{fs, io::ErrorKind};
+
+use axum::http::HeaderName;
+use clap::{ArgMatches, Command};
+
+#[cfg(feature = "otlp")]
+use super::otlp;
+use super::{
+    limit_args::LimitArgs, listen::ListenArgs, log::LogFormat, source_config::ConfiguredSource, urls::public_url,
+};
+use crate::{
+    cli::{
+        config::Config,
+        input::option_origins::is_given,
+        manifests::source_args::{Loading, Ownership},
+        prelude::*,
+        store::store_args::StoreArgs,
+    },
+    reconcile::sync_loop::drift_policy::DriftPolicy,
+    server::{
+        VERSION_HEADER,
+        limits::slots::classes::DEFAULT_WATCHERS,
+        operations::{hooks::read_secret, reconciliation::files::DEFAULT_MIB},
+    },
+    store::probe,
+};
+
+/// Serve the management API, and follow sources of manifests.
+///
+/// `--manifests` follows one source. To follow several, or a branch of a Git repository, list them as `sources` in the
+/// configuration file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Manifest file or folder to follow: applies valid changes, and reports invalid ones without applying them.
+    #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
+    pub(super) manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) loading: Loading,
+    #[command(flatten)]
+    pub(super) ownership: Ownership,
+    /// How to handle drift, which is any change that the source did not make: `enforce`, `warn` or `off`.
+    ///
+    /// `enforce` reverts them, `warn` leaves and reports them, `off` leaves and counts them.
+    #[arg(long, value_name = "POLICY", env = "EDGEWRIGHT_DRIFT", default_value_t = DriftPolicy::Enforce)]
+    pub(super) drift: DriftPolicy,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+    #[command(flatten)]
+    pub(super) listen: ListenArgs,
+    /// Public URL of the API, used for every `uri` in responses (default: the listen address).
+    #[arg(help_heading = help::CONNECTION)]
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_BASE_URL", value_parser = public_url)]
+    pub(super) base_url: Option<String>,
+    /// Public URL for SAML identity providers (default: the base URL).
+    #[arg(help_heading = help::CONNECTION)]
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SAML_BASE_URL", value_parser = public_url)]
+    pub(super) saml_base_url: Option<String>,
+    /// Name of the header that selects the API version.
+    #[arg(help_heading = help::CONNECTION)]
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER,
+        value_parser = header_name)]
+    pub(super) version_header: String,
+    /// File to write the admin token to on the first start (mode 0600), instead of stderr.
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]
+    pub(super) admin_token_file: Option<PathBuf>,
+    /// Maximum memory in MiB for cached manifests from clients, which then send only changed files; 0 disables the
+    /// cache.
+    #[arg(help_heading = help::REQUESTS)]
+    #[arg(long, value_name = "MIB", env = "EDGEWRIGHT_FILE_CACHE_MIB", default_value_t = DEFAULT_MIB)]
+    pub(super) file_cache_mib: u64,
+    /// Maximum number of clients that can watch changes at a time.
+    #[arg(help_heading = help::REQUESTS)]
+    #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_WATCHERS", default_value_t = DEFAULT_WATCHERS)]
+    pub(super) max_watchers: usize,
+    /// Apply every blank (`""`, `[]`) of a PATCH. By default, blanks that some clients send for unset fields change
+    /// nothing: the texts of a route along with a blank `match`, and `ip_policy_ids` along with other fields.
+    #[arg(help_heading = help::REQUESTS, long, env = "EDGEWRIGHT_BLANKS_COUNT")]
+    pub(super) blanks_count: bool,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
+    /// URL of an OpenTelemetry collector, such as `http://127.0.0.1:4318`, to export traces of requests and syncs to (OTLP
+    /// over HTTP).
+    #[cfg(feature = "otlp")]
+    #[arg(help_heading = help::LOG)]
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_OTLP_ENDPOINT", value_parser = otlp::endpoint)]
+    pub(super) otlp_endpoint: Option<String>,
+    /// Format of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
+    #[arg(help_heading = help::LOG)]
+    #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub(super) log_format: LogFormat,
+}
+
+impl Args {
+    /// Checks what needs neither the socket nor the store.
+    pub(super) fn check(&self, config: &Config, matches: &ArgMatches) -> Result<(), Failure> {
+        if self.manifests.iter().any(|path| path.as_os_str() == "-") {
+            let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
+            return Err(fault.help("use a file or folder").into());
+        }
+        // Later, they may come back, and what they declared is served until then.
+        let is_missing = |path: &&PathBuf| fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        if let Some(path) = self.manifests.iter().find(is_missing)
+            && !probe(self.store.folder())?
+        {
+            let fault = Diagnostic::error(Code::Unreadable, format!("{} does not exist", path.display()));
+            return Err(fault
+                .help("check the path; only a server that has a store starts without its manifests")
+                .into());
+        }
+        if !config.sources.is_empty() {
+            self.check_alone(matches)?;
+        }
+        if let Some(file) = &config.git_hook {
+            check_hook_secret(file)?;
+        }
+        if !config.client_certificates.is_empty() && !self.listen.knows_clients() {
+            let fault = Diagnostic::error(Code::Parameter, "`client_certificates` requires `--tls-client-ca`");
+            return Err(fault.help("set --tls-client-ca to the authorities of clients' certificates").into());
+        }
+        Ok(())
+    }
+
+    /// Rejects the options of a single source if the configuration file lists sources: it would be unclear to which of
+    /// them a limit applies.
+    pub(super) fn check_alone(&self, matches: &ArgMatches) -> Result<(), Failure> {
+        let options = [
+            ("manifests", "--manifests"),
+            ("source", "--source"),
+            ("prune", "--prune"),
+            ("isolate", "--isolate"),
+            ("max_deletes", "--max-deletes"),
+            ("drift", "--drift"),
+        ];
+        // The configuration file can set `manifests`, too.
+        let is_set = |id: &str| is_given(matches, id) || (id == "manifests" && !self.manifests.is_empty());
+        match options.into_iter().find(|(id, _)| is_set(id)) {
+            None => Ok(()),
+            Some((_, option)) => {
+                let message = format!("`{option}` cannot be combined with `sources` in the configuration file");
+                let fault = Diagnostic::error(Code::Parameter, message);
+                Err(fault.help("set it for each source in the file, or remove `sources`").into())
+            }
+        }
+    }
+
+    /// The sources to follow: those of the configuration file, or the one of the options.
+    pub(super) fn wanted(&self, config: &Config) -> Vec<ConfiguredSource> {
+        if config.sources.is_empty() && !self.manifests.is_empty() {
+            return vec![ConfiguredSource::from_options(self.manifests.clone(), &self.ownership, config.lints.clone())];
+        }
+        config.sources.clone()
+    }
+
+    /// The long names of the options that the configuration file sets: no flag or variable overrides them.
+    pub(super) fn from_file(matches: &ArgMatches) -> BTreeSet<String> {
+        let command = command();
+        let free = command.get_arguments().filter(|argument| !is_given(matches, argument.get_id().as_str()));
+        free.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
+    }
+}
+
+/// The command with its options, without the configuration file.
+pub(crate) fn command() -> Command {
+    <Args as clap::Args>::augment_args(Command::new("serve"))
+}
+
+/// Checks the secret of a webhook at the start. Later it is read for each request, so that it can be changed.
+fn check_hook_secret(file: &Path) -> Result<(), Diagnostic> {
+    read_secret(file).map(drop).map_err(|reason| {
+        let message = format!("cannot read the webhook's `secret_file` {}: {reason}", file.display());
+        Diagnostic::error(Code::Unreadable, message).help("write the secret that the forge signs with to the file")
+    })
+}
+
+/// Parses the name of a header.
+fn header_name(name: &str) -> Result<String, String> {
+    match HeaderName::from_bytes(name.as_bytes()) {
+        Ok(_) => Ok(name.to_owned()),
+        Err(_) => Err("must be a valid header name".to_owned()),
+    }
+}

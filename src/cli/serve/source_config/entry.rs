@@ -1,0 +1,84 @@
+//! A source as the configuration file has it.
+
+use serde::Deserialize;
+
+use crate::cli::prelude::*;
+
+/// A source in the configuration file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SourceEntry {
+    /// The name of the source (D40).
+    pub(super) name: String,
+    /// A folder or file; with `repository`, inside the repository.
+    pub(super) path: Option<PathBuf>,
+    /// Folders and files of other sources, which this one uses without owning them.
+    #[serde(default)]
+    pub(super) with: Vec<PathBuf>,
+    /// The local path or the URL of a Git repository.
+    pub(super) repository: Option<String>,
+    /// A branch, tag or commit of the repository.
+    #[serde(rename = "ref")]
+    pub(super) revision: Option<String>,
+    /// The folder with the values that the commits of the repository do not have.
+    pub(super) values: Option<PathBuf>,
+    /// The time between two syncs without an event.
+    pub(super) interval: Option<Value>,
+    pub(super) prune: Option<bool>,
+    pub(super) isolate: Option<bool>,
+    /// Whether resources whose stated ID does not exist are created under it: to build a lost store again.
+    #[serde(default)]
+    pub(super) recreate_ids: bool,
+    /// The limits of the source.
+    pub(super) scope: Option<ScopeEntry>,
+    /// Whether to plan without applying.
+    pub(super) suspend: Option<bool>,
+    /// The policy for drift.
+    pub(super) drift: Option<String>,
+    pub(super) max_deletes: Option<Value>,
+    /// Levels of lints, over those of the whole file.
+    #[serde(default)]
+    pub(super) lints: BTreeMap<String, String>,
+    /// A range of versions: the highest tag in it is read.
+    pub(super) semver: Option<String>,
+    /// The user at the server of the repository.
+    pub(super) username: Option<String>,
+    /// The file with the password or token.
+    pub(super) password_file: Option<PathBuf>,
+    /// The environment variable with the password or token.
+    pub(super) password_env: Option<String>,
+    /// The private key for SSH.
+    pub(super) ssh_key_file: Option<PathBuf>,
+    /// The file with the passphrase of the key.
+    pub(super) ssh_key_passphrase_file: Option<PathBuf>,
+    /// The keys of SSH servers.
+    pub(super) known_hosts_file: Option<PathBuf>,
+    /// The authorities of HTTPS servers.
+    pub(super) ca_file: Option<PathBuf>,
+    /// The signatures that a commit needs to be applied.
+    pub(super) verify: Option<VerifyEntry>,
+}
+
+/// The limits of a source.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ScopeEntry {
+    /// The kinds of resources, or `*`.
+    pub(super) kinds: Option<Vec<String>>,
+    /// The kinds of resources without a source that it may adopt, or `*`.
+    pub(super) adopt: Option<Vec<String>>,
+    /// The hosts of edges.
+    pub(super) hosts: Option<Vec<String>>,
+    /// The roles of the owners of API keys.
+    pub(super) roles: Option<Vec<Role>>,
+    /// The folder of token files.
+    pub(super) token_folder: Option<PathBuf>,
+}
+
+/// The signatures that a commit needs to be applied.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VerifyEntry {
+    /// The file of the SSH keys that may sign.
+    pub(super) allowed_signers_file: PathBuf,
+}
