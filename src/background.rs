@@ -14,8 +14,8 @@ const NICE: i32 = 12;
 const LONGEST_TURN: Duration = Duration::from_micros(200);
 
 thread_local! {
-    /// When this thread gave way the last time; none with the usual priority.
-    static GAVE_WAY: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// When this thread yielded the last time; none with the usual priority.
+    static LAST_YIELD: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Lowers the priority of this thread. Only Linux has a priority for each thread; elsewhere nothing happens.
@@ -23,7 +23,7 @@ pub(crate) fn lower_priority() {
     // Without it, requests only wait longer.
     #[cfg(target_os = "linux")]
     if rustix::process::setpriority_process(None, NICE).is_ok() {
-        GAVE_WAY.set(Some(Instant::now()));
+        LAST_YIELD.set(Some(Instant::now()));
     }
 }
 
@@ -33,12 +33,12 @@ pub(crate) fn lower_priority_of_pool() {
 }
 
 /// Lets requests go first that wait for the processor of a thread with a lower priority. Long loops call it for each item.
-pub(crate) fn give_way() {
-    if let Some(last) = GAVE_WAY.get()
+pub(crate) fn yield_to_requests() {
+    if let Some(last) = LAST_YIELD.get()
         && last.elapsed() >= LONGEST_TURN
     {
         thread::yield_now();
-        GAVE_WAY.set(Some(Instant::now()));
+        LAST_YIELD.set(Some(Instant::now()));
     }
 }
 
@@ -49,15 +49,15 @@ mod tests {
     #[test]
     fn only_a_thread_with_a_lower_priority_gives_way() {
         let times = thread::spawn(|| {
-            give_way();
-            let usual = GAVE_WAY.get();
+            yield_to_requests();
+            let usual = LAST_YIELD.get();
             lower_priority();
-            let first = GAVE_WAY.get();
-            give_way();
-            let soon = GAVE_WAY.get();
+            let first = LAST_YIELD.get();
+            yield_to_requests();
+            let soon = LAST_YIELD.get();
             thread::sleep(LONGEST_TURN);
-            give_way();
-            (usual, first, soon, GAVE_WAY.get())
+            yield_to_requests();
+            (usual, first, soon, LAST_YIELD.get())
         });
         let (usual, first, soon, later) = times.join().unwrap_or_default();
         assert!(usual.is_none());

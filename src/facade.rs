@@ -31,16 +31,18 @@ pub mod resources {
     pub use crate::{
         model::{
             Kind,
+            endpoint_offers::{Offer, Offers},
             id::Id,
             key::Key,
-            resource::{KindInfo, Offer, Offers},
+            kind_info::KindInfo,
         },
         store::{clock::now, ids::fresh_id, tokens::token as new_token},
     };
 
     // Content.
     pub use crate::model::{
-        base_urls::{Ref, Site},
+        any_resource::{AccessList, AnyResource, ViewContext},
+        base_urls::{BaseUrls, Ref},
         key_scope::{KeyScope, WriteAction},
         kind::{
             api_key::ApiKey,
@@ -54,23 +56,26 @@ pub mod resources {
             tls_certificate::{CertificatePem, TlsCertificate},
             tls_edge::TlsEdge,
         },
-        module::{AnyModule, Slot},
+        module::{slot::Slot, traits::AnyModule},
         reference::Reference,
-        resource::{AccessList, AnyResource, ViewContext},
         secrets::{
-            secret::{MASK, Reading, Review, Secret, Secrets, Text},
-            secret_spans::SecretPlaces,
+            secret::{MASK, Secret},
+            secret_spans::SecretSpans,
+            serialization_mode::{Review, Secrets},
+            text::{Reading, Text},
         },
         traffic::{Stage, Step},
     };
 
     // Rules.
-    pub use crate::model::diagnostics::fault::{Aim, Check, Fault, Faults, Path as FieldPath, Segment};
+    pub use crate::model::diagnostics::fault::{Check, Fault, FaultTarget, Faults, Path as FieldPath, Segment};
 
     // Change.
     pub use crate::model::{
+        author::{Author, RejectedManifests},
+        claim::Claim,
         desired::Desired,
-        operation::{Author, Claim, Operation, RejectedManifests},
+        operation::Operation,
         snapshot::{Entry, Refusal, Rendered, RenderedForms, Tombstone},
     };
 

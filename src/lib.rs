@@ -129,15 +129,16 @@
 //! ## Layers
 //!
 //! `cli → server → reconcile → {manifest, plan, store} → {filter, lint, tenancy} → routing → model → syntax →
-//! {background, cache, files, lock, subprocess}`. A layer uses only the layers below it, and the modules of one layer do not
-//! import each other. A test enforces this. All modules but [`server`] are private; `src/lib.rs` and `src/facade.rs`
-//! re-export the API above.
+//! {background, cache, files, http_client, lock, subprocess}`. A layer uses only the layers below it, and the modules of
+//! one layer do not import each other. A test enforces this. All modules but [`server`] are private; `src/lib.rs` and
+//! `src/facade.rs` re-export the API above.
 //!
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
 //! | `model` | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
 //! | `cache` | Caches within bounds, and of what can become invalid | knows what it keeps |
 //! | `files` | Files that are complete or missing, and the fail points of the disk | knows what it writes |
+//! | `http_client` | Requests to other servers: timeouts, authorities, and why one failed | knows what it sends |
 //! | `lock` | Locks that a panic does not poison | knows what it protects |
 //! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
 //! | `subprocess` | Running `git` and shell commands, which end with this process | knows what they are for |
@@ -246,6 +247,7 @@ mod filter;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod http_client;
 mod lint;
 mod lock;
 mod manifest;

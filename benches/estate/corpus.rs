@@ -79,7 +79,7 @@ enum Style {
 }
 
 impl Style {
-    fn of(group: usize) -> Self {
+    fn of_group(group: usize) -> Self {
         match group % 20 {
             6 => Style::Apart,
             7 => Style::Flow,
@@ -180,7 +180,7 @@ impl Writer {
     }
 
     fn group(&mut self, folder: &Path, group: usize, groups: usize) {
-        let style = Style::of(group);
+        let style = Style::of_group(group);
         let mut text = format!("# The edges of group {group}. Deployments are in the runbook of the platform team.\n");
         if self.shape.certificates && group.is_multiple_of(BLOCK) {
             for document in self.certificates(group, groups) {
@@ -203,7 +203,7 @@ impl Writer {
                 Style::Apart => routes.into_iter().for_each(|route| block_document(&mut text, &apart(&name, route))),
             }
         }
-        if Style::of(group + 1) == Style::Apart && group + 1 < groups {
+        if Style::of_group(group + 1) == Style::Apart && group + 1 < groups {
             // The edges whose routes are in the next file.
             for edge in 0..EDGES {
                 block_document(&mut text, &self.edge(group + 1, edge, Vec::new()));

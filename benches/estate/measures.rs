@@ -92,7 +92,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn of(runs: impl Iterator<Item = Finished>) -> Self {
+    fn from_finished(runs: impl Iterator<Item = Finished>) -> Self {
         let runs: Vec<Finished> = runs.collect();
         let user: Option<Vec<f64>> = runs.iter().map(|run| run.user).collect();
         Self {
@@ -118,7 +118,7 @@ impl Runs {
 pub(crate) fn dry_run(run: &Run) -> Vec<Row> {
     // The first run is remembered.
     run.estate.plan(&[], NOTHING);
-    let runs = Runs::of(run.rounds().map(|_| run.estate.plan(&[], NOTHING)));
+    let runs = Runs::from_finished(run.rounds().map(|_| run.estate.plan(&[], NOTHING)));
     let target = (4.0 * run.estate.read).max(0.06);
     let first = Row {
         title: "dry run, nothing changed, whole process".into(),
@@ -133,19 +133,19 @@ pub(crate) fn dry_run(run: &Run) -> Vec<Row> {
 
 /// A dry run that no earlier run answers.
 pub(crate) fn no_cache(run: &Run) -> Vec<Row> {
-    let runs = Runs::of(run.rounds().map(|_| run.estate.plan(&UNCACHED, NOTHING)));
+    let runs = Runs::from_finished(run.rounds().map(|_| run.estate.plan(&UNCACHED, NOTHING)));
     vec![run.against_parse("dry run, not remembered".into(), &runs, 1.5)]
 }
 
 /// The validation of all manifests.
 pub(crate) fn validate(run: &Run) -> Vec<Row> {
     run.estate.assert_clean();
-    let runs = Runs::of(run.rounds().map(|_| run.estate.validate()));
+    let runs = Runs::from_finished(run.rounds().map(|_| run.estate.validate()));
     vec![run.against_parse("`validate` with every lint".into(), &runs, 1.1)]
 }
 
 fn first_applies(run: &Run, estate: &Estate) -> Runs {
-    Runs::of(run.rounds().map(|_| {
+    Runs::from_finished(run.rounds().map(|_| {
         let applied = estate.apply("first");
         estate.remove("first");
         applied

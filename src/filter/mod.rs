@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use crate::{
     model::{
-        Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Site, Snapshot,
+        BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot,
         decode::list,
         diagnostics::nearest,
         json::deserialize,
@@ -149,7 +149,7 @@ impl Filter {
     pub(crate) fn selects(
         &self,
         snapshot: &Snapshot,
-        site: &Site,
+        base_urls: &BaseUrls,
         entry: &Entry,
         meter: &CelMeter<'_>,
     ) -> Result<bool, Fault> {
@@ -163,8 +163,8 @@ impl Filter {
         // expressions that read them, as an edge can have thousands of routes.
         let children = entry.key.kind.facts().children;
         let body = match children.filter(|kind| !expression.reads(kind.facts().list)) {
-            Some(_) => childless_json(entry, site, Secrets::Masked),
-            None => view_json(snapshot, entry, site, Secrets::Masked),
+            Some(_) => childless_json(entry, base_urls, Secrets::Masked),
+            None => view_json(snapshot, entry, base_urls, Secrets::Masked),
         };
         let body = body.map_err(|_| internal())?;
         let obj: Value = deserialize::from_slice(&body).map_err(|_| internal())?;
@@ -225,7 +225,7 @@ fn fault(error: &CelError, expression: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::resource::Offer;
+    use crate::model::endpoint_offers::Offer;
 
     fn faults(kind: Kind, name: &str, value: &str) -> Vec<Fault> {
         Filter::new(kind, &[(name, value.to_owned())]).err().unwrap_or_default()

@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use crate::{
-    model::{Kind, resource::KindInfo, schema::definition_name},
+    model::{Kind, kind_info::KindInfo, schema::definition_name},
     syntax::cel::CelShape,
 };
 

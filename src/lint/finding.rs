@@ -4,7 +4,7 @@ use foldhash::HashSet;
 
 use crate::model::{
     Key,
-    diagnostics::{Aim, Path, suggestions::Suggestions},
+    diagnostics::{FaultTarget, Path, suggestions::Suggestions},
 };
 
 /// The subject of a finding.
@@ -30,7 +30,7 @@ pub(crate) struct Finding {
     /// Whether the finding is about the resource as a whole: a module alone, as in a module set, does not cause it.
     pub of_whole: bool,
     /// Whether the finding is about the field's key or its value.
-    pub aim: Aim,
+    pub target: FaultTarget,
     /// One sentence without a full stop.
     pub message: String,
     /// How to fix it, if the lint's cure also covers other cases.
@@ -98,7 +98,7 @@ impl Findings {
             path,
             in_document: false,
             of_whole: false,
-            aim: Aim::Value,
+            target: FaultTarget::Value,
             message,
             help: None,
             related: None,

@@ -13,7 +13,7 @@ use super::{
     view::{LintedSource, ManifestsView},
     world::World,
 };
-use crate::background::give_way;
+use crate::background::yield_to_requests;
 
 /// The findings of a run. Those of a part that is not judged again are shared with the memo.
 pub(crate) struct AllFindings(Vec<Arc<NumberedFindings>>);
@@ -88,7 +88,7 @@ fn judge_part(part: &LintPart<'_>, world: &World<'_>, lints: &[NumberedLint]) ->
 
 /// The findings of one lint.
 fn findings_of((at, lint): NumberedLint, check: impl FnOnce(&mut Findings)) -> NumberedFindings {
-    give_way();
+    yield_to_requests();
     let mut findings = Findings::default();
     check(&mut findings);
     findings.found.into_iter().map(|finding| (at, Finding { lint: lint.name, ..finding })).collect()

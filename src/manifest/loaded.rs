@@ -24,7 +24,7 @@ use super::{
     tree::{context::context_error, faults::changed_while_read, file_stamp::NotedFile, manifest_tree::Tree},
 };
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     model::diagnostics::{Cause, Code, Diagnostic, Name, diagnostic::sort},
 };
 
@@ -124,7 +124,7 @@ fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
         return FileRead { declared, diagnostics: vec![foreign], external_values: Vec::new() };
     }
     for document in documents {
-        give_way();
+        yield_to_requests();
         declare(&document, &values, &mut declared, &mut findings);
     }
     let (diagnostics, external_values) = (findings.into_diagnostics(), values.external_values.into_inner());

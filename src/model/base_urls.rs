@@ -9,7 +9,7 @@ use super::{
 };
 
 /// The service's URLs, and its certificates for identity providers.
-pub struct Site {
+pub struct BaseUrls {
     /// The base URL without a trailing slash, the prefix of every `uri` (D13).
     pub base_url: String,
     /// The base URL of SAML endpoints for identity providers (D18).
@@ -18,7 +18,7 @@ pub struct Site {
     pub saml_certificate: Box<dyn Fn(&Id) -> String + Send + Sync>,
 }
 
-impl Site {
+impl BaseUrls {
     /// The URI of a resource.
     pub fn uri(&self, key: &Key) -> String {
         format!("{}{}", self.base_url, key.path())

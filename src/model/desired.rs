@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{key::Key, operation::Claim, resource::AnyResource};
+use super::{any_resource::AnyResource, claim::Claim, key::Key};
 
 /// The desired state of a resource.
 #[derive(Debug, Clone)]

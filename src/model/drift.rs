@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    author::{Author, key_of},
     diagnostics::Path,
     id::Id,
-    operation::{Author, key_of},
     snapshot::Snapshot,
 };
 

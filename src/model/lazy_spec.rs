@@ -14,13 +14,13 @@ use zeroize::Zeroizing;
 
 use super::{
     Kind,
+    any_resource::{AccessList, AnyResource, ViewContext},
     diagnostics::{Code, Fault, Faults},
     json::JsonError,
     key::Key,
     module::{SharedModule, Slot},
     reference::Reference,
-    resource::{AccessList, AnyResource, ViewContext},
-    secrets::{Secrets, secret_spans::SecretPlaces},
+    secrets::{Secrets, secret_spans::SecretSpans},
 };
 
 /// A blake3 hash of a Spec's stored form.
@@ -51,7 +51,7 @@ pub(crate) struct SpecForm {
 impl SpecForm {
     /// Serializes a Spec.
     fn new(spec: &dyn AnyResource) -> Result<Self, JsonError> {
-        let places = SecretPlaces::default();
+        let places = SecretSpans::default();
         let text = String::from_utf8(spec.to_bytes(Secrets::Located(&places))?).map_err(JsonError::new)?;
         let secrets = StoredSecrets::At(places.into_inner().into_boxed_slice());
         Ok(Self { text: Zeroizing::new(text.into_boxed_str()), secrets })

@@ -12,12 +12,16 @@
 //!
 //! The model never does IO, reads no clock and no randomness: the same input gives the same state everywhere.
 
+pub(crate) mod any_resource;
+pub(crate) mod author;
 pub(crate) mod base_urls;
 pub(crate) mod build;
+pub(crate) mod claim;
 pub(crate) mod decode;
 pub(crate) mod desired;
 pub(crate) mod diagnostics;
 pub(crate) mod drift;
+pub(crate) mod endpoint_offers;
 pub(crate) mod external_id;
 pub(crate) mod field_rule;
 pub(crate) mod host_pattern;
@@ -26,6 +30,7 @@ pub(crate) mod json;
 pub(crate) mod key;
 pub(crate) mod key_scope;
 pub(crate) mod kind;
+pub(crate) mod kind_info;
 pub(crate) mod lazy_spec;
 pub(crate) mod module;
 pub(crate) mod names;
@@ -40,13 +45,17 @@ pub(crate) mod secrets;
 pub(crate) mod session_fields;
 pub(crate) mod snapshot;
 pub(crate) mod traffic;
+mod type_erasure;
 pub(crate) mod view;
 
 pub use kind::Kind;
 
 // The items that upper layers use most. Files of this module name each other by their own paths.
 pub(crate) use self::{
-    base_urls::Site,
+    any_resource::AnyResource,
+    author::Author,
+    base_urls::BaseUrls,
+    claim::Claim,
     desired::Desired,
     diagnostics::{Code, Diagnostic, Fault, Severity},
     id::Id,
@@ -64,8 +73,8 @@ pub(crate) use self::{
         tls_edge::TlsEdge,
     },
     module::{AnyModule, Slot},
-    operation::{Author, Claim, Operation},
-    resource::{AnyResource, Resource},
+    operation::Operation,
+    resource::Resource,
     secrets::{Secret, Secrets},
     snapshot::{Entry, Snapshot},
 };

@@ -6,7 +6,8 @@ use rayon::prelude::*;
 
 use super::{
     Kind,
-    diagnostics::{Aim, Code, Fault, Path},
+    any_resource::AnyResource,
+    diagnostics::{Code, Fault, FaultTarget, Path},
     key::Key,
     key_scope::KeyScope,
     kind::{
@@ -16,10 +17,9 @@ use super::{
     },
     module::{Slot, tls_termination::TerminateAt},
     reference::Reference,
-    resource::AnyResource,
     snapshot::Snapshot,
 };
-use crate::background::give_way;
+use crate::background::yield_to_requests;
 
 /// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are
 /// inside its Spec.
@@ -31,7 +31,7 @@ pub(crate) fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>
     let keys: Vec<&Key> = changed.iter().collect();
     let others = || {
         let faults = |key: &&Key| {
-            give_way();
+            yield_to_requests();
             match key.kind {
                 Kind::HttpsEdge => edge_faults(before, after, key),
                 Kind::HttpsEdgeRoute => route_faults(after, key),
@@ -90,7 +90,7 @@ fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
     };
     // Reported at the field that changed, where the author can fix it.
     let of_edge = unreadable_edge_modules(edge).into_iter().map(|(slot, fault)| match unchanged(slot) {
-        true => Fault { aim: Aim::Value, ..fault }.at(terminate_at.clone()),
+        true => Fault { target: FaultTarget::Value, ..fault }.at(terminate_at.clone()),
         false => fault,
     });
     let mut faults: Vec<Fault> = of_edge.collect();

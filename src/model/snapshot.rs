@@ -29,15 +29,8 @@ use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
 use jiff::Timestamp;
 
 use super::{
-    Kind,
-    diagnostics::Fault,
-    id::Id,
-    key::Key,
-    kind::api_key::ApiKey,
-    lazy_spec::LazySpec,
-    operation::{Claim, RejectedManifests},
-    resource::{AnyResource, Resource},
-    secrets::Secret,
+    Kind, any_resource::AnyResource, author::RejectedManifests, claim::Claim, diagnostics::Fault, id::Id, key::Key,
+    kind::api_key::ApiKey, lazy_spec::LazySpec, resource::Resource, secrets::Secret,
 };
 pub(crate) use restore::SnapshotBuilder;
 

@@ -1,9 +1,9 @@
 //! The response form of a resource in a snapshot.
 
 use super::{
-    base_urls::Site,
+    any_resource::{ViewChild, ViewContext},
+    base_urls::BaseUrls,
     json::JsonError,
-    resource::{ViewChild, ViewContext},
     secrets::Secrets,
     snapshot::{Entry, Snapshot},
 };
@@ -12,7 +12,7 @@ use super::{
 pub(crate) fn view_json(
     snapshot: &Snapshot,
     entry: &Entry,
-    site: &Site,
+    base_urls: &BaseUrls,
     secrets: Secrets<'_>,
 ) -> Result<Vec<u8>, JsonError> {
     let key = &entry.key;
@@ -21,12 +21,12 @@ pub(crate) fn view_json(
         ViewChild { key: &child.key, created_at: child.created_at, spec }
     });
     let children: Vec<ViewChild<'_>> = children.collect();
-    let at = ViewContext { key, created_at: entry.created_at, site, children: &children };
+    let at = ViewContext { key, created_at: entry.created_at, base_urls, children: &children };
     entry.spec().view_json(&at, secrets)
 }
 
 /// Writes the same as if it had no children.
-pub(crate) fn childless_json(entry: &Entry, site: &Site, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-    let at = ViewContext { key: &entry.key, created_at: entry.created_at, site, children: &[] };
+pub(crate) fn childless_json(entry: &Entry, base_urls: &BaseUrls, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+    let at = ViewContext { key: &entry.key, created_at: entry.created_at, base_urls, children: &[] };
     entry.spec().view_json(&at, secrets)
 }

@@ -15,7 +15,7 @@ use super::{
     kept_in_use::{KeptResource, used_by_others},
 };
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     model::{AnyResource, ApiKey, Claim, Code, Desired, Entry, Id, Key, Kind, Operation, Owner, Snapshot},
 };
 
@@ -56,7 +56,7 @@ pub(crate) fn diff(
     for together in wanted.chunk_by_mut(|one, other| is_creation(one) == is_creation(other)) {
         if together.first().is_some_and(is_creation) {
             let create = |((wanted, _), name): &mut ((&Desired, StoredState), String)| {
-                give_way();
+                yield_to_requests();
                 creation(wanted, std::mem::take(name))
             };
             planner.plan.changes.par_extend(together.par_iter_mut().with_min_len(256).map(create));
@@ -94,7 +94,7 @@ fn differing<'d>(
     all: Vec<&'d Desired>,
 ) -> Vec<((&'d Desired, StoredState), String)> {
     let difference = |wanted: &&'_ Desired| {
-        give_way();
+        yield_to_requests();
         let Some(entry) = snapshot.get(&wanted.key) else { return Some(StoredState::Nothing) };
         match entry.lazy_spec.same(&wanted.spec) {
             true => (entry.claim.as_deref() != Some(&wanted.claim)).then_some(StoredState::SameSpec),
@@ -106,7 +106,7 @@ fn differing<'d>(
     let wanted: Vec<(&Desired, StoredState)> =
         all.into_iter().zip(differences).filter_map(|(wanted, found)| Some((wanted, found?))).collect();
     let named = |(wanted, _): &(&Desired, StoredState)| {
-        give_way();
+        yield_to_requests();
         full_name(snapshot, desired, &wanted.key, &wanted.claim)
     };
     let names: Vec<String> = wanted.par_iter().with_min_len(256).map(named).collect();

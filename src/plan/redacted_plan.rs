@@ -14,8 +14,8 @@ use super::{
     summary::Summary,
 };
 use crate::{
-    background::give_way,
-    model::{AnyResource, JsonError, Operation, Secrets, Slot, drift::Drift, secrets::secret::Review},
+    background::yield_to_requests,
+    model::{AnyResource, JsonError, Operation, Secrets, Slot, drift::Drift, secrets::serialization_mode::Review},
 };
 
 /// The number of unchanged lines shown around a changed line.
@@ -109,7 +109,7 @@ impl RedactedPlan {
             Detail::Lines | Detail::Bodies => {
                 let redactor = Redactor::new(plan, detail);
                 let changes = plan.changes.par_iter().map(|change| {
-                    give_way();
+                    yield_to_requests();
                     redactor.redact(change)
                 });
                 changes.collect::<Result<Vec<RedactedChange>, JsonError>>()?

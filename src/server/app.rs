@@ -29,7 +29,7 @@ use super::{
     telemetry::security::SecurityLog,
 };
 use crate::{
-    model::{base_urls::Site, id::Id},
+    model::{base_urls::BaseUrls, id::Id},
     reconcile::sources::{handle::SourceHandle, registry::SourceRegistry},
     store::Store,
 };
@@ -60,9 +60,9 @@ impl Settings {
 pub struct App(pub(super) AppState);
 
 /// The URLs and certificates of a service.
-pub(crate) fn site(store: &Store, base_url: &str, saml_base_url: &str) -> Site {
+pub(crate) fn base_urls(store: &Store, base_url: &str, saml_base_url: &str) -> BaseUrls {
     let signer = Signer::new(store.root_secret());
-    Site {
+    BaseUrls {
         base_url: base_url.to_owned(),
         saml_base_url: saml_base_url.to_owned(),
         saml_certificate: Box::new(move |route: &Id| signer.certificate_pem(route)),
@@ -79,7 +79,7 @@ fn set<T>(part: &mut Arc<T>, change: impl FnOnce(&mut T)) {
 impl App {
     /// Creates the API of a store.
     pub fn new(store: Arc<Store>, settings: Settings) -> Self {
-        let site = site(&store, &settings.base_url, &settings.saml_base_url);
+        let base_urls = base_urls(&store, &settings.base_url, &settings.saml_base_url);
         let version_header = settings.version_header.clone();
         let make = move || Bytes::from(openapi::document(&settings.version_header, settings.base_path()).to_string());
         Self(AppState {
@@ -89,7 +89,7 @@ impl App {
                 client_certificates: ClientCertificates::default(),
                 version_header,
             }),
-            served: Arc::new(ServedStore { store, site }),
+            served: Arc::new(ServedStore { store, base_urls }),
             admissions: Arc::new(Admissions {
                 reconciliations: Slots::new(classes::RECONCILIATIONS),
                 uploads: Slots::new(classes::UPLOADS),

@@ -51,7 +51,7 @@ pub use crate::reconcile::{
     },
 };
 
-pub(crate) use app::site;
+pub(crate) use app::base_urls;
 pub(crate) use http::service::ApiService;
 pub(crate) use net::connections::ConnectionLimits;
 pub(crate) use net::tls::{Tls, TlsFiles};

@@ -11,15 +11,15 @@ use super::{
 };
 use crate::{
     filter,
-    model::{Kind, resource::KindInfo},
+    model::{Kind, kind_info::KindInfo},
 };
 use schemas::{SCHEMAS, Schemas, description_of, redirect};
 
 pub(super) mod extension;
+mod operation_texts;
 pub(crate) mod schemas;
 #[cfg(test)]
 mod tests;
-mod words;
 
 /// The tags of the operations that no kind has.
 const TAGS: [(&str, &str); 13] = [
@@ -86,18 +86,18 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
 
 fn tags() -> Vec<Value> {
     let kinds = Kind::all().filter(|info| endpoints().iter().any(|endpoint| endpoint.kind == info.kind));
-    let kinds =
-        kinds.map(|info| json!({"name": words::tag(info.name), "description": description_of(info.spec_schema)}));
+    let kinds = kinds
+        .map(|info| json!({"name": operation_texts::tag(info.name), "description": description_of(info.spec_schema)}));
     kinds.chain(TAGS.map(|(name, description)| json!({"name": name, "description": description}))).collect()
 }
 
 fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
     let info = endpoint.kind.info();
     let mut operation = json!({
-        "operationId": words::operation_id(endpoint),
-        "summary": words::summary(endpoint),
-        "description": words::description(endpoint),
-        "tags": [words::tag(info.name)],
+        "operationId": operation_texts::operation_id(endpoint),
+        "summary": operation_texts::summary(endpoint),
+        "description": operation_texts::description(endpoint),
+        "tags": [operation_texts::tag(info.name)],
         "responses": responses(schemas, endpoint, info),
     });
     let Some(fields) = operation.as_object_mut() else { return operation };
@@ -182,7 +182,7 @@ fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Val
 
 fn path_parameters(path: &str) -> Value {
     let names = path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
-    names.map(|name| json!({"name": name, "in": "path", "required": true, "description": words::path_parameter(name), "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\s\x00-\x1f\x7f-\x9f]+$"}})).collect()
+    names.map(|name| json!({"name": name, "in": "path", "required": true, "description": operation_texts::path_parameter(name), "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\s\x00-\x1f\x7f-\x9f]+$"}})).collect()
 }
 
 fn parameters(endpoint: &Endpoint) -> Vec<Value> {

@@ -21,7 +21,7 @@ use super::{
     resources::{commit_executor::CommitExecutor, page_cache::PageCache, write_policy::RestWrites},
     telemetry::metrics::{inventory::Inventories, pages::ScrapedPages, syncs::SyncTimes},
 };
-use crate::{model::base_urls::Site, reconcile::sources::registry::SourceRegistry, store::Store};
+use crate::{model::base_urls::BaseUrls, reconcile::sources::registry::SourceRegistry, store::Store};
 
 /// The extractor of a part.
 pub(crate) type StatePart<T> = State<Arc<T>>;
@@ -44,7 +44,7 @@ pub(crate) struct AppState {
 /// The store, and the URLs under which it is served.
 pub(crate) struct ServedStore {
     pub store: Arc<Store>,
-    pub site: Site,
+    pub base_urls: BaseUrls,
 }
 
 /// The places of requests that cost much (D52).

@@ -172,7 +172,7 @@ mod tests {
     fn every_author_with_an_api_key_and_every_followed_source_counts() {
         let (key, owner) = (Id::new("ak_1"), Id::new("usr_a"));
         let api = Author::Api { key: key.clone(), owner: owner.clone() };
-        let through = Author::source("shop", None).through(key.clone(), owner.clone());
+        let through = Author::source("shop", None).with_api_key(key.clone(), owner.clone());
         let back = Author::Rollback { to: 1, source: None, rejected: Vec::new(), through: Some((key, owner.clone())) };
         for author in [api, through, back] {
             assert_eq!(holder_of(&author), Some(owner.clone()));

@@ -10,7 +10,7 @@ use super::{
     open_store::Store,
 };
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     model::{Author, Code, Id},
 };
 
@@ -42,7 +42,7 @@ impl Store {
         let (clock, now) = (clock::now(), self.quota.now());
         let mut last = None;
         for header in self.headers(&Query::All, before, PAGE).ok()? {
-            give_way();
+            yield_to_requests();
             let ago = Duration::try_from(clock.duration_since(header.at)).unwrap_or_default();
             if ago < DAY {
                 last = Some(header.position);

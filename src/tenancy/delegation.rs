@@ -33,8 +33,8 @@ use super::{certificates::unpresented, hostports::hostport_faults};
 use crate::{
     model::{
         AnyModule, AnyResource, Code, Desired, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Secrets, Slot,
-        Snapshot, diagnostics::Path, kind::https_edge::Delegation, module::SharedModule, operation::CONTEXT_OWNER,
-        secrets::secret::is_unknown,
+        Snapshot, claim::CONTEXT_OWNER, diagnostics::Path, kind::https_edge::Delegation, module::SharedModule,
+        secrets::unknown_value::is_unknown,
     },
     routing::selector::Selector,
     syntax::text::printable,

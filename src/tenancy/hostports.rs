@@ -14,10 +14,8 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::delegation::{WHOLE, consent_to_ask_for, prefixes_of};
 use crate::{
-    background::give_way,
-    model::{
-        Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, operation::CONTEXT_OWNER, traffic::host_port,
-    },
+    background::yield_to_requests,
+    model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, claim::CONTEXT_OWNER, traffic::host_port},
     syntax::text::printable,
 };
 
@@ -54,7 +52,7 @@ impl<'s> HostOwners<'s> {
         // If several edges have a host, those of other sources take precedence over the source's own, and the oldest
         // one, which comes last, over the rest.
         for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
-            give_way();
+            yield_to_requests();
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
             let delegates = |source| prefixes_of(edge, source).contains(&WHOLE);
             let is_open = is_own(entry) || source.is_some_and(delegates);
@@ -185,7 +183,7 @@ pub(crate) fn hostport_faults<'a>(
         Some(claim) => is_declared(&entry.key) && (claim.receiver() == Some(source) || claim.is_returned_by(source)),
     };
     for wanted in edges {
-        give_way();
+        yield_to_requests();
         let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
         for (index, text, address) in added(edge, former(snapshot, &wanted.key)) {
             // Hosts of the source move between its edges.

@@ -24,11 +24,11 @@ use crate::{
         target::{ApiClient, ListedKey, StoreOrServer, create_key, delete_key, list_keys, owner_role},
     },
     model::{
+        any_resource::AnyResource,
         diagnostics::fault::Faults,
         key_scope::KeyScope,
         kind::{api_key::ApiKey, owner::Owner},
         operation::Operation,
-        resource::AnyResource,
         rules,
         snapshot::Entry,
     },

@@ -6,7 +6,7 @@ use crate::{
     cli::{output::print, prelude::*, serve::limit_args::unusable},
     server::telemetry::security::{
         SECURITY_LOG,
-        reading::{LogError, ReadLog, read},
+        verification::{LogError, ReadLog, read},
     },
 };
 

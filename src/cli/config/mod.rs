@@ -23,7 +23,7 @@ use crate::{
     },
     model::{
         decode::decode,
-        diagnostics::fault::{Path as FieldPath, Segment, add_untold},
+        diagnostics::fault::{Path as FieldPath, Segment, add_new_faults},
         node::Tape,
     },
     server::{
@@ -342,7 +342,7 @@ fn option_values(value: Value) -> Vec<String> {
 /// consequence.
 fn add_checked(faults: &mut Vec<Fault>, checked: Vec<Fault>) {
     let unreadable = faults.len();
-    add_untold(faults, checked);
+    add_new_faults(faults, checked);
     let checked = faults.split_off(unreadable);
     let decoding: Vec<FieldPath> = faults.iter().map(|fault| fault.path.clone()).collect();
     let is_consequence = |fault: &Fault| {
@@ -401,7 +401,7 @@ pub(super) fn place_in(text: &str, fault: &Fault) -> String {
         return String::new();
     }
     let file = ManifestFile::new(String::new(), text.to_owned(), PathBuf::new(), PathBuf::new());
-    let (line, _) = file.place(file.map().locate(0, &fault.path, fault.aim)).line_column();
+    let (line, _) = file.place(file.map().locate(0, &fault.path, fault.target)).line_column();
     format!(" at {} (line {line})", fault.path)
 }
 

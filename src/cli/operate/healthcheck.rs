@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::{
     cli::{input::durations::duration, output::print, prelude::*},
-    server::notify::http_client,
+    http_client,
 };
 
 /// The most bytes of a response that are read.

@@ -15,7 +15,7 @@ use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::Sd
 use ureq::Agent;
 
 use super::urls::http_url;
-use crate::{cli::prelude::*, reconcile::run::spans, server::notify::http_client};
+use crate::{cli::prelude::*, http_client, reconcile::run::spans};
 
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);

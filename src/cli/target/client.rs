@@ -18,8 +18,8 @@ use ureq::{
 use super::credentials::{Credentials, TOKEN};
 use crate::{
     cli::failure::{Exit, Failure},
+    http_client,
     model::{Code, Diagnostic, Secret},
-    server::notify::http_client,
 };
 
 /// The connect timeout.

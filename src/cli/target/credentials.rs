@@ -9,7 +9,7 @@ use crate::{
         access::contexts::{ContextToken, ServerContext},
         prelude::*,
     },
-    server::notify::http_client,
+    http_client,
     store::seal::command::output_of,
 };
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cli::prelude::*,
-    model::operation::CommitAuthor,
+    model::author::CommitAuthor,
     server::operations::history::{
         document::{HistoryAuthor, HistoryEntry, HistoryItem, HistoryResource, PATH},
         parameters_of,

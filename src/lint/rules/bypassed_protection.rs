@@ -128,7 +128,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
             let message =
                 format!("`{shown}:{port}` opens this backend without `{module}`, unlike `{shown}:{guarded_port}`");
             let finding = findings.report(open.key, ["backend"], message);
-            (finding.of_whole, finding.aim) = (true, Aim::Key);
+            (finding.of_whole, finding.target) = (true, FaultTarget::Key);
             finding.relate(guard.key, ["match"], "the protected route");
         }
     }

@@ -37,7 +37,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
                 }
                 let last = names.pop().unwrap_or_default();
                 let message = format!("{} and {last} are 0, so the circuit breaker cannot work", names.join(", "));
-                findings.report(key, ["circuit_breaker"], message).aim = Aim::Key;
+                findings.report(key, ["circuit_breaker"], message).target = FaultTarget::Key;
             }
         }
     }

@@ -27,7 +27,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             None => format!("`{first}` and `{other}` cannot both be enabled on a route"),
         };
         let finding = findings.report(key, [other], message);
-        finding.aim = Aim::Key;
+        finding.target = FaultTarget::Key;
         finding.relate(key, [first], "the other login");
     }
 }

@@ -32,14 +32,14 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
                 if first == place {
                     continue;
                 }
-                let how = match (first.aim(), place.aim()) {
-                    (Aim::Key, Aim::Key) => "added twice",
-                    (Aim::Value, Aim::Value) => "removed twice",
+                let how = match (first.target(), place.target()) {
+                    (FaultTarget::Key, FaultTarget::Key) => "added twice",
+                    (FaultTarget::Value, FaultTarget::Value) => "removed twice",
                     _ => "both added and removed",
                 };
                 let message = format!("header `{}` is {how} by `{module}`", printable(name));
                 let finding = findings.report(key, place.path(module), message);
-                finding.aim = place.aim();
+                finding.target = place.target();
                 finding.relate(key, first.path(module), "first entry");
             }
         }
@@ -70,10 +70,10 @@ impl HeaderPlace<'_> {
     }
 
     /// The part of the entry that names the header.
-    pub(super) fn aim(self) -> Aim {
+    pub(super) fn target(self) -> FaultTarget {
         match self {
-            HeaderPlace::Add(_) => Aim::Key,
-            HeaderPlace::Remove(_) => Aim::Value,
+            HeaderPlace::Add(_) => FaultTarget::Key,
+            HeaderPlace::Remove(_) => FaultTarget::Value,
         }
     }
 }

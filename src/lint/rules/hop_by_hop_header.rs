@@ -26,9 +26,9 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         for (module, headers) in headers(route) {
             for (name, place) in headers {
                 if HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name)) {
-                    let does = if place.aim() == Aim::Key { "adds" } else { "removes" };
+                    let does = if place.target() == FaultTarget::Key { "adds" } else { "removes" };
                     let message = format!("`{module}` {does} `{name}`, which the gateway controls");
-                    findings.report(key, place.path(module), message).aim = place.aim();
+                    findings.report(key, place.path(module), message).target = place.target();
                 }
             }
         }

@@ -31,12 +31,12 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         let missing: Vec<_> = parts.into_iter().filter(|(.., is_missing)| *is_missing).collect();
         let names: Vec<&str> = missing.iter().map(|(name, ..)| *name).collect();
         let module = Path::from("jwt_validation");
-        let (path, aim) = match missing.as_slice() {
+        let (path, target) = match missing.as_slice() {
             [] => continue,
-            [(_, steps, _)] => (steps.iter().fold(module, |path, step| path.join(*step)), Aim::Value),
-            _ => (module, Aim::Key),
+            [(_, steps, _)] => (steps.iter().fold(module, |path, step| path.join(*step)), FaultTarget::Value),
+            _ => (module, FaultTarget::Key),
         };
-        findings.report(key, path, format!("`jwt_validation` has no {}", alternatives(&names))).aim = aim;
+        findings.report(key, path, format!("`jwt_validation` has no {}", alternatives(&names))).target = target;
     }
 }
 

@@ -34,7 +34,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
                 let fields: Vec<String> = several.iter().map(|field| format!("`{field}`")).collect();
                 let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
                 let message = format!("`oidc` has no {}, so nobody can log in", alternatives(&fields));
-                findings.report(key, ["oidc"], message).aim = Aim::Key;
+                findings.report(key, ["oidc"], message).target = FaultTarget::Key;
             }
         }
         if is_unfinished(&oidc.issuer) {

@@ -21,7 +21,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             if app.email_addresses.is_empty() && app.email_domains.is_empty() && !has_members {
                 let path = Path::from(["oauth", "provider", app.provider]);
                 let message = format!("everyone with an account at `{}` has access", app.provider);
-                findings.report(key, path, message).aim = Aim::Key;
+                findings.report(key, path, message).target = FaultTarget::Key;
             }
         }
     }

@@ -20,7 +20,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, filter) in view.route_modules(|route| route.user_agent_filter.as_deref()) {
         if filter.allow.is_empty() && filter.deny.is_empty() {
             let message = "`user_agent_filter` has no patterns, so it filters nothing";
-            findings.report(key, ["user_agent_filter"], message).aim = Aim::Key;
+            findings.report(key, ["user_agent_filter"], message).target = FaultTarget::Key;
             continue;
         }
         let lists = [("allow", &filter.allow, ", so the filter refuses nobody"), ("deny", &filter.deny, "")];

@@ -75,7 +75,7 @@ fn check_log(key: &Key, path: &Path, config: &Map<String, Value>, findings: &mut
         if name != METADATA {
             let near = findings.suggestions.nearest(name, [METADATA]);
             let finding = findings.report(key, at, unknown_key(name, near));
-            (finding.aim, finding.help) = (Aim::Key, Some(LOG_HELP));
+            (finding.target, finding.help) = (FaultTarget::Key, Some(LOG_HELP));
         } else if !value.is_object() && !value.is_null() {
             findings.report(key, at, "`Metadata` must be an object").help = Some(LOG_HELP);
         }
@@ -96,7 +96,7 @@ fn check_keys(key: &Key, path: &Path, action: &str, config: &Map<String, Value>,
         let near = near.filter(is_misspelt).or(synonym.map(|(.., known)| *known));
         if near.is_some() || action == "deny" {
             let finding = findings.report(key, path.join(name.as_str()), unknown_key(name, near));
-            finding.aim = Aim::Key;
+            finding.target = FaultTarget::Key;
             finding.help = (action == "deny" && near.is_none()).then_some(DENY_HELP);
         }
     }

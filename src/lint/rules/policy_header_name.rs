@@ -28,7 +28,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             match headers {
                 Value::Object(headers) => {
                     for name in headers.keys().filter(|name| is_invalid(name)) {
-                        findings.report(placed.key, path.join(name.as_str()), message(name)).aim = Aim::Key;
+                        findings.report(placed.key, path.join(name.as_str()), message(name)).target = FaultTarget::Key;
                     }
                 }
                 Value::Array(headers) => {

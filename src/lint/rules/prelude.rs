@@ -10,7 +10,7 @@ pub(super) use crate::lint::{
 pub(super) use crate::{
     model::{
         CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, TlsCertificate, TlsEdge,
-        diagnostics::{Aim, Path},
+        diagnostics::{FaultTarget, Path},
         traffic::{host_name, host_port},
     },
     syntax::text::printable,

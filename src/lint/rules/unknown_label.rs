@@ -26,7 +26,7 @@ fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
         subjects.sort_unstable();
         for subject in subjects {
             let finding = findings.about(subject.clone(), path.clone(), message.clone());
-            (finding.in_document, finding.aim) = (true, Aim::Key);
+            (finding.in_document, finding.target) = (true, FaultTarget::Key);
         }
     }
 }

@@ -25,7 +25,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         }
         let message = format!("everyone can reach the backend of `{}`", printable(&route.r#match));
         let finding = findings.report(key, ["backend"], message);
-        (finding.of_whole, finding.aim) = (true, Aim::Key);
+        (finding.of_whole, finding.target) = (true, FaultTarget::Key);
     }
 }
 

@@ -27,6 +27,7 @@ fn check(view: &LintedSource<'_>, findings: &mut Findings) {
     let authorities = view.all::<CertificateAuthority>().map(|(key, _)| key);
     for key in authorities.filter(|key| !named.contains(key.id.as_str())) {
         let name = view.authority_name(key.id.as_str()).unwrap_or_default();
-        findings.report(key, Path::root(), format!("no edge uses the certificate authority `{name}`")).aim = Aim::Key;
+        findings.report(key, Path::root(), format!("no edge uses the certificate authority `{name}`")).target =
+            FaultTarget::Key;
     }
 }

@@ -17,7 +17,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, app) in view.oauth_apps() {
         if app.client_id.is_empty() && !app.client_secret.is_empty() {
             let path = Path::from(["oauth", "provider", app.provider, "client_secret"]);
-            findings.report(key, path, "`client_secret` has no effect without `client_id`").aim = Aim::Key;
+            findings.report(key, path, "`client_secret` has no effect without `client_id`").target = FaultTarget::Key;
         }
     }
 }

@@ -17,6 +17,6 @@ pub(crate) static LINT: Lint = Lint {
 fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
     for name in view.facts.unused_module_sets.iter().filter(|_| view.is_whole) {
         let message = format!("no route uses the module set `{name}`");
-        findings.about(Subject::ModuleSet(name.clone()), Path::root(), message).aim = Aim::Key;
+        findings.about(Subject::ModuleSet(name.clone()), Path::root(), message).target = FaultTarget::Key;
     }
 }

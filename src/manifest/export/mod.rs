@@ -40,15 +40,15 @@ use super::{
 use crate::{
     model::{
         Kind,
+        any_resource::AnyResource,
+        claim::Claim,
         id::{Id, is_name},
         json::JsonError,
         key::Key,
         kind::{event_source::EventSource, https_edge::HttpsEdge},
         module::{SharedModule, Slot},
         node::Tape,
-        operation::Claim,
-        resource::AnyResource,
-        secrets::secret::{MASK, Secrets},
+        secrets::{MASK, Secrets},
         snapshot::{Entry, Snapshot},
     },
     syntax::text::{printable, yaml::to_yaml},

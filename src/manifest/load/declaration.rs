@@ -13,10 +13,10 @@ use crate::{
     },
     model::{
         Kind,
+        any_resource::AnyResource,
         diagnostics::Path,
         key::Key,
         module::{SharedModule, Slot},
-        resource::AnyResource,
     },
 };
 

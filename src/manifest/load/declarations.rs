@@ -13,7 +13,7 @@ use crate::{
     manifest::resolve::origin::{DocumentKey, Origin},
     model::{
         Kind,
-        diagnostics::{Aim, Code, Diagnostic, Fault, Path},
+        diagnostics::{Code, Diagnostic, Fault, FaultTarget, Path},
         id::is_name,
     },
     syntax::text::printable,
@@ -162,7 +162,7 @@ impl Declarations {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate {} `{}`", it.kind, printable(&it.name)))
                 .at(it.path())
                 .help("rename or remove one of the two");
-            diagnostics.push(it.origin.repeated(fault, first.origin.place(&first.path(), Aim::Value)));
+            diagnostics.push(it.origin.repeated(fault, first.origin.place(&first.path(), FaultTarget::Value)));
         }
         if faulty.is_empty() {
             return;
@@ -201,7 +201,7 @@ impl Declarations {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(&it.id)))
                 .at(path.clone())
                 .help("correct one of the two IDs, or remove one of the documents");
-            diagnostics.push(it.head.repeated(fault, earlier.head.place(&path, Aim::Value)));
+            diagnostics.push(it.head.repeated(fault, earlier.head.place(&path, FaultTarget::Value)));
         }
         repeating
     }

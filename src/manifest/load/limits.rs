@@ -28,7 +28,7 @@ use saphyr_parser::{Event, Parser, ScanError, Span};
 use crate::{
     model::{
         diagnostics::{Code, Fault},
-        json::deserialize::{self, Excess},
+        json::deserialize::{self, LimitError},
         node::BYTES_OF_A_VALUE,
     },
     syntax::text::yaml_cursor::without_tabs_after_colons,
@@ -110,9 +110,9 @@ pub(super) fn alias_overrun(text: &str) -> Option<TextFault> {
 
 /// The limit that a JSON text exceeds, if any.
 pub(super) fn json_overrun(text: &str) -> Option<TextFault> {
-    Some(match deserialize::excess(text.as_bytes(), MOST_LEVELS, MOST_SEPARATORS)? {
-        Excess::Levels(at) => TextFault::levels(at..at + 1),
-        Excess::Values(at) => TextFault::values(at..at + 1),
+    Some(match deserialize::check_limits(text.as_bytes(), MOST_LEVELS, MOST_SEPARATORS)? {
+        LimitError::Levels(at) => TextFault::levels(at..at + 1),
+        LimitError::Values(at) => TextFault::values(at..at + 1),
     })
 }
 

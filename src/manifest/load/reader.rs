@@ -17,7 +17,7 @@ use super::{
     values::Values,
 };
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     lint::{self, Level},
     manifest::resolve::{
         origin::{DocumentPart, Origin},
@@ -25,16 +25,17 @@ use crate::{
     },
     model::{
         Kind,
+        any_resource::AnyResource,
         decode::{decode_field, decode_with, not_a_list, not_an_entry},
         diagnostics::{
             Code, Fault, Faults, Path, check,
-            fault::{add_untold, nearest},
+            fault::{add_new_faults, nearest},
         },
         id::is_name,
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
+        kind_info::KindInfo,
         module::switch::module_advice,
         node::Node,
-        resource::{AnyResource, KindInfo},
     },
     syntax::text::printable,
 };
@@ -123,7 +124,7 @@ impl Reader<'_> {
         if let Some(value) = value {
             let mut found = Faults::new();
             rule(value, &mut found);
-            add_untold(&mut faults, found.into_vec());
+            add_new_faults(&mut faults, found.into_vec());
         }
         for fault in faults {
             let path = fault.path.under(path);
@@ -139,7 +140,7 @@ impl Reader<'_> {
         part: DocumentPart,
         elsewhere: &[&str],
     ) -> Option<Arc<dyn AnyResource>> {
-        give_way();
+        yield_to_requests();
         let (spec, faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
         self.warn_of_null_modules(kind, node, part);
         self.check(part, &Path::root(), spec.as_deref(), faults, |spec, found| spec.check(found));

@@ -12,10 +12,7 @@ use super::{
 use crate::model::{
     Kind,
     schema::{add_property, add_required, inline, refine, require},
-    secrets::{
-        redact::Fields,
-        secret::{SECRET_SCHEMA, TEXT_SCHEMA},
-    },
+    secrets::{redact::Fields, secret::SECRET_SCHEMA, text::TEXT_SCHEMA},
 };
 
 /// The name of the schema of any manifest.

@@ -7,7 +7,7 @@ use crate::{
     model::{
         decode::ValueSource,
         diagnostics::{Code, Fault, fault::Path as FieldPath},
-        secrets::secret::{is_unknown, unknown},
+        secrets::unknown_value::{is_unknown, unknown},
     },
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{resolution::Resolution, resolver::Resolver};
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     lint::Subject,
     model::{
         Kind,
@@ -70,7 +70,7 @@ fn unreadable(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot) -> Vec<(Key
     // are passed over by their keys alone.
     let mut parent: Option<(Key, Option<&HttpsEdge>)> = None;
     for (key, wanted) in desired {
-        give_way();
+        yield_to_requests();
         if key.kind == Kind::HttpsEdge
             && let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>()
         {

@@ -35,10 +35,10 @@ use crate::{
     },
     model::{
         Kind,
+        claim::CONTEXT_OWNER,
         desired::Desired,
         key::Key,
         lazy_spec::LazySpec,
-        operation::CONTEXT_OWNER,
         snapshot::{Entry, Snapshot},
     },
 };

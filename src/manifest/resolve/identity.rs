@@ -15,11 +15,11 @@ use crate::{
     manifest::load::declaration::Declaration,
     model::{
         Kind,
-        diagnostics::{Aim, Code, Diagnostic, Fault, Path},
+        any_resource::AnyResource,
+        diagnostics::{Code, Diagnostic, Fault, FaultTarget, Path},
         id::Id,
         json::JsonError,
         key::Key,
-        resource::AnyResource,
         snapshot::{Entry, Snapshot},
     },
 };
@@ -408,7 +408,7 @@ fn double_rename_error(it: &DeclaredResource<'_>, rival: &DeclaredResource<'_>) 
     let former = it.former().unwrap_or_default();
     let message = format!("`{former}` cannot be renamed to both `{}` and `{}`", rival.name(), it.name());
     let fault = Fault::new(Code::DuplicateName, message).at(path);
-    let first = rival.declaration.head().place(&Path::root().join("metadata").join("name"), Aim::Value);
+    let first = rival.declaration.head().place(&Path::root().join("metadata").join("name"), FaultTarget::Value);
     it.declaration.head().repeated(fault.help("remove one of the two `renamed_from`"), first)
 }
 

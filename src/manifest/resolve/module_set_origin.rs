@@ -6,7 +6,7 @@ use super::{origin::Origin, resolution::Resolution};
 use crate::{
     lint::{Level, Subject},
     manifest::load::declaration::{Declaration, ModuleSet},
-    model::diagnostics::{Aim, Diagnostic, Fault, Path, Place, Segment},
+    model::diagnostics::{Diagnostic, Fault, FaultTarget, Path, Place, Segment},
 };
 
 /// The label of a field in a module set, related to a place in a route.
@@ -68,7 +68,7 @@ impl Resolution {
     }
 
     /// The place of a field: in the module set that it comes from, or in the resource.
-    pub(crate) fn place(&self, subject: &Subject, path: &Path, aim: Aim) -> Option<Place> {
+    pub(crate) fn place(&self, subject: &Subject, path: &Path, aim: FaultTarget) -> Option<Place> {
         let module = self.set_module(subject, path);
         let set = module.and_then(|module| Some(&self.sets.get(&module.set)?.origin));
         Some(set.or_else(|| self.origin(subject))?.place(path, aim))
@@ -77,7 +77,7 @@ impl Resolution {
     /// The place where a route takes a module from a set.
     pub(crate) fn place_of_use(&self, subject: &Subject, module: &SetModule) -> Option<Place> {
         let path = Path::root().join("modules_from").join(module.index);
-        Some(self.origin(subject)?.place(&path, Aim::Value))
+        Some(self.origin(subject)?.place(&path, FaultTarget::Value))
     }
 
     /// The place in the resource itself that causes a field: its own, or where it takes the module from a set, with the
@@ -86,7 +86,7 @@ impl Resolution {
         &self,
         subject: &Subject,
         path: &Path,
-        aim: Aim,
+        aim: FaultTarget,
     ) -> Option<(Place, Option<(Place, String)>)> {
         match self.set_module(subject, path) {
             Some(module) => {

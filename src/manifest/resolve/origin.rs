@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     manifest::load::{schema::fields, source_map::SourceMap},
-    model::diagnostics::{Aim, Code, Diagnostic, Fault, Path, Place, Severity, SourceFile},
+    model::diagnostics::{Code, Diagnostic, Fault, FaultTarget, Path, Place, Severity, SourceFile},
 };
 
 /// The label of what is repeated elsewhere.
@@ -142,8 +142,8 @@ impl Origin {
     }
 
     /// The place of a path.
-    pub(crate) fn place(&self, path: &Path, aim: Aim) -> Place {
-        self.file.place(self.file.map().locate(self.document, &path.under(&self.part.path()), aim))
+    pub(crate) fn place(&self, path: &Path, target: FaultTarget) -> Place {
+        self.file.place(self.file.map().locate(self.document, &path.under(&self.part.path()), target))
     }
 
     /// A fault of this part as an error at its line.
@@ -159,7 +159,7 @@ impl Origin {
             let diagnostic = Diagnostic::from_fault(fault, self.file.place(second));
             return Diagnostic { related: vec![(self.file.place(first), FIRST_HERE.to_owned())], ..diagnostic };
         }
-        let place = self.place(&fault.path, fault.aim);
+        let place = self.place(&fault.path, fault.target);
         Diagnostic::from_fault(fault, place)
     }
 

@@ -15,7 +15,7 @@ use super::{
     unknown_values,
 };
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     lint::Subject,
     manifest::{
         load::{declaration::Declaration, kinds::MODULE_SET},
@@ -23,12 +23,12 @@ use crate::{
     },
     model::{
         Kind,
+        claim::Claim,
         desired::Desired,
-        diagnostics::{Aim, Cause, Code, Diagnostic, Fault, Path, suggestions::Suggestions},
+        diagnostics::{Cause, Code, Diagnostic, Fault, FaultTarget, Path, suggestions::Suggestions},
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        operation::Claim,
         snapshot::{Entry, Snapshot},
     },
     syntax::text::printable,
@@ -132,7 +132,7 @@ impl<'a> Resolver<'a> {
         let key = |index: usize| wanted.get(index).map(|it| it.key.clone());
         let mut position = 0;
         for (index, it) in wanted.iter().enumerate() {
-            give_way();
+            yield_to_requests();
             let special = specials.remove(&index).unwrap_or_default();
             // A resource that is to be replaced decides whose turn it is.
             let held = special.replaces.as_ref();
@@ -163,7 +163,7 @@ impl<'a> Resolver<'a> {
             required: &self.required,
         };
         let read = declarations.par_iter().with_min_len(256).map(|it| {
-            give_way();
+            yield_to_requests();
             names.read(it)
         });
         let read: Vec<_> = read.collect();
@@ -197,7 +197,7 @@ impl<'a> Resolver<'a> {
         self.out.has_renames |= declaration.renamed_from.is_some();
         if let Some(first) = self.out.origins.insert(key.clone(), Arc::clone(declaration)) {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
-            let first = first.origin.place(&Path::root(), Aim::Value);
+            let first = first.origin.place(&Path::root(), FaultTarget::Value);
             let fault = fault.help("rename or remove one of the two");
             self.out.diagnostics.push(declaration.origin.repeated(fault, first));
         }
@@ -224,7 +224,7 @@ impl<'a> Resolver<'a> {
             let path = Path::root().join("token_file");
             let fault =
                 Fault::new(Code::DuplicateName, "duplicate `token_file`: two API keys would write to the same file");
-            let first = other.origin.place(&path, Aim::Value);
+            let first = other.origin.place(&path, FaultTarget::Value);
             self.out.diagnostics.push(declaration.origin.repeated(fault.at(path).help("use another file"), first));
             self.out.faulty.insert(other_key);
         }
@@ -254,7 +254,7 @@ impl<'a> Resolver<'a> {
         if count > 1 {
             let related = self.out.diagnostics.get_mut(first).filter(|_| count - 1 <= MOST_PLACES);
             if let Some(diagnostic) = related {
-                diagnostic.related.push((origin.place(path, Aim::Value), "also here".into()));
+                diagnostic.related.push((origin.place(path, FaultTarget::Value), "also here".into()));
             }
             return;
         }

@@ -6,9 +6,9 @@ use super::transfer_markers::{FROM, TO, TransferMarkers, path};
 use crate::{
     manifest::load::declaration::Declaration,
     model::{
+        claim::Claim,
         diagnostics::{Code, Diagnostic, Fault},
         key::Key,
-        operation::Claim,
         snapshot::Entry,
     },
     syntax::text::printable,

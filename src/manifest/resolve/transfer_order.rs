@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     manifest::load::declaration::Declaration,
-    model::{diagnostics::Diagnostic, key::Key, operation::Claim, snapshot::Entry},
+    model::{claim::Claim, diagnostics::Diagnostic, key::Key, snapshot::Entry},
     tenancy::delegation,
 };
 

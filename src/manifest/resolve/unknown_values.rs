@@ -7,7 +7,7 @@
 //!
 //! # The idea
 //!
-//! An unset value is decoded to a text that stands for it ([`unknown`](crate::model::secrets::secret::unknown)), with
+//! An unset value is decoded to a text that stands for it ([`unknown`](crate::model::secrets::unknown_value::unknown)), with
 //! the name of the variable or file. Once the resource is resolved, the text is replaced by the value that the store
 //! has at the same place of the same resource. Otherwise it stays, and whatever needs the value is skipped and listed:
 //! [`SKIPPED`] is the table of that.
@@ -34,12 +34,13 @@ use crate::{
     lint::Subject,
     manifest::load::values::ExternalValue,
     model::{
-        diagnostics::{Aim, Code, Diagnostic, Fault, Path, Segment},
+        diagnostics::{Code, Diagnostic, Fault, FaultTarget, Path, Segment},
         json::JsonError,
         key::Key,
         secrets::{
+            Secrets,
             redact::{quotable_path, quotable_variable},
-            secret::{Secrets, is_unknown, unknown_source},
+            unknown_value::{is_unknown, unknown_source},
         },
         snapshot::Snapshot,
     },
@@ -267,7 +268,7 @@ fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolution) -> Option<D
     let unknown = unknown.iter().map(|(key, field)| (key, &field.path, "unknown"));
     let all = unknown.chain(kept.iter().map(|(key, path)| (key, path, "unset")));
     let places = all.filter_map(|(key, path, label)| {
-        Some((resolved.place(&Subject::Resource(key.clone()), path, Aim::Value)?, label.to_owned()))
+        Some((resolved.place(&Subject::Resource(key.clone()), path, FaultTarget::Value)?, label.to_owned()))
     });
     diagnostic.related.extend(places.take(MOST_PLACES));
     Some(diagnostic.help("set the values to run these checks"))
@@ -319,7 +320,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::secrets::secret::unknown;
+    use crate::model::secrets::unknown_value::unknown;
 
     #[test]
     fn a_value_is_taken_from_the_same_field_of_the_store_unless_that_is_unknown_too() {

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     manifest::resolve::origin::ManifestFile,
     model::{
+        author::CommitAuthor,
         diagnostics::{Code, Diagnostic, Fault},
-        operation::CommitAuthor,
         secrets::redact::quotable_variable,
     },
     syntax::text::printable,

@@ -19,8 +19,8 @@ use super::{
 use crate::{
     manifest::resolve::origin::ManifestFile,
     model::{
+        author::CommitAuthor,
         diagnostics::{Code, Diagnostic, Fault},
-        operation::CommitAuthor,
         secrets::{
             redact::{quotable_path, quotable_variable},
             secret::Secret,

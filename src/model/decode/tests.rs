@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::model::{
-    diagnostics::{Faults, fault::add_untold},
+    diagnostics::{Faults, fault::add_new_faults},
     node::Tape,
 };
 
@@ -53,7 +53,7 @@ fn faults_behind_an_entry_that_was_left_out_have_the_index_of_the_document() {
             }
         });
     });
-    add_untold(&mut faults, found.into_vec());
+    add_new_faults(&mut faults, found.into_vec());
     let paths: Vec<String> = faults.iter().map(|fault| fault.path.to_string()).collect();
     assert_eq!(paths, ["/tags/0", "/tags/2", "/tags/1", "/tags/4"]);
 }

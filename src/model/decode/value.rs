@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{
     model::{
-        diagnostics::{Aim, Code, Fault, nearest},
+        diagnostics::{Code, Fault, FaultTarget, nearest},
         field_rule::{BLANK_IS_UNSET, FREE_FORM, SOURCED_SECRET, SOURCED_TEXT},
         node::{Node, NodeEntries, NodeItems, NodeShape},
-        secrets::{MASK, redact::quotable_key, secret::is_unknown},
+        secrets::{MASK, redact::quotable_key, unknown_value::is_unknown},
     },
     syntax::text::printable,
 };
@@ -418,7 +418,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
         let at = Position { parent: Some(&self.of.at), step: PathStep::Key(key) };
         let key = de::value::BorrowedStrDeserializer::new(key);
         seed.deserialize(key).map(Some).map_err(|mut error: DecodeError| {
-            error.fault.aim = Aim::Key;
+            error.fault.target = FaultTarget::Key;
             error.place(&at)
         })
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     model::{
         json,
-        secrets::{redact::quotable_key, secret::Secrets},
+        secrets::{redact::quotable_key, serialization_mode::Secrets},
     },
     syntax::text::{has_token, printable},
 };

@@ -93,7 +93,7 @@ impl fmt::Display for Path {
 
 /// The part of a mapping entry that a fault is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Aim {
+pub enum FaultTarget {
     /// The key, such as an unknown field.
     Key,
     /// The value.
@@ -108,7 +108,7 @@ pub struct Fault {
     /// The field, relative to the document's root.
     pub path: Path,
     /// Whether the fault is about the field's key or its value.
-    pub aim: Aim,
+    pub target: FaultTarget,
     /// One sentence without a full stop.
     pub message: String,
     /// How to fix the fault, if known.
@@ -123,7 +123,7 @@ impl Fault {
     /// Creates a fault of the whole document; [`Fault::at`] sets the field.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let message = hide_tokens(message.into());
-        Self { code, path: Path::root(), aim: Aim::Value, message, help: None, left_out: None, meant: None }
+        Self { code, path: Path::root(), target: FaultTarget::Value, message, help: None, left_out: None, meant: None }
     }
 
     /// Creates the fault of a field that is missing or empty.
@@ -148,7 +148,7 @@ impl Fault {
     /// Makes the fault about the field's key instead of its value.
     #[must_use]
     pub fn of_key(mut self) -> Self {
-        self.aim = Aim::Key;
+        self.target = FaultTarget::Key;
         self
     }
 
@@ -242,7 +242,7 @@ impl Faults {
 
 /// Adds the faults that a value's rules found to those of decoding it, except for fields that already have a fault: a
 /// field that failed to decode, or is misspelt, must not also be reported as missing.
-pub(crate) fn add_untold(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
+pub(crate) fn add_new_faults(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
     let decoding_faults = faults.len();
     let mut left_out: Vec<Path> = faults.iter().filter_map(|fault| fault.left_out.clone()).collect();
     left_out.sort();

@@ -23,7 +23,7 @@ fn read<'de, T: Deserialize<'de>>(mut deserializer: Deserializer<impl Read<'de>>
 
 /// An exceeded limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Excess {
+pub(crate) enum LimitError {
     /// The offset of the first bracket that nests too deep.
     Levels(usize),
     /// The offset of the first value over the limit.
@@ -32,7 +32,7 @@ pub(crate) enum Excess {
 
 /// Checks the size of a JSON text before it is read, as reading recurses with the depth and takes memory for each value.
 /// Values are counted from the separators, keys and collections included.
-pub(crate) fn excess(bytes: &[u8], most_levels: usize, most_values: usize) -> Option<Excess> {
+pub(crate) fn check_limits(bytes: &[u8], most_levels: usize, most_values: usize) -> Option<LimitError> {
     let (mut levels, mut values, mut in_text, mut escaped) = (0usize, 1usize, false, false);
     for (at, byte) in bytes.iter().enumerate() {
         match byte {
@@ -43,7 +43,7 @@ pub(crate) fn excess(bytes: &[u8], most_levels: usize, most_values: usize) -> Op
             b'[' | b'{' => {
                 (levels, values) = (levels + 1, values + 1);
                 if levels > most_levels {
-                    return Some(Excess::Levels(at));
+                    return Some(LimitError::Levels(at));
                 }
             }
             b']' | b'}' => levels = levels.saturating_sub(1),
@@ -51,7 +51,7 @@ pub(crate) fn excess(bytes: &[u8], most_levels: usize, most_values: usize) -> Op
             _ => {}
         }
         if values > most_values {
-            return Some(Excess::Values(at));
+            return Some(LimitError::Values(at));
         }
     }
     None
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn depth_and_values_are_counted_outside_of_texts() {
-        let excess = |text: &str| excess(text.as_bytes(), 2, 6);
+        let excess = |text: &str| check_limits(text.as_bytes(), 2, 6);
         assert_eq!(excess(r#"{"[[[,,,,,:\"[[[": [1, 2]}"#), None);
-        assert_eq!(excess(r#"{"a": [1, [2]]}"#), Some(Excess::Levels(10)));
-        assert_eq!(excess("[1, 2, 3, 4, 5, 6]"), Some(Excess::Values(14)));
+        assert_eq!(excess(r#"{"a": [1, [2]]}"#), Some(LimitError::Levels(10)));
+        assert_eq!(excess("[1, 2, 3, 4, 5, 6]"), Some(LimitError::Values(14)));
     }
 }

@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use super::{
     diagnostics::{Code, Diagnostic},
-    secrets::{Secrets, secret_spans::SecretPlaces},
+    secrets::{Secrets, secret_spans::SecretSpans},
 };
 use writer::Writer;
 
@@ -87,7 +87,7 @@ pub(crate) fn append<T: Serialize + ?Sized>(
 /// Bytes in memory, whose number the places of secrets are relative to.
 struct LocatedBytes<'a> {
     bytes: &'a mut Vec<u8>,
-    places: Option<&'a SecretPlaces>,
+    places: Option<&'a SecretSpans>,
 }
 
 impl std::io::Write for LocatedBytes<'_> {

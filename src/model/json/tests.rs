@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::*;
-use crate::model::secrets::{MASK, Reading, Secret, Text, secret::Review, secret_spans::SecretPlaces};
+use crate::model::secrets::{MASK, Reading, Secret, Text, secret_spans::SecretSpans, serialization_mode::Review};
 
 #[test]
 fn what_cannot_be_written_is_an_error_and_not_empty() {
@@ -127,7 +127,7 @@ fn secrets_are_masked_or_revealed_wherever_they_are() {
 
 #[test]
 fn the_places_of_secrets_are_noted_while_they_are_written() {
-    let places = SecretPlaces::default();
+    let places = SecretSpans::default();
     let line = bytes(&everywhere(), Secrets::Located(&places)).ok().and_then(|line| String::from_utf8(line).ok());
     let line = line.unwrap_or_default();
     assert_eq!(serde_json::from_str::<Value>(&line).ok(), Some(shown("hunt\"er\n2")));
@@ -140,7 +140,7 @@ fn the_places_of_secrets_are_noted_while_they_are_written() {
     }
     masked += line.get(from..).unwrap_or_default();
     assert_eq!(masked, shown(MASK).to_string(), "every secret has a place, and nothing else has");
-    let places = SecretPlaces::default();
+    let places = SecretSpans::default();
     assert!(bytes(&json!({"a": "b"}), Secrets::Located(&places)).is_ok() && places.into_inner().is_empty());
 }
 

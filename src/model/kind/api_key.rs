@@ -88,7 +88,7 @@ impl Resource for ApiKey {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::{resource::AnyResource, secrets::Secrets};
+    use crate::model::{any_resource::AnyResource, secrets::Secrets};
 
     fn stored(key: &ApiKey) -> String {
         String::from_utf8(key.to_bytes(Secrets::Revealed).unwrap()).unwrap()

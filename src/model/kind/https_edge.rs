@@ -75,7 +75,7 @@ view! {
         /// The hostports that the edge serves.
         pub hostports: Vec<String> = spec.hostports.clone(),
         #[serde(flatten)]
-        modules: HttpsEdgeModules = spec.module_views(at.key, at.site),
+        modules: HttpsEdgeModules = spec.module_views(at.key, at.base_urls),
         /// The edge's routes.
         pub routes: Vec<HttpsEdgeRouteView> = at.child_views::<HttpsEdgeRoute>(),
     }

@@ -84,7 +84,7 @@ view! {
         /// The user-defined data.
         pub metadata: String = spec.metadata.clone(),
         #[serde(flatten)]
-        modules: HttpsEdgeRouteModules = spec.module_views(at.key, at.site),
+        modules: HttpsEdgeRouteModules = spec.module_views(at.key, at.base_urls),
     }
 }
 

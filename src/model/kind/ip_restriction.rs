@@ -1,7 +1,7 @@
 //! IP restrictions: IP policies for the dashboard, the API, agents or endpoints.
 
 use super::prelude::*;
-use crate::model::{external_id, resource::AccessList};
+use crate::model::{any_resource::AccessList, external_id};
 
 /// An IP restriction, which attaches IP policies to one type of traffic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,7 +56,8 @@ view! {
         /// The restricted traffic.
         pub r#type: Option<Traffic> = spec.r#type,
         /// The IP policies that enforce the restriction.
-        pub ip_policies: Vec<Ref> = spec.ip_policy_ids.iter().map(|id| at.site.reference("ip_policies", id)).collect(),
+        pub ip_policies: Vec<Ref> =
+            spec.ip_policy_ids.iter().map(|id| at.base_urls.reference("ip_policies", id)).collect(),
     }
 }
 

@@ -9,8 +9,10 @@ pub(super) use crate::{
     model::{
         base_urls::Ref,
         diagnostics::{Check, Code, Fault, Faults, check},
+        endpoint_offers::Offers,
+        kind_info::{BlankContext, KindInfo},
         names::names,
-        resource::{BlankContext, KindInfo, Offers, Resource, view},
+        resource::{Resource, view},
         secrets::{Reading, Text},
     },
     syntax::text::printable,

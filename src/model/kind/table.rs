@@ -7,10 +7,7 @@ use super::{
     event_subscription::EventSubscription, https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute,
     ip_restriction::IpRestriction, owner::Owner, tls_certificate::TlsCertificate, tls_edge::TlsEdge,
 };
-use crate::model::{
-    resource::{KindInfo, Resource},
-    schema::Constraint,
-};
+use crate::model::{kind_info::KindInfo, resource::Resource, schema::Constraint};
 
 /// Every kind, in the enum's order.
 static KINDS: [KindInfo; 10] = [

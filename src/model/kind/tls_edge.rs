@@ -37,7 +37,7 @@ view! {
         #[schemars(extend("x-extension" = true))]
         pub hostports: Vec<String> = Vec::new(),
         #[serde(flatten)]
-        modules: TlsEdgeModules = spec.module_views(at.key, at.site),
+        modules: TlsEdgeModules = spec.module_views(at.key, at.base_urls),
     }
 }
 

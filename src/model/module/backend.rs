@@ -28,8 +28,8 @@ impl Check for Backend {
 }
 
 impl ModuleView<Backend> for BackendView {
-    fn new(module: &Backend, _host: &Key, site: &Site) -> Self {
-        Self { enabled: module.enabled, backend: site.reference("backends", &module.backend_id) }
+    fn new(module: &Backend, _host: &Key, base_urls: &BaseUrls) -> Self {
+        Self { enabled: module.enabled, backend: base_urls.reference("backends", &module.backend_id) }
     }
 }
 

@@ -28,8 +28,8 @@ impl Check for EndpointIpRestriction {
 }
 
 impl ModuleView<EndpointIpRestriction> for EndpointIpRestrictionView {
-    fn new(module: &EndpointIpRestriction, _host: &Key, site: &Site) -> Self {
-        let ip_policies = module.ip_policy_ids.iter().map(|id| site.reference("ip_policies", id)).collect();
+    fn new(module: &EndpointIpRestriction, _host: &Key, base_urls: &BaseUrls) -> Self {
+        let ip_policies = module.ip_policy_ids.iter().map(|id| base_urls.reference("ip_policies", id)).collect();
         Self { enabled: module.enabled, ip_policies }
     }
 }

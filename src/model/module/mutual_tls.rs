@@ -24,9 +24,9 @@ pub struct MutualTlsView {
 impl Check for MutualTls {}
 
 impl ModuleView<MutualTls> for MutualTlsView {
-    fn new(module: &MutualTls, _host: &Key, site: &Site) -> Self {
+    fn new(module: &MutualTls, _host: &Key, base_urls: &BaseUrls) -> Self {
         let ids = module.certificate_authority_ids.iter();
-        let certificate_authorities = ids.map(|id| site.reference("certificate_authorities", id)).collect();
+        let certificate_authorities = ids.map(|id| base_urls.reference("certificate_authorities", id)).collect();
         Self { enabled: module.enabled, certificate_authorities }
     }
 }

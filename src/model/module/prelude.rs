@@ -4,9 +4,12 @@ pub(super) use schemars::JsonSchema;
 pub(super) use serde::{Deserialize, Deserializer, Serialize};
 pub(super) use serde_json::{Value, json};
 
-pub(super) use super::{Module, ModuleView, Toggle, module};
+pub(super) use super::{
+    macros::module,
+    traits::{Module, ModuleView, Toggle},
+};
 pub(super) use crate::model::{
-    base_urls::{Ref, Site},
+    base_urls::{BaseUrls, Ref},
     diagnostics::{Check, Code, Fault, Faults, check},
     key::Key,
     schema::Constraint,

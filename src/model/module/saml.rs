@@ -99,14 +99,14 @@ impl Check for Saml {
 }
 
 impl ModuleView<Saml> for SamlView {
-    fn new(module: &Saml, host: &Key, site: &Site) -> Self {
-        let metadata_url = format!("{}/saml/{}", site.saml_base_url, host.id);
+    fn new(module: &Saml, host: &Key, base_urls: &BaseUrls) -> Self {
+        let metadata_url = format!("{}/saml/{}", base_urls.saml_base_url, host.id);
         Self {
             written: module.clone(),
             entity_id: metadata_url.clone(),
             assertion_consumer_service_url: format!("{metadata_url}/acs"),
             single_logout_url: format!("{metadata_url}/slo"),
-            request_signing_certificate_pem: (site.saml_certificate)(&host.id),
+            request_signing_certificate_pem: (base_urls.saml_certificate)(&host.id),
             metadata_url,
             idp_metadata_url: String::new(),
         }

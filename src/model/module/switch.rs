@@ -1,6 +1,6 @@
 //! Help for modules that are written like a switch, such as `compression: yes`.
 
-use super::Slot;
+use super::slot::Slot;
 use crate::model::{
     diagnostics::{Code, Fault, Path},
     node::{Node, NodeShape},

@@ -1,7 +1,15 @@
 //! A module with nothing but what every module must have, and its defaults.
 
-use super::*;
-use crate::model::{Kind, node::Tape, schema::refine};
+use std::sync::Arc;
+
+use schemars::SchemaGenerator;
+use serde_json::json;
+
+use super::{
+    macros::{module, slots},
+    traits::Module,
+};
+use crate::model::{Kind, base_urls::BaseUrls, diagnostics::Check, id::Id, key::Key, node::Tape, schema::refine};
 
 module! {
     /// Limits nothing.
@@ -49,7 +57,7 @@ fn a_module_with_nothing_but_the_required_items_has_cautious_defaults() {
     }
     let host = Host { made_up: Some(Arc::new(MadeUp::default())) };
     let (base_url, saml_base_url) = (String::new(), String::new());
-    let site = Site { base_url, saml_base_url, saml_certificate: Box::new(|_| String::new()) };
+    let base_urls = BaseUrls { base_url, saml_base_url, saml_certificate: Box::new(|_| String::new()) };
     let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
-    assert!(host.module_views(&key, &site).made_up.is_some());
+    assert!(host.module_views(&key, &base_urls).made_up.is_some());
 }

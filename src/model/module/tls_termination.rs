@@ -99,7 +99,7 @@ impl Module for TlsTermination {
     const NEEDS_TERMINATION: bool = false;
     type View = Self;
 
-    fn view(&self, _host: &Key, _site: &Site) -> Self {
+    fn view(&self, _host: &Key, _base_urls: &BaseUrls) -> Self {
         Self { min_version: self.effective_min_version(), ..*self }
     }
 

@@ -9,7 +9,7 @@ use serde::{
 use serde_json::Number;
 
 use super::tape::{Tape, TapeContent};
-use crate::background::give_way;
+use crate::background::yield_to_requests;
 
 /// As many bytes of a text count as one value more.
 pub(crate) const BYTES_OF_A_VALUE: usize = 16;
@@ -158,7 +158,7 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
         self.tape.close_seq(at).ok_or_else(too_large)
     }
     fn visit_map<A: de::MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        give_way();
+        yield_to_requests();
         let at = self.tape.open().ok_or_else(too_large::<A::Error>)?;
         loop {
             let key = self.tape.next_position().ok_or_else(too_large::<A::Error>)?;

@@ -15,5 +15,12 @@ pub(crate) mod digest_key;
 pub(crate) mod redact;
 pub(crate) mod secret;
 pub(crate) mod secret_spans;
+pub(crate) mod serialization_mode;
+pub(crate) mod text;
+pub(crate) mod unknown_value;
 
-pub(crate) use self::secret::{MASK, Reading, Secret, Secrets, Text};
+pub(crate) use self::{
+    secret::{MASK, Secret},
+    serialization_mode::Secrets,
+    text::{Reading, Text},
+};

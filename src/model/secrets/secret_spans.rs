@@ -10,12 +10,12 @@ use std::{
 
 /// The places of the secrets in JSON that is being written. Use one for each value.
 #[derive(Debug, Default)]
-pub struct SecretPlaces {
+pub struct SecretSpans {
     written: AtomicUsize,
     found: Mutex<Vec<Range<usize>>>,
 }
 
-impl SecretPlaces {
+impl SecretSpans {
     /// Counts bytes that were written.
     pub(crate) fn wrote(&self, bytes: usize) {
         self.written.fetch_add(bytes, Ordering::Relaxed);

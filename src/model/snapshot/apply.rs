@@ -7,15 +7,15 @@ use rayon::prelude::*;
 
 use super::{Entry, Refusal, Snapshot, Tombstone};
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     model::{
         Kind,
+        any_resource::AnyResource,
         diagnostics::{Code, Fault, Faults},
         key::Key,
         lazy_spec::LazySpec,
         module::Slot,
         operation::Operation,
-        resource::AnyResource,
         rules,
     },
 };
@@ -66,7 +66,7 @@ impl Snapshot {
         let mut last = None;
         // The children of a parent are neighbours.
         for key in touched.iter().filter(|key| key.parent.is_some()) {
-            give_way();
+            yield_to_requests();
             let parent = key.parent_key();
             if parent != last {
                 parent.iter().for_each(|parent| self.refresh(parent));
@@ -240,7 +240,7 @@ const MANY_OPERATIONS: usize = 1000;
 /// finds the first one.
 fn check_at_once<O: Borrow<Operation> + Sync>(operations: &[O]) -> bool {
     let is_good = |operation: &O| {
-        give_way();
+        yield_to_requests();
         match Borrow::<Operation>::borrow(operation) {
             Operation::Create { spec, .. } => faults_of(spec.as_ref()).is_empty(),
             _ => true,

@@ -3,7 +3,7 @@
 
 use imbl::OrdMap;
 
-use crate::background::give_way;
+use crate::background::yield_to_requests;
 
 /// Adds values whose keys are in order. Every second one goes in first, and the others fill the halves that these leave. That
 /// takes no longer, because half as many leaves are split.
@@ -14,7 +14,7 @@ pub(super) fn insert_sorted<T, K: Ord + Clone, V: Clone>(
 ) {
     for first in [0, 1] {
         for value in sorted.iter().skip(first).step_by(2) {
-            give_way();
+            yield_to_requests();
             let (key, value) = pair(value);
             map.insert(key, value);
         }

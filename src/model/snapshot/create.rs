@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::{Entry, Snapshot, bulk_insert::insert_sorted, has_own_id};
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     model::{key::Key, operation::Operation},
 };
 
@@ -29,7 +29,7 @@ impl Snapshot {
             let Operation::Create { key, spec, claim, token } = Borrow::<Operation>::borrow(operation) else {
                 return None;
             };
-            give_way();
+            yield_to_requests();
             let order = self.next_order + number as u64;
             let entry = Entry::new(key.clone(), Arc::clone(spec), now, order);
             Some(Arc::new(Entry { claim: claim.clone(), token: token.clone(), ..entry }))
@@ -55,7 +55,7 @@ impl Snapshot {
     fn can_create(&self, created: &[Arc<Entry>]) -> bool {
         let mut positions: HashMap<&Key, usize> = HashMap::with_capacity(created.len());
         for (number, entry) in created.iter().enumerate() {
-            give_way();
+            yield_to_requests();
             if positions.insert(&entry.key, number).is_some() || self.get(&entry.key).is_some() {
                 return false;
             }
@@ -64,7 +64,7 @@ impl Snapshot {
             positions.get(key).is_some_and(|position| *position < number) || self.get(key).is_some()
         };
         let fits = |(number, entry): (usize, &Arc<Entry>)| {
-            give_way();
+            yield_to_requests();
             let has_parent = entry.key.parent_key().is_none_or(|parent| exists(&parent, number));
             has_parent && entry.lazy_spec.references().iter().all(|target| exists(target, number))
         };
@@ -93,7 +93,7 @@ impl Snapshot {
             places.sort_unstable();
             insert_sorted(by_order, &places, |(place, key)| (*place, Key::clone(key)));
             for entry in added {
-                give_way();
+                yield_to_requests();
                 *next_order = (*next_order).max(entry.order + 1);
                 for target in entry.lazy_spec.references() {
                     users.entry(target.clone()).or_default().insert(entry.key.clone());
@@ -109,9 +109,9 @@ impl Snapshot {
 mod tests {
     use super::*;
     use crate::model::{
+        any_resource::AnyResource,
         id::Id,
         kind::{Kind, https_edge::HttpsEdge},
-        resource::AnyResource,
     };
 
     const MANY: usize = 1200;

@@ -52,13 +52,14 @@ mod tests {
     use super::*;
     use crate::model::{
         Kind,
+        any_resource::AnyResource,
+        claim::Claim,
         id::Id,
         kind::{
             https_edge::HttpsEdge,
             https_edge_route::{HttpsEdgeRoute, MatchType},
         },
-        operation::{Claim, Operation},
-        resource::AnyResource,
+        operation::Operation,
     };
 
     fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {

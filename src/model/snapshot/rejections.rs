@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::Snapshot;
 use crate::model::{
+    author::{Author, RejectedManifests},
     key::Key,
-    operation::{Author, RejectedManifests},
 };
 
 impl Snapshot {
@@ -87,12 +87,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{
-        Kind,
-        id::Id,
-        kind::https_edge::HttpsEdge,
-        operation::{Claim, Operation},
-    };
+    use crate::model::{Kind, claim::Claim, id::Id, kind::https_edge::HttpsEdge, operation::Operation};
 
     fn rejected(source: &str, commit: &str) -> RejectedManifests {
         RejectedManifests {

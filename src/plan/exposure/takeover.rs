@@ -30,7 +30,7 @@ use super::{
     lost_protection::{Protections, protections},
 };
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot, traffic::host_port},
     plan::change::Plan,
     routing::{
@@ -60,7 +60,7 @@ fn takeovers(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> 
     let mut reported = BTreeSet::new();
     let mut found = Vec::new();
     for entry in routes.into_values() {
-        give_way();
+        yield_to_requests();
         let Some(edge) = entry.key.parent_key().and_then(|key| before.get(&key)) else { continue };
         let Some(successor) = successor(entry, edge, &mut then, &mut now) else { continue };
         let has = both(successor.edge, successor.route);
@@ -94,7 +94,7 @@ fn takeovers(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> 
 fn given_up<'s>(plan: &Plan, before: &'s Snapshot, after: &Snapshot) -> BTreeMap<&'s Key, &'s Arc<Entry>> {
     let mut found = BTreeMap::new();
     for change in plan.changes.iter().filter(|change| change.before.is_some()) {
-        give_way();
+        yield_to_requests();
         let Some(entry) = before.get(&change.key) else { continue };
         match change.key.kind {
             Kind::HttpsEdgeRoute if has_other_match(entry, after) => {
@@ -183,7 +183,7 @@ impl<'s> ServedRoutes<'s> {
     fn new(state: &'s Snapshot) -> Self {
         let mut edges: HashMap<(String, u16), &'s Arc<Entry>> = HashMap::new();
         for entry in state.newest_first(Kind::HttpsEdge, None, u64::MAX) {
-            give_way();
+            yield_to_requests();
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
             for address in edge.hostports.iter().filter_map(|text| host_port(text)) {
                 let known = edges.entry(address).or_insert(entry);

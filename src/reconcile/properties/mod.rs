@@ -24,7 +24,7 @@ use crate::{
         Kind, Operation, Secret, Secrets, Snapshot,
         kind::event_source::EventSource,
         node::Tape,
-        secrets::secret::{MASK, Text},
+        secrets::{MASK, Text},
     },
     plan::{
         Plan,

@@ -28,7 +28,7 @@ use crate::model::{
     module as modules,
     module::{Module, oauth::Provider},
     rules,
-    secrets::secret::Text,
+    secrets::Text,
 };
 
 /// A Spec of any kind.

@@ -36,8 +36,8 @@ use super::{
 };
 use crate::{
     model::{
+        author::Author,
         diagnostics::{Code, Diagnostic, Severity},
-        operation::Author,
         snapshot::Snapshot,
     },
     plan::Plan,

@@ -19,10 +19,11 @@ use super::{
 };
 use crate::{
     model::{
+        author::Author,
         diagnostics::Diagnostic,
         drift::{DriftState, DriftedResource},
         key::Key,
-        operation::{Author, Operation},
+        operation::Operation,
         snapshot::Snapshot,
     },
     plan::{Change, Plan, Summary},

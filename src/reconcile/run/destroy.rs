@@ -2,7 +2,7 @@
 
 use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
 use crate::{
-    model::{id::Id, operation::Author, snapshot::Snapshot},
+    model::{author::Author, id::Id, snapshot::Snapshot},
     plan::{deletion_budget::DeletionBudget, destroy},
     store::Store,
 };
@@ -39,7 +39,7 @@ impl Destroy {
     pub(crate) fn author(&self, caller: Option<&(Id, Id)>) -> Author {
         let author = Author::destroy_of(&self.source);
         match caller {
-            Some((key, owner)) => author.through(key.clone(), owner.clone()),
+            Some((key, owner)) => author.with_api_key(key.clone(), owner.clone()),
             None => author,
         }
     }

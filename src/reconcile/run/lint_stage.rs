@@ -10,7 +10,7 @@ use crate::{
     lint::{self, Finding, Level, LintMemo, Subject, World},
     manifest::resolve::Resolution,
     model::{
-        diagnostics::{Aim, Diagnostic, Name, Path, Place, Severity},
+        diagnostics::{Diagnostic, FaultTarget, Name, Path, Place, Severity},
         key::Key,
     },
     plan::format::plural,
@@ -20,7 +20,7 @@ use crate::{
 const MOST_USES: usize = 10;
 
 /// The identity of a finding in a module set: the lint, the set, the field and the message.
-type SetFinding = (&'static str, String, Path, Aim, String);
+type SetFinding = (&'static str, String, Path, FaultTarget, String);
 
 /// A field of a subject.
 type FieldOf = (Subject, Path);
@@ -58,7 +58,7 @@ pub(super) fn findings(
             if resolved.is_context(&set) {
                 continue;
             }
-            let key = (finding.lint, set, finding.path.clone(), finding.aim, finding.message.clone());
+            let key = (finding.lint, set, finding.path.clone(), finding.target, finding.message.clone());
             of_sets.entry(key).or_default().push(finding);
             continue;
         }
@@ -136,8 +136,8 @@ fn severity(resolved: &Resolution, lints: &LintLevels, subject: &Subject, lint: 
 
 fn resource_diagnostic(resolved: &Resolution, finding: &Finding, severity: Severity) -> Option<Diagnostic> {
     let (place, field) = match finding.in_document {
-        true => (resolved.origin(&finding.subject)?.document().place(&finding.path, finding.aim), None),
-        false => resolved.place_inside(&finding.subject, &finding.path, finding.aim)?,
+        true => (resolved.origin(&finding.subject)?.document().place(&finding.path, finding.target), None),
+        false => resolved.place_inside(&finding.subject, &finding.path, finding.target)?,
     };
     let related = related(resolved, finding).into_iter().chain(field).collect();
     Some(diagnostic(finding, finding.message.clone(), severity, place, related))
@@ -146,7 +146,7 @@ fn resource_diagnostic(resolved: &Resolution, finding: &Finding, severity: Sever
 /// The findings of the routes that use a set, as one at its line in the set.
 fn set_diagnostic(resolved: &Resolution, set: &str, found: &[&Finding], severity: Severity) -> Option<Diagnostic> {
     let first = found.first()?;
-    let place = resolved.place(&first.subject, &first.path, first.aim)?;
+    let place = resolved.place(&first.subject, &first.path, first.target)?;
     let mut routes: Vec<&Subject> = found.iter().map(|finding| &finding.subject).collect();
     routes.sort_unstable();
     routes.dedup();
@@ -165,7 +165,7 @@ fn set_diagnostic(resolved: &Resolution, set: &str, found: &[&Finding], severity
 
 fn related(resolved: &Resolution, finding: &Finding) -> Option<(Place, String)> {
     let (subject, path, label) = finding.related.as_ref()?;
-    Some((resolved.place(subject, path, Aim::Value)?, (*label).to_owned()))
+    Some((resolved.place(subject, path, FaultTarget::Value)?, (*label).to_owned()))
 }
 
 fn diagnostic(

@@ -14,9 +14,9 @@ use crate::{
         tree::{Disk, GitCommitDetails, Tree},
     },
     model::{
+        author::Author,
         diagnostics::{Fault, Path},
         id::Id,
-        operation::Author,
     },
     plan::deletion_budget::DeletionBudget,
     syntax::text::{has_token, is_invisible},

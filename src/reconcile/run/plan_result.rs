@@ -6,11 +6,11 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::{fault_message::fault_message, speculative::apply_speculatively, token};
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     manifest::{ManifestFile, Origins},
     model::{
         desired::Desired,
-        diagnostics::{Aim, Code, Diagnostic, Name, Path, Severity},
+        diagnostics::{Code, Diagnostic, FaultTarget, Name, Path, Severity},
         key::Key,
         snapshot::Snapshot,
     },
@@ -73,7 +73,9 @@ impl PlanResult {
         let file = self.desired.get(key)?.token_file.as_ref()?;
         let fault = token::check_new(file).err()?.diagnostic();
         Some(match self.origins.get(key) {
-            Some(declaration) => fault.at(declaration.origin.place(&Path::root().join("token_file"), Aim::Value)),
+            Some(declaration) => {
+                fault.at(declaration.origin.place(&Path::root().join("token_file"), FaultTarget::Value))
+            }
             None => fault,
         })
     }
@@ -87,12 +89,12 @@ impl PlanResult {
             if !with_lines {
                 return Some(origin.file.source.name.clone());
             }
-            let place = origin.place(&Path::root(), Aim::Value);
+            let place = origin.place(&Path::root(), FaultTarget::Value);
             Some(format!("{}:{}", place.file.name, place.line_column().0))
         };
         // The first position in a file parses it.
         let places = changes.par_iter().filter_map(|change| {
-            give_way();
+            yield_to_requests();
             Some((change.key.clone(), place(&change.key)?))
         });
         places.collect::<Vec<(Key, String)>>().into_iter().collect()
@@ -153,7 +155,7 @@ impl PlanResult {
     fn warning(&self, key: Option<&Key>, code: Code, message: String, help: &str) -> Diagnostic {
         let warning = Diagnostic::warning(code, message).help(help);
         match key.and_then(|key| self.origins.get(key)) {
-            Some(declaration) => warning.at(declaration.origin.place(&Path::root(), Aim::Value)),
+            Some(declaration) => warning.at(declaration.origin.place(&Path::root(), FaultTarget::Value)),
             None => warning,
         }
     }

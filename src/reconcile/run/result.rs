@@ -1,7 +1,7 @@
 //! The result of a run: its report, and what it found for the status.
 
 use super::{options::Options, report::RunReport};
-use crate::{model::operation::Author, reconcile::sync_loop::status::RunFindings};
+use crate::{model::author::Author, reconcile::sync_loop::status::RunFindings};
 
 /// The result of a run.
 pub(crate) struct RunResult {

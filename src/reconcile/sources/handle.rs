@@ -18,7 +18,7 @@ use super::{fetch_schedule::FetchSchedule, location::SourceLocation};
 use crate::{
     lock::Lock,
     manifest::tree::{Lineage, SourceValues, remote::RemoteUrl},
-    model::{diagnostics::Diagnostic, operation::Author},
+    model::{author::Author, diagnostics::Diagnostic},
     reconcile::{
         run::{cancel::Cancel, options::Options, report::RunReport},
         sync_loop::{

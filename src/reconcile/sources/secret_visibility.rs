@@ -27,13 +27,13 @@ use zeroize::Zeroizing;
 
 use crate::{
     model::{
+        any_resource::AnyResource,
         desired::Desired,
         diagnostics::{Code, Diagnostic},
         json::JsonError,
         key::Key,
         lazy_spec::{LazySpec, StoredSecrets},
-        resource::AnyResource,
-        secrets::secret::{MASK, Secrets},
+        secrets::{MASK, Secrets},
         snapshot::{Entry, Snapshot},
     },
     plan::{format::plural, full_name},

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::sync_log::or_warn;
 use crate::{
     manifest::tree::whole_commit,
-    model::{diagnostics::Diagnostic, operation::Author},
+    model::{author::Author, diagnostics::Diagnostic},
     reconcile::sources::{entries::SourceEntries, location::SourceLocation},
     store::{Attempt, Store, StoreError, commit::header::Outcome},
 };

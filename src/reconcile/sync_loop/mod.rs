@@ -84,8 +84,8 @@ use crate::{
     background::lower_priority,
     manifest::tree::{Recorder, Tree},
     model::{
+        author::Author,
         diagnostics::{Code, Diagnostic},
-        operation::Author,
     },
     store::Store,
 };

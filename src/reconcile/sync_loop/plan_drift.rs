@@ -29,15 +29,15 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     model::{
         Kind,
+        any_resource::AnyResource,
         diagnostics::Diagnostic,
         drift::{Drift, DriftFields, DriftState, DriftedResource, ForeignWrite},
         key::Key,
         operation::Operation,
-        resource::AnyResource,
-        secrets::secret::without_digests,
+        secrets::serialization_mode::without_digests,
         snapshot::Snapshot,
     },
     plan::{Change, Effect, Plan},
@@ -86,7 +86,7 @@ pub(crate) fn find_drift(
     // The replaced resource has the history, unless another source has handed it over.
     let is_owned = |it: &Change| snapshot.get(&written(it)).is_some_and(|entry| entry.is_owned_by(source));
     let can_drift = |it: &Change| {
-        give_way();
+        yield_to_requests();
         can_drift(it, source, snapshot) && (it.effect != Effect::Replace || is_owned(it))
     };
     let told = plan.changes.iter().filter(|it| can_drift(it));
@@ -96,7 +96,7 @@ pub(crate) fn find_drift(
     let writes = store.foreign_writes(&keys, source, snapshot.revision)?;
     let mut found = Vec::new();
     for (at, change) in plan.changes.iter().enumerate() {
-        give_way();
+        yield_to_requests();
         // The deletion of a replaced resource has its drift at the resource that replaces it.
         if change.effect == Effect::Replaced {
             continue;

@@ -8,7 +8,7 @@ use super::{
     sync_log::or_warn,
 };
 use crate::{
-    model::{operation::Author, snapshot::Snapshot},
+    model::{author::Author, snapshot::Snapshot},
     reconcile::run::{
         report::RunReport,
         result::{RunResult, commit_of},

@@ -14,9 +14,9 @@ use super::{
 use crate::{
     lock::Lock,
     model::{
-        diagnostics::{Aim, Code, Diagnostic, Name, Severity, fault::Path as FieldPath},
+        author::CommitAuthor,
+        diagnostics::{Code, Diagnostic, FaultTarget, Name, Severity, fault::Path as FieldPath},
         drift::DriftedResource,
-        operation::CommitAuthor,
         snapshot::Snapshot,
     },
     plan::{Change, Summary, format::json::Item},
@@ -150,7 +150,7 @@ fn ownership_conflicts(planned: &PlanResult, snapshot: &Snapshot) -> Vec<Ownersh
         if *owner == desired.claim.source {
             return None;
         }
-        let place = planned.origins.get(&desired.key).map(|it| it.origin.place(&FieldPath::root(), Aim::Value));
+        let place = planned.origins.get(&desired.key).map(|it| it.origin.place(&FieldPath::root(), FaultTarget::Value));
         let place = place.map(|place| format!(" ({}:{})", place.file.name, place.line_column().0));
         let resource = format!("{}{}", desired.key, place.unwrap_or_default());
         Some(OwnershipConflict { owner: owner.clone(), resource })

@@ -37,8 +37,8 @@ use super::{
 use crate::{
     lock::Lock,
     model::{
+        author::Author,
         diagnostics::{Code, Diagnostic, Fault, Path},
-        operation::Author,
     },
     reconcile::sources::entries::SourceEntries,
     store::{Attempt, Store, StoreError, clock, commit::header::Outcome},

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     manifest::tree::{Tree, changed_while_read},
-    model::{diagnostics::Diagnostic, operation::Author},
+    model::{author::Author, diagnostics::Diagnostic},
     reconcile::run::{
         apply::measure,
         decision::{RunMode, run},

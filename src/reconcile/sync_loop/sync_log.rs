@@ -7,10 +7,10 @@
 
 use crate::{
     model::{
+        author::Author,
         diagnostics::Code,
         drift::{Drift, FieldDrift},
         id::Id,
-        operation::Author,
     },
     plan::{Change, Plan, format::plural, render::sign},
     store::StoreError,
@@ -182,7 +182,7 @@ pub(crate) fn refused(author: &Author, code: Code, reason: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{id::Id, operation::CommitAuthor};
+    use crate::model::{author::CommitAuthor, id::Id};
 
     #[test]
     fn an_origin_names_the_commit_its_author_and_the_key() {
@@ -193,7 +193,7 @@ mod tests {
             ("", "ada@example.com", "ada@example.com"),
         ] {
             let author = Author::source("shop", Some("4f2a".into())).with_commit_author(Some(who(name, email)));
-            let author = author.through(Id::new("ak_1"), Id::new("usr_1"));
+            let author = author.with_api_key(Id::new("ak_1"), Id::new("usr_1"));
             let origin = SyncOrigin::from_author(&author);
             assert_eq!((origin.source, origin.commit, origin.key), (Some("shop"), Some("4f2a"), Some("ak_1")));
             assert_eq!(origin.author.as_deref(), Some(expected));

@@ -13,12 +13,7 @@ use std::{
 
 use crate::{
     manifest::tree::{Sent, SentFile},
-    model::{
-        Kind,
-        key::Key,
-        kind::https_edge::HttpsEdge,
-        operation::{Author, Operation},
-    },
+    model::{Kind, author::Author, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
     reconcile::{
         Options, Prepared,
         run::{

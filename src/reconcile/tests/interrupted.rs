@@ -16,8 +16,8 @@ use crate::{
         tree::{Sent, SentFile, Tree},
     },
     model::{
+        author::Author,
         diagnostics::{Code, Diagnostic, Fault},
-        operation::Author,
     },
     reconcile::{
         Options, Prepared,

@@ -17,8 +17,8 @@ use crate::{
         tree::{Sent, SentFile, Tree},
     },
     model::{
+        author::Author,
         diagnostics::{Code, Diagnostic, Fault, Name},
-        operation::Author,
     },
     reconcile::{
         Options,

@@ -19,7 +19,7 @@ use crate::{
         snapshot::Snapshot,
     },
     server::{
-        http::response::ApiError,
+        http::api_error::ApiError,
         limits::guards::{self, Guards, RequestPlace},
         telemetry::{
             request_labels::note_actor,

@@ -7,17 +7,17 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 use crate::{
     model::{
         Kind,
+        author::{Author, CERTIFICATE},
         diagnostics::{code::Code, fault::Fault},
         id::Id,
         key::Key,
         key_scope::KeyScope,
         kind::{api_key::ApiKey, owner::Role},
-        operation::{Author, CERTIFICATE},
         rules,
         snapshot::Snapshot,
     },
     server::{
-        http::response::ApiError,
+        http::api_error::ApiError,
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
     store::clock,

@@ -20,12 +20,12 @@ use subtle::ConstantTimeEq;
 use super::caller::Caller;
 use crate::{
     model::{
+        author::CERTIFICATE,
         diagnostics::{
             code::Code,
             fault::{Fault, Path as FieldPath},
         },
         id::Id,
-        operation::CERTIFICATE,
         rules,
         snapshot::Snapshot,
     },

@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     model::{
-        base_urls::Site,
+        base_urls::BaseUrls,
         json::{self, JsonError},
-        secrets::secret::Secrets,
+        secrets::Secrets,
         snapshot::Snapshot,
     },
     store::Store,
@@ -45,8 +45,8 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    fn new(store: &Store, site: &Site, snapshot: &Snapshot, former: Option<&Feed>) -> Result<Self, JsonError> {
-        let resolver = EdgeResolver::new(store, site, snapshot);
+    fn new(store: &Store, base_urls: &BaseUrls, snapshot: &Snapshot, former: Option<&Feed>) -> Result<Self, JsonError> {
+        let resolver = EdgeResolver::new(store, base_urls, snapshot);
         let mut edges = BTreeMap::new();
         for mut edge in resolver.edges()? {
             let bytes = json::bytes(&edge, Secrets::Revealed)?;
@@ -118,14 +118,14 @@ pub(crate) struct Feeds(Mutex<VecDeque<Arc<Feed>>>);
 impl Feeds {
     /// Returns the configuration of a revision. If several gateways ask for a new one, the first makes it and the others
     /// wait.
-    pub(super) fn get(&self, store: &Store, site: &Site, snapshot: &Snapshot) -> Result<Arc<Feed>, JsonError> {
+    pub(super) fn get(&self, store: &Store, base_urls: &BaseUrls, snapshot: &Snapshot) -> Result<Arc<Feed>, JsonError> {
         // Declared before the lock, and so dropped after it: freeing a configuration takes a while.
         let mut freed = Vec::new();
         let mut kept = self.kept();
         if let Some(feed) = kept.iter().find(|feed| feed.revision == snapshot.revision) {
             return Ok(Arc::clone(feed));
         }
-        let feed = Arc::new(Feed::new(store, site, snapshot, kept.back().map(|former| &**former))?);
+        let feed = Arc::new(Feed::new(store, base_urls, snapshot, kept.back().map(|former| &**former))?);
         kept.push_back(Arc::clone(&feed));
         if kept.len() > MOST_KEPT {
             freed.extend(kept.pop_front());
@@ -134,13 +134,18 @@ impl Feeds {
     }
 
     /// Returns the configuration of an earlier revision, or none if its state is no longer known.
-    pub(super) fn earlier(&self, store: &Store, site: &Site, revision: u64) -> Result<Option<Arc<Feed>>, JsonError> {
+    pub(super) fn earlier(
+        &self,
+        store: &Store,
+        base_urls: &BaseUrls,
+        revision: u64,
+    ) -> Result<Option<Arc<Feed>>, JsonError> {
         let known = self.kept().iter().find(|feed| feed.revision == revision).cloned();
         match known {
             Some(feed) => Ok(Some(feed)),
             None => match store.snapshot_at(revision) {
                 // Not kept: the gateway that asked for it has the current one next time.
-                Ok(snapshot) => Feed::new(store, site, &snapshot, None).map(|feed| Some(Arc::new(feed))),
+                Ok(snapshot) => Feed::new(store, base_urls, &snapshot, None).map(|feed| Some(Arc::new(feed))),
                 Err(_) => Ok(None),
             },
         }

@@ -6,8 +6,8 @@ use super::view::GatewayCertificate;
 use crate::{
     model::{
         Kind,
+        claim::Claim,
         kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
-        operation::Claim,
         snapshot::Snapshot,
         traffic::host_name,
     },

@@ -12,7 +12,8 @@ use super::{
 use crate::{
     model::{
         Kind,
-        base_urls::Site,
+        any_resource::AnyResource,
+        base_urls::BaseUrls,
         diagnostics::check::parse_hostport,
         id::Id,
         json::JsonError,
@@ -29,8 +30,7 @@ use crate::{
             saml::Saml,
             tls_termination::{TerminateAt, TlsTermination},
         },
-        resource::AnyResource,
-        secrets::secret::Secrets,
+        secrets::Secrets,
         snapshot::{Entry, Snapshot},
         traffic::host_name,
     },
@@ -49,7 +49,7 @@ const SAML_KEY: &str = "request_signing_private_key_pem";
 
 /// Resolves the references of one revision.
 pub(super) struct EdgeResolver<'s> {
-    site: &'s Site,
+    base_urls: &'s BaseUrls,
     snapshot: &'s Snapshot,
     certificates: Certificates<'s>,
     signer: Signer,
@@ -57,9 +57,9 @@ pub(super) struct EdgeResolver<'s> {
 
 impl<'s> EdgeResolver<'s> {
     /// Prepares to resolve the references of a revision.
-    pub(super) fn new(store: &Store, site: &'s Site, snapshot: &'s Snapshot) -> Self {
+    pub(super) fn new(store: &Store, base_urls: &'s BaseUrls, snapshot: &'s Snapshot) -> Self {
         let (certificates, signer) = (Certificates::new(snapshot), Signer::new(store.root_secret()));
-        Self { site, snapshot, certificates, signer }
+        Self { base_urls, snapshot, certificates, signer }
     }
 
     /// Returns all HTTPS edges, without their versions.
@@ -98,9 +98,9 @@ impl<'s> EdgeResolver<'s> {
     fn edge(&self, entry: &Entry, edge: &HttpsEdge) -> Result<GatewayEdge, JsonError> {
         let key = &entry.key;
         let tls = match edge.tls_termination.as_deref() {
-            Some(tls) => tls.view(key, self.site),
+            Some(tls) => tls.view(key, self.base_urls),
             // An edge without the module terminates TLS.
-            None => TlsTermination::default().view(key, self.site),
+            None => TlsTermination::default().view(key, self.base_urls),
         };
         let terminate_at = match (tls.enabled, tls.terminate_at) {
             (false, _) => GatewayTermination::None,
@@ -169,7 +169,7 @@ impl<'s> EdgeResolver<'s> {
     fn modules(&self, host: &Key, resource: &dyn AnyResource) -> Result<Vec<GatewayModule>, JsonError> {
         let mut modules = Vec::new();
         for ordered in in_traffic_order(resource) {
-            let form = ordered.module.view_json(host, self.site, Secrets::Revealed)?;
+            let form = ordered.module.view_json(host, self.base_urls, Secrets::Revealed)?;
             // The reason could quote a secret.
             let mut config: Map<String, Value> =
                 serde_json::from_slice(&form).map_err(|_| JsonError::new("the form of a module is not an object"))?;

@@ -41,8 +41,8 @@ use serde_json::json;
 use super::{
     auth::{caller::Caller, permission::Intent},
     http::{
-        query,
-        response::{self, ApiError, ApiResult},
+        api_error::{ApiError, ApiResult},
+        conditional, query, response,
     },
     operations::operation::{ApiOperation, QueryParameter},
     resources::at_revision,
@@ -51,7 +51,7 @@ use super::{
 };
 use crate::model::{
     json,
-    secrets::secret::Secrets,
+    secrets::Secrets,
     snapshot::{Rendered, Snapshot},
 };
 use cache::Feeds;
@@ -109,17 +109,17 @@ async fn get(
 }
 
 fn answer(
-    ServedStore { store, site }: &ServedStore,
+    ServedStore { store, base_urls }: &ServedStore,
     feeds: &Feeds,
     snapshot: &Snapshot,
     reader: &FeedReader,
 ) -> ApiResult {
-    let feed = feeds.get(store, site, snapshot)?;
-    let mut response = match response::not_modified(&reader.headers, &feed.etag) {
+    let feed = feeds.get(store, base_urls, snapshot)?;
+    let mut response = match conditional::not_modified(&reader.headers, &feed.etag) {
         Some(response) => response,
         None => {
             let former = match reader.since.filter(|since| *since <= feed.revision) {
-                Some(since) => feeds.earlier(store, site, since)?,
+                Some(since) => feeds.earlier(store, base_urls, since)?,
                 None => None,
             };
             let configuration = match &former {

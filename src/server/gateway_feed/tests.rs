@@ -10,7 +10,7 @@ use crate::{
         key::Key,
         kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
         operation::Operation,
-        secrets::secret::{Secret, Text},
+        secrets::{Secret, Text},
         snapshot::Snapshot,
     },
     store::clock::now,

@@ -9,19 +9,19 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::Instant;
 
-use super::response::ApiError;
+use super::api_error::ApiError;
 use crate::{
     model::{
         diagnostics::{code::Code, fault::Fault},
         json::{
-            deserialize::{self, Excess},
+            deserialize::{self, LimitError},
             long_integer,
         },
         node::Tape,
     },
     server::limits::{
+        blocking_task::with_body,
         guards::{Reception, RequestPlace},
-        work::with_body,
     },
 };
 
@@ -63,7 +63,7 @@ impl Limits {
 
     /// The time for a body of which so much has arrived: a client that sends byte by byte must not hold a place that
     /// others wait for.
-    fn patience(self, received: usize) -> Duration {
+    fn time_limit(self, received: usize) -> Duration {
         let at_least = Duration::from_millis(received as u64 * 1000 / self.rate.max(1));
         (self.first + at_least).min(self.time)
     }
@@ -125,7 +125,7 @@ async fn receive(
     let (began, mut body, mut bytes) = (Instant::now(), Limited::new(body, limits.bytes), Vec::new());
     let mut judge = Some(judge);
     loop {
-        let left = limits.patience(bytes.len()).saturating_sub(began.elapsed());
+        let left = limits.time_limit(bytes.len()).saturating_sub(began.elapsed());
         let frame = async {
             let frame = tokio::time::timeout(left, body.frame()).await;
             frame.map_err(|_| ApiError::with_code(Code::Timeout, "timeout while receiving the request body"))
@@ -171,10 +171,10 @@ pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Tape, Vec<Fault>), 
         let message = format!("the request body is not valid JSON: {reason} (line {line}, column {column})");
         ApiError::with_code(Code::Syntax, message)
     };
-    if let Some(excess) = deserialize::excess(bytes, MOST_LEVELS, limits.values) {
+    if let Some(excess) = deserialize::check_limits(bytes, MOST_LEVELS, limits.values) {
         let (code, excess) = match excess {
-            Excess::Levels(_) => (Code::Syntax, format!("is nested more than {MOST_LEVELS} levels deep")),
-            Excess::Values(_) => (Code::BodyTooLarge, format!("contains more than {} values", limits.values)),
+            LimitError::Levels(_) => (Code::Syntax, format!("is nested more than {MOST_LEVELS} levels deep")),
+            LimitError::Values(_) => (Code::BodyTooLarge, format!("contains more than {} values", limits.values)),
         };
         return Err(ApiError::with_code(code, format!("the request body {excess}")));
     }

@@ -10,19 +10,20 @@
 
 use std::sync::Arc;
 
-use super::response::ApiError;
+use super::api_error::ApiError;
 use crate::{
     model::{
         Kind,
+        any_resource::{AccessList, AnyResource},
         decode::{Decoded, list},
         diagnostics::{
             code::Code,
-            fault::{Fault, Faults, Segment, add_untold},
+            fault::{Fault, Faults, Segment, add_new_faults},
         },
+        kind_info::{BlankContext, KindInfo},
         module::{AnyModule, Slot},
         node::{Node, Tape},
-        resource::{AccessList, AnyResource, BlankContext, KindInfo},
-        secrets::secret::Secrets,
+        secrets::Secrets,
     },
     server::resources::endpoint::Endpoint,
     syntax::text::printable,
@@ -230,7 +231,7 @@ pub(crate) fn decode(kind: Kind, node: Node<'_>, given: Option<&[String]>) -> De
             (Some(given), Some(Segment::Key(field))) => given.contains(field),
             _ => true,
         };
-        add_untold(&mut faults, found.into_vec().into_iter().filter(checked));
+        add_new_faults(&mut faults, found.into_vec().into_iter().filter(checked));
     }
     (spec, faults)
 }
@@ -241,7 +242,7 @@ pub(crate) fn decode_module(slot: &Slot, node: Node<'_>) -> Decoded<Arc<dyn AnyM
     if let Some(module) = &module {
         let mut found = Faults::new();
         module.check(&mut found);
-        add_untold(&mut faults, found.into_vec());
+        add_new_faults(&mut faults, found.into_vec());
     }
     (module, faults)
 }

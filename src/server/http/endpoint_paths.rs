@@ -10,7 +10,7 @@ use axum::{
 use matchit::{Params, Router};
 use percent_encoding::percent_decode_str;
 
-use super::response::{ApiError, WARNING};
+use super::{api_error::ApiError, response::WARNING};
 use crate::{
     server::{
         resources::{

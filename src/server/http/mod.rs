@@ -3,9 +3,11 @@
 //! [`service`] is what every request passes, [`endpoint_paths`] and [`router`] find the handler, and the other files are
 //! the parts that handlers share: bodies, query parameters, preconditions, pages of lists, errors.
 
+pub(crate) mod api_error;
 pub(crate) mod body;
 pub(crate) mod body_fields;
 pub(crate) mod channel_body;
+pub(crate) mod conditional;
 pub(crate) mod cors;
 mod endpoint_paths;
 pub(crate) mod page;
@@ -14,5 +16,5 @@ pub(crate) mod proxy;
 pub(crate) mod query;
 pub(crate) mod response;
 pub(crate) mod router;
-pub(crate) mod safe_headers;
+pub(crate) mod security_headers;
 pub(crate) mod service;

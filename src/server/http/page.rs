@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{query, response::ApiError};
+use super::{api_error::ApiError, query};
 use crate::model::{
     id::Id,
     key::{Key, segment},
@@ -30,6 +30,16 @@ pub(crate) struct Page {
     pub at: Option<u64>,
 }
 
+/// A list that is read in pages.
+pub(crate) struct PagedList<'a> {
+    pub uri: &'a str,
+    pub collection: &'a Key,
+    /// The page size for a request without `limit`; none for everything.
+    pub default_limit: Option<usize>,
+    /// The other parameters of the list, which the next page has too.
+    pub further: &'a [(&'a str, String)],
+}
+
 impl Page {
     /// Reads the query of a list, whose parameters have been [checked](query::check).
     pub(crate) fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
@@ -48,17 +58,14 @@ impl Page {
         Ok(page)
     }
 
-    /// The resources of the page, which are those that `keep` selects, and the URI of the next page. `further` are the
-    /// other parameters of the list, which the next page has too. `uri` is the list's own.
+    /// The resources of the page, which are those that `keep` selects, and the URI of the next page.
     pub(crate) fn select(
         &self,
         snapshot: &Snapshot,
-        uri: &str,
-        collection: &Key,
-        default_limit: Option<usize>,
-        further: &[(&str, String)],
+        list: &PagedList<'_>,
         mut keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
     ) -> Result<SelectedPage, ApiError> {
+        let PagedList { uri, collection, default_limit, further } = *list;
         let before = self.before(snapshot, collection)?;
         let limit = self.limit.or(default_limit).unwrap_or(usize::MAX);
         let mut entries: Vec<Arc<Entry>> = Vec::new();

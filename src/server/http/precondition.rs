@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 
-use super::response::ApiError;
+use super::api_error::ApiError;
 use crate::model::{diagnostics::code::Code, snapshot::Rendered};
 
 /// The ETags of which a client expects one; none if it expects nothing.

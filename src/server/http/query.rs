@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use percent_encoding::percent_decode_str;
 
-use super::response::ApiError;
+use super::api_error::ApiError;
 use crate::{
     model::{
         decode::list,

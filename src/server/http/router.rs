@@ -13,8 +13,8 @@ use axum::{
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
+    api_error::{ApiError, REQUEST_ID},
     endpoint_paths::positional,
-    response::{ApiError, REQUEST_ID},
 };
 use crate::server::{
     operations::{
@@ -26,7 +26,7 @@ use crate::server::{
 };
 
 /// Everything but the endpoints of resources.
-pub(super) fn others(state: &AppState) -> Router {
+pub(super) fn operation_routes(state: &AppState) -> Router {
     let mut operations = OPERATIONS;
     // `Allow` lists the methods of a path in this order.
     operations.sort_by_key(|operation| operation.method != MethodFilter::GET);

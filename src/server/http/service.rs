@@ -15,7 +15,7 @@ use super::{endpoint_paths::EndpointPaths, response::add_request_id, router};
 use crate::server::{
     app::App,
     limits::guards,
-    net::{connections::Answering, drain},
+    net::{connections::ResponseFuture, drain},
     state::AppState,
     telemetry::{
         access_log,
@@ -40,7 +40,7 @@ pub(crate) struct ApiService {
     state: AppState,
     endpoints: EndpointPaths,
     /// Everything else.
-    others: Router,
+    operation_routes: Router,
     /// Answers preflight requests of pages, if any page may call the API.
     preflights: Option<Router>,
     floods: Arc<AccessLogLimit>,
@@ -51,14 +51,14 @@ impl ApiService {
     pub(crate) fn new(app: App) -> Arc<Self> {
         metrics::install();
         let state = app.0;
-        let others = router::others(&state);
-        let preflights = state.access.guards.cors.preflights().map(|layer| others.clone().layer(layer));
+        let operation_routes = router::operation_routes(&state);
+        let preflights = state.access.guards.cors.preflights().map(|layer| operation_routes.clone().layer(layer));
         let endpoints = EndpointPaths::new(&state);
-        Arc::new(Self { state, endpoints, others, preflights, floods: Arc::default() })
+        Arc::new(Self { state, endpoints, operation_routes, preflights, floods: Arc::default() })
     }
 
     /// Answers a request.
-    pub(crate) fn answer(self: &Arc<Self>, request: Request) -> Answering {
+    pub(crate) fn answer(self: &Arc<Self>, request: Request) -> ResponseFuture {
         let service = Arc::clone(self);
         Box::pin(async move {
             let mut request = request;
@@ -96,7 +96,7 @@ impl ApiService {
         if preflights.is_none() {
             guards.cors.allow(web_origin, headers);
         }
-        guards::add_safe_headers(headers, is_page);
+        guards::add_security_headers(headers, is_page);
         add_request_id(headers);
         if status == StatusCode::NO_CONTENT {
             headers.remove(header::CONTENT_LENGTH);
@@ -113,7 +113,7 @@ impl ApiService {
         {
             return found.answer(request).await;
         }
-        let router = preflights.unwrap_or(&self.others).clone();
+        let router = preflights.unwrap_or(&self.operation_routes).clone();
         // Endpoints need no room for this.
         Box::pin(router.oneshot(request)).await.unwrap_or_else(|never| match never {})
     }

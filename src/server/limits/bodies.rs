@@ -35,16 +35,18 @@ use std::{
 
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{
-    guards::SHED,
-    in_flight::{RETRY_AFTER, SHARE},
-    rates,
-};
+use super::rate_limit;
 use crate::{
     model::{diagnostics::code::Code, id::Id},
-    server::http::response::ApiError,
+    server::http::api_error::ApiError,
 };
 
+/// The counter of requests and bodies that are refused because there are too many.
+pub(in crate::server) const SHED: &str = "edgewright_http_requests_shed_total";
+/// The Retry-After of a shed request, in seconds.
+pub(super) const RETRY_AFTER: u64 = 1;
+/// The part of all bodies that one owner has, and that all clients without a token have together.
+const SHARE: usize = 4;
 /// The memory for bodies by default: that of more than a hundred of the largest ones of resources.
 pub(super) const MOST_BYTES: usize = 256 << 20;
 /// The bytes in a second of an ordinary client.
@@ -132,7 +134,7 @@ impl Shortage {
         metrics::counter!(SHED).increment(1);
         match self {
             Shortage::Owner => {
-                rates::too_many("the owner of the API key sends too many request bodies at a time", RETRY_AFTER)
+                rate_limit::too_many("the owner of the API key sends too many request bodies at a time", RETRY_AFTER)
             }
             Shortage::Sites | Shortage::All => {
                 let message = "the server is receiving too many request bodies, and this one was among the slowest";

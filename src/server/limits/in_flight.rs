@@ -15,22 +15,17 @@ use std::{
 };
 
 use super::{
-    bodies::{Bodies, BodyLimits, Reception, Sender},
-    guards::SHED,
-    rates,
+    bodies::{Bodies, BodyLimits, RETRY_AFTER, Reception, SHED, Sender},
+    rate_limit,
     slots::{NoPlace, Slots, WorkPlace, classes},
 };
 use crate::{
     model::{diagnostics::code::Code, id::Id},
-    server::http::response::ApiError,
+    server::http::api_error::ApiError,
 };
 
 /// The default limit. A request that is handled costs little but its body, and those have limits of their own.
 pub(crate) const DEFAULT_IN_FLIGHT: usize = 1024;
-/// The Retry-After of a shed request, in seconds.
-pub(super) const RETRY_AFTER: u64 = 1;
-/// The part of all bodies that one owner has, and that all clients without a token have together.
-pub(super) const SHARE: usize = 4;
 /// Endpoints that must be answered under any load: an orchestrator would restart an overloaded server, and nobody would
 /// see why.
 const ALWAYS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -109,7 +104,7 @@ impl InFlight {
                     "the owner of the API key has {count} of the server's {most} concurrent requests, and other owners \
                      are waiting"
                 );
-                rates::too_many(&message, RETRY_AFTER)
+                rate_limit::too_many(&message, RETRY_AFTER)
             }
         }
     }

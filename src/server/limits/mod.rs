@@ -15,8 +15,8 @@
 //! | When | Limit | Counts for | Over it |
 //! | --- | --- | --- | --- |
 //! | It arrives | requests in flight (`in_flight`) | nobody yet | 503, before anything is read |
-//! | Its token is wrong | failures (`failures`) | the address | waits, then 429 |
-//! | Its token is right | rate (`rates`) | the API key | 429 |
+//! | Its token is wrong | failures (`authentication_failures`) | the address | waits, then 429 |
+//! | Its token is right | rate (`rate_limit`) | the API key | 429 |
 //! | | requests in flight, again | the owner | 429, if others need the places |
 //! | It is a change | the share of the history (`store::history_quota`) | the owner | 429 |
 //! | Its body comes | bodies (`bodies`) | the owner, or the address | the slowest body of the largest sender ends |
@@ -26,7 +26,7 @@
 //! requests of one owner delay another by one.
 //!
 //! A place is an object that is given back when it is dropped. It follows the task of the request ([`guards`]), or moves to
-//! the thread that works for it ([`work`]), which a client that disconnects cancels.
+//! the thread that works for it ([`blocking_task`]), which a client that disconnects cancels.
 //!
 //! # What it never does
 //!
@@ -34,10 +34,10 @@
 //! the store and changed nothing, and says whose limit it was and when to try again. `/healthz`, `/readyz` and `/metrics` are
 //! always answered: an orchestrator would restart a server that is only busy.
 
+mod authentication_failures;
+pub(crate) mod blocking_task;
 mod bodies;
-mod failures;
 pub(crate) mod guards;
 mod in_flight;
-mod rates;
+mod rate_limit;
 pub(crate) mod slots;
-pub(crate) mod work;

@@ -26,7 +26,7 @@ use tokio::{
 use tower::ServiceExt;
 
 use super::{
-    connections::{self, Answer, ConnectionLimits},
+    connections::{self, ConnectionLimits, Handler},
     tls::Tls,
 };
 use crate::{
@@ -194,7 +194,7 @@ impl Server {
 
     fn run_answering(
         self,
-        answer: Box<Answer>,
+        answer: Box<Handler>,
         following: SourceRegistry,
         mut hangup: impl FnMut() + Send + 'static,
         stopping_begins: impl FnOnce() + Send + 'static,
@@ -215,7 +215,7 @@ impl Server {
 
     fn serve<S: Future<Output = ()> + Send + 'static>(
         self,
-        answer: Box<Answer>,
+        answer: Box<Handler>,
         following: SourceRegistry,
         stop: impl FnOnce(Signals) -> S,
     ) -> io::Result<()> {
@@ -240,7 +240,7 @@ impl Server {
 }
 
 /// Answers requests with a router.
-fn answer_with(router: Router) -> Box<Answer> {
+fn answer_with(router: Router) -> Box<Handler> {
     Box::new(move |request: Request| {
         let answering = router.clone().oneshot(request);
         Box::pin(async move { answering.await.unwrap_or_else(|never| match never {}) })

@@ -7,7 +7,7 @@ use axum::{extract::ConnectInfo, http::Extensions};
 use super::tls::OverTls;
 use crate::{
     model::diagnostics::{code::Code, fault::Fault},
-    server::{auth::caller::Caller, http::response::ApiError, telemetry::security::event::SecurityEvent},
+    server::{auth::caller::Caller, http::api_error::ApiError, telemetry::security::event::SecurityEvent},
 };
 
 /// Returns the address of a client to which `what` can be sent. A header could claim to come from anywhere, so only the

@@ -12,7 +12,7 @@ use crate::{
     model::{
         Kind,
         json::{self, JsonError},
-        secrets::secret::Secrets,
+        secrets::Secrets,
         snapshot::{Entry, Snapshot},
     },
     server::telemetry::metrics::inventory::expiry,

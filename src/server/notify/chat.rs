@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::model::{
     json::{self, JsonError},
-    secrets::secret::Secrets,
+    secrets::Secrets,
 };
 
 /// A message for an incoming webhook of Slack.

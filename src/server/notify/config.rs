@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 use axum::http::Uri;
 use serde::Deserialize;
 
-use super::events::{EventFilter, EventType};
+use super::{event_filter::EventFilter, events::EventType};
 use crate::{
     model::{
         diagnostics::{

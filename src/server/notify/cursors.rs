@@ -10,9 +10,9 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::saved;
+use super::state_files;
 use crate::{
-    model::{diagnostics::code::Code, json, secrets::secret::Secrets},
+    model::{diagnostics::code::Code, json, secrets::Secrets},
     store::{Store, StoreError, engine::OnDisk, write_beside},
     syntax::text::escaped,
 };
@@ -49,7 +49,7 @@ impl Cursors {
         let on_disk = store.on_disk(current);
         let follows = "notifications continue after the current revision";
         let mut cursors: BTreeMap<String, Cursor> =
-            on_disk.as_ref().map(|on_disk| saved::read(on_disk, FILE, MOST_BYTES, follows)).unwrap_or_default();
+            on_disk.as_ref().map(|on_disk| state_files::read(on_disk, FILE, MOST_BYTES, follows)).unwrap_or_default();
         for name in names {
             let newest = Cursor { revision: current, parts: 0, transition };
             let cursor = cursors.entry(name.to_owned()).or_insert(newest);

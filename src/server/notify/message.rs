@@ -9,12 +9,12 @@ use super::{change_text, cursors::Cursor, events::EventType, transitions::Transi
 use crate::{
     model::{
         Kind,
+        author::{Author, CommitAuthor},
         drift::writer,
         id::Id,
         json::{self, JsonError},
         key::Key,
-        operation::{Author, CommitAuthor},
-        secrets::secret::Secrets,
+        secrets::Secrets,
         snapshot::Snapshot,
     },
     server::resources::change::{ChangeFilter, actor},

@@ -18,11 +18,11 @@ use zeroize::Zeroizing;
 use super::{
     chat,
     config::{NotificationSink, WebhookFormat, WebhookUrl, check_url},
-    http_client,
     message::Notification,
 };
 use crate::{
     files::sync_folder,
+    http_client,
     model::{id::Id, json::JsonError},
 };
 

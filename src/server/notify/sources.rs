@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     model::{
+        author::CommitAuthor,
         diagnostics::{
             code::Code,
             diagnostic::{Name, Severity},
@@ -18,8 +19,7 @@ use crate::{
         drift::{DriftState, DriftedResource},
         json::{self, JsonError},
         key::segment,
-        operation::CommitAuthor,
-        secrets::secret::Secrets,
+        secrets::Secrets,
     },
     plan::format::json::Item,
     reconcile::{
@@ -113,7 +113,7 @@ impl<'f> SourceSnapshot<'f> {
 
     /// Digests of what makes this state another one than the same state before. Lines are left out: they move.
     fn news(&self, r#type: EventType) -> BTreeSet<String> {
-        let commit = self.attempt().and_then(|look| look.commit.as_deref()).map(|commit| format!("commit {commit}"));
+        let commit = self.attempt().and_then(|sync| sync.commit.as_deref()).map(|commit| format!("commit {commit}"));
         let news: Vec<String> = match (r#type, &self.suspension) {
             (EventType::SourceSuspended, Some(Suspension { by, reason, .. })) => vec![format!("{by}: {reason}")],
             (EventType::SourceDrifted, _) => {
@@ -166,10 +166,10 @@ impl<'f> SourceSnapshot<'f> {
             reason: self.condition.reason.to_string(),
             message: &self.condition.message,
             revision: self.condition.observed_revision,
-            commit: attempt.and_then(|look| look.commit.as_deref()),
-            tag: attempt.and_then(|look| look.tag.as_deref()),
-            commit_author: attempt.and_then(|look| look.commit_author.as_ref()),
-            applied_commit: self.status.applied.as_ref().and_then(|look| look.commit.as_deref()),
+            commit: attempt.and_then(|sync| sync.commit.as_deref()),
+            tag: attempt.and_then(|sync| sync.tag.as_deref()),
+            commit_author: attempt.and_then(|sync| sync.commit_author.as_ref()),
+            applied_commit: self.status.applied.as_ref().and_then(|sync| sync.commit.as_deref()),
             errors,
             errors_omitted,
             drifted,
@@ -260,7 +260,7 @@ fn in_words(state: &str) -> String {
     if state == SourceState::OutOfSync.to_string() { "out of sync".to_owned() } else { state.to_lowercase() }
 }
 
-/// The commit of a look and its author, for a text.
-fn commit_of(look: &SyncRecord) -> Option<String> {
-    Some(commit_text(look.commit.as_deref()?, look.commit_author.as_ref()))
+/// The commit of a sync and its author, for a text.
+fn commit_of(sync: &SyncRecord) -> Option<String> {
+    Some(commit_text(sync.commit.as_deref()?, sync.commit_author.as_ref()))
 }

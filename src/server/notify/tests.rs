@@ -2,25 +2,30 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
 use super::{
-    config::NotificationSink,
-    events::{EventFilter, EventType},
-    transitions::{NewTransition, ObservedSource, ReportedState},
-    *,
+    Notifier,
+    config::{NotificationSink, NotificationTarget},
+    cursors::Cursors,
+    delivery::{Delivery, LONGEST_WAIT, backoff},
+    event_filter::EventFilter,
+    events::EventType,
+    outbox::{Outbox, StopSignal},
+    transitions::{NewTransition, ObservedSource, ReportedState, TransitionLog},
 };
 use crate::{
     model::{
         Kind,
+        author::Author,
         key::Key,
         kind::ip_restriction::{IpRestriction, Traffic},
-        operation::{Author, Operation},
+        operation::Operation,
     },
     store::{
-        Commit, StoreError,
+        Commit, Store, StoreError, clock,
         commit::{
             batch::Batch,
             header::{CommitHeader, Retention},

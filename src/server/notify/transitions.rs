@@ -15,13 +15,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{events::EventType, saved};
+use super::{events::EventType, state_files};
 use crate::{
     model::{
         Kind,
         diagnostics::code::Code,
         json::{self, JsonError},
-        secrets::secret::Secrets,
+        secrets::Secrets,
     },
     store::{Store, StoreError, clock, engine::OnDisk, write_beside},
     syntax::text::escaped,
@@ -111,7 +111,7 @@ impl TransitionLog {
     pub(super) fn open(store: &Store) -> Self {
         let on_disk = store.sidecar_location();
         let follows = "targets are notified of all current states again";
-        let state = on_disk.as_ref().map(|on_disk| saved::read(on_disk, FILE, MOST_BYTES as u64, follows));
+        let state = on_disk.as_ref().map(|on_disk| state_files::read(on_disk, FILE, MOST_BYTES as u64, follows));
         Self { on_disk, state: Mutex::new(state.unwrap_or_default()) }
     }
 

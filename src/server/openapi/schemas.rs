@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::words::{noun, pascal, plural};
+use super::operation_texts::{noun, pascal, plural};
 use crate::model::{
     Kind,
-    resource::KindInfo,
+    kind_info::KindInfo,
     schema::{definition_name, inline, refine},
 };
 
@@ -228,7 +228,7 @@ fn write_form(definition: &mut Value) {
         if !required.contains(&json!(name)) {
             *property = or_null(property.take());
         }
-        tell_default(property);
+        describe_default(property);
     }
 }
 
@@ -263,7 +263,7 @@ fn without_defaults(definition: &mut Value) {
 }
 
 /// Moves a default into the description, unless it is the same as unset.
-fn tell_default(property: &mut Value) {
+fn describe_default(property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     let Some(default) = property.get("default").cloned() else { return };
     property.retain(|keyword, _| keyword != "default");

@@ -17,8 +17,8 @@ use super::operation::ApiOperation;
 use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::{channel_body::ChannelBody, response::ApiResult},
-        limits::work::blocking,
+        http::{api_error::ApiResult, channel_body::ChannelBody},
+        limits::blocking_task::blocking,
         state::{Admissions, ServedStore, StatePart},
         telemetry::security::event::SecurityEvent,
     },

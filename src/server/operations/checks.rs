@@ -16,9 +16,9 @@ use crate::{
     server::{
         auth::authentication::AccessControl,
         http::{
+            api_error::{ApiError, ApiResult},
             body::{self, Limits},
             body_fields, query,
-            response::{ApiError, ApiResult},
         },
         net::peer::safe_peer,
         state::AppState,

@@ -16,8 +16,9 @@ use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
         http::{
+            api_error::{ApiError, ApiResult},
             query,
-            response::{ApiError, ApiResult, json_response},
+            response::json_response,
         },
         state::{Admissions, ServedStore, StatePart},
     },

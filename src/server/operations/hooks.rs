@@ -27,11 +27,12 @@ use crate::{
     },
     server::{
         http::{
+            api_error::{ApiError, ApiResult},
             body::{self, Limits},
             query,
-            response::{ApiError, ApiResult, json_response},
+            response::json_response,
         },
-        limits::slots::Lane,
+        limits::slots::SlotPool,
         state::{Admissions, SourceRuntime, StatePart},
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
@@ -112,7 +113,7 @@ async fn create(
         return Err(unsigned());
     }
     let bytes = body::take(&headers, body, LIMITS).await?;
-    let place = admissions.hooks.enter(None, Lane::Shared)?;
+    let place = admissions.hooks.enter(None, SlotPool::Shared)?;
     let answer = place.run(move |_| {
         let secret = read_secret(&file).map_err(|reason| {
             tracing::error!(file = %file.display(), reason, "cannot read the webhook secret");

@@ -18,15 +18,18 @@ use super::{history::document::HistoryAuthor, operation::ApiOperation};
 use crate::{
     model::{
         Kind,
+        author::Author,
         diagnostics::code::Code,
         id::Id,
         key::Key,
-        operation::Author,
         snapshot::{Entry, Snapshot},
     },
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::response::{self, ApiError, ApiResult},
+        http::{
+            api_error::{ApiError, ApiResult},
+            conditional,
+        },
         state::{Admissions, ServedStore, StatePart},
     },
     store::{Provenance, Store, StoreError},
@@ -133,8 +136,8 @@ async fn get(
             let missing =
                 || ApiError::with_code(Code::NotFound, format!("no resource has the ID `{}`", printable(&id)));
             let entry = find(&snapshot, &id).ok_or_else(missing)?;
-            let origin = ResourceOrigin::find(&served.store, entry, &served.site.base_url)?;
-            response::conditional_json(&headers, &origin)
+            let origin = ResourceOrigin::find(&served.store, entry, &served.base_urls.base_url)?;
+            conditional::json_response(&headers, &origin)
         })
         .await
 }

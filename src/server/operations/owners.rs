@@ -15,23 +15,25 @@ use super::{checks::JsonBody, operation::ApiOperation};
 use crate::{
     model::{
         Kind,
-        base_urls::Site,
+        base_urls::BaseUrls,
         id::Id,
         json,
         key::Key,
         kind::owner::{Owner, Role},
         operation::Operation,
-        secrets::secret::Secrets,
+        secrets::Secrets,
         snapshot::{Entry, Rendered},
     },
     server::{
         auth::{authentication::AccessControl, caller::Caller, permission::Intent},
         http::{
-            page::{DEFAULT_LIMIT, Page},
+            api_error::{ApiError, ApiResult},
+            conditional,
+            page::{DEFAULT_LIMIT, Page, PagedList},
             precondition::Precondition,
-            response::{self, ApiError, ApiResult},
+            response,
         },
-        limits::work::blocking,
+        limits::blocking_task::blocking,
         state::{ServedStore, StatePart},
         telemetry::security::note::SecurityNote,
     },
@@ -86,10 +88,10 @@ pub(crate) struct OwnerView {
 }
 
 impl OwnerView {
-    fn new(entry: &Entry, site: &Site) -> Self {
+    fn new(entry: &Entry, base_urls: &BaseUrls) -> Self {
         Self {
             id: entry.key.id.to_string(),
-            uri: site.uri(&entry.key),
+            uri: base_urls.uri(&entry.key),
             created_at: entry.created_at.to_string(),
             role: entry.spec_as::<Owner>().map(|owner| owner.role).unwrap_or_default(),
         }
@@ -123,13 +125,14 @@ pub(crate) fn set_role(owner: Id, role: Role) -> Operation {
 /// Lists the owners.
 async fn list(State(served): StatePart<ServedStore>, RawQuery(query): RawQuery, headers: HeaderMap) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
-    let (snapshot, site) = (served.store.snapshot(), &served.site);
+    let (snapshot, base_urls) = (served.store.snapshot(), &served.base_urls);
     let collection = Key::new(Kind::Owner, Id::new(""));
-    let uri = format!("{}{PATH}", site.base_url);
-    let (entries, next_page_uri) = page.select(&snapshot, &uri, &collection, Some(DEFAULT_LIMIT), &[], |_| Ok(true))?;
-    let owners = entries.iter().map(|entry| OwnerView::new(entry, site)).collect();
+    let uri = format!("{}{PATH}", base_urls.base_url);
+    let list = PagedList { uri: &uri, collection: &collection, default_limit: Some(DEFAULT_LIMIT), further: &[] };
+    let (entries, next_page_uri) = page.select(&snapshot, &list, |_| Ok(true))?;
+    let owners = entries.iter().map(|entry| OwnerView::new(entry, base_urls)).collect();
     let list = OwnerPage { owners, uri, next_page_uri };
-    response::conditional_json(&headers, &list)
+    conditional::json_response(&headers, &list)
 }
 
 /// Returns an owner.
@@ -137,7 +140,7 @@ async fn get(State(served): StatePart<ServedStore>, Path(id): Path<String>, head
     let key = Key::new(Kind::Owner, Id::new(&id));
     let snapshot = served.store.snapshot();
     let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
-    Ok(response::conditional(&headers, &render(entry, &served.site)?))
+    Ok(conditional::response(&headers, &render(entry, &served.base_urls)?))
 }
 
 /// Sets the role of an owner.
@@ -158,7 +161,7 @@ async fn patch(
             served.store.commit_with(Attempt::new(caller.author()), |current| -> Result<Vec<Operation>, ApiError> {
                 // The key may have been revoked, or its owner demoted, while the request waited.
                 access.admit_again(current, &Intent::Owners, &headers)?;
-                precondition.check(|| current.get(&key).map(|entry| render(entry, &served.site)).transpose())?;
+                precondition.check(|| current.get(&key).map(|entry| render(entry, &served.base_urls)).transpose())?;
                 Ok(operations)
             });
         let snapshot = match made {
@@ -167,7 +170,7 @@ async fn patch(
             Err(Declined::Commit(error)) => return Err(error.into()),
         };
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
-        let mut response = response::resource(StatusCode::OK, &render(entry, &served.site)?);
+        let mut response = response::resource(StatusCode::OK, &render(entry, &served.base_urls)?);
         if let Some(note) = note {
             response.extensions_mut().insert(note);
         }
@@ -177,6 +180,6 @@ async fn patch(
     blocking(respond).await
 }
 
-fn render(entry: &Entry, site: &Site) -> Result<Rendered, ApiError> {
-    Ok(response::rendered(json::bytes(&OwnerView::new(entry, site), Secrets::Masked)?))
+fn render(entry: &Entry, base_urls: &BaseUrls) -> Result<Rendered, ApiError> {
+    Ok(response::rendered(json::bytes(&OwnerView::new(entry, base_urls), Secrets::Masked)?))
 }

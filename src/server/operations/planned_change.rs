@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     model::{
+        author::Author,
         diagnostics::{
             code::Code,
             diagnostic::{Diagnostic, Name},
@@ -16,7 +17,6 @@ use crate::{
         },
         json::JsonError,
         key::Key,
-        operation::Author,
         snapshot::Snapshot,
     },
     plan::{
@@ -30,8 +30,11 @@ use crate::{
             caller::Caller,
             permission::{self, Intent},
         },
-        http::response::{ApiError, ApiResult, json_response},
-        limits::slots::{Lane, WorkPlace},
+        http::{
+            api_error::{ApiError, ApiResult},
+            response::json_response,
+        },
+        limits::slots::{SlotPool, WorkPlace},
         openapi::{extension::ExtensionOperation, schemas::Schemas},
         state::AppState,
     },
@@ -70,13 +73,13 @@ pub(super) fn place(
     intent: &Intent<'_>,
     dry_run: bool,
 ) -> Result<WorkPlace, ApiError> {
-    app.admissions.reconciliations.enter(Some(&caller.owner), lane(app, caller, intent, dry_run))
+    app.admissions.reconciliations.enter(Some(&caller.owner), pool(app, caller, intent, dry_run))
 }
 
-/// The lane of a request to plan or apply. `intent` is to apply: the reserved places are for those who do, and can.
-pub(super) fn lane(app: &AppState, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> Lane {
+/// The pool of a request to plan or apply. `intent` is to apply: the reserved places are for those who do, and can.
+pub(super) fn pool(app: &AppState, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> SlotPool {
     let applies = !dry_run && permission::allows(caller, intent, &app.served.store.snapshot()).is_ok();
-    if applies { Lane::Reserved } else { Lane::Shared }
+    if applies { SlotPool::Reserved } else { SlotPool::Shared }
 }
 
 /// A request to plan or apply a change.

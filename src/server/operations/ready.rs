@@ -12,7 +12,7 @@ use super::operation::ApiOperation;
 use crate::{
     model::diagnostics::code::Code,
     reconcile::sync_loop::health::Verdict,
-    server::{http::response::ApiError, state::AppState},
+    server::{http::api_error::ApiError, state::AppState},
     syntax::text::escaped,
 };
 

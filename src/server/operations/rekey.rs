@@ -18,8 +18,11 @@ use crate::{
     model::diagnostics::{code::Code, fault::Fault},
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::response::{ApiError, ApiResult, add_request_id, json_response},
-        limits::{guards::RequestOrigin, work::blocking},
+        http::{
+            api_error::{ApiError, ApiResult},
+            response::{add_request_id, json_response},
+        },
+        limits::{blocking_task::blocking, guards::RequestOrigin},
         state::AppState,
         telemetry::security::event::SecurityEvent,
     },

@@ -22,9 +22,10 @@ use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
         http::{
-            page::{DEFAULT_LIMIT, Page},
+            api_error::{ApiError, ApiResult},
+            conditional,
+            page::{DEFAULT_LIMIT, Page, PagedList},
             query,
-            response::{self, ApiError, ApiResult},
         },
         state::{Admissions, ServedStore, StatePart},
     },
@@ -101,12 +102,13 @@ async fn list(
     let place = admissions.searches.for_owner(&caller.owner)?;
     place
         .run(move |_| {
-            let (snapshot, all) = (served.store.snapshot(), format!("{}{PATH}", served.site.base_url));
+            let (snapshot, all) = (served.store.snapshot(), format!("{}{PATH}", served.base_urls.base_url));
             let uri = format!("{all}?{COLLECTION}={}", segment(&path));
-            let (limit, further) = (Some(DEFAULT_LIMIT), [(COLLECTION, path)]);
-            let (entries, next) = page.select(&snapshot, &all, &collection, limit, &further, |_| Ok(true))?;
+            let (default_limit, further) = (Some(DEFAULT_LIMIT), &[(COLLECTION, path)]);
+            let list = PagedList { uri: &all, collection: &collection, default_limit, further };
+            let (entries, next) = page.select(&snapshot, &list, |_| Ok(true))?;
             let names: Vec<ResourceName> = entries.iter().map(|entry| ResourceName::new(entry)).collect();
-            response::conditional_json(&headers, &json!({"resources": names, "uri": uri, "next_page_uri": next}))
+            conditional::json_response(&headers, &json!({"resources": names, "uri": uri, "next_page_uri": next}))
         })
         .await
 }

@@ -29,7 +29,7 @@ use crate::{
             caller::Caller,
             permission::{Intent, SecretVisibility},
         },
-        http::response::{ApiError, ApiResult},
+        http::api_error::{ApiError, ApiResult},
         resources::at_revision,
         state::AppState,
     },

@@ -13,7 +13,7 @@ use super::operation::ApiOperation;
 use crate::{
     model::{Kind, diagnostics::code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module},
     server::{
-        http::response::{ApiError, ApiResult},
+        http::api_error::{ApiError, ApiResult},
         state::{ServedStore, StatePart},
     },
 };
@@ -27,7 +27,7 @@ async fn get(State(served): StatePart<ServedStore>, Path(id): Path<String>) -> A
     let snapshot = served.store.snapshot();
     let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;
     let saml = route.spec_as::<HttpsEdgeRoute>().and_then(|route| route.saml.as_ref()).ok_or_else(unknown)?;
-    let view = saml.view(&route.key, &served.site);
+    let view = saml.view(&route.key, &served.base_urls);
     let text =
         service_provider_metadata(&view.metadata_url, &view.request_signing_certificate_pem, &saml.nameid_format);
     Ok(([(header::CONTENT_TYPE, "application/samlmetadata+xml")], text).into_response())

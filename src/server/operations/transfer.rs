@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     model::{
+        author::Author,
         diagnostics::{code::Code, fault::Fault},
-        operation::Author,
         snapshot::Snapshot,
     },
     plan::transfer::Transfer,
@@ -26,7 +26,7 @@ use crate::{
             caller::Caller,
             permission::{self, Intent},
         },
-        http::response::{ApiError, ApiResult},
+        http::api_error::{ApiError, ApiResult},
         state::AppState,
     },
 };

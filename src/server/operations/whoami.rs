@@ -11,7 +11,7 @@ use crate::{
     model::{key_scope::KeyScope, kind::owner::Role},
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::response::{ApiResult, json_response},
+        http::{api_error::ApiResult, response::json_response},
     },
 };
 

@@ -10,8 +10,8 @@ use crate::{
     },
     reconcile::run::cancel::Cancel,
     server::{
-        http::{page::AT, query, response::ApiError},
-        limits::{slots::WorkPlace, work::blocking},
+        http::{api_error::ApiError, page::AT, query},
+        limits::{blocking_task::blocking, slots::WorkPlace},
         state::AppState,
     },
     store::{
@@ -56,7 +56,7 @@ pub(super) async fn state(
     }
     drop(current);
     let mut place = app.admissions.earlier.for_owner(owner)?;
-    place.turn().await;
+    place.wait_for_turn().await;
     let store = Arc::clone(&app.served.store);
     // The place is held until the state is restored, even if the client disconnects.
     let restore = move || Ok((store.snapshot_at(revision).map_err(|error| refused(error, AT))?, place));
@@ -101,9 +101,10 @@ mod tests {
     use crate::{
         model::{
             Kind,
+            author::Author,
             key::Key,
             kind::ip_restriction::{IpRestriction, Traffic},
-            operation::{Author, Operation},
+            operation::Operation,
         },
         server::{App, Settings, VERSION_HEADER},
         store::{Commit, MEMORY, Store, clock, ids},

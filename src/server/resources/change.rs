@@ -5,9 +5,10 @@ use std::{borrow::Cow, collections::BTreeSet};
 use crate::{
     model::{
         Kind,
+        author::Author,
         diagnostics::{code::Code, fault::Fault},
-        operation::Author,
-        resource::{KindInfo, Offer},
+        endpoint_offers::Offer,
+        kind_info::KindInfo,
     },
     server::http::query::suggestion,
     store::revision::ChangeEvent,

@@ -1,10 +1,6 @@
 //! The list of endpoints, used by the router, the OpenAPI document and the tests.
 
-use crate::model::{
-    Kind,
-    module::Slot,
-    resource::{KindInfo, Offer},
-};
+use crate::model::{Kind, endpoint_offers::Offer, kind_info::KindInfo, module::Slot};
 
 /// The action of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,7 +2,7 @@
 
 use crate::{
     model::{Kind, external_id::ExternalKind, id::Id, key::Key, snapshot::Snapshot},
-    server::http::response::ApiError,
+    server::http::api_error::ApiError,
 };
 
 /// Checks the ID of an implicit resource, which is created with its first module (D20), unless it exists.

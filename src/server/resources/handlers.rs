@@ -29,7 +29,7 @@ use crate::{
         node::Tape,
         operation::Operation,
         rules,
-        secrets::secret::{Secret, Secrets},
+        secrets::{Secret, Secrets},
         snapshot::{Entry, Rendered, Snapshot},
     },
     server::{
@@ -38,15 +38,15 @@ use crate::{
             permission::{self, Intent, SecretVisibility},
         },
         http::{
+            api_error::{ApiError, ApiResult},
             body::{self, Limits},
-            body_fields, page,
+            body_fields, conditional, page,
             precondition::Precondition,
-            query,
-            response::{self, ApiError, ApiResult},
+            query, response,
         },
         limits::{
+            blocking_task::{SMALL, blocking, with_body},
             guards,
-            work::{SMALL, blocking, with_body},
         },
         state::AppState,
         telemetry::security::note::SecurityNote,
@@ -135,16 +135,33 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
-    let answered = match endpoint.action {
+    let mut response = dispatch(call, endpoint.action, key, content, at, parts.uri.query()).await?;
+    if let Some(note) = people.into_inner() {
+        response.extensions_mut().insert(note);
+    }
+    response::warn(&mut response, &owned.into_inner().unwrap_or_default());
+    Ok(response)
+}
+
+/// Calls the handler of an action. `at` is the revision that a read asks for.
+async fn dispatch(
+    call: ApiRequest<'_>,
+    action: Action,
+    key: Key,
+    content: Tape,
+    at: Option<u64>,
+    query: Option<&str>,
+) -> ApiResult {
+    match action {
         Action::Create => Box::pin(call.create(key, body_fields::body(content)?)).await,
         Action::List => {
-            let ApiRequest { caller, visibility, snapshot, headers, .. } = call;
+            let ApiRequest { app, caller, visibility, snapshot, headers, .. } = call;
             let reader = list::ListReader { owner: caller.owner, visibility };
-            Box::pin(list::list(app, reader, snapshot, at, key, parts.uri.query(), headers)).await
+            Box::pin(list::list(app, reader, snapshot, at, key, query, headers)).await
         }
         Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).
-        Action::Patch if content.root().is_null() && endpoint.kind == Kind::EventSource => {
+        Action::Patch if content.root().is_null() && key.kind == Kind::EventSource => {
             Box::pin(call.patch(key, Tape::empty_mapping())).await
         }
         Action::Patch => Box::pin(call.patch(key, body_fields::body(content)?)).await,
@@ -158,13 +175,7 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
             let operations = vec![Operation::DeleteModule { host: key.clone(), slot }];
             Box::pin(call.commit(&key, Some(slot), operations)).await.map(|_| no_content())
         }
-    };
-    let mut response = answered?;
-    if let Some(note) = people.into_inner() {
-        response.extensions_mut().insert(note);
     }
-    response::warn(&mut response, &owned.into_inner().unwrap_or_default());
-    Ok(response)
 }
 
 fn no_content() -> Response {
@@ -200,7 +211,7 @@ impl ApiRequest<'_> {
             None => self.render(&snapshot, entry)?,
         };
         let mut response = response::resource(StatusCode::CREATED, &rendered);
-        if let Ok(location) = HeaderValue::from_str(&self.app.served.site.uri(&key)) {
+        if let Ok(location) = HeaderValue::from_str(&self.app.served.base_urls.uri(&key)) {
             response.headers_mut().insert(header::LOCATION, location);
         }
         Ok(response)
@@ -232,7 +243,8 @@ impl ApiRequest<'_> {
         let (served, snapshot, entry) = (Arc::clone(&self.app.served), Arc::clone(&self.snapshot), Arc::clone(entry));
         let visibility = self.visibility.clone();
         let place = self.app.admissions.renderings.for_owner(&self.caller.owner)?;
-        let rendered = Box::pin(place.render(move || render(&served.site, &visibility, &snapshot, &entry))).await?;
+        let rendered =
+            Box::pin(place.render(move || render(&served.base_urls, &visibility, &snapshot, &entry))).await?;
         Ok(self.conditional(&rendered))
     }
 
@@ -322,10 +334,11 @@ impl ApiRequest<'_> {
                     .map_err(|fault| caller.refused(fault))?;
                 warnings = owned.check(current, &operations).map_err(ApiError::new)?;
                 precondition.check(|| match slot {
-                    Some(slot) => render_module(&app.served.site, &visibility, current, &key, slot),
-                    None => {
-                        current.get(&key).map(|entry| render(&app.served.site, &visibility, current, entry)).transpose()
-                    }
+                    Some(slot) => render_module(&app.served.base_urls, &visibility, current, &key, slot),
+                    None => current
+                        .get(&key)
+                        .map(|entry| render(&app.served.base_urls, &visibility, current, entry))
+                        .transpose(),
                 })?;
                 Ok(NextState::Operations(operations))
             });
@@ -354,16 +367,16 @@ impl ApiRequest<'_> {
     }
 
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-        render(&self.app.served.site, &self.visibility, snapshot, entry)
+        render(&self.app.served.base_urls, &self.visibility, snapshot, entry)
     }
 
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
-        render_module(&self.app.served.site, &self.visibility, snapshot, host, slot)
+        render_module(&self.app.served.base_urls, &self.visibility, snapshot, host, slot)
     }
 
     /// Responds to a GET, with 304 if the client's copy is current (D25).
     fn conditional(&self, rendered: &Rendered) -> Response {
-        response::conditional(&self.headers, rendered)
+        conditional::response(&self.headers, rendered)
     }
 }
 

@@ -28,8 +28,10 @@ use crate::{
     server::{
         auth::permission::SecretVisibility,
         http::{
-            page::{self, AT, Page, SelectedPage},
-            response::{self, ApiError, ApiResult},
+            api_error::{ApiError, ApiResult},
+            conditional,
+            page::{self, AT, Page, PagedList, SelectedPage},
+            response,
         },
         state::AppState,
     },
@@ -110,7 +112,7 @@ impl Listing {
         let revision = self.snapshot.revision;
         let key = masked.map(|masked| PageKey { revision, collection: collection.clone(), page: page.clone(), masked });
         if let Some(page) = key.as_ref().and_then(|key| self.app.caches.pages.get(key)) {
-            return Ok(response::conditional(&self.headers, &page));
+            return Ok(conditional::response(&self.headers, &page));
         }
         let selected = self.select(&[], |_| Ok(true))?;
         if !render::takes_long(&self.visibility, &self.snapshot, &selected.0) {
@@ -126,7 +128,7 @@ impl Listing {
         let stop = || cancel.is_cancelled() || started.elapsed() > LONGEST;
         let meter = CelMeter::new(STEPS, &stop);
         let selected = self.select(given, |entry| {
-            filter.selects(&self.snapshot, &self.app.served.site, entry, &meter).map_err(ApiError::new)
+            filter.selects(&self.snapshot, &self.app.served.base_urls, entry, &meter).map_err(ApiError::new)
         })?;
         self.respond(selected, None)
     }
@@ -137,21 +139,24 @@ impl Listing {
         keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
     ) -> Result<SelectedPage, ApiError> {
         let limit = self.collection.kind.is_paged().then_some(page::DEFAULT_LIMIT);
-        self.page.select(&self.snapshot, &self.uri(), &self.collection, limit, given, keep)
+        let (uri, collection) = (&self.uri(), &self.collection);
+        let list = PagedList { uri, collection, default_limit: limit, further: given };
+        self.page.select(&self.snapshot, &list, keep)
     }
 
     /// The URI of the list.
     fn uri(&self) -> String {
-        format!("{}{}", self.app.served.site.base_url, self.collection.collection_path())
+        format!("{}{}", self.app.served.base_urls.base_url, self.collection.collection_path())
     }
 
     /// Responds with a page, and keeps it under a key.
     fn respond(&self, (entries, next): SelectedPage, key: Option<PageKey>) -> ApiResult {
-        let items = entries.iter().map(|entry| render(&self.app.served.site, &self.visibility, &self.snapshot, entry));
+        let items =
+            entries.iter().map(|entry| render(&self.app.served.base_urls, &self.visibility, &self.snapshot, entry));
         let items = items.collect::<Result<Vec<Rendered>, ApiError>>()?;
         let uri = self.uri();
         let etag = etag(&items, self.visibility == SecretVisibility::Nothing, &uri, next.as_deref());
-        if let Some(response) = response::not_modified(&self.headers, &etag) {
+        if let Some(response) = conditional::not_modified(&self.headers, &etag) {
             return Ok(response);
         }
         let page = Rendered { body: self.join(&items, &uri, next.as_deref()).into(), etag };

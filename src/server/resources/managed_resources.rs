@@ -8,12 +8,13 @@ use super::write_policy::WritePolicy;
 use crate::{
     model::{
         Kind,
+        any_resource::AnyResource,
+        claim::Claim,
         diagnostics::{code::Code, fault::Fault},
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         module::AnyModule,
-        operation::{Claim, Operation},
-        resource::AnyResource,
+        operation::Operation,
         snapshot::{Entry, Snapshot},
     },
     server::{
@@ -117,7 +118,7 @@ fn left_out<'s>(current: &'s Snapshot, operation: &Operation, sees_all: bool) ->
         }
         Operation::PutModule { slot, module, .. } => {
             let wanted = required.module(slot);
-            wanted.is_some_and(|wanted| !is_as_wanted(&**module, wanted, sees_all)).then_some(slot.name)
+            wanted.is_some_and(|wanted| !matches_required(&**module, wanted, sees_all)).then_some(slot.name)
         }
         Operation::DeleteModule { slot, .. } => required.module(slot).is_some().then_some(slot.name),
         Operation::Delete { .. } | Operation::Claim { .. } => None,
@@ -129,11 +130,11 @@ fn left_out<'s>(current: &'s Snapshot, operation: &Operation, sees_all: bool) ->
 fn differs(required: &dyn AnyResource, name: &str, route: &dyn AnyResource, sees_all: bool) -> bool {
     let Some(slot) = required.slots().iter().find(|slot| slot.name == name) else { return false };
     let Some(wanted) = required.module(slot) else { return false };
-    !route.module(slot).is_some_and(|module| is_as_wanted(module, wanted, sees_all))
+    !route.module(slot).is_some_and(|module| matches_required(module, wanted, sees_all))
 }
 
 /// Whether a module that a caller sends is the required one.
-fn is_as_wanted(module: &dyn AnyModule, wanted: &dyn AnyModule, sees_all: bool) -> bool {
+fn matches_required(module: &dyn AnyModule, wanted: &dyn AnyModule, sees_all: bool) -> bool {
     (sees_all || !has_secrets(wanted)) && module.same(wanted)
 }
 

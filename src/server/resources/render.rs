@@ -9,16 +9,16 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{
     model::{
-        base_urls::Site,
+        base_urls::BaseUrls,
         key::Key,
         module::Slot,
-        secrets::secret::Secrets,
+        secrets::Secrets,
         snapshot::{Entry, Rendered, Snapshot},
         view::view_json,
     },
     server::{
         auth::permission::SecretVisibility,
-        http::response::{self, ApiError},
+        http::{api_error::ApiError, response},
     },
 };
 
@@ -27,7 +27,7 @@ const FEW: usize = 32;
 
 /// Renders a resource for a caller, unless it is ready.
 pub(crate) fn render(
-    site: &Site,
+    base_urls: &BaseUrls,
     visibility: &SecretVisibility,
     snapshot: &Snapshot,
     entry: &Entry,
@@ -38,7 +38,7 @@ pub(crate) fn render(
         return Ok(Rendered::clone(rendered));
     }
     let secrets = if shown { Secrets::Revealed } else { Secrets::Masked };
-    let rendered = response::rendered(view_json(snapshot, entry, site, secrets)?);
+    let rendered = response::rendered(view_json(snapshot, entry, base_urls, secrets)?);
     // Most resources have no secret, so both forms can share their bytes.
     let forms = [&entry.rendered.revealed, &entry.rendered.masked];
     let same = forms.into_iter().filter_map(OnceLock::get).find(|other| other.body == rendered.body).cloned();
@@ -47,7 +47,7 @@ pub(crate) fn render(
 
 /// Renders a module for a caller; `None` if the slot is empty.
 pub(super) fn render_module(
-    site: &Site,
+    base_urls: &BaseUrls,
     visibility: &SecretVisibility,
     snapshot: &Snapshot,
     host: &Key,
@@ -55,7 +55,7 @@ pub(super) fn render_module(
 ) -> Result<Option<Rendered>, ApiError> {
     let Some(entry) = snapshot.get(host) else { return Ok(None) };
     let Some(module) = entry.spec().module(slot) else { return Ok(None) };
-    Ok(Some(response::rendered(module.view_json(host, site, visibility.secrets(snapshot, entry, slot))?)))
+    Ok(Some(response::rendered(module.view_json(host, base_urls, visibility.secrets(snapshot, entry, slot))?)))
 }
 
 /// The place of the form that is shown: with secrets or without.
@@ -86,12 +86,12 @@ mod tests {
     use super::*;
     use crate::{
         model::{Kind, id::Id, operation::Operation},
-        server::site,
+        server::base_urls,
         store::{MEMORY, Store, clock},
     };
 
-    fn local_site() -> Site {
-        site(&Store::open(MEMORY).unwrap(), "http://localhost", "http://localhost")
+    fn local_base_urls() -> BaseUrls {
+        base_urls(&Store::open(MEMORY).unwrap(), "http://localhost", "http://localhost")
     }
 
     fn edges(count: usize) -> Snapshot {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_form_is_rendered_once_and_equal_forms_share_their_bytes() {
-        let (site, snapshot) = (local_site(), edges(1));
+        let (base_urls, snapshot) = (local_base_urls(), edges(1));
         let entry = snapshot.iter().next().unwrap();
         let forms = [
             SecretVisibility::Everything,
@@ -115,17 +115,17 @@ mod tests {
             SecretVisibility::Everything,
             SecretVisibility::Nothing,
         ];
-        let forms = forms.map(|visibility| render(&site, &visibility, &snapshot, entry).unwrap());
+        let forms = forms.map(|visibility| render(&base_urls, &visibility, &snapshot, entry).unwrap());
         let [first, others @ ..] = &forms;
         assert!(others.iter().all(|other| other.body.as_ptr() == first.body.as_ptr() && other.etag == first.etag));
     }
 
     #[test]
     fn only_resources_that_are_not_ready_take_long() {
-        let (site, snapshot) = (local_site(), edges(FEW + 1));
+        let (base_urls, snapshot) = (local_base_urls(), edges(FEW + 1));
         assert!(takes_long(&SecretVisibility::Nothing, &snapshot, snapshot.iter()));
         assert!(!takes_long(&SecretVisibility::Nothing, &snapshot, snapshot.iter().take(FEW)));
-        render(&site, &SecretVisibility::Nothing, &snapshot, snapshot.iter().next().unwrap()).unwrap();
+        render(&base_urls, &SecretVisibility::Nothing, &snapshot, snapshot.iter().next().unwrap()).unwrap();
         assert!(!takes_long(&SecretVisibility::Nothing, &snapshot, snapshot.iter()));
         assert!(takes_long(&SecretVisibility::Everything, &snapshot, snapshot.iter()));
     }

@@ -14,7 +14,7 @@ use super::{
     request_labels::{NO_PATH, known_method, labelled},
     request_span::RequestSpan,
 };
-use crate::{model::id::Id, server::http::response::REQUEST_ID};
+use crate::{model::id::Id, server::http::api_error::REQUEST_ID};
 
 /// The actor of a request without a valid token.
 const ANONYMOUS: &str = "anonymous";

@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{
     model::{
-        Code, Entry, Id, Key, Secrets, Snapshot, json,
-        operation::RejectedManifests,
+        Code, Entry, Id, Key, Secrets, Snapshot,
+        author::RejectedManifests,
+        json,
         snapshot::{SnapshotBuilder, Tombstone},
     },
     store::{

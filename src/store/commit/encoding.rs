@@ -12,7 +12,7 @@ use super::{
     record_key::{DELETED, RECORD, encode_key},
 };
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     model::{Code, Key, Snapshot},
     store::{error::StoreError, seal::Keyring},
 };
@@ -48,7 +48,7 @@ fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> 
     let (mut encoded, mut count) = (Vec::new(), 0);
     let (mut value, mut tombstone) = (Vec::new(), Vec::new());
     for key in keys {
-        give_way();
+        yield_to_requests();
         let name = encode_key(RECORD, key);
         let old = before.get(key);
         let former = old.map(|entry| record::encode(entry, keyring)).transpose()?;

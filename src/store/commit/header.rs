@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use super::{batch::Batch, entries::Hash};
 use crate::{
-    model::{Kind, diagnostics::code::Code, json, key::Key, operation::Author, secrets::secret::Secrets},
+    model::{Kind, author::Author, diagnostics::code::Code, json, key::Key, secrets::Secrets},
     store::error::StoreError,
 };
 

@@ -14,7 +14,7 @@ use sled::{Db, IVec};
 
 use super::open;
 use crate::{
-    background::give_way,
+    background::yield_to_requests,
     files::fault,
     model::Code,
     store::{
@@ -139,7 +139,7 @@ impl Index {
         rows.sort_unstable();
         self.guarded(|| {
             for (key, value) in rows {
-                give_way();
+                yield_to_requests();
                 self.db.insert(key, value)?;
             }
             self.db.insert(END, [end.position.to_le_bytes().as_slice(), &end.hash].concat()).map(|_| ())

@@ -42,7 +42,7 @@ use jiff::Timestamp;
 
 use super::{commits::is_dirty, rewind::RevisionError};
 use crate::{
-    model::{Author, Code, Id, Snapshot, operation::RejectedManifests},
+    model::{Author, Code, Id, Snapshot, author::RejectedManifests},
     store::{
         attempt::Attempt,
         commit::header::CommitHeader,

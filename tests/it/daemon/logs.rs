@@ -32,7 +32,7 @@ fn assert_time(text: &str) {
     assert!(time.is_ok() && text.contains('T') && text.ends_with('Z'), "{text}");
 }
 
-fn of<'e>(events: &'e [Value], target: &str) -> Vec<&'e Value> {
+fn with_target<'e>(events: &'e [Value], target: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["target"] == target).collect()
 }
 
@@ -42,7 +42,7 @@ type Logged = (String, String, u64, String);
 /// The requests in the log.
 fn requests(events: &[Value]) -> Vec<Logged> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let requests = of(events, "edgewright::access").into_iter();
+    let requests = with_target(events, "edgewright::access").into_iter();
     let seen = requests.map(|it| {
         assert!(it["duration_ms"].as_f64().is_some_and(|time| time >= 0.0), "{it}");
         (text(&it["method"]), text(&it["path"]), it["status"].as_u64().unwrap(), text(&it["level"]))
@@ -79,7 +79,7 @@ fn each_request_is_one_line_with_its_template_its_actor_and_its_id() {
         line("GET", "unknown", 404),
     ];
     assert_eq!(requests(&events), expected, "{}", run.err);
-    let lines = of(&events, "edgewright::access");
+    let lines = with_target(&events, "edgewright::access");
     assert_eq!(lines[0]["actor"], Value::from(key));
     assert_eq!((&lines[1]["actor"], &lines[1]["request_id"]), (&"anonymous".into(), &operation.into()));
     assert_eq!(lines[0]["bytes"].as_u64(), Some(made.body.len() as u64));
@@ -119,7 +119,7 @@ fn what_identifies_a_source_or_a_revision_is_no_part_of_a_logged_path() {
     // `stop` asks for this.
     expected.push(("GET".to_owned(), "unknown".to_owned()));
     assert_eq!(logged, expected, "{}", run.err);
-    let anonymous = of(&events, "edgewright::access").iter().filter(|it| it["actor"] == "anonymous").count();
+    let anonymous = with_target(&events, "edgewright::access").iter().filter(|it| it["actor"] == "anonymous").count();
     assert_eq!(anonymous, 1, "only `stop` asks for what needs no key\n{}", run.err);
 }
 
@@ -158,7 +158,7 @@ fn a_sync_is_one_block_with_what_changed_and_why() {
     let run = serve.stop();
     let events = events(&run);
 
-    let syncs = of(&events, "edgewright::sync");
+    let syncs = with_target(&events, "edgewright::sync");
     let applied = syncs.iter().find(|it| it["created"].is_u64()).unwrap();
     let counts = ["created", "changed", "deleted", "unchanged"].map(|name| applied[name].as_u64());
     assert_eq!(counts, [Some(26), Some(0), Some(0), Some(0)], "{applied}");
@@ -168,7 +168,7 @@ fn a_sync_is_one_block_with_what_changed_and_why() {
     assert!(changes[0]["message"].as_str().unwrap().starts_with("+ HttpsEdge "), "{}", changes[0]);
     assert!(syncs.iter().any(|it| it["message"] == "… and 6 more"), "{}", run.err);
 
-    let found = of(&events, "edgewright::diagnostic");
+    let found = with_target(&events, "edgewright::diagnostic");
     let unknown = found.iter().find(|it| it["code"] == "ERR_EDGEWRIGHT_UNKNOWN_FIELD").unwrap();
     assert_eq!((&unknown["file"], unknown["line"].as_u64()), (&"m/one.yaml".into(), Some(4)), "{unknown}");
     assert_eq!((&unknown["source"], &unknown["help"]), (&"shop".into(), &"did you mean `hostports`?".into()));

@@ -12,4 +12,4 @@ pub(crate) mod isolation;
 pub(crate) mod lint_places;
 pub(crate) mod lints;
 pub(crate) mod mistakes;
-pub(crate) mod one_cause;
+pub(crate) mod root_cause;

@@ -19,7 +19,7 @@ impl Source {
 
     /// Whether the file has only unit tests.
     pub(super) fn is_test(&self) -> bool {
-        self.name.ends_with("/tests.rs")
+        self.name.ends_with("/tests.rs") || self.name.contains("/tests/")
     }
 
     /// The text without what stands behind `//`.

@@ -116,13 +116,13 @@ fn no_format_tells_a_secret_of_a_broken_manifest() {
     let files = FILES.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
     let mut told = Vec::new();
     for (number, (name, text)) in logins.chain(files).enumerate() {
-        told.extend(tellers(number, &name, &text));
+        told.extend(leaking_formats(number, &name, &text));
     }
     assert!(told.is_empty(), "{}", told.join("\n"));
 }
 
-/// The formats that tell the secret of a file. A usual run has two of them for each file, and others for the next.
-fn tellers(number: usize, name: &str, text: &str) -> Vec<String> {
+/// The formats that leak the secret of a file. A usual run has two of them for each file, and others for the next.
+fn leaking_formats(number: usize, name: &str, text: &str) -> Vec<String> {
     let tells = |text: &str| MARKERS.iter().any(|marker| text.contains(marker));
     assert!(tells(text), "{name}");
     let folder = Folder::new();

@@ -14,13 +14,13 @@ fn lines(folder: &Folder) -> Vec<Value> {
     run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
+fn with_event<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["event"] == event).collect()
 }
 
 /// Waits until the log has an event.
 fn wait_for(folder: &Folder, event: &str) -> Vec<Value> {
-    until(event, || Some(lines(folder)).filter(|lines| !of(lines, event).is_empty()))
+    until(event, || Some(lines(folder)).filter(|lines| !with_event(lines, event).is_empty()))
 }
 
 fn key_of(serve: &Serve, body: &Value) -> (String, String) {
@@ -48,20 +48,20 @@ fn it_has_who_was_refused_what_and_who_changed_keys() {
     assert_eq!(serve.call("DELETE", &format!("/api_keys/{id}"), "").status, 204);
 
     let found = wait_for(&folder, "key_deleted");
-    assert_eq!(of(&found, "started").len(), 1);
-    let created = of(&found, "key_created")[0];
+    assert_eq!(with_event(&found, "started").len(), 1);
+    let created = with_event(&found, "key_created")[0];
     assert_eq!((&created["target"], &created["key"], &created["method"]), (&json!(id), &admin, &json!("POST")));
     assert_eq!((&created["path"], &created["peer"]), (&json!("/api_keys"), &json!("127.0.0.1")));
-    assert_eq!(of(&found, "owner_created")[0]["role"], "editor");
-    let denied = of(&found, "permission_refused")[0];
+    assert_eq!(with_event(&found, "owner_created")[0]["role"], "editor");
+    let denied = with_event(&found, "permission_refused")[0];
     let request_id = refused.json()["details"]["operation_id"].clone();
     assert_eq!((&denied["key"], &denied["owner"], &denied["request_id"]), (&json!(id), &json!("usr_ed"), &request_id));
     assert_eq!((&denied["path"], &denied["status"]), (&json!("/api_keys/{p0}"), &json!(403)));
-    let failed = of(&found, "authentication_failed");
+    let failed = with_event(&found, "authentication_failed");
     let reasons: Vec<&str> = failed.iter().filter_map(|line| line["reason"].as_str()).collect();
     assert_eq!(reasons, ["wrong secret", "no token"]);
     assert_eq!((&failed[0]["key"], failed[1].get("key")), (&json!(id), None));
-    assert_eq!((of(&found, "key_changed").len(), of(&found, "key_deleted").len()), (1, 1));
+    assert_eq!((with_event(&found, "key_changed").len(), with_event(&found, "key_deleted").len()), (1, 1));
 
     let page = serve.get("/metrics").body;
     assert!(page.contains("edgewright_security_events_total{event=\"permission_refused\"} 1\n"), "{page}");
@@ -83,7 +83,7 @@ fn a_flood_of_failures_is_two_lines() {
     serve.stop();
     let found = lines(&folder);
     let counts: Vec<Option<u64>> =
-        of(&found, "authentication_failed").iter().map(|line| line["count"].as_u64()).collect();
+        with_event(&found, "authentication_failed").iter().map(|line| line["count"].as_u64()).collect();
     // On a very slow machine an interval ends meanwhile.
     assert!(counts.len() <= 4 && counts[0].is_none(), "{counts:?}");
     assert_eq!(counts.iter().map(|count| count.unwrap_or(1)).sum::<u64>(), 30);
@@ -112,7 +112,7 @@ fn the_chain_survives_restarts_and_a_change_is_found() {
     let run = verified(&folder);
     assert!(run.code == 0 && run.out.contains("lines cut off when a server stopped: 1"), "{}", run.all());
     let torn = lines(&folder);
-    assert_eq!(of(&torn, "line_torn").len(), 1);
+    assert_eq!(with_event(&torn, "line_torn").len(), 1);
 
     folder.write(LOG, &whole.replacen("\"event\":\"stopped\"", "\"event\":\"started\"", 1));
     let run = verified(&folder);
@@ -128,8 +128,8 @@ fn keys_of_a_followed_source_are_logged_with_the_source() {
     let serve = folder.serve("--manifests m");
     folder.write("m/key.yaml", key);
     let found = wait_for(&folder, "key_created");
-    assert_eq!(of(&found, "key_created")[0]["source"], "default");
-    assert_eq!(of(&found, "owner_created")[0]["role"], "editor");
+    assert_eq!(with_event(&found, "key_created")[0]["source"], "default");
+    assert_eq!(with_event(&found, "owner_created")[0]["role"], "editor");
     drop(serve);
 }
 
@@ -167,10 +167,10 @@ fn commands_append_to_the_log_of_a_server_that_has_stopped() {
         found.iter().filter(|line| line["reason"] == "command line").map(|it| it["event"].as_str().unwrap()).collect();
     assert_eq!(by_command, ["owner_created", "key_created", "role_changed", "key_deleted"]);
     assert_eq!(
-        (&of(&found, "role_changed")[0]["target"], &found[before - 1]["role"]),
+        (&with_event(&found, "role_changed")[0]["target"], &found[before - 1]["role"]),
         (&json!("usr_ed"), &json!("viewer"))
     );
-    assert_eq!(of(&found, "key_deleted")[0]["target"], json!(second));
+    assert_eq!(with_event(&found, "key_deleted")[0]["target"], json!(second));
     assert_eq!(verified(&folder).code, 0, "the chain goes on");
     folder.serve("").stop();
     assert_eq!(verified(&folder).code, 0);
@@ -201,7 +201,7 @@ fn the_client_behind_a_trusted_proxy_is_named() {
     let forwarded = [("X-Forwarded-For", "203.0.113.9, 198.51.100.7")];
     assert_eq!(http(&serve.address, "GET", "/api_keys", &forwarded, "").status, 401);
     let found = wait_for(&folder, "authentication_failed");
-    let line = of(&found, "authentication_failed")[0];
+    let line = with_event(&found, "authentication_failed")[0];
     assert_eq!((&line["peer"], &line["through"]), (&json!("198.51.100.7"), &json!("127.0.0.1")));
 }
 
@@ -216,7 +216,7 @@ fn a_reload_that_changes_credentials_is_logged_without_them() {
     folder.write("m/edge.yaml", &edge("one", "one"));
     folder.write("config.yaml", &format!("sources:\n- {source}\n- {{name: local, path: m}}\n"));
     let found = wait_for(&folder, "credentials_changed");
-    let changed = of(&found, "credentials_changed");
+    let changed = with_event(&found, "credentials_changed");
     assert_eq!((changed.len(), &changed[0]["source"], &changed[0]["reason"]), (1, &json!("shop"), &json!("added")));
     drop(serve);
     let text = folder.read(LOG);
@@ -234,13 +234,13 @@ fn changes_of_roles_and_refused_ones_are_logged() {
     assert_eq!(role(&token, "admin"), 403);
     assert_eq!(role(&serve.token, "viewer"), 200);
     let found = wait_for(&folder, "role_changed");
-    let changed = of(&found, "role_changed");
+    let changed = with_event(&found, "role_changed");
     assert_eq!((changed.len(), &changed[0]["target"], &changed[0]["role"]), (1, &json!("usr_ed"), &json!("viewer")));
     assert_eq!(
         (&changed[0]["method"], &changed[0]["path"], &changed[0]["status"]),
         (&json!("PATCH"), &json!("/owners/{p0}"), &json!(200))
     );
-    let refused = of(&found, "permission_refused");
+    let refused = with_event(&found, "permission_refused");
     assert_eq!((refused.len(), &refused[0]["key"], &refused[0]["owner"]), (1, &json!(id), &json!("usr_ed")));
 }
 
@@ -255,7 +255,7 @@ fn a_log_that_was_removed_goes_on_and_its_loss_is_found() {
     serve.stop();
     let found = lines(&folder);
     assert_eq!(found[0]["event"], "log_continued");
-    assert_eq!((&found[0]["seq"], of(&found, "authentication_failed").len()), (&json!(3), 1));
+    assert_eq!((&found[0]["seq"], with_event(&found, "authentication_failed").len()), (&json!(3), 1));
     let run = verified(&folder);
     assert!(run.code == 1 && run.err.contains("lines 1 to 2 were removed or moved"), "{}", run.all());
 }

@@ -16,12 +16,12 @@ mod secret_days;
 mod wrong_clock;
 
 mod damage;
+mod earlier_revisions;
 mod encryption;
 mod engines;
 mod formats;
 mod groups;
 mod index;
-mod past;
 mod power;
 mod readers;
 

@@ -63,7 +63,7 @@ pub(super) fn plural(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::resource::Offer;
+    use crate::model::endpoint_offers::Offer;
 
     #[test]
     fn a_kind_has_every_spelling() {

@@ -405,14 +405,14 @@ fn list_in_store(
     filters: &[(&'static str, String)],
 ) -> Result<Vec<Value>, Failure> {
     // A store has no URL: each `uri` is a path.
-    let site = server::site(store, "", "");
+    let base_urls = server::base_urls(store, "", "");
     let filter = Filter::new(kind, filters)?;
     let never = || false;
     let meter = CelMeter::new(u64::MAX, &never);
     let mut items = Vec::new();
     for entry in snapshot.newest_first(kind, parent, u64::MAX) {
-        if filter.selects(snapshot, &site, entry, &meter)? {
-            let body = view_json(snapshot, entry, &site, Secrets::Masked)?;
+        if filter.selects(snapshot, &base_urls, entry, &meter)? {
+            let body = view_json(snapshot, entry, &base_urls, Secrets::Masked)?;
             let item = deserialize::from_slice(&body);
             items.push(item.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?);
         }

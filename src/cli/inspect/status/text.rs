@@ -10,7 +10,7 @@ use crate::{
         output::{age::age, table::titled},
         prelude::*,
     },
-    model::operation::key_of,
+    model::author::key_of,
     plan::format::json::Item,
     server::operations::sources::view::{SourceCounts, SourceState, SourceView, SuspensionView},
 };

@@ -1,6 +1,6 @@
 //! The ID of an existing resource that a document adopts.
 
-use crate::model::{Code, Fault, external_id::ExternalKind, id::is_opaque_id, resource::KindInfo};
+use crate::model::{Code, Fault, external_id::ExternalKind, id::is_opaque_id, kind_info::KindInfo};
 
 /// Returns what is wrong with the ID that a document adopts, if anything.
 pub(super) fn id_fault(id: &str, info: &KindInfo) -> Option<Fault> {

@@ -9,9 +9,9 @@ use crate::{
         resolve::origin::DocumentPart,
     },
     model::{
+        any_resource::AnyResource,
         diagnostics::{Code, Fault, Path},
         kind::https_edge::{Delegation, HttpsEdge},
-        resource::AnyResource,
     },
     tenancy::delegation,
 };

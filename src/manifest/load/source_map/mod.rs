@@ -8,7 +8,7 @@ mod build;
 
 use std::{collections::HashSet, fmt, ops::Range};
 
-use crate::model::diagnostics::{Aim, Path, Segment};
+use crate::model::diagnostics::{FaultTarget, Path, Segment};
 
 /// The longest key text read through an alias: a long anchor used as a key thousands of times would otherwise be
 /// compared and copied thousands of times.
@@ -66,7 +66,7 @@ impl SourceMap {
     /// A path is followed through aliases and merge keys to the actual value; a path that ends at an alias
     /// gives the alias. A collection is located by its first line.
     #[must_use]
-    pub(crate) fn locate(&self, document: usize, path: &Path, aim: Aim) -> Range<usize> {
+    pub(crate) fn locate(&self, document: usize, path: &Path, target: FaultTarget) -> Range<usize> {
         let Some(found) = self.documents.get(document) else {
             return self.length..self.length;
         };
@@ -79,9 +79,9 @@ impl SourceMap {
             node = Some(value);
             here = key.and_then(|key| self.span(key)).or_else(|| self.span(value)).unwrap_or(here);
         }
-        match aim {
-            Aim::Key => here,
-            Aim::Value => node.and_then(|value| self.span(value)).unwrap_or(here),
+        match target {
+            FaultTarget::Key => here,
+            FaultTarget::Value => node.and_then(|value| self.span(value)).unwrap_or(here),
         }
     }
 
@@ -177,8 +177,8 @@ mod tests {
 
     /// The line number and the text found at a path of the first document.
     #[track_caller]
-    fn at(text: &str, dotted: &str, aim: Aim, line: usize, shown: &str) {
-        let span = SourceMap::new(text).locate(0, &path(dotted), aim);
+    fn at(text: &str, dotted: &str, target: FaultTarget, line: usize, shown: &str) {
+        let span = SourceMap::new(text).locate(0, &path(dotted), target);
         let found =
             (text.get(..span.start).unwrap_or_default().matches('\n').count() + 1, text.get(span).unwrap_or("?"));
         assert_eq!(found, (line, shown), "{dotted} in {text:?}");
@@ -186,7 +186,7 @@ mod tests {
 
     #[track_caller]
     fn value(text: &str, dotted: &str, line: usize, shown: &str) {
-        at(text, dotted, Aim::Value, line, shown);
+        at(text, dotted, FaultTarget::Value, line, shown);
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         value(text, "e", 8, "one");
         value(text, "f", 10, "\"one");
         value(text, "é g", 12, "1");
-        at(text, "é g", Aim::Key, 12, "'é g'");
+        at(text, "é g", FaultTarget::Key, 12, "'é g'");
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
         value(&text, "s.1", 8, "-");
         value(&text, "s.7", 6, "s");
         value(&text, "nope", 1, "a:");
-        at(&text, "d.nope", Aim::Key, 4, "d");
+        at(&text, "d.nope", FaultTarget::Key, 4, "d");
         value("- a: 1\n", "0.b", 1, "a: 1");
     }
 
@@ -244,7 +244,7 @@ mod tests {
         value(text, "b", 3, "{x: 2, y: 3}");
         value(text, "c", 4, "*b");
         value(text, "c.y", 3, "3");
-        at(text, "c.nope", Aim::Value, 4, "c");
+        at(text, "c.nope", FaultTarget::Value, 4, "c");
         value(text, "d.x", 2, "1");
         value(text, "d.y", 3, "3");
         value(text, "d.z", 7, "4");
@@ -252,7 +252,7 @@ mod tests {
         value(text, "f.0.0.0", 9, "*f");
         value(text, "g.nope", 10, "g");
         // An anchor of one document is not known in the next.
-        assert_eq!(SourceMap::new("a: &a {b: 1}\n---\nc: *a\n").locate(1, &path("c.b"), Aim::Value), 17..18);
+        assert_eq!(SourceMap::new("a: &a {b: 1}\n---\nc: *a\n").locate(1, &path("c.b"), FaultTarget::Value), 17..18);
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
             assert_eq!(SourceMap::new(text).documents.len(), read, "{text:?}");
         }
         let map = SourceMap::new("# c\n---\n---\n# c\nx: 1\n");
-        let places = [0, 1, 9].map(|document| map.locate(document, &path("x"), Aim::Key));
+        let places = [0, 1, 9].map(|document| map.locate(document, &path("x"), FaultTarget::Key));
         assert_eq!(places, [4..7, 16..17, 21..21]);
     }
 

@@ -4,7 +4,7 @@ use super::{DeclaredResource, StoreNames};
 use crate::{
     model::{
         AnyResource, ApiKey, Code, Diagnostic, Entry, Fault, JsonError, Secrets, diagnostics::Path,
-        secrets::secret::is_unknown,
+        secrets::unknown_value::is_unknown,
     },
     syntax::text::printable,
 };

@@ -37,7 +37,7 @@ use crate::{
         file_stamp::{FileStamp, NotedFile},
         manifest_tree::GitCommitDetails,
     },
-    model::operation::CommitAuthor,
+    model::author::CommitAuthor,
 };
 
 /// The most characters of an author's name and email address.

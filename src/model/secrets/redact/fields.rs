@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ptr};
 
 use serde_json::Value;
 
-use crate::model::secrets::secret::{SECRET_SCHEMA, TEXT_SCHEMA};
+use crate::model::secrets::{secret::SECRET_SCHEMA, text::TEXT_SCHEMA};
 
 /// The fields of manifests, as their JSON Schema declares them.
 #[derive(Debug, Default)]

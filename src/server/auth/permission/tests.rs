@@ -17,6 +17,8 @@ use super::allows_request;
 use crate::{
     model::{
         Kind,
+        author::Author,
+        claim::Claim,
         diagnostics::code::Code,
         id::Id,
         key::Key,
@@ -25,7 +27,7 @@ use crate::{
             api_key::ApiKey,
             owner::{Owner, Role},
         },
-        operation::{Author, Claim, Operation},
+        operation::Operation,
         snapshot::Snapshot,
     },
     server::{

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::{
     model::{
+        any_resource::AnyResource,
         key_scope::KeyScope,
         kind::https_edge::HttpsEdge,
         module::{AnyModule, Slot},
-        resource::AnyResource,
-        secrets::secret::Secrets,
+        secrets::Secrets,
         snapshot::{Entry, Snapshot},
     },
     server::auth::caller::Caller,

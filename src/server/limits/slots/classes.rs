@@ -2,7 +2,48 @@
 
 use std::num::NonZero;
 
-use super::{Class, Share};
+/// Which of the places of a class a request can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum SlotPool {
+    /// Only the places for everybody.
+    Shared,
+    /// Also the reserved ones.
+    Reserved,
+}
+
+/// How many requests of one owner run at a time.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::server::limits) enum Share {
+    /// A number.
+    Most(usize),
+    /// One in so many of the places that other owners leave, so that some are left for every further owner; at least one.
+    OneIn(usize),
+    /// One in so many of all places, while more than half of them are taken; otherwise any number.
+    OneInWhenShort(usize),
+}
+
+/// A class of requests, and its places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Class {
+    /// The label of the metrics.
+    pub(super) name: &'static str,
+    /// The requests, in errors.
+    pub(super) what: &'static str,
+    /// The requests that run at a time.
+    pub(super) running: usize,
+    /// The requests that wait for their turn.
+    pub(super) waiting: usize,
+    /// The part of `running` that only [`SlotPool::Reserved`] can have.
+    pub(super) reserved_running: usize,
+    /// The part of `waiting` that only [`SlotPool::Reserved`] can have.
+    pub(super) reserved_waiting: usize,
+    /// The requests of one owner that run at a time, in each pool.
+    pub(super) owner_running: Share,
+    /// The requests of one owner that wait, in each pool.
+    pub(super) owner_waiting: usize,
+    /// When a refused client should try again, in seconds.
+    pub(super) retry_after: u64,
+}
 
 /// The default number of streams of changes.
 pub(crate) const DEFAULT_WATCHERS: usize = 100;

@@ -9,12 +9,12 @@
 //! # The idea
 //!
 //! Each class of work says how many run, how many wait, and which part of both an owner has (`classes` is the table of all).
-//! Some places are *reserved* for those that apply something and may do so, and an owner has a share of each [`Lane`] apart,
+//! Some places are *reserved* for those that apply something and may do so, and an owner has a share of each [`SlotPool`] apart,
 //! so that its own dry runs do not delay its applies either. Of those that wait, the owner whose turn is next gets the place
 //! that is free, and not the request that came first (`queue`).
 //!
 //! ```text
-//! reconciliations: 3 run, 1 of them reserved; 1 of an owner runs and 1 waits, in each lane
+//! reconciliations: 3 run, 1 of them reserved; 1 of an owner runs and 1 waits, in each pool
 //!
 //! ci   dry run   runs
 //! ci   dry run   waits
@@ -44,58 +44,18 @@ use tokio::sync::oneshot;
 
 use crate::{
     model::{diagnostics::code::Code, id::Id},
-    server::http::response::ApiError,
+    server::http::api_error::ApiError,
 };
+use classes::Class;
+use queue::{PlaceQueue, TurnGroup};
+
+pub(crate) use classes::SlotPool;
 pub(in crate::server) use queue::NoPlace;
-use queue::{Party, PlaceQueue};
-
-/// Which of the places of a class a request can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Lane {
-    /// Only the places for everybody.
-    Shared,
-    /// Also the reserved ones.
-    Reserved,
-}
-
-/// How many requests of one owner run at a time.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Share {
-    /// A number.
-    Most(usize),
-    /// One in so many of the places that other owners leave, so that some are left for every further owner; at least one.
-    OneIn(usize),
-    /// One in so many of all places, while more than half of them are taken; otherwise any number.
-    OneInWhenShort(usize),
-}
-
-/// A class of requests, and its places.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Class {
-    /// The label of the metrics.
-    pub(super) name: &'static str,
-    /// The requests, in errors.
-    pub(super) what: &'static str,
-    /// The requests that run at a time.
-    pub(super) running: usize,
-    /// The requests that wait for their turn.
-    pub(super) waiting: usize,
-    /// The part of `running` that only [`Lane::Reserved`] can have.
-    pub(super) reserved_running: usize,
-    /// The part of `waiting` that only [`Lane::Reserved`] can have.
-    pub(super) reserved_waiting: usize,
-    /// The requests of one owner that run at a time, in each lane.
-    pub(super) owner_running: Share,
-    /// The requests of one owner that wait, in each lane.
-    pub(super) owner_waiting: usize,
-    /// When a refused client should try again, in seconds.
-    pub(super) retry_after: u64,
-}
 
 /// The slots of a class.
-pub(crate) struct Slots(Arc<Gate>);
+pub(crate) struct Slots(Arc<SlotState>);
 
-struct Gate {
+struct SlotState {
     class: Class,
     queue: Mutex<PlaceQueue>,
     /// The requests over the share of their owner.
@@ -104,7 +64,7 @@ struct Gate {
     refused_full: AtomicU64,
 }
 
-impl Gate {
+impl SlotState {
     fn queue(&self) -> MutexGuard<'_, PlaceQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,8 +72,8 @@ impl Gate {
 
 /// The place of a request that runs or waits for its turn, until it is dropped.
 pub(crate) struct WorkPlace {
-    gate: Arc<Gate>,
-    party: Party,
+    state: Arc<SlotState>,
+    group: TurnGroup,
     number: u64,
     /// Tells that the turn has come, if the request had to wait.
     turn: Option<oneshot::Receiver<()>>,
@@ -123,41 +83,41 @@ impl Slots {
     /// Creates the places of a class.
     pub(crate) fn new(class: Class) -> Self {
         let (refused_owner, refused_full) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Gate { class, queue: Mutex::default(), refused_owner, refused_full }))
+        Self(Arc::new(SlotState { class, queue: Mutex::default(), refused_owner, refused_full }))
     }
 
     /// Takes a place, or returns the error for a client that must retry: 429 if its owner has its share, and 503 if the
     /// server has no more. Without an owner, there is no share.
-    pub(crate) fn enter(&self, owner: Option<&Id>, lane: Lane) -> Result<WorkPlace, ApiError> {
-        self.take(owner, lane).map_err(|refusal| self.refused(refusal))
+    pub(crate) fn enter(&self, owner: Option<&Id>, pool: SlotPool) -> Result<WorkPlace, ApiError> {
+        self.take(owner, pool).map_err(|refusal| self.refused(refusal))
     }
 
     /// Takes a place like [`Self::enter`], for callers with an answer of their own.
-    fn take(&self, owner: Option<&Id>, lane: Lane) -> Result<WorkPlace, NoPlace> {
-        let (gate, party) = (&self.0, Party { owner: owner.cloned(), lane });
-        let (number, turn) = gate.queue().enter(&gate.class, &party)?;
-        Ok(WorkPlace { gate: Arc::clone(gate), party, number, turn })
+    fn take(&self, owner: Option<&Id>, pool: SlotPool) -> Result<WorkPlace, NoPlace> {
+        let (state, group) = (&self.0, TurnGroup { owner: owner.cloned(), pool });
+        let (number, turn) = state.queue().enter(&state.class, &group)?;
+        Ok(WorkPlace { state: Arc::clone(state), group, number, turn })
     }
 
     /// Takes one of the shared places for work whose owner is not known, or not yet.
     pub(in crate::server) fn anonymous(&self) -> Result<WorkPlace, NoPlace> {
-        self.take(None, Lane::Shared)
+        self.take(None, SlotPool::Shared)
     }
 
     /// Returns the error of [`Self::enter`] if it would return one now.
-    pub(crate) fn check(&self, owner: &Id, lane: Lane) -> Result<(), ApiError> {
-        let (gate, party) = (&self.0, Party { owner: Some(owner.clone()), lane });
-        let checked = gate.queue().check(&gate.class, &party);
+    pub(crate) fn check(&self, owner: &Id, pool: SlotPool) -> Result<(), ApiError> {
+        let (state, group) = (&self.0, TurnGroup { owner: Some(owner.clone()), pool });
+        let checked = state.queue().check(&state.class, &group);
         checked.map_err(|refusal| self.refused(refusal))
     }
 
     /// Takes one of the shared places for an owner.
     pub(crate) fn for_owner(&self, owner: &Id) -> Result<WorkPlace, ApiError> {
-        self.enter(Some(owner), Lane::Shared)
+        self.enter(Some(owner), SlotPool::Shared)
     }
 
     fn refused(&self, refusal: NoPlace) -> ApiError {
-        let Gate { class, refused_owner, refused_full, .. } = &*self.0;
+        let SlotState { class, refused_owner, refused_full, .. } = &*self.0;
         let (whose, code, counter, counts) = match refusal {
             NoPlace::Owner(counts) => ("the owner of the API key", Code::RateLimited, refused_owner, counts),
             NoPlace::Full(counts) => ("the server", Code::Unavailable, refused_full, counts),
@@ -195,30 +155,30 @@ impl Slots {
 
     /// The number of refused requests by reason.
     pub(crate) fn refusals(&self) -> [(&'static str, u64); 2] {
-        let Gate { refused_owner, refused_full, .. } = &*self.0;
+        let SlotState { refused_owner, refused_full, .. } = &*self.0;
         [("owner", refused_owner.load(Ordering::Relaxed)), ("full", refused_full.load(Ordering::Relaxed))]
     }
 }
 
 impl WorkPlace {
-    /// The lane that it was taken in.
-    pub(crate) fn lane(&self) -> Lane {
-        self.party.lane
+    /// The pool that it was taken in.
+    pub(crate) fn pool(&self) -> SlotPool {
+        self.group.pool
     }
 
     /// Counts a request that runs for its owner from now on, which was not known before. Fails if the owner has its share.
     pub(super) fn assign(&mut self, owner: &Id) -> Result<(), NoPlace> {
-        if self.party.owner.is_some() {
+        if self.group.owner.is_some() {
             return Ok(());
         }
-        let party = Party { owner: Some(owner.clone()), lane: self.party.lane };
-        self.gate.queue().transfer(&self.gate.class, &self.party, &party)?;
-        self.party = party;
+        let group = TurnGroup { owner: Some(owner.clone()), pool: self.group.pool };
+        self.state.queue().transfer(&self.state.class, &self.group, &group)?;
+        self.group = group;
         Ok(())
     }
 
     /// Waits until the request may run.
-    pub(crate) async fn turn(&mut self) {
+    pub(crate) async fn wait_for_turn(&mut self) {
         if let Some(turn) = &mut self.turn {
             // The queue has the sender until the turn comes, and outlives this place.
             let _ = turn.await;
@@ -229,7 +189,7 @@ impl WorkPlace {
 
 impl Drop for WorkPlace {
     fn drop(&mut self) {
-        let next = self.gate.queue().leave(&self.gate.class, &self.party, self.number);
+        let next = self.state.queue().leave(&self.state.class, &self.group, self.number);
         for turn in next {
             // A place that is being dropped meanwhile gives its turn to the next one.
             let _ = turn.send(());

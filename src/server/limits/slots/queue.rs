@@ -18,16 +18,16 @@ use std::collections::HashMap;
 
 use tokio::sync::oneshot;
 
-use super::{Class, Lane, Share};
+use super::classes::{Class, Share, SlotPool};
 use crate::model::Id;
 
-/// A party whose requests take turns. All requests without an owner are one party, which has no share.
+/// A group whose requests take turns. All requests without an owner are one group, which has no share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Party {
+pub(super) struct TurnGroup {
     /// The owner of the API key.
     pub(super) owner: Option<Id>,
-    /// An owner has a share of each lane.
-    pub(super) lane: Lane,
+    /// An owner has a share of each pool.
+    pub(super) pool: SlotPool,
 }
 
 /// Numbers of requests.
@@ -48,7 +48,7 @@ pub(in crate::server) enum NoPlace {
     Full(PlaceCounts),
 }
 
-/// The account of a party.
+/// The account of a group.
 #[derive(Default)]
 struct Account {
     counts: PlaceCounts,
@@ -58,7 +58,7 @@ struct Account {
 
 /// A request that waits.
 struct Waiter {
-    party: Party,
+    group: TurnGroup,
     turn: u64,
     number: u64,
     wake: oneshot::Sender<()>,
@@ -67,7 +67,7 @@ struct Waiter {
 /// The requests of a class.
 #[derive(Default)]
 pub(super) struct PlaceQueue {
-    accounts: HashMap<Party, Account>,
+    accounts: HashMap<TurnGroup, Account>,
     waiters: Vec<Waiter>,
     shared: PlaceCounts,
     reserved: PlaceCounts,
@@ -92,27 +92,27 @@ impl PlaceQueue {
     pub(super) fn enter(
         &mut self,
         class: &Class,
-        party: &Party,
+        group: &TurnGroup,
     ) -> Result<(u64, Option<oneshot::Receiver<()>>), NoPlace> {
-        self.check(class, party)?;
-        let may_run = self.may_run(class, party);
+        self.check(class, group)?;
+        let may_run = self.may_run(class, group);
         self.number += 1;
         let (number, earliest) = (self.number, self.turn);
-        let account = self.accounts.entry(party.clone()).or_default();
+        let account = self.accounts.entry(group.clone()).or_default();
         let turn = earliest.max(account.turn + 1);
         account.turn = turn;
         if may_run {
-            self.start(party, turn);
+            self.start(group, turn);
             return Ok((number, None));
         }
         let (wake, woken) = oneshot::channel();
-        self.waiters.push(Waiter { party: party.clone(), turn, number, wake });
-        self.count(party, |counts| counts.waiting += 1);
+        self.waiters.push(Waiter { group: group.clone(), turn, number, wake });
+        self.count(group, |counts| counts.waiting += 1);
         Ok((number, Some(woken)))
     }
 
-    /// Lets a request that runs count for another party of its lane, unless that one has its share.
-    pub(super) fn transfer(&mut self, class: &Class, from: &Party, to: &Party) -> Result<(), NoPlace> {
+    /// Lets a request that runs count for another group of its pool, unless that one has its share.
+    pub(super) fn transfer(&mut self, class: &Class, from: &TurnGroup, to: &TurnGroup) -> Result<(), NoPlace> {
         let own = self.counts(to);
         if own.running >= self.share(class, to) {
             return Err(NoPlace::Owner(own));
@@ -124,20 +124,20 @@ impl PlaceQueue {
     }
 
     /// Ends a request that runs or waits. Returns what wakes the requests that run next.
-    pub(super) fn leave(&mut self, class: &Class, party: &Party, number: u64) -> Vec<oneshot::Sender<()>> {
+    pub(super) fn leave(&mut self, class: &Class, group: &TurnGroup, number: u64) -> Vec<oneshot::Sender<()>> {
         match self.waiters.iter().position(|waiter| waiter.number == number) {
             Some(at) => {
                 self.waiters.remove(at);
-                self.count(party, |counts| counts.waiting = counts.waiting.saturating_sub(1));
+                self.count(group, |counts| counts.waiting = counts.waiting.saturating_sub(1));
                 // The request has not used its turn.
-                if let Some(account) = self.accounts.get_mut(party) {
+                if let Some(account) = self.accounts.get_mut(group) {
                     account.turn = account.turn.saturating_sub(1);
                 }
             }
-            None => self.count(party, |counts| counts.running = counts.running.saturating_sub(1)),
+            None => self.count(group, |counts| counts.running = counts.running.saturating_sub(1)),
         }
         let latest = self.turn;
-        // Without an account, a party could have the earliest turn each time.
+        // Without an account, a group could have the earliest turn each time.
         self.accounts.retain(|_, account| account.counts != PlaceCounts::default() || account.turn >= latest);
         self.start_next(class)
     }
@@ -145,56 +145,56 @@ impl PlaceQueue {
     fn start_next(&mut self, class: &Class) -> Vec<oneshot::Sender<()>> {
         let mut next = Vec::new();
         while self.running() < class.running {
-            let able = self.waiters.iter().enumerate().filter(|(_, waiter)| self.may_run(class, &waiter.party));
+            let able = self.waiters.iter().enumerate().filter(|(_, waiter)| self.may_run(class, &waiter.group));
             let first = able.min_by_key(|(_, waiter)| (waiter.turn, waiter.number)).map(|(at, _)| at);
             let Some(at) = first else { break };
-            let Waiter { party, turn, wake, .. } = self.waiters.remove(at);
-            self.count(&party, |counts| counts.waiting = counts.waiting.saturating_sub(1));
-            self.start(&party, turn);
+            let Waiter { group, turn, wake, .. } = self.waiters.remove(at);
+            self.count(&group, |counts| counts.waiting = counts.waiting.saturating_sub(1));
+            self.start(&group, turn);
             next.push(wake);
         }
         next
     }
 
-    fn start(&mut self, party: &Party, turn: u64) {
+    fn start(&mut self, group: &TurnGroup, turn: u64) {
         self.turn = self.turn.max(turn);
-        self.count(party, |counts| counts.running += 1);
+        self.count(group, |counts| counts.running += 1);
     }
 
-    /// Counts a request for its party and its lane.
-    fn count(&mut self, party: &Party, change: impl Fn(&mut PlaceCounts)) {
-        if let Some(account) = self.accounts.get_mut(party) {
+    /// Counts a request for its group and its pool.
+    fn count(&mut self, group: &TurnGroup, change: impl Fn(&mut PlaceCounts)) {
+        if let Some(account) = self.accounts.get_mut(group) {
             change(&mut account.counts);
         }
-        change(match party.lane {
-            Lane::Shared => &mut self.shared,
-            Lane::Reserved => &mut self.reserved,
+        change(match group.pool {
+            SlotPool::Shared => &mut self.shared,
+            SlotPool::Reserved => &mut self.reserved,
         });
     }
 
-    fn may_run(&self, class: &Class, party: &Party) -> bool {
-        let is_free = match party.lane {
-            Lane::Shared => self.shared.running < class.running.saturating_sub(class.reserved_running),
-            Lane::Reserved => true,
+    fn may_run(&self, class: &Class, group: &TurnGroup) -> bool {
+        let is_free = match group.pool {
+            SlotPool::Shared => self.shared.running < class.running.saturating_sub(class.reserved_running),
+            SlotPool::Reserved => true,
         };
-        is_free && self.running() < class.running && self.counts(party).running < self.share(class, party)
+        is_free && self.running() < class.running && self.counts(group).running < self.share(class, group)
     }
 
     /// Returns why a request can neither run nor wait now, if it cannot.
-    pub(super) fn check(&self, class: &Class, party: &Party) -> Result<(), NoPlace> {
-        if self.may_run(class, party) { Ok(()) } else { self.check_wait(class, party) }
+    pub(super) fn check(&self, class: &Class, group: &TurnGroup) -> Result<(), NoPlace> {
+        if self.may_run(class, group) { Ok(()) } else { self.check_wait(class, group) }
     }
 
-    fn check_wait(&self, class: &Class, party: &Party) -> Result<(), NoPlace> {
-        let own = self.counts(party);
+    fn check_wait(&self, class: &Class, group: &TurnGroup) -> Result<(), NoPlace> {
+        let own = self.counts(group);
         // Whoever has less than its share is told that others have the places.
-        let has_share = own.waiting > 0 || own.running >= self.share(class, party);
-        if party.owner.is_some() && has_share && own.waiting >= class.owner_waiting {
+        let has_share = own.waiting > 0 || own.running >= self.share(class, group);
+        if group.owner.is_some() && has_share && own.waiting >= class.owner_waiting {
             return Err(NoPlace::Owner(own));
         }
-        let is_free = match party.lane {
-            Lane::Shared => self.shared.waiting < class.waiting.saturating_sub(class.reserved_waiting),
-            Lane::Reserved => true,
+        let is_free = match group.pool {
+            SlotPool::Shared => self.shared.waiting < class.waiting.saturating_sub(class.reserved_waiting),
+            SlotPool::Reserved => true,
         };
         match is_free && self.waiting() < class.waiting {
             true => Ok(()),
@@ -202,15 +202,15 @@ impl PlaceQueue {
         }
     }
 
-    /// How many requests of a party may run.
-    fn share(&self, class: &Class, party: &Party) -> usize {
+    /// How many requests of a group may run.
+    fn share(&self, class: &Class, group: &TurnGroup) -> usize {
         match class.owner_running {
-            _ if party.owner.is_none() => usize::MAX,
+            _ if group.owner.is_none() => usize::MAX,
             Share::Most(most) => most,
             Share::OneInWhenShort(part) if self.running() > class.running / 2 => (class.running / part.max(1)).max(1),
             Share::OneInWhenShort(_) => usize::MAX,
             Share::OneIn(part) => {
-                let own = self.counts(party).running;
+                let own = self.counts(group).running;
                 let shared =
                     class.running.saturating_add(own).saturating_sub(class.reserved_running + self.shared.running);
                 let all = class.running.saturating_add(own).saturating_sub(self.running());
@@ -219,7 +219,7 @@ impl PlaceQueue {
         }
     }
 
-    fn counts(&self, party: &Party) -> PlaceCounts {
-        self.accounts.get(party).map_or_else(PlaceCounts::default, |account| account.counts)
+    fn counts(&self, group: &TurnGroup) -> PlaceCounts {
+        self.accounts.get(group).map_or_else(PlaceCounts::default, |account| account.counts)
     }
 }

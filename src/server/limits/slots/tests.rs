@@ -7,13 +7,13 @@ use std::{
     task::{Context, Waker},
 };
 
-use super::*;
+use super::{classes::Share, *};
 
 const OWNERS: [&str; 4] = ["usr_a", "usr_b", "usr_c", "usr_d"];
 
 /// Whether a place has its turn.
 fn has_turn(place: &mut WorkPlace) -> bool {
-    pin!(place.turn()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    pin!(place.wait_for_turn()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
 fn refused(entered: Result<WorkPlace, ApiError>) -> Option<Code> {
@@ -31,7 +31,7 @@ fn an_owner_has_one_running_and_one_waiting_reconciliation() {
     let message = "the owner of the API key has reached its limit of reconciliations (1 running, 1 waiting); send the request again in 5 seconds";
     assert_eq!(error.message(), message);
     // What it applies is counted apart.
-    let mut apply = all.enter(Some(&owner), Lane::Reserved).unwrap();
+    let mut apply = all.enter(Some(&owner), SlotPool::Reserved).unwrap();
     assert!(has_turn(&mut apply));
     drop(first);
     assert!(has_turn(&mut second));
@@ -49,7 +49,7 @@ fn plans_leave_places_to_applies() {
     assert_eq!(error.code(), Code::Unavailable);
     assert!(error.message().starts_with("the server has reached its limit of reconciliations (2 running, 8 waiting)"));
     let mut applies: Vec<WorkPlace> =
-        (0..100).map_while(|number| all.enter(Some(&owner(number)), Lane::Reserved).ok()).collect();
+        (0..100).map_while(|number| all.enter(Some(&owner(number)), SlotPool::Reserved).ok()).collect();
     let turns: Vec<bool> = applies.iter_mut().map(has_turn).collect();
     assert_eq!(turns, [true, false, false, false, false]);
     // Applies wait for one another, and not for plans.
@@ -125,9 +125,9 @@ fn one_backup_of_an_owner_and_two_of_all_are_made_at_a_time() {
 #[test]
 fn clients_without_an_owner_have_all_places_and_no_share() {
     let hooks = Slots::new(classes::WEBHOOKS);
-    let places: Vec<WorkPlace> = (0..100).map_while(|_| hooks.enter(None, Lane::Shared).ok()).collect();
+    let places: Vec<WorkPlace> = (0..100).map_while(|_| hooks.enter(None, SlotPool::Shared).ok()).collect();
     assert_eq!((places.len(), hooks.running()), (8, 2));
-    assert_eq!(refused(hooks.enter(None, Lane::Shared)), Some(Code::Unavailable));
+    assert_eq!(refused(hooks.enter(None, SlotPool::Shared)), Some(Code::Unavailable));
 }
 
 #[test]

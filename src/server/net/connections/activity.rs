@@ -63,7 +63,7 @@ impl fmt::Display for CloseReason {
 #[derive(Debug)]
 pub(super) struct Activity {
     accepted: Instant,
-    doing: Mutex<Doing>,
+    state: Mutex<ActivityState>,
     /// Set when the connection is to be closed.
     closing: Notify,
     /// Tells requests that wait for their turn.
@@ -71,7 +71,7 @@ pub(super) struct Activity {
 }
 
 #[derive(Debug)]
-struct Doing {
+struct ActivityState {
     /// Whether a request's head has arrived.
     had_request: bool,
     /// Whether the connection has several requests at a time.
@@ -100,7 +100,7 @@ struct Doing {
     close: Option<CloseReason>,
 }
 
-impl Doing {
+impl ActivityState {
     /// Since when the client takes nothing.
     fn stalled_since(&self) -> Option<Instant> {
         self.blocked.into_iter().chain(self.offered.values().copied()).min()
@@ -110,7 +110,7 @@ impl Doing {
 impl Activity {
     /// The state of a new connection.
     pub(super) fn new(now: Instant) -> Self {
-        let doing = Doing {
+        let state = ActivityState {
             had_request: false,
             is_http2: false,
             in_flight: 0,
@@ -126,53 +126,53 @@ impl Activity {
             refused: None,
             close: None,
         };
-        Self { accepted: now, doing: Mutex::new(doing), closing: Notify::new(), room: Notify::new() }
+        Self { accepted: now, state: Mutex::new(state), closing: Notify::new(), room: Notify::new() }
     }
 
-    fn doing(&self) -> MutexGuard<'_, Doing> {
-        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes the end of the TLS handshake.
     pub(super) fn note_secured(&self, now: Instant) {
-        self.doing().since = now;
+        self.state().since = now;
     }
 
     /// Notes bytes from the client.
     pub(super) fn note_read(&self, now: Instant) {
-        let mut doing = self.doing();
+        let mut state = self.state();
         // Other bytes of HTTP/2 than requests come at any time.
-        if doing.had_request && doing.in_flight == 0 && !doing.is_http2 {
-            doing.head_began.get_or_insert(now);
+        if state.had_request && state.in_flight == 0 && !state.is_http2 {
+            state.head_began.get_or_insert(now);
         }
     }
 
     /// Notes how many bytes the socket has taken; none if it takes no more.
     pub(super) fn note_written(&self, taken: Option<usize>, now: Instant) {
-        let mut doing = self.doing();
+        let mut state = self.state();
         let Some(taken) = taken else {
-            doing.blocked.get_or_insert(now);
+            state.blocked.get_or_insert(now);
             return;
         };
-        doing.blocked = None;
+        state.blocked = None;
         // Over HTTP/1 these bytes are of the part that is offered, which can be larger than what is asked of a client.
-        if !doing.is_http2 {
-            doing.taken = doing.taken.saturating_add(taken);
-            if doing.taken >= LEAST_TAKEN {
-                doing.taken = 0;
-                doing.offered.values_mut().for_each(|since| *since = now);
+        if !state.is_http2 {
+            state.taken = state.taken.saturating_add(taken);
+            if state.taken >= LEAST_TAKEN {
+                state.taken = 0;
+                state.offered.values_mut().for_each(|since| *since = now);
             }
         }
     }
 
     /// Notes that the client is told why it is not understood.
     pub(super) fn note_refused(&self, now: Instant) {
-        self.doing().refused = Some(now);
+        self.state().refused = Some(now);
     }
 
     /// Closes the connection.
     pub(super) fn close(&self, reason: CloseReason) {
-        self.doing().close = Some(reason);
+        self.state().close = Some(reason);
         self.closing.notify_one();
     }
 
@@ -183,57 +183,57 @@ impl Activity {
 
     /// Why the connection is closed, if others need its place.
     pub(super) fn close_reason(&self) -> Option<CloseReason> {
-        self.doing().close
+        self.state().close
     }
 
     /// Why the connection can give its place to another, and since when: it has no request, or its client takes nothing.
     pub(super) fn eviction(&self) -> Option<(CloseReason, Instant)> {
-        let doing = self.doing();
-        if doing.close.is_some() {
+        let state = self.state();
+        if state.close.is_some() {
             return None;
         }
-        if !doing.had_request {
+        if !state.had_request {
             return Some((CloseReason::EvictedSilent, self.accepted));
         }
-        match doing.stalled_since() {
+        match state.stalled_since() {
             Some(since) => Some((CloseReason::EvictedStalled, since)),
-            None if doing.in_flight == 0 => Some((CloseReason::EvictedIdle, doing.since)),
+            None if state.in_flight == 0 => Some((CloseReason::EvictedIdle, state.since)),
             _ => None,
         }
     }
 
     /// Why the connection has had enough time.
     pub(super) fn overdue(&self, limits: &ConnectionLimits, now: Instant) -> Option<CloseReason> {
-        let doing = self.doing();
+        let state = self.state();
         let is_over = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
-        if doing.refused.is_some_and(|at| is_over(at, LINGER)) {
+        if state.refused.is_some_and(|at| is_over(at, LINGER)) {
             return Some(CloseReason::HeadTimeout);
         }
-        if let Some(since) = doing.stalled_since() {
+        if let Some(since) = state.stalled_since() {
             return is_over(since, limits.stall).then_some(CloseReason::Stalled);
         }
-        if doing.in_flight > 0 {
+        if state.in_flight > 0 {
             return None;
         }
-        if !doing.had_request {
-            return is_over(doing.since, limits.head).then_some(CloseReason::HeadTimeout);
+        if !state.had_request {
+            return is_over(state.since, limits.head).then_some(CloseReason::HeadTimeout);
         }
-        if doing.head_began.is_some_and(|at| is_over(at, limits.head)) {
+        if state.head_began.is_some_and(|at| is_over(at, limits.head)) {
             return Some(CloseReason::HeadTimeout);
         }
-        is_over(doing.since, limits.idle).then_some(CloseReason::IdleTimeout)
+        is_over(state.since, limits.idle).then_some(CloseReason::IdleTimeout)
     }
 
     /// Notes a request, until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>, is_http2: bool) -> RequestInProgress {
-        let mut doing = self.doing();
-        doing.had_request = true;
-        doing.is_http2 = is_http2;
-        doing.in_flight += 1;
-        doing.head_began = None;
-        let number = doing.next;
-        doing.next += 1;
-        drop(doing);
+        let mut state = self.state();
+        state.had_request = true;
+        state.is_http2 = is_http2;
+        state.in_flight += 1;
+        state.head_began = None;
+        let number = state.next;
+        state.next += 1;
+        drop(state);
         RequestInProgress { activity: Arc::clone(self), number, stage: FlightStage::Waiting, unsent: 0 }
     }
 }
@@ -258,7 +258,7 @@ pub(crate) struct RequestInProgress {
 impl RequestInProgress {
     /// Waits until the client has taken enough of the responses before this one. A few requests never wait: a client may
     /// make them while it reads another response.
-    pub(super) async fn turn(&mut self) {
+    pub(super) async fn wait_for_turn(&mut self) {
         let activity = Arc::clone(&self.activity);
         loop {
             let notified = activity.room.notified();
@@ -272,27 +272,27 @@ impl RequestInProgress {
     }
 
     fn enter(&mut self) -> bool {
-        let mut doing = self.activity.doing();
-        let expected = doing.unsent.saturating_add(doing.running.saturating_mul(EXPECTED));
-        if doing.admitted >= FREE && expected >= MOST_UNSENT {
+        let mut state = self.activity.state();
+        let expected = state.unsent.saturating_add(state.running.saturating_mul(EXPECTED));
+        if state.admitted >= FREE && expected >= MOST_UNSENT {
             return false;
         }
-        doing.admitted += 1;
-        doing.running += 1;
-        drop(doing);
+        state.admitted += 1;
+        state.running += 1;
+        drop(state);
         self.stage = FlightStage::Running;
         true
     }
 
     /// Notes a response, and how many bytes of it are known.
     pub(super) fn answered(&mut self, bytes: usize, now: Instant) {
-        let mut doing = self.activity.doing();
+        let mut state = self.activity.state();
         if self.stage == FlightStage::Running {
-            doing.running = doing.running.saturating_sub(1);
+            state.running = state.running.saturating_sub(1);
         }
-        doing.unsent = doing.unsent.saturating_add(bytes);
-        doing.offered.insert(self.number, now);
-        drop(doing);
+        state.unsent = state.unsent.saturating_add(bytes);
+        state.offered.insert(self.number, now);
+        drop(state);
         self.stage = FlightStage::Answered;
         self.unsent = bytes;
         self.activity.room.notify_waiters();
@@ -302,35 +302,35 @@ impl RequestInProgress {
     pub(super) fn handed(&mut self, bytes: usize, now: Instant) {
         let bytes = bytes.min(self.unsent);
         self.unsent -= bytes;
-        let mut doing = self.activity.doing();
-        doing.unsent = doing.unsent.saturating_sub(bytes);
-        doing.offered.insert(self.number, now);
-        drop(doing);
+        let mut state = self.activity.state();
+        state.unsent = state.unsent.saturating_sub(bytes);
+        state.offered.insert(self.number, now);
+        drop(state);
         self.activity.room.notify_waiters();
     }
 
     /// Notes that the client has taken everything there is so far, such as all events of a stream.
     pub(super) fn caught_up(&self) {
-        self.activity.doing().offered.remove(&self.number);
+        self.activity.state().offered.remove(&self.number);
     }
 }
 
 impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        let mut doing = self.activity.doing();
-        doing.offered.remove(&self.number);
-        doing.unsent = doing.unsent.saturating_sub(self.unsent);
+        let mut state = self.activity.state();
+        state.offered.remove(&self.number);
+        state.unsent = state.unsent.saturating_sub(self.unsent);
         if self.stage == FlightStage::Running {
-            doing.running = doing.running.saturating_sub(1);
+            state.running = state.running.saturating_sub(1);
         }
         if self.stage != FlightStage::Waiting {
-            doing.admitted = doing.admitted.saturating_sub(1);
+            state.admitted = state.admitted.saturating_sub(1);
         }
-        doing.in_flight = doing.in_flight.saturating_sub(1);
-        if doing.in_flight == 0 {
-            doing.since = Instant::now();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        if state.in_flight == 0 {
+            state.since = Instant::now();
         }
-        drop(doing);
+        drop(state);
         self.activity.room.notify_waiters();
     }
 }

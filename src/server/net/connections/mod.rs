@@ -40,7 +40,7 @@
 //! once they have arrived.
 
 mod activity;
-pub(crate) mod counts;
+pub(crate) mod connection_metrics;
 mod limits;
 mod refusal;
 mod sent_body;
@@ -77,10 +77,10 @@ use tokio::{
 
 use super::tls::{OverTls, PeerCertificate, Tls};
 use activity::Activity;
-use counts::RefusedFor;
+use connection_metrics::RefusedFor;
 use sent_body::SentBody;
 use stream::WatchedStream;
-use table::{ConnectionTable, Seat};
+use table::{ConnectionSlot, ConnectionTable};
 
 pub(crate) use limits::{ConnectionLimits, raise_descriptors};
 
@@ -106,13 +106,13 @@ const LAST_RESPONSES: Duration = Duration::from_secs(5);
 const HANDSHAKE: u8 = 22;
 
 /// A response on its way.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub(crate) type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 /// Answers requests.
-pub(super) type Answer = dyn Fn(Request) -> Answering + Send + Sync;
+pub(super) type Handler = dyn Fn(Request) -> ResponseFuture + Send + Sync;
 
 /// State shared by the connections of a server.
-struct Listening {
-    answer: Box<Answer>,
+struct Acceptor {
+    answer: Box<Handler>,
     builder: Builder<TokioExecutor>,
     table: Arc<ConnectionTable>,
     limits: ConnectionLimits,
@@ -122,7 +122,7 @@ struct Listening {
 /// Serves connections until `stop` completes, and then gives those that have requests some more time.
 pub(super) async fn serve(
     listener: std::net::TcpListener,
-    answer: Box<Answer>,
+    answer: Box<Handler>,
     limits: ConnectionLimits,
     tls: Option<Arc<Tls>>,
     stop: impl Future<Output = ()>,
@@ -130,7 +130,7 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let table = ConnectionTable::new(limits);
-    let shared = Arc::new(Listening { answer, builder: builder(), table, limits, tls });
+    let shared = Arc::new(Acceptor { answer, builder: builder(), table, limits, tls });
     let (stopping, stopped) = watch::channel(false);
     tokio::pin!(stop);
     loop {
@@ -171,11 +171,11 @@ fn builder() -> Builder<TokioExecutor> {
 }
 
 /// Accepts a connection, finds a place for it, and serves it in a task of its own.
-async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch::Receiver<bool>) {
+async fn accept(listener: &TcpListener, shared: &Arc<Acceptor>, stopped: &watch::Receiver<bool>) {
     let (stream, peer) = match listener.accept().await {
         Ok(accepted) => accepted,
         Err(error) => {
-            metrics::counter!(counts::ACCEPT_FAILURES).increment(1);
+            metrics::counter!(connection_metrics::ACCEPT_FAILURES).increment(1);
             let errors = [Errno::MFILE, Errno::NFILE].map(|it| it.raw_os_error());
             if error.raw_os_error().is_some_and(|it| errors.contains(&it)) {
                 shared.table.shed();
@@ -184,33 +184,33 @@ async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch
             return;
         }
     };
-    if let Some(seat) = shared.table.seat(peer.ip()) {
-        drop(tokio::spawn(serve_connection(Arc::clone(shared), stream, peer, seat, stopped.clone())));
+    if let Some(slot) = shared.table.slot(peer.ip()) {
+        drop(tokio::spawn(serve_connection(Arc::clone(shared), stream, peer, slot, stopped.clone())));
         return;
     }
     // Whoever waits for a place must not keep others from coming in.
     let Some(waiting) = shared.table.queue(peer.ip()).await else {
-        return turn_away(shared, &stream, RefusedFor::Address);
+        return refuse(shared, &stream, RefusedFor::Address);
     };
     let (shared, stopped) = (Arc::clone(shared), stopped.clone());
     drop(tokio::spawn(async move {
-        match waiting.seat().await {
-            Ok(seat) => serve_connection(shared, stream, peer, seat, stopped).await,
-            Err(reason) => turn_away(&shared, &stream, reason),
+        match waiting.slot().await {
+            Ok(slot) => serve_connection(shared, stream, peer, slot, stopped).await,
+            Err(reason) => refuse(&shared, &stream, reason),
         }
     }));
 }
 
 /// Refuses a connection that has no place.
-fn turn_away(shared: &Listening, stream: &TcpStream, reason: RefusedFor) {
-    metrics::counter!(counts::REFUSED, "reason" => reason.label()).increment(1);
+fn refuse(shared: &Acceptor, stream: &TcpStream, reason: RefusedFor) {
+    metrics::counter!(connection_metrics::REFUSED, "reason" => reason.label()).increment(1);
     if shared.tls.is_none() {
-        refuse(stream, &refusal::busy());
+        send_refusal(stream, &refusal::busy());
     }
 }
 
 /// Sends a response that fits into the socket's buffer, without waiting for anything.
-fn refuse(stream: &TcpStream, response: &[u8]) {
+fn send_refusal(stream: &TcpStream, response: &[u8]) {
     // A socket that is closed with bytes that nobody has read takes its own last bytes back. The runtime does not know yet
     // that the new socket is ready.
     let mut request = [0_u8; 4096];
@@ -220,13 +220,13 @@ fn refuse(stream: &TcpStream, response: &[u8]) {
 
 /// Serves a connection until it ends or is closed.
 async fn serve_connection(
-    shared: Arc<Listening>,
+    shared: Arc<Acceptor>,
     stream: TcpStream,
     peer: SocketAddr,
-    seat: Seat,
+    slot: ConnectionSlot,
     stopped: watch::Receiver<bool>,
 ) {
-    let activity = Arc::clone(seat.activity());
+    let activity = Arc::clone(slot.activity());
     let closed = tokio::select! {
         biased;
         () = activity.closed() => activity.close_reason(),
@@ -234,11 +234,11 @@ async fn serve_connection(
         reason = overdue(&activity, &shared.limits) => Some(reason),
     };
     if let Some(reason) = closed {
-        metrics::counter!(counts::CLOSED, "reason" => reason.to_string()).increment(1);
+        metrics::counter!(connection_metrics::CLOSED, "reason" => reason.to_string()).increment(1);
         tracing::debug!(%peer, %reason, "the connection is closed");
     }
     // The socket is closed by now.
-    drop(seat);
+    drop(slot);
 }
 
 /// Completes when a client has taken too long.
@@ -252,7 +252,7 @@ async fn overdue(activity: &Activity, limits: &ConnectionLimits) -> activity::Cl
 }
 
 async fn serve_stream(
-    shared: &Arc<Listening>,
+    shared: &Arc<Acceptor>,
     stream: TcpStream,
     peer: SocketAddr,
     activity: &Arc<Activity>,
@@ -271,8 +271,8 @@ async fn serve_stream(
         Some(HANDSHAKE) => {}
         None => return,
         Some(_) => {
-            refuse(&stream, &refusal::plain());
-            return metrics::counter!(counts::HANDSHAKE_FAILURES).increment(1);
+            send_refusal(&stream, &refusal::plain());
+            return metrics::counter!(connection_metrics::HANDSHAKE_FAILURES).increment(1);
         }
     }
     // Before the handshake, so that no change is missed.
@@ -282,7 +282,7 @@ async fn serve_stream(
         () = stop_begins(&mut stopped) => return,
         secured = tls.acceptor().accept(stream) => secured,
     };
-    let Ok(secured) = secured else { return metrics::counter!(counts::HANDSHAKE_FAILURES).increment(1) };
+    let Ok(secured) = secured else { return metrics::counter!(connection_metrics::HANDSHAKE_FAILURES).increment(1) };
     activity.note_secured(Instant::now());
     let certificate = PeerCertificate::from_connection(secured.get_ref().1);
     let authorities = certificate.is_some().then_some(authorities);
@@ -305,7 +305,7 @@ async fn stop_begins(stopped: &mut watch::Receiver<bool>) {
 
 /// Handles the requests of a connection.
 async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    shared: &Arc<Listening>,
+    shared: &Arc<Acceptor>,
     stream: S,
     mut peer: Peer,
     activity: &Arc<Activity>,
@@ -363,7 +363,7 @@ struct Peer {
 
 /// Passes on the requests of a connection.
 struct HttpConnection {
-    shared: Arc<Listening>,
+    shared: Arc<Acceptor>,
     peer: Peer,
     activity: Arc<Activity>,
 }
@@ -388,7 +388,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpConnection {
         }
         let answering = (self.shared.answer)(request);
         Box::pin(async move {
-            flight.turn().await;
+            flight.wait_for_turn().await;
             let response = answering.await;
             Ok(response.map(|body| SentBody::new(body, flight, in_large_parts)))
         })

@@ -3,7 +3,7 @@
 
 use crate::{
     model::diagnostics::code::Code,
-    server::http::response::{ApiError, REQUEST_ID},
+    server::http::api_error::{ApiError, REQUEST_ID},
 };
 
 /// The most bytes of a bare refusal of the HTTP parser.

@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     activity::{Activity, CloseReason},
-    counts::{self, RefusedFor},
+    connection_metrics::{self, RefusedFor},
     limits::{ConnectionLimits, counted},
 };
 
@@ -89,7 +89,7 @@ impl ConnectionTable {
     }
 
     /// Returns a place for a connection, if one is free.
-    pub(super) fn seat(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+    pub(super) fn slot(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let address = counted(address);
         let most = self.limits.most_of(address);
         if most < self.limits.most && self.open().of_address.get(&address).is_some_and(|count| *count >= most) {
@@ -125,7 +125,7 @@ impl ConnectionTable {
         open.all.values().filter(|(other, it)| *other == address && it.close_reason().is_none()).count()
     }
 
-    fn enter(self: &Arc<Self>, address: IpAddr, permit: OwnedSemaphorePermit) -> Seat {
+    fn enter(self: &Arc<Self>, address: IpAddr, permit: OwnedSemaphorePermit) -> ConnectionSlot {
         let activity = Arc::new(Activity::new(Instant::now()));
         let mut open = self.open();
         let number = open.next;
@@ -133,9 +133,9 @@ impl ConnectionTable {
         open.all.insert(number, (address, Arc::clone(&activity)));
         *open.of_address.entry(address).or_default() += 1;
         drop(open);
-        metrics::counter!(counts::ACCEPTED).increment(1);
-        metrics::gauge!(counts::OPEN).increment(1.0);
-        Seat { table: Arc::clone(self), number, activity, _permit: permit }
+        metrics::counter!(connection_metrics::ACCEPTED).increment(1);
+        metrics::gauge!(connection_metrics::OPEN).increment(1.0);
+        ConnectionSlot { table: Arc::clone(self), number, activity, _permit: permit }
     }
 
     /// Closes as many connections as are searching for a place, unless others are being closed already.
@@ -204,11 +204,11 @@ pub(super) struct WaitingConnection {
 
 impl WaitingConnection {
     /// Finds a place. If there is none, others without a request are closed.
-    pub(super) async fn seat(self) -> Result<Seat, RefusedFor> {
+    pub(super) async fn slot(self) -> Result<ConnectionSlot, RefusedFor> {
         timeout(LONGEST_WAIT, self.find()).await.unwrap_or(Err(RefusedFor::Full))
     }
 
-    async fn find(&self) -> Result<Seat, RefusedFor> {
+    async fn find(&self) -> Result<ConnectionSlot, RefusedFor> {
         let (table, address) = (&self.table, self.address);
         let most = table.limits.most_of(address);
         // The places of others are not touched. A new connection may wait a moment, so that it does not close one that
@@ -268,21 +268,21 @@ fn rank(reason: CloseReason, age: Duration) -> u8 {
 
 /// The place of a connection, until it is dropped. It must be dropped after the connection's socket.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ConnectionSlot {
     table: Arc<ConnectionTable>,
     number: u64,
     activity: Arc<Activity>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// The state of the connection.
     pub(super) fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.table.open();
         if let Some((address, _)) = open.all.remove(&self.number)
@@ -294,7 +294,7 @@ impl Drop for Seat {
             }
         }
         drop(open);
-        metrics::gauge!(counts::OPEN).decrement(1.0);
+        metrics::gauge!(connection_metrics::OPEN).decrement(1.0);
     }
 }
 

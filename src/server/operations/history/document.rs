@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::{
     model::{
+        author::{Author, key_of},
         id::Id,
         json,
         key::Key,
-        operation::{Author, key_of},
-        secrets::secret::Secrets,
+        secrets::Secrets,
         snapshot::Snapshot,
     },
-    server::http::response::ApiError,
+    server::http::api_error::ApiError,
     store::{
         Store,
         commit::header::{CommitHeader, Record, ResourceChange},

@@ -22,9 +22,11 @@ use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
         http::{
+            api_error::{ApiError, ApiResult},
+            conditional,
             page::{DEFAULT_LIMIT, Page},
             query,
-            response::{self, ApiError, ApiResult, json_response},
+            response::{self, json_response},
         },
         resources::at_revision,
         state::{Admissions, ServedStore, StatePart},
@@ -128,7 +130,7 @@ fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Ca
             position.filter(|position| *position > 0).ok_or_else(Page::unknown)?
         }
     };
-    let (base_url, state) = (&served.site.base_url, served.store.snapshot());
+    let (base_url, state) = (&served.base_urls.base_url, served.store.snapshot());
     let mut items: Vec<HistoryItem> = Vec::new();
     let search = HistorySearch { filter, before, batch: RECORDS, most: MOST_RECORDS };
     let end = served.store.search(&search, &|| cancel.is_cancelled(), &mut |record: CommitHeader| {
@@ -178,8 +180,8 @@ async fn get(
                 return Err(ApiError::with_code(Code::RevisionGone, message));
             };
             let rendered =
-                response::rendered(HistoryEntry::body_of(&found, &served.site.base_url, &served.store, &state)?);
-            Ok(response::conditional(&headers, &rendered))
+                response::rendered(HistoryEntry::body_of(&found, &served.base_urls.base_url, &served.store, &state)?);
+            Ok(conditional::response(&headers, &rendered))
         })
         .await
 }

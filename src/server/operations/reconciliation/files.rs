@@ -24,7 +24,7 @@ use crate::{
         },
         id::Id,
     },
-    server::http::response::ApiError,
+    server::http::api_error::ApiError,
 };
 
 /// The default size limit of the cache in MiB.

@@ -9,12 +9,14 @@ use serde_json::json;
 
 use super::wire::{self, PATH, Reconciliation, ReconciliationItem};
 use crate::{
-    model::operation::Author,
+    model::author::Author,
     server::{
         auth::{caller::Caller, permission::Intent},
         http::{
+            api_error::{ApiError, ApiResult},
+            conditional,
             page::{DEFAULT_LIMIT, Page},
-            response::{self, ApiError, ApiResult, json_response},
+            response::json_response,
         },
         operations::operation::ApiOperation,
         state::{Admissions, ServedStore, StatePart},
@@ -55,7 +57,7 @@ async fn list(
             None => u64::MAX,
             Some(id) => position(&served.store, id)?.ok_or_else(Page::unknown)?,
         };
-        let base_url = &served.site.base_url;
+        let base_url = &served.base_urls.base_url;
         let mut records = served.store.headers(&Query::Reconciliations, before, limit + 1)?;
         let more = records.len() > limit;
         records.truncate(limit);
@@ -83,7 +85,7 @@ async fn get(
         let missing = || ApiError::not_found(&format!("reconciliation {id}"));
         let revision = wire::revision_of(&id).ok_or_else(missing)?;
         let found = find(&served, revision)?.ok_or_else(missing)?;
-        response::conditional_json(&headers, &found)
+        conditional::json_response(&headers, &found)
     };
     place.run(got).await
 }
@@ -92,7 +94,8 @@ async fn get(
 pub(super) fn find(served: &ServedStore, revision: u64) -> Result<Option<Reconciliation>, StoreError> {
     let Some(found) = served.store.details(revision)? else { return Ok(None) };
     let calls = found.calls()?;
-    Ok(ReconciliationItem::from_header(found.header, &served.site.base_url).map(|head| Reconciliation { head, calls }))
+    Ok(ReconciliationItem::from_header(found.header, &served.base_urls.base_url)
+        .map(|head| Reconciliation { head, calls }))
 }
 
 /// The position of a reconciliation's record in the history.

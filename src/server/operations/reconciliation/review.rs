@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    ReconciliationJob, intent,
-    wire::{Request, TraceOfPlan},
-};
+use super::wire::{Request, TraceOfPlan};
 use crate::{
     manifest::tree::{ContextTree, Sent, SharedFile, Tree, UnsetValues},
     model::{
@@ -16,9 +13,9 @@ use crate::{
         },
         snapshot::Snapshot,
     },
-    reconcile::{Options, PlanResult, Prepared},
+    reconcile::PlanResult,
     routing::{TracedRequest, trace},
-    server::{http::response::ApiResult, operations::trace::TraceReport},
+    server::operations::trace::TraceReport,
     store::clock,
 };
 
@@ -66,20 +63,6 @@ pub(super) fn apart(files: Vec<SharedFile>, is_older: &[bool]) -> (Vec<SharedFil
 /// The older manifests of a comparison: none if the change adds the source.
 pub(super) fn tree(older: Vec<SharedFile>, unset: UnsetValues) -> Arc<dyn Tree> {
     ContextTree::wrap(Arc::new(Sent::shared(older, None).or_empty()), None, unset)
-}
-
-impl ReconciliationJob<'_> {
-    /// Plans the changes from older manifests. For a caller who does not see the secrets of the source, too: both sides have
-    /// those that the caller has sent.
-    pub(super) fn compared(mut self, older: Arc<dyn Tree>) -> ApiResult {
-        let snapshot = self.app.served.store.snapshot();
-        let older = Prepared::load_to_compare(Options { tree: older, ..self.options.clone() });
-        let newer = Prepared::load_to_compare(self.options.clone()).masked();
-        let planned = newer.changes_from(&older, &snapshot);
-        let intent = intent(&self.options.source, true);
-        self.caller = self.app.access.admit_again(&snapshot, &intent, &self.headers)?;
-        self.answer(&planned, None, None)
-    }
 }
 
 /// The ways of a request at a revision and once a plan is applied to it.

@@ -21,12 +21,12 @@ use crate::{
             permission::{self, Intent},
         },
         http::{
+            api_error::ApiError,
             body::{self, Limits},
-            response::ApiError,
         },
         limits::{
-            slots::{Lane, WorkPlace},
-            work::with_body,
+            blocking_task::with_body,
+            slots::{SlotPool, WorkPlace},
         },
         operations::planned_change,
         state::AppState,
@@ -59,11 +59,12 @@ impl Upload {
             false => Limits { bytes: SMALL, ..Limits::MANIFESTS },
         };
         let can_apply = permission::allows(caller, &Intent::Change, &app.served.store.snapshot()).is_ok();
-        let mut place = if can_apply { None } else { enter(app, caller, Some(Lane::Shared), is_large)? };
+        let mut place = if can_apply { None } else { enter(app, caller, Some(SlotPool::Shared), is_large)? };
         let judge = |beginning: &[u8]| -> Result<(), ApiError> {
             if can_apply {
-                let lane = dry_run_in(beginning).map(|dry_run| if dry_run { Lane::Shared } else { Lane::Reserved });
-                place = enter(app, caller, lane, is_large)?;
+                let pool =
+                    dry_run_in(beginning).map(|dry_run| if dry_run { SlotPool::Shared } else { SlotPool::Reserved });
+                place = enter(app, caller, pool, is_large)?;
             }
             Ok(())
         };
@@ -78,12 +79,12 @@ impl Upload {
         let bytes = self.bytes.clone();
         let head = with_body(bytes.len(), move || UploadHead::parse(&bytes)).await?;
         let source = head.source.as_deref().unwrap_or(DEFAULT_SOURCE);
-        let lane = planned_change::lane(app, caller, &Intent::Apply(source), head.dry_run);
+        let pool = planned_change::pool(app, caller, &Intent::Apply(source), head.dry_run);
         // What does not apply, whatever it said first, leaves the reserved places to what does.
-        if lane == Lane::Shared && self.place.as_ref().is_some_and(|place| place.lane() == Lane::Reserved) {
+        if pool == SlotPool::Shared && self.place.as_ref().is_some_and(|place| place.pool() == SlotPool::Reserved) {
             self.place = Some(app.admissions.uploads.for_owner(&caller.owner)?);
         }
-        app.admissions.reconciliations.enter(Some(&caller.owner), lane)
+        app.admissions.reconciliations.enter(Some(&caller.owner), pool)
     }
 
     /// The bytes of a body that runs: from then on, the number of runs limits the memory for it.
@@ -92,13 +93,18 @@ impl Upload {
     }
 }
 
-/// Refuses a body that would find no place to run, and takes the place of a large one. Without a lane, only the whole body
+/// Refuses a body that would find no place to run, and takes the place of a large one. Without a pool, only the whole body
 /// tells whether it applies something.
-fn enter(app: &AppState, caller: &Caller, lane: Option<Lane>, is_large: bool) -> Result<Option<WorkPlace>, ApiError> {
-    if let Some(lane) = lane {
-        app.admissions.reconciliations.check(&caller.owner, lane)?;
+fn enter(
+    app: &AppState,
+    caller: &Caller,
+    pool: Option<SlotPool>,
+    is_large: bool,
+) -> Result<Option<WorkPlace>, ApiError> {
+    if let Some(pool) = pool {
+        app.admissions.reconciliations.check(&caller.owner, pool)?;
     }
-    let take = || app.admissions.uploads.enter(Some(&caller.owner), lane.unwrap_or(Lane::Shared));
+    let take = || app.admissions.uploads.enter(Some(&caller.owner), pool.unwrap_or(SlotPool::Shared));
     is_large.then(take).transpose()
 }
 
@@ -230,7 +236,7 @@ mod tests {
             assert_eq!(receive(Role::Viewer, None, length), full, "{length}");
             assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": true, "files": ["#), length), full, "{length}");
         }
-        let applies = || app.admissions.reconciliations.enter(Some(&owner), Lane::Reserved).ok();
+        let applies = || app.admissions.reconciliations.enter(Some(&owner), SlotPool::Reserved).ok();
         let applies = [applies(), applies()];
         assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": false, "files": ["#), "50000000"), full);
         drop((plans, applies));

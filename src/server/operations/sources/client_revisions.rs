@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     model::{
-        operation::{Author, RejectedManifests},
+        author::{Author, RejectedManifests},
         snapshot::Snapshot,
     },
     store::{

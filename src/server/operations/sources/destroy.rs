@@ -26,7 +26,7 @@ use crate::{
             caller::Caller,
             permission::{self, Intent},
         },
-        http::response::{ApiError, ApiResult},
+        http::api_error::{ApiError, ApiResult},
         operations::{
             checks::JsonBody,
             operation::ApiOperation,

@@ -23,7 +23,7 @@ use crate::{
     model::{
         diagnostics::{code::Code, fault::Fault},
         json,
-        secrets::secret::Secrets,
+        secrets::Secrets,
     },
     reconcile::{
         sources::handle::SourceHandle,
@@ -31,8 +31,11 @@ use crate::{
     },
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::response::{self, ApiError, ApiResult},
-        limits::work::blocking,
+        http::{
+            api_error::{ApiError, ApiResult},
+            conditional, response,
+        },
+        limits::blocking_task::blocking,
         state::{AppState, ServedStore, SourceRuntime, StatePart},
     },
     store::StoreError,
@@ -94,8 +97,8 @@ async fn list(
 ) -> ApiResult {
     blocking(move || {
         let list =
-            SourceList { sources: views(&served, &sources, None), uri: format!("{}{PATH}", served.site.base_url) };
-        response::conditional_json(&headers, &list)
+            SourceList { sources: views(&served, &sources, None), uri: format!("{}{PATH}", served.base_urls.base_url) };
+        conditional::json_response(&headers, &list)
     })
     .await
 }
@@ -107,7 +110,7 @@ async fn get(
     PathParameter(name): PathParameter<String>,
     headers: HeaderMap,
 ) -> ApiResult {
-    blocking(move || response::conditional_json(&headers, &view(&served, &sources, &name)?)).await
+    blocking(move || conditional::json_response(&headers, &view(&served, &sources, &name)?)).await
 }
 
 /// A source that the server follows, which the path names.
@@ -235,7 +238,7 @@ fn views(served: &ServedStore, sources: &SourceRuntime, only: Option<&str>) -> V
         followed.iter().map(|following| (following.source.as_str(), following.status.current())).collect();
     let view = |following: &Arc<SourceHandle>| {
         let count = owned.get(following.source.as_str()).copied().unwrap_or_default();
-        SourceView::followed(following, &all, count, &served.site.base_url)
+        SourceView::followed(following, &all, count, &served.base_urls.base_url)
     };
     let mut views: Vec<SourceView> = followed.iter().map(view).collect();
     for following in followed.iter() {
@@ -249,7 +252,7 @@ fn views(served: &ServedStore, sources: &SourceRuntime, only: Option<&str>) -> V
     let applied = sources.client_revisions.latest(&served.store, &snapshot, &names);
     views.extend(left.into_iter().map(|(source, owned)| {
         let (last, sent) = (applied.get(source), sources.syncs.last(source));
-        SourceView::unfollowed(source, owned, &snapshot, last, sent, &served.site.base_url)
+        SourceView::unfollowed(source, owned, &snapshot, last, sent, &served.base_urls.base_url)
     }));
     views
 }

@@ -21,7 +21,7 @@ use crate::{
         sources::handle::SourceHandle,
         sync_loop::{
             health::{Condition, Reason, Status},
-            status::{SourceStatus, SyncRecord},
+            status::{RunFindings, SourceStatus, SyncRecord},
             suspension::Suspension,
         },
     },
@@ -56,10 +56,10 @@ pub(crate) struct SourceView {
     /// How often the source is synced without an event, in seconds; 0 if nobody follows it.
     pub interval_seconds: u64,
     /// The last sync; null before the first one has finished.
-    pub last_attempt: Option<LookView>,
+    pub last_attempt: Option<SyncView>,
     /// The last sync after which the store matched the manifests, from the history after a restart or a rollback, and if
     /// nobody follows the source; null if there was none.
-    pub last_applied: Option<LookView>,
+    pub last_applied: Option<SyncView>,
     /// The API key of the client that applied `last_applied`, if nobody follows the source; null if the server or the command
     /// line applied it.
     #[serde(default)]
@@ -212,7 +212,7 @@ pub(crate) struct ConditionView {
 /// A sync of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Look")]
-pub(crate) struct LookView {
+pub(crate) struct SyncView {
     /// When it ended.
     pub at: String,
     /// The Git commit of the manifests, or empty.
@@ -221,6 +221,17 @@ pub(crate) struct LookView {
     pub tag: String,
     /// The revision of the store then.
     pub revision: u64,
+}
+
+impl SyncView {
+    fn new(sync: &SyncRecord) -> Self {
+        Self {
+            at: sync.at.to_string(),
+            commit: sync.commit.clone().unwrap_or_default(),
+            tag: sync.tag.clone().unwrap_or_default(),
+            revision: sync.revision,
+        }
+    }
 }
 
 /// The numbers of resources and findings of a source.
@@ -244,6 +255,24 @@ pub(crate) struct SourceCounts {
     pub pending_delete: usize,
     /// Resources that only others have changed and that are not reverted. They are not pending.
     pub drifted: usize,
+}
+
+impl SourceCounts {
+    /// The numbers after a sync. `further_warnings` are not among its findings.
+    fn new(findings: &RunFindings, owned: usize, further_warnings: usize) -> Self {
+        let pending = findings.pending;
+        Self {
+            owned,
+            declared: findings.declared,
+            files: findings.files,
+            errors: findings.errors,
+            warnings: findings.warnings + further_warnings,
+            pending_create: pending.create,
+            pending_change: pending.change + pending.replace + pending.adopt,
+            pending_delete: pending.delete,
+            drifted: findings.drifted,
+        }
+    }
 }
 
 /// The sources of a server.
@@ -275,24 +304,7 @@ impl SourceView {
         });
         let claimed: Vec<Item> = claimed.collect();
         let listed = findings.diagnostics.iter().map(|(_, item)| item);
-        let pending = findings.pending;
-        let counts = SourceCounts {
-            owned,
-            declared: findings.declared,
-            files: findings.files,
-            errors: findings.errors,
-            warnings: findings.warnings + claimed.len() + status.notices.len(),
-            pending_create: pending.create,
-            pending_change: pending.change + pending.replace + pending.adopt,
-            pending_delete: pending.delete,
-            drifted: findings.drifted,
-        };
-        let look = |look: &SyncRecord| LookView {
-            at: look.at.to_string(),
-            commit: look.commit.clone().unwrap_or_default(),
-            tag: look.tag.clone().unwrap_or_default(),
-            revision: look.revision,
-        };
+        let counts = SourceCounts::new(findings, owned, claimed.len() + status.notices.len());
         Self {
             name: following.source.clone(),
             uri: format!("{base_url}/sources/{}", segment(&following.source)),
@@ -304,8 +316,8 @@ impl SourceView {
             drift: following.settings.drift.to_string(),
             semver: location.semver.clone(),
             interval_seconds: following.settings.interval.as_secs(),
-            last_attempt: status.attempt.as_ref().map(look),
-            last_applied: status.applied.as_ref().map(look),
+            last_attempt: status.attempt.as_ref().map(SyncView::new),
+            last_applied: status.applied.as_ref().map(SyncView::new),
             suspension: suspension.map(SuspensionView::new),
             next_look_at: status.next_sync.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             syncs_begun: status.begun,
@@ -333,7 +345,7 @@ impl SourceView {
         let sent = sent.and_then(|second| Timestamp::from_second(second).ok());
         let by = sent.map(|sent| format!("; a client last synced it at {sent}")).unwrap_or_default();
         let since = last.map(|last| last.at.to_string()).unwrap_or_default();
-        let last_applied = last.map(|last| LookView {
+        let last_applied = last.map(|last| SyncView {
             at: since.clone(),
             commit: last.commit.clone().unwrap_or_default(),
             tag: String::new(),

@@ -11,7 +11,10 @@ use crate::{
     routing::trace,
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::response::{ApiError, ApiResult, json_response},
+        http::{
+            api_error::{ApiError, ApiResult},
+            response::json_response,
+        },
         state::{Admissions, ServedStore, StatePart},
     },
 };

@@ -7,15 +7,15 @@ use serde::Serialize;
 use crate::{
     model::{
         Kind,
-        base_urls::Site,
+        author::Author,
+        base_urls::BaseUrls,
         id::Id,
         json::{self, JsonError},
-        operation::Author,
-        secrets::secret::Secrets,
+        secrets::Secrets,
     },
     server::{
         auth::permission::SecretVisibility,
-        http::response::ApiError,
+        http::api_error::ApiError,
         resources::{
             change::{ChangeFilter, actor},
             render::render,
@@ -62,7 +62,7 @@ pub(super) struct Portion {
 /// Returns the changes of a revision from `start` on, as far as they fit into a chunk. The last portion ends with the
 /// event `revision`: only this event has an id, because a client that resumes after it has missed no change.
 pub(super) fn portion(
-    site: &Site,
+    base_urls: &BaseUrls,
     visibility: &SecretVisibility,
     filter: &ChangeFilter,
     revision: &Revision,
@@ -78,7 +78,7 @@ pub(super) fn portion(
         if text.len() >= PORTION {
             return Ok(Portion { text: text.into(), next: Some(at) });
         }
-        write(&mut text, None, changed.event.as_str(), &data(site, visibility, revision, &actor, changed)?);
+        write(&mut text, None, changed.event.as_str(), &data(base_urls, visibility, revision, &actor, changed)?);
     }
     let Revision { snapshot, at, .. } = revision;
     let end = WatchedRevision { revision: snapshot.revision, time: *at, actor: &actor };
@@ -87,7 +87,7 @@ pub(super) fn portion(
 }
 
 fn data(
-    site: &Site,
+    base_urls: &BaseUrls,
     visibility: &SecretVisibility,
     revision: &Revision,
     actor: &Author,
@@ -104,14 +104,14 @@ fn data(
         parent: key.parent.as_ref(),
         source: claim.as_deref().map(|claim| claim.source.as_str()),
         name: claim.as_deref().map(|claim| claim.name.as_str()),
-        uri: site.uri(key),
+        uri: base_urls.uri(key),
     };
     let mut data = json::bytes(&change, Secrets::Masked)?;
     if *event == ChangeEvent::Deleted {
         return Ok(data);
     }
     let entry = snapshot.get(key).ok_or_else(|| JsonError::new("a changed resource is missing"))?;
-    let resource = render(site, visibility, snapshot, entry)?;
+    let resource = render(base_urls, visibility, snapshot, entry)?;
     data.pop();
     data.extend_from_slice(b",\"resource\":");
     data.extend_from_slice(&resource.body);

@@ -51,10 +51,10 @@ use crate::{
             permission::{Intent, SecretVisibility},
         },
         http::{
+            api_error::{ApiError, ApiResult},
             channel_body::ChannelBody,
-            response::{ApiError, ApiResult},
         },
-        limits::slots::{Lane, WorkPlace},
+        limits::slots::{SlotPool, WorkPlace},
         resources::change::{ChangeFilter, public_kinds},
         state::AppState,
     },
@@ -103,7 +103,7 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/watch", Intent::Watch,
 /// Takes the place of a stream. The role `gateway` has no share: nobody but gateways can keep gateways out.
 fn place(app: &AppState, Caller { owner, role, .. }: &Caller) -> Result<WorkPlace, ApiError> {
     match role {
-        Role::Gateway => app.admissions.watchers.enter(None, Lane::Reserved),
+        Role::Gateway => app.admissions.watchers.enter(None, SlotPool::Reserved),
         _ => app.admissions.watchers.for_owner(owner),
     }
 }
@@ -203,8 +203,9 @@ impl Watcher {
             let visibility = visibility.clone();
             // A resource with many children takes long, and other requests of this thread would wait.
             let place = self.app.admissions.renderings.for_owner(&caller.owner)?;
-            let portion =
-                place.render(move || events::portion(&served.site, &visibility, &filter, &revision, start)).await?;
+            let portion = place
+                .render(move || events::portion(&served.base_urls, &visibility, &filter, &revision, start))
+                .await?;
             from = portion.next;
             self.send(portion.text).await?;
         }

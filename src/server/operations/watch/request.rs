@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use crate::{
     model::diagnostics::{code::Code, fault::Fault},
     server::{
-        http::{query, response::ApiError},
+        http::{api_error::ApiError, query},
         resources::change::{ChangeFilter, kind_named},
     },
 };

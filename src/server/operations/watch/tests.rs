@@ -8,6 +8,8 @@ use super::*;
 use crate::{
     model::{
         Kind,
+        any_resource::AnyResource,
+        author::Author,
         id::Id,
         key::Key,
         kind::{
@@ -15,8 +17,7 @@ use crate::{
             ip_restriction::{IpRestriction, Traffic},
             owner::{Owner, Role},
         },
-        operation::{Author, Operation},
-        resource::AnyResource,
+        operation::Operation,
         secrets::secret::Secret,
     },
     server::{App, Settings, VERSION_HEADER, limits::slots::classes::DEFAULT_WATCHERS},

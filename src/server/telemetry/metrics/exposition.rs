@@ -11,7 +11,7 @@ pub(super) struct Exposition(String);
 
 impl Exposition {
     /// Continues a page.
-    pub(super) fn after(text: String) -> Self {
+    pub(super) fn continuing_from(text: String) -> Self {
         Self(text)
     }
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn values_of_labels_cannot_end_them() {
-        let mut page = Exposition::after(String::new());
+        let mut page = Exposition::continuing_from(String::new());
         page.value("one", "One.", 1.0);
         page.gauge("none", "None.", []);
         page.counter("three_total", "Three.", [(vec![("a", "b")], 3.0)]);

@@ -41,7 +41,9 @@ use super::{
 use crate::{
     model::diagnostics::code::Code,
     reconcile::sources::registry::SourceRegistry,
-    server::{http::response::ApiError, limits::guards, net::connections::counts, notify, state::AppState},
+    server::{
+        http::api_error::ApiError, limits::guards, net::connections::connection_metrics, notify, state::AppState,
+    },
     store::metrics::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
@@ -87,9 +89,9 @@ const COUNTERS: [(&str, &str); 11] = [
     (guards::FAILED, "Requests without a valid API key or signature."),
     (security::DROPPED, "Events that are missing from the security log."),
     (SYNC_FAILURES, "Groups of commits that could not be made durable and were dropped."),
-    (counts::ACCEPTED, "Accepted connections."),
-    (counts::ACCEPT_FAILURES, "Failures to accept a connection, such as too many open files."),
-    (counts::HANDSHAKE_FAILURES, "Failed TLS handshakes."),
+    (connection_metrics::ACCEPTED, "Accepted connections."),
+    (connection_metrics::ACCEPT_FAILURES, "Failures to accept a connection, such as too many open files."),
+    (connection_metrics::HANDSHAKE_FAILURES, "Failed TLS handshakes."),
 ];
 /// The results of `edgewright_reconcile_total`.
 const RESULTS: [&str; 9] =
@@ -122,7 +124,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             for event in SecurityEvent::ALL {
                 metrics::counter!(security::EVENTS, "event" => event.to_string()).increment(0);
             }
-            counts::describe();
+            connection_metrics::describe();
             process::start();
             Some(handle)
         })
@@ -252,7 +254,7 @@ pub(crate) async fn page(State(app): State<AppState>) -> Response {
 
 fn page_of(app: &AppState) -> Response {
     let page = app.telemetry.scraped.get(|| {
-        let mut page = Exposition::after(recorder().map(PrometheusHandle::render).unwrap_or_default());
+        let mut page = Exposition::continuing_from(recorder().map(PrometheusHandle::render).unwrap_or_default());
         scrape::write(app, &mut page);
         process::write(&mut page);
         page.into_text()

@@ -8,7 +8,7 @@
 //!
 //! # The idea
 //!
-//! The log is a file of its own. Each line has a number, and a hash of itself and of the one before it ([`chained`]),
+//! The log is a file of its own. Each line has a number, and a hash of itself and of the one before it ([`hash_chained_file`]),
 //! so a change shows, unless everything after it is written anew: the last number is a metric, for whoever compares.
 //! The log continues in a new file after 16 MiB, and the first line of that names the last of the one before.
 //!
@@ -28,22 +28,21 @@
 //! No request waits for it. What is lost is counted, in the next line and in a metric. No line that was written is changed:
 //! what a crash cut off stays, and the next line says so.
 
-mod chained;
 pub(crate) mod event;
-mod local;
+mod hash_chained_file;
+mod log_line;
 pub(crate) mod note;
-pub(crate) mod reading;
+mod offline_changes;
 mod repeats;
 mod sources;
+pub(crate) mod verification;
 mod writer;
 
-pub(crate) use local::{LocalChanges, LocalLog};
+pub(crate) use offline_changes::{LocalChanges, LocalLog};
+pub(super) use writer::{DROPPED, EVENTS};
 pub(crate) use writer::{SecurityLog, SecurityLogThread, open};
 
 pub(crate) use sources::log_sources;
 
 /// The default name, in the store's folder.
 pub(crate) const SECURITY_LOG: &str = "security.log";
-/// The counters of events, and of those that the log does not have.
-pub(super) const EVENTS: &str = "edgewright_security_events_total";
-pub(super) const DROPPED: &str = "edgewright_security_events_dropped_total";

@@ -25,7 +25,7 @@ const MOST: usize = 100;
 const OTHERS: &str = "other clients";
 
 /// The key of repeated events.
-type Sameness = (SecurityEvent, Option<IpAddr>, Option<Id>, Cow<'static, str>);
+type RepeatKey = (SecurityEvent, Option<IpAddr>, Option<Id>, Cow<'static, str>);
 
 /// Events after the first one.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct CountedEvents {
 pub(super) struct Repeats {
     ends: Option<Instant>,
     /// Clients whose first event was logged.
-    known: HashMap<Sameness, Option<CountedEvents>>,
+    known: HashMap<RepeatKey, Option<CountedEvents>>,
     /// The number of these clients for each event.
     clients: HashMap<SecurityEvent, usize>,
     /// All others, of each key.

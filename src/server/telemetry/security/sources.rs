@@ -3,11 +3,11 @@
 use std::{sync::Arc, thread};
 
 use super::{
-    SecurityLog,
     event::{SecurityEvent, SecurityRecord},
+    writer::SecurityLog,
 };
 use crate::{
-    model::{Kind, operation::Author, rules},
+    model::{Kind, author::Author, rules},
     store::{Revision, Store},
 };
 

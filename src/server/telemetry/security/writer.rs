@@ -13,11 +13,14 @@ use std::{
 };
 
 use super::{
-    DROPPED, EVENTS,
-    chained::{ChainedFile, FileBounds, LogEntry},
     event::{SecurityEvent, SecurityRecord},
+    hash_chained_file::{ChainedFile, FileBounds, LogEntry},
     repeats::Repeats,
 };
+
+/// The counters of events, and of those that the log does not have.
+pub(in crate::server::telemetry) const EVENTS: &str = "edgewright_security_events_total";
+pub(in crate::server::telemetry) const DROPPED: &str = "edgewright_security_events_dropped_total";
 
 /// The events that may wait, and how many of them may be ones that anybody can cause: those must not displace changes.
 const QUEUE: usize = 4096;
@@ -228,7 +231,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
-    use crate::server::telemetry::security::reading::read;
+    use crate::server::telemetry::security::verification::read;
 
     fn names(path: &Path) -> Vec<String> {
         read(path).unwrap().lines.into_iter().map(|(event, _)| event).collect()

@@ -1,79 +1,21 @@
 //! The API specification, row by row: what every endpoint answers, and how it refuses.
 //!
-//! A theme is a file with a function `rows`; a row is a sentence and the calls that prove it (see [`row`]). All rows of a
+//! A theme is a file with a function `rows`; a row is a sentence and the calls that prove it (see [`support::row`]). All rows of a
 //! theme run on one server, and all that do not hold are reported together. What a row cannot say, such as a walk
 //! through pages, is a test of its own beside them.
 
-mod access;
-mod administration;
-mod api_keys;
-mod bad_input;
-mod certificates;
-mod clients;
-mod conditions;
-mod edges;
-mod filters;
-mod gateway;
-mod history;
-mod hooks;
-mod implicit;
-mod ip_restrictions;
-mod limits;
-mod lists;
-mod login;
-mod modules;
-mod owners;
-mod past;
-mod permissions;
-mod queries;
-mod reconciliations;
-mod rekey;
-mod revisions;
-mod round_trip;
-mod routes;
-mod row;
-mod run;
-mod saml;
-mod samples;
-mod sources;
-mod traffic;
-mod transfers;
+mod operations;
+mod resources;
+mod support;
 
 use std::collections::BTreeSet;
 
 use edgewright::server::endpoints;
-use row::{Expect, Row, Step};
+use support::row::{Expect, Row, Step};
 
 /// Every row but those of `access`, which ask the same of all endpoints.
 fn all_rows() -> Vec<Row> {
-    [
-        administration::rows(),
-        api_keys::rows(),
-        bad_input::rows(),
-        certificates::rows(),
-        clients::rows(),
-        conditions::rows(),
-        edges::rows(),
-        filters::rows(),
-        history::rows(),
-        hooks::rows(),
-        implicit::rows(),
-        ip_restrictions::rows(),
-        limits::rows(),
-        lists::rows(),
-        login::rows(),
-        modules::rows(),
-        owners::rows(),
-        queries::rows(),
-        reconciliations::rows(),
-        rekey::rows(),
-        revisions::rows(),
-        routes::rows(),
-        saml::rows(),
-        traffic::rows(),
-        transfers::rows(),
-    ]
-    .concat()
+    [resources::rows(), operations::rows()].concat()
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
@@ -126,7 +68,7 @@ fn call(step: &Step) -> Option<String> {
 #[test]
 fn every_endpoint_has_a_row_that_succeeds_and_one_that_fails() {
     let (mut succeeds, mut fails) = (BTreeSet::new(), BTreeSet::new());
-    let rows = [all_rows(), revisions::known_rows(), sources::rows()].concat();
+    let rows = [all_rows(), operations::revisions::known_rows(), operations::sources::rows()].concat();
     for step in rows.iter().flat_map(|row| &row.steps) {
         let Some(call) = call(step) else { continue };
         match step.expect {

@@ -76,7 +76,8 @@ fn value(random: &mut StdRng, pool: &Pool<'_>, form: &Form) -> Value {
         Form::Fraction if is_odd => json!(number(random, &[1.01, -0.5])),
         Form::Fraction => json!(number(random, &[0.0, 0.25, 1.0])),
         Form::Reference("/certificate_authorities") => {
-            let there: Vec<&str> = pool.state.of("/certificate_authorities").map(|it| it.id.as_str()).collect();
+            let there: Vec<&str> =
+                pool.state.resources_of("/certificate_authorities").map(|it| it.id.as_str()).collect();
             json!(id(random, &there, pool.gone, "ca_unknown"))
         }
         Form::Reference(_) if is_odd => json!(one(random, &["a b", "a/b", ""])),

@@ -223,7 +223,7 @@ impl Case {
 
     /// An ID for a list: mostly of a resource that is there, sometimes of one that was, or of none.
     pub(super) fn id(&mut self, list: &str) -> String {
-        let there: Vec<&str> = self.state.of(list).map(|it| it.id.as_str()).collect();
+        let there: Vec<&str> = self.state.resources_of(list).map(|it| it.id.as_str()).collect();
         let gone = self.gone.get(list).map(Vec::as_slice).unwrap_or_default();
         bodies::id(&mut self.random, &there, gone, &format!("{}unknown", kind(list).prefix))
     }

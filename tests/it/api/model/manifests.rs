@@ -110,7 +110,7 @@ impl Case {
             deleted.chain(others).collect()
         };
         // Routes that nobody declared keep their edge (D35).
-        if undeclared.iter().any(|it| self.state.of(&routes_of(&it.id)).next().is_some()) {
+        if undeclared.iter().any(|it| self.state.resources_of(&routes_of(&it.id)).next().is_some()) {
             let refused = if is_dry { Expected::Success(200) } else { Expected::refusal(409, "IN_USE") };
             return self.tell(&request, &refused);
         }

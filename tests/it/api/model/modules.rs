@@ -140,7 +140,7 @@ impl Case {
             }
             self.tell(&request, &Expected::Success(204))?;
             self.remove(&list, kind);
-            if self.state.of(&list).next().is_none() {
+            if self.state.resources_of(&list).next().is_none() {
                 self.remove(SUBSCRIPTIONS, subscription);
             }
             self.commit(format!("DELETE {path}"));
@@ -160,7 +160,7 @@ impl Case {
         let wanted = json!({"type": kind, "uri": format!("{BASE_URL}{path}")});
         same(&request, &wanted, &reply.json)?;
         self.etag(&request, &path, &wanted, &reply)?;
-        let is_first = self.state.of(&list).next().is_none();
+        let is_first = self.state.resources_of(&list).next().is_none();
         self.add(&list, wanted, None);
         if is_first {
             let fields = json!({"description": "", "metadata": "", "destinations": []});

@@ -110,7 +110,7 @@ impl Case {
         if list == "/api_keys" {
             wanted.insert("token".into(), Value::Null);
             if is_unset(&wanted["owner_id"]) {
-                let first = self.state.of(list).next().map(|key| key.json["owner_id"].clone());
+                let first = self.state.resources_of(list).next().map(|key| key.json["owner_id"].clone());
                 wanted.insert("owner_id".into(), first.unwrap_or_default());
             }
         }
@@ -185,7 +185,7 @@ impl Case {
     pub(super) fn delete(&mut self) -> Result<(), Difference> {
         let list = self.writable_list();
         let id = self.id(&list);
-        if self.state.of("/api_keys").next().is_some_and(|own| own.id == id) {
+        if self.state.resources_of("/api_keys").next().is_some_and(|own| own.id == id) {
             // The case goes on with this key.
             return Ok(());
         }
@@ -240,7 +240,7 @@ impl Case {
         let list = self.any_list();
         let (state, at) = self.moment();
         let array = kind(&list).array;
-        let items: Vec<Value> = state.of(&list).rev().map(|it| state.shown(it)).collect();
+        let items: Vec<Value> = state.resources_of(&list).rev().map(|it| state.shown(it)).collect();
         // The sources of a subscription are one page.
         let is_paged = array != "sources";
         let limit = [None, None, Some(1), Some(2), Some(3), Some(1000), Some(0)];

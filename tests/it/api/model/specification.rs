@@ -157,7 +157,7 @@ pub(super) struct Kind {
 
 /// The kind of the resources in a list.
 pub(super) fn kind(list: &str) -> Kind {
-    fn of(
+    fn kind_with(
         array: &'static str,
         prefix: &'static str,
         fixed: &'static [&'static str],
@@ -172,25 +172,27 @@ pub(super) fn kind(list: &str) -> Kind {
     }
 
     match list {
-        "/api_keys" => of("keys", "ak_", &["owner_id"], vec![text("owner_id")], &[]),
+        "/api_keys" => kind_with("keys", "ak_", &["owner_id"], vec![text("owner_id")], &[]),
         "/ip_restrictions" => {
             let more = vec![
                 field("enforced", Form::Flag, json!(false)),
                 required("type", Form::Word(&TRAFFIC)),
                 references("ip_policy_ids", "ip_policies", "/ip_policies"),
             ];
-            of("ip_restrictions", "ipx_", &["type"], more, &[])
+            kind_with("ip_restrictions", "ipx_", &["type"], more, &[])
         }
         "/certificate_authorities" => {
-            of("certificate_authorities", "ca_", &["ca_pem"], vec![required("ca_pem", Form::Authority)], &[])
+            kind_with("certificate_authorities", "ca_", &["ca_pem"], vec![required("ca_pem", Form::Authority)], &[])
         }
-        "/edges/https" => of("https_edges", "edghts_", &[], vec![texts("hostports", Form::Hostport)], &EDGE_MODULES),
-        "/edges/tls" => of("tls_edges", "edgtls_", &[], vec![], &TLS_EDGE_MODULES),
-        "/event_subscriptions" => of("event_subscriptions", "esb_", &[], vec![], &[]),
-        _ if list.ends_with("/sources") => of("sources", "", &[], vec![], &[]),
+        "/edges/https" => {
+            kind_with("https_edges", "edghts_", &[], vec![texts("hostports", Form::Hostport)], &EDGE_MODULES)
+        }
+        "/edges/tls" => kind_with("tls_edges", "edgtls_", &[], vec![], &TLS_EDGE_MODULES),
+        "/event_subscriptions" => kind_with("event_subscriptions", "esb_", &[], vec![], &[]),
+        _ if list.ends_with("/sources") => kind_with("sources", "", &[], vec![], &[]),
         _ => {
             let more = vec![required("match_type", Form::Word(&MATCH_TYPES)), required("match", Form::Text)];
-            of("routes", "edghtsrt_", &[], more, &ROUTE_MODULES)
+            kind_with("routes", "edghtsrt_", &[], more, &ROUTE_MODULES)
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn edge_of(list: &str) -> Option<&str> {
 
 impl State {
     /// The resources of a list, oldest first.
-    pub(super) fn of<'a>(&'a self, list: &'a str) -> impl DoubleEndedIterator<Item = &'a Resource> {
+    pub(super) fn resources_of<'a>(&'a self, list: &'a str) -> impl DoubleEndedIterator<Item = &'a Resource> {
         self.0.iter().filter(move |resource| resource.list == list)
     }
 
@@ -53,7 +53,7 @@ impl State {
         let has = |edge: &Resource, text: &Value| hostports(edge).contains(text);
         let is_of_other = |text: &Value| {
             let others: Vec<String> = self
-                .of(list)
+                .resources_of(list)
                 .filter(|edge| edge.id != id && edge.declared.as_ref().is_some_and(|(it, _)| Some(it) != own))
                 .flat_map(|edge| hostports(edge).iter().map(host_of).collect::<Vec<_>>())
                 .collect();
@@ -88,7 +88,7 @@ impl State {
 
     /// A resource as a GET returns it.
     pub(super) fn shown(&self, resource: &Resource) -> Value {
-        let nested = |list: String| Value::Array(self.of(&list).map(|it| it.json.clone()).collect());
+        let nested = |list: String| Value::Array(self.resources_of(&list).map(|it| it.json.clone()).collect());
         let mut json = resource.json.clone();
         match resource.list.as_str() {
             "/edges/https" => json["routes"] = nested(routes_of(&resource.id)),
@@ -100,7 +100,7 @@ impl State {
 
     /// The edges that name an authority.
     pub(super) fn is_in_use(&self, authority: &str) -> bool {
-        self.of("/edges/https").any(|edge| authorities(&edge.json["mutual_tls"]).any(|id| id == authority))
+        self.resources_of("/edges/https").any(|edge| authorities(&edge.json["mutual_tls"]).any(|id| id == authority))
     }
 
     /// The faults of a write against other resources: unknown references (D20) and traffic that is passed through
@@ -120,7 +120,7 @@ impl State {
             if passes_through(after.get("tls_termination")) {
                 // The module that was sent is at fault, whichever of the two was there before.
                 let is_alone = !mutual_tls.is_null() && place("mutual_tls").is_none();
-                let is_at_fault = is_alone || self.of(&routes).any(reads_traffic);
+                let is_at_fault = is_alone || self.resources_of(&routes).any(reads_traffic);
                 if let Some(place) = place("mutual_tls").filter(|_| !mutual_tls.is_null()) {
                     faults.insert(("NOT_ALLOWED", place.to_owned()));
                 }

@@ -150,7 +150,7 @@ struct Script {
 }
 
 impl Script {
-    fn of(page: &Page, has_gateway: bool) -> Self {
+    fn from_page(page: &Page, has_gateway: bool) -> Self {
         let mut script = Self { text: PRELUDE.to_owned(), ..Self::default() };
         let blocks = page.blocks();
         for (at, block) in blocks.iter().enumerate() {
@@ -203,7 +203,7 @@ fn logs(folder: &Folder) -> String {
 
 /// Runs the commands of a page, if it has any. An error says what differs from the page.
 fn run(page: &Page, has_gateway: bool) -> Result<(), String> {
-    let script = Script::of(page, has_gateway);
+    let script = Script::from_page(page, has_gateway);
     if script.commands == 0 {
         return Ok(());
     }
@@ -278,14 +278,14 @@ fn all_commands() -> Vec<(String, String)> {
 #[test]
 fn the_readme_works() {
     let page = Page::read("README.md");
-    assert!(Script::of(&page, true).commands > 5);
+    assert!(Script::from_page(&page, true).commands > 5);
     run_all(&[page]);
 }
 
 #[test]
 fn tutorials_work() {
     let tutorials = pages("docs/tutorial");
-    assert!(tutorials.iter().all(|page| Script::of(page, true).commands > 5), "a tutorial without commands");
+    assert!(tutorials.iter().all(|page| Script::from_page(page, true).commands > 5), "a tutorial without commands");
     run_all(&tutorials);
 }
 

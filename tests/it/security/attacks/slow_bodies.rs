@@ -29,14 +29,14 @@ const RENEWED: usize = 62;
 type Ask<'a> = (&'a str, &'a (dyn Fn() -> u16 + Sync));
 
 /// What honest requests of a kind have met.
-struct Met {
+struct Outcome {
     answered: usize,
     refused: Vec<u16>,
     p99: Duration,
 }
 
 /// Sends honest requests, one after another and each once, until `is_over`.
-fn honest(ask: &(dyn Fn() -> u16 + Sync), is_over: &dyn Fn() -> bool) -> Met {
+fn honest(ask: &(dyn Fn() -> u16 + Sync), is_over: &dyn Fn() -> bool) -> Outcome {
     let (mut times, mut refusals) = (Vec::new(), Vec::new());
     while !is_over() {
         let began = Instant::now();
@@ -48,7 +48,7 @@ fn honest(ask: &(dyn Fn() -> u16 + Sync), is_over: &dyn Fn() -> bool) -> Met {
     }
     times.sort_unstable();
     let p99 = times.get((times.len() * 99 / 100).min(times.len().saturating_sub(1))).copied().unwrap_or(Duration::MAX);
-    Met { answered: times.len(), refused: refusals, p99 }
+    Outcome { answered: times.len(), refused: refusals, p99 }
 }
 
 /// Holds so many bodies, begins another one for each that the server ends, and counts those.
@@ -88,7 +88,7 @@ fn flood(serve: &Serve, name: &str, head: &str, asks: &[Ask<'_>]) {
         let began = Instant::now();
         move || began.elapsed() >= time
     };
-    let usual: Vec<Met> = asks.iter().map(|(_, ask)| honest(*ask, &until_time(BEFORE))).collect();
+    let usual: Vec<Outcome> = asks.iter().map(|(_, ask)| honest(*ask, &until_time(BEFORE))).collect();
     // How long honest clients are watched.
     let time = Duration::from_secs(rounds(2, 4));
     let (ended, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));

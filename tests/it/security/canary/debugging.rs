@@ -56,7 +56,7 @@ fn no_value_prints_a_secret() {
     printed.push(("broken manifests", format!("{broken:?}")));
     for (what, text) in printed {
         assert!(text.len() > 100, "{what}: {text}");
-        assert_eq!(needles.told_in(&text), None, "{what}");
+        assert_eq!(needles.find_in(&text), None, "{what}");
     }
 }
 
@@ -66,8 +66,8 @@ fn a_state_whose_answers_are_cached_prints_no_secret() {
     let list = server.call_as(&server.editor, "GET", "/edges/https", None);
     let edge = list.str("/https_edges/0/uri").strip_prefix(BASE_URL).unwrap().to_owned();
     let answer = server.call_as(&server.editor, "GET", &edge, None);
-    assert!(needles.told_in(&answer.text).is_some(), "an editor sees secrets: {}", answer.text);
+    assert!(needles.find_in(&answer.text).is_some(), "an editor sees secrets: {}", answer.text);
     let printed = format!("{:?}", server.store().snapshot());
     assert!(printed.contains("hostports") && printed.contains("Rendered("), "{printed:.2000}");
-    assert_eq!(needles.told_in(&printed), None);
+    assert_eq!(needles.find_in(&printed), None);
 }

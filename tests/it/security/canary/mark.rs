@@ -11,23 +11,23 @@ const NUMBER: &str = "90417730";
 /// The start of a mark that looks like a token.
 const TOKEN: &str = "CANARY-";
 
-/// How a mark looks.
+/// The form of a mark.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Look {
+pub(super) enum MarkForm {
     Word,
     Number,
     Token,
 }
 
 /// The mark with a number.
-pub(super) fn mark(look: Look, field: &str, number: usize) -> String {
-    match look {
-        Look::Word => {
+pub(super) fn mark(form: MarkForm, field: &str, number: usize) -> String {
+    match form {
+        MarkForm::Word => {
             let letter = |power: u32| char::from(b'a' + u8::try_from(number / 26_usize.pow(power) % 26).unwrap());
             format!("{WORD}{}", (0..4).rev().map(letter).collect::<String>())
         }
-        Look::Number => format!("{NUMBER}{number:06}"),
-        Look::Token => format!("{TOKEN}{field}-{:016x}", (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        MarkForm::Number => format!("{NUMBER}{number:06}"),
+        MarkForm::Token => format!("{TOKEN}{field}-{:016x}", (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
     }
 }
 
@@ -37,11 +37,11 @@ pub(super) struct Needles(BTreeSet<String>);
 impl Needles {
     /// Those of the start of every mark.
     pub(super) fn of_marks() -> Self {
-        Self::of([WORD, NUMBER, TOKEN])
+        Self::from_secrets([WORD, NUMBER, TOKEN])
     }
 
     /// Those of some secrets.
-    pub(super) fn of<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(super) fn from_secrets<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut needles = BTreeSet::new();
         for secret in secrets {
             assert!(secret.len() >= 6, "too short to search for: {secret}");
@@ -68,8 +68,8 @@ impl Needles {
         self
     }
 
-    /// What a text tells, with a few characters around it.
-    pub(super) fn told_in(&self, text: &str) -> Option<String> {
+    /// The first secret in a text, with a few characters around it.
+    pub(super) fn find_in(&self, text: &str) -> Option<String> {
         let text = text.to_lowercase();
         let at = self.0.iter().find_map(|needle| text.find(needle.as_str()))?;
         let (from, to) = (text.floor_char_boundary(at.saturating_sub(120)), text.floor_char_boundary(at + 120));
@@ -77,16 +77,16 @@ impl Needles {
     }
 
     /// The same in bytes, which need no encoding.
-    pub(super) fn told_in_bytes(&self, bytes: &[u8]) -> Option<String> {
-        self.told_in(&String::from_utf8_lossy(bytes))
+    pub(super) fn find_in_bytes(&self, bytes: &[u8]) -> Option<String> {
+        self.find_in(&String::from_utf8_lossy(bytes))
     }
 }
 
 #[test]
 fn a_mark_is_found_in_every_encoding() {
     let needles = Needles::of_marks();
-    for look in [Look::Word, Look::Number, Look::Token] {
-        let mark = mark(look, "client_secret", 7);
+    for form in [MarkForm::Word, MarkForm::Number, MarkForm::Token] {
+        let mark = mark(form, "client_secret", 7);
         let percent: String = mark.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let escaped: String = mark.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
         let mut forms = vec![mark.clone(), mark.to_uppercase(), percent, escaped, format!("{:?}", mark.as_bytes())];
@@ -94,8 +94,8 @@ fn a_mark_is_found_in_every_encoding() {
             forms.push(STANDARD.encode(format!("{before}{mark}: behind")));
         }
         for form in forms {
-            assert!(needles.told_in(&format!("before {form} behind")).is_some(), "{form}");
+            assert!(needles.find_in(&format!("before {form} behind")).is_some(), "{form}");
         }
     }
-    assert_eq!(needles.told_in("a canary and 9041773"), None);
+    assert_eq!(needles.find_in("a canary and 9041773"), None);
 }

@@ -10,7 +10,7 @@ use edgewright::{
 
 use super::{
     ENTRY, SecretField,
-    mark::{Look, Needles, mark},
+    mark::{MarkForm, Needles, mark},
     secret_fields,
 };
 use crate::support::program::{Folder, rounds};
@@ -176,8 +176,8 @@ fn cases() -> Vec<Case> {
             if !first && (at + number) % PART != 0 {
                 continue;
             }
-            let look = if first { Look::Word } else { Look::Number };
-            let (name, mark) = (format!("c{}", cases.len()), mark(look, field.name(), cases.len()));
+            let form = if first { MarkForm::Word } else { MarkForm::Number };
+            let (name, mark) = (format!("c{}", cases.len()), mark(form, field.name(), cases.len()));
             let extension = if mistake.form == Form::Json { "json" } else { "yaml" };
             cases.push(Case {
                 file: format!("{name}.{extension}"),
@@ -229,7 +229,7 @@ fn the_program_tells_no_secret_of_a_mistake() {
         for case in part {
             assert!(run.err.contains(&format!("m/{}:", case.file)), "no error in {}:\n{}", case.title, case.text);
         }
-        if let Some(near) = needles.told_in(&run.all()) {
+        if let Some(near) = needles.find_in(&run.all()) {
             let of = part.iter().find(|case| near.contains(&case.file));
             let title = of.map_or("one of these", |case| case.title.as_str());
             told.push(format!("{title}, as {}: {near}", format.as_str()));
@@ -253,11 +253,11 @@ fn no_report_tells_the_secret_of_a_mistake() {
             let report = validate(&tree, &LintLevels::default()).report("validate");
             assert!(report.has_errors(), "{}:\n{}", case.title, case.text);
             for format in Format::ALL {
-                if let Some(near) = needles.told_in(&render(format, &report).unwrap()) {
+                if let Some(near) = needles.find_in(&render(format, &report).unwrap()) {
                     told.push(format!("{} as {}: {near}", case.title, format.as_str()));
                 }
             }
-            if let Some(near) = needles.told_in(&format!("{:?}", report.diagnostics)) {
+            if let Some(near) = needles.find_in(&format!("{:?}", report.diagnostics)) {
                 told.push(format!("{} for debugging: {near}", case.title));
             }
         }

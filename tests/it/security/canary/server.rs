@@ -15,7 +15,7 @@ use edgewright::{
 use serde_json::{Value, json};
 
 use super::{
-    mark::{Look, mark},
+    mark::{MarkForm, mark},
     secret_fields,
     world::{bodies, manifests, needles, sourced},
 };
@@ -49,7 +49,7 @@ pub(super) fn server() -> Server {
         let file = json!({"name": "all.yaml", "text": manifests(number), "values": values});
         let answer = server.call("POST", "/reconciliations", Some(json!({"files": [file], "source": "all"})));
         assert_eq!(answer.status, 201, "{}", answer.text);
-        assert_eq!(needles().told_in(&answer.text), None, "POST /reconciliations");
+        assert_eq!(needles().find_in(&answer.text), None, "POST /reconciliations");
     }
     server
 }
@@ -100,10 +100,10 @@ fn each_role_sees_the_secrets_that_it_may() {
     for path in &paths {
         for (who, token) in [("viewer", &server.viewer), ("gateway", &gateway)] {
             let answer = server.call_as(token, "GET", path, None);
-            told.extend(needles.told_in(&answer.text).map(|near| format!("{who} {path}: {near}")));
+            told.extend(needles.find_in(&answer.text).map(|near| format!("{who} {path}: {near}")));
         }
         let answer = server.call_as(&server.editor, "GET", path, None);
-        revealed += usize::from(needles.told_in(&answer.text).is_some());
+        revealed += usize::from(needles.find_in(&answer.text).is_some());
     }
     // Otherwise the search would prove nothing.
     assert!(revealed > routes.len(), "editors see only {revealed} secrets");
@@ -111,15 +111,15 @@ fn each_role_sees_the_secrets_that_it_may() {
         for token in [&server.admin, &server.editor, &server.viewer] {
             let answer = server.call_as(token, "GET", path, None);
             assert!(answer.status < 500, "{path}: {}", answer.text);
-            told.extend(needles.told_in(&answer.text).map(|near| format!("{path}: {near}")));
+            told.extend(needles.find_in(&answer.text).map(|near| format!("{path}: {near}")));
         }
     }
     // Whoever has no role of the gateway does not see its configuration.
     for token in [&server.editor, &server.viewer, "ew_ak_nobody"] {
         let answer = server.call_as(token, "GET", "/gateway/configuration", None);
-        assert_eq!((answer.status / 100, needles.told_in(&answer.text)), (4, None), "{}", answer.text);
+        assert_eq!((answer.status / 100, needles.find_in(&answer.text)), (4, None), "{}", answer.text);
     }
-    told.extend(needles.told_in(&watched(&server)).map(|near| format!("/watch: {near}")));
+    told.extend(needles.find_in(&watched(&server)).map(|near| format!("/watch: {near}")));
     assert!(told.is_empty(), "{}", told.join("\n"));
 }
 
@@ -166,7 +166,7 @@ fn no_error_repeats_a_secret() {
     let tokens = [&server.admin, &server.viewer, &gateway];
     let (mut told, mut requests) = (Vec::new(), 0);
     for (number, (field, module)) in fields.iter().enumerate() {
-        let secret = mark(Look::Word, field, 7000 + number);
+        let secret = mark(MarkForm::Word, field, 7000 + number);
         let module = module.as_deref().unwrap_or("oidc");
         // A usual run sends each third body of a field, other ones of the next field, and each request as one of the roles.
         for body in bodies(field, &secret).into_iter().skip(rounds(number % 3, 0)).step_by(rounds(3, 1)) {
@@ -188,7 +188,7 @@ fn no_error_repeats_a_secret() {
                     headers.push(("Content-Type".into(), "application/json".into()));
                     let answer = server.send(method, &path, &headers, Some(body.clone().into_bytes()));
                     assert!(answer.status >= 400, "{method} {path} {body:.80}: {}", answer.text);
-                    let near = needles.told_in(&answer.text);
+                    let near = needles.find_in(&answer.text);
                     told.extend(near.map(|near| format!("{method} {path} {body:.80}: {near}")));
                 }
             }

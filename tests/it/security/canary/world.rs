@@ -7,7 +7,7 @@ use edgewright::report::Format;
 
 use super::{
     ENTRY, SecretField,
-    mark::{Look, Needles, mark},
+    mark::{MarkForm, Needles, mark},
     secret_fields,
 };
 use crate::support::program::{Folder, REPOSITORY, Run, copy, finish, rounds, until};
@@ -37,7 +37,7 @@ pub(super) fn needles() -> Needles {
     let keys = key_lines();
     assert!(!keys.is_empty());
     let secrets = keys.iter().map(String::as_str).chain([SIGNING_SECRET]);
-    Needles::of_marks().and(Needles::of(secrets))
+    Needles::of_marks().and(Needles::from_secrets(secrets))
 }
 
 /// What a field needs beside itself to be valid.
@@ -70,7 +70,7 @@ pub(super) fn manifests(number: usize) -> String {
     let (mut routes, mut others) = (String::new(), String::new());
     for (at, field) in secret_fields().iter().enumerate() {
         let name = format!("r{at}");
-        let secret = mark([Look::Word, Look::Token][at % 2], field.name(), 1000 * number + at);
+        let secret = mark([MarkForm::Word, MarkForm::Token][at % 2], field.name(), 1000 * number + at);
         let route = |more: &str| {
             format!("name: {name}, match_type: exact_path, match: /{name}, backend: {{backend_id: bkd_1}}, {more}")
         };
@@ -110,7 +110,7 @@ pub(super) fn manifests(number: usize) -> String {
 
 /// The values that the manifests take from a variable and from a file.
 pub(super) fn sourced() -> [String; 2] {
-    [1, 2].map(|number| mark(Look::Word, "client_secret", 9000 + number))
+    [1, 2].map(|number| mark(MarkForm::Word, "client_secret", 9000 + number))
 }
 
 fn world() -> Folder {
@@ -131,7 +131,7 @@ fn run(folder: &Folder, arguments: &[&str]) -> Run {
 
 /// The files that tell a secret. Those of the store, and beside its state the security log and what is remembered, are no
 /// exception: they have secrets only encrypted.
-fn telling_files(folder: &Folder, needles: &Needles) -> Vec<String> {
+fn leaking_files(folder: &Folder, needles: &Needles) -> Vec<String> {
     let root = folder.path("");
     let written = |entry: &walkdir::DirEntry| {
         let name = entry.file_name().to_string_lossy();
@@ -140,7 +140,7 @@ fn telling_files(folder: &Folder, needles: &Needles) -> Vec<String> {
     let entries = walkdir::WalkDir::new(&root).into_iter().filter_entry(written).map(Result::unwrap);
     let files = entries.filter(|entry| entry.file_type().is_file());
     let told = files.filter_map(|entry| {
-        let near = needles.told_in_bytes(&fs::read(entry.path()).unwrap())?;
+        let near = needles.find_in_bytes(&fs::read(entry.path()).unwrap())?;
         Some(format!("{}: {near}", entry.path().display()))
     });
     told.collect()
@@ -151,8 +151,8 @@ fn store_is_searched(folder: &Folder, needles: &Needles, names: &[&str]) {
     for name in names {
         assert!(folder.path("store").join(name).exists(), "{name}");
     }
-    folder.write("store/probe", &format!("\0{}\0", mark(Look::Token, "probe", 1)));
-    assert_eq!(telling_files(folder, needles).len(), 1, "the files of the store are not searched");
+    folder.write("store/probe", &format!("\0{}\0", mark(MarkForm::Token, "probe", 1)));
+    assert_eq!(leaking_files(folder, needles).len(), 1, "the files of the store are not searched");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn no_command_and_no_file_tells_a_valid_secret() {
     let mut ask = |line: &str, codes: &[i32]| {
         let run = run(&folder, &line.split_whitespace().collect::<Vec<_>>());
         assert!(codes.contains(&run.code), "{line}: {}", run.all());
-        told.extend(needles.told_in(&run.all()).map(|near| format!("{line}: {near}")));
+        told.extend(needles.find_in(&run.all()).map(|near| format!("{line}: {near}")));
     };
     // A usual run has two formats of each line, and others of the next.
     let in_formats = |ask: &mut dyn FnMut(&str, &[i32]), number: usize, line: &str| {
@@ -233,12 +233,12 @@ fn no_command_and_no_file_tells_a_valid_secret() {
     ask(&format!("blame tls-certificate r{} --format json", secret_fields().len() - 1), &[0]);
     ask("fmt m", &[0, 1]);
     // A secret in the place of an argument.
-    let secret = mark(Look::Word, "argument", 1);
+    let secret = mark(MarkForm::Word, "argument", 1);
     for line in ["--client-secret=MARK validate m", "get routes --filter obj.oidc.client_secret=='MARK'"] {
         let run = run(&folder, &line.replace("MARK", &secret).split_whitespace().collect::<Vec<_>>());
-        told.extend(needles.told_in(&run.out).map(|near| format!("{line}: {near}")));
+        told.extend(needles.find_in(&run.out).map(|near| format!("{line}: {near}")));
     }
-    told.extend(telling_files(&folder, &needles));
+    told.extend(leaking_files(&folder, &needles));
     assert!(told.is_empty(), "{}", told.join("\n"));
     for name in ["plan.json", "out", "again", "all.backup"] {
         assert!(folder.path(name).exists(), "{name}");
@@ -284,7 +284,7 @@ pub(super) fn bodies(field: &str, secret: &str) -> Vec<String> {
 #[test]
 fn no_log_metric_or_notification_tells_a_secret() {
     let needles = needles();
-    let token_in_url = mark(Look::Word, "query", 1);
+    let token_in_url = mark(MarkForm::Word, "query", 1);
     for form in ["text", "json"] {
         let folder = world();
         folder.write("hook.secret", &format!("whsec_{SIGNING_SECRET}\n"));
@@ -304,7 +304,7 @@ fn no_log_metric_or_notification_tells_a_secret() {
         let serve = folder.serve_with("--manifests m", &variables);
         let edge = serve.get("/edges/https").json()["https_edges"][0].clone();
         let route = edge["routes"][0]["uri"].as_str().unwrap().split_once("/edges/").unwrap().1.to_owned();
-        let secret = mark(Look::Word, "client_secret", 5000);
+        let secret = mark(MarkForm::Word, "client_secret", 5000);
         let paths = [
             format!("/edges/{route}/oidc"),
             format!("/edges/{route}"),
@@ -330,14 +330,14 @@ fn no_log_metric_or_notification_tells_a_secret() {
             command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", &serve.token);
             let run = finish(command, "");
             assert!([0, 2].contains(&run.code), "{line}: {}", run.all());
-            assert_eq!(needles.told_in(&run.all()), None, "{line}");
+            assert_eq!(needles.find_in(&run.all()), None, "{line}");
             run.out
         };
         until("the status", || ask("status").contains("Invalid").then_some(()));
         assert!(ask("status -o json").contains("client_secrt"));
         folder.write("m/all.yaml", &manifests(2));
-        // A mark of this look is the same in every field.
-        let newest = mark(Look::Word, "", 2000);
+        // A mark of this form is the same in every field.
+        let newest = mark(MarkForm::Word, "", 2000);
         until("the change", || serve.get("/edges/https").body.contains(&newest).then_some(()));
         until("a refused webhook", || {
             let metrics = serve.get("/metrics").body;
@@ -350,13 +350,13 @@ fn no_log_metric_or_notification_tells_a_secret() {
         });
         ask("store rekey");
         assert!(ask("security-log show").contains("authentication_failed"));
-        let told = needles.told_in(&serve.get("/metrics").body);
+        let told = needles.find_in(&serve.get("/metrics").body);
         assert_eq!(told, None, "metrics");
-        let token = Needles::of([serve.token.as_str()]);
+        let token = Needles::from_secrets([serve.token.as_str()]);
         let said = serve.stop().all();
         assert!(said.contains("TRACE"), "the log was not at trace");
-        assert_eq!(needles.told_in(&said).or(token.told_in(&said)), None, "{form}");
-        assert_eq!(telling_files(&folder, &needles), Vec::<String>::new());
+        assert_eq!(needles.find_in(&said).or(token.find_in(&said)), None, "{form}");
+        assert_eq!(leaking_files(&folder, &needles), Vec::<String>::new());
         store_is_searched(&folder, &needles, &["security.log", "notifications", "transitions", "keys"]);
     }
 }

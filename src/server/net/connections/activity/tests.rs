@@ -116,6 +116,6 @@ fn requests_wait_while_the_client_has_much_to_read() {
     let entered = running.iter_mut().filter_map(|flight| flight.enter().then_some(())).count();
     assert!(entered < MOST_UNSENT / EXPECTED, "{entered}");
     drop((flights, next, running));
-    let doing = activity.doing();
-    assert_eq!((doing.in_flight, doing.admitted, doing.running, doing.unsent), (0, 0, 0, 0));
+    let state = activity.state();
+    assert_eq!((state.in_flight, state.admitted, state.running, state.unsent), (0, 0, 0, 0));
 }

@@ -1,0 +1,85 @@
+//! Claims: which source owns a resource, and what it has promised of it.
+
+use serde::{Deserialize, Serialize};
+
+/// The source of resources that a run uses as context, in a state without a store (D107). No source can have this name.
+pub(crate) const CONTEXT_OWNER: &str = "(context)";
+
+/// A source's ownership of a resource (D29).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The name of the source.
+    pub source: String,
+    /// The resource's name in the manifest.
+    pub name: String,
+    /// Whether plans cannot delete or replace the resource (D27).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prevent_destroy: bool,
+    /// The former name, if resources exchange their names: the names alone do not show whether the exchange was applied
+    /// (D54).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<String>,
+    /// The source that may take the resource over: the consent of this one. The source itself, if a command gave it the
+    /// resource and its manifests have not declared it yet: until then, they must not delete it (D104).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer_to: Option<String>,
+    /// The source that owned the resource before. Its manifests may still declare the resource, which must not be created
+    /// again (D104).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transferred_from: Option<String>,
+    /// The name that the resource had in the manifests of `transferred_from`, if it has another one since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transferred_as: Option<String>,
+    /// Whether a rollback took the resource from `transferred_from`, and the source has not declared it since. The manifests
+    /// of both sources may still be those that the rollback undid (D78).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returned: bool,
+}
+
+impl Claim {
+    /// Whether the resource is promised to a source, so that it stays although its owner does not declare it.
+    pub(crate) fn is_promised(&self) -> bool {
+        self.transfer_to.is_some()
+    }
+
+    /// Whether a rollback took the resource from a source.
+    pub(crate) fn is_returned_by(&self, source: &str) -> bool {
+        self.returned && self.source != source && self.transferred_from.as_deref() == Some(source)
+    }
+
+    /// Whether a rollback brought the resource back, which nobody else may take over and which stays undeclared.
+    pub(crate) fn is_kept_by_rollback(&self) -> bool {
+        self.returned && self.is_promised() && self.receiver().is_none()
+    }
+
+    /// The source from which a rollback brought back a resource that is kept.
+    pub(crate) fn returned_from(&self) -> Option<&str> {
+        self.transferred_from.as_deref().filter(|_| self.is_kept_by_rollback())
+    }
+
+    /// Whether a command gave the resource to the source, whose manifests have not declared it yet.
+    pub(crate) fn awaits_manifest(&self) -> bool {
+        !self.returned && self.is_promised() && self.receiver().is_none()
+    }
+
+    /// The other source that may take the resource over.
+    pub(crate) fn receiver(&self) -> Option<&str> {
+        self.transfer_to.as_deref().filter(|to| *to != self.source)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_without_a_transfer_is_written_as_before() {
+        let claim = Claim { source: "shop".into(), name: "a".into(), ..Claim::default() };
+        assert_eq!(serde_json::to_string(&claim).unwrap(), r#"{"source":"shop","name":"a"}"#);
+        let offered = Claim { transfer_to: Some("pay".into()), ..claim };
+        let text = r#"{"source":"shop","name":"a","transfer_to":"pay"}"#;
+        assert_eq!(serde_json::to_string(&offered).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Claim>(text).unwrap(), offered);
+    }
+}

@@ -1,0 +1,285 @@
+//! The common error body (D9).
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    model::{
+        diagnostics::{
+            code::Code,
+            fault::{Fault, MOST_FAULTS, Segment},
+        },
+        json::JsonError,
+        secrets::redact::quotable_key,
+    },
+    server::telemetry::security::note::SecurityNote,
+    store::{CommitError, StoreError, ids},
+    syntax::text::without_tokens,
+};
+
+/// The result of a handler.
+pub(crate) type ApiResult = Result<Response, ApiError>;
+
+/// The header of every response (D8).
+pub(crate) const REQUEST_ID: &str = "request-id";
+pub(super) const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+
+/// An error response: one or more faults, and additional headers.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    faults: Vec<Fault>,
+    /// On the heap, because errors are returned by value everywhere.
+    headers: Box<HeaderMap>,
+    /// The digests of the texts that the server lacks (D72).
+    missing: Vec<String>,
+    /// The current revision, for a client that asked for another one (D80).
+    revision: Option<u64>,
+    /// The note for the security log (D99).
+    note: Option<Box<SecurityNote>>,
+}
+
+/// The message of an error that is not the client's.
+const INTERNAL: &str = "internal error while handling the request";
+
+impl ApiError {
+    /// Creates the error of one fault.
+    pub(crate) fn new(fault: Fault) -> Self {
+        Self::from_faults(vec![fault])
+    }
+
+    /// Creates the error of a fault without a field.
+    pub(crate) fn with_code(code: Code, message: impl Into<String>) -> Self {
+        Self::new(Fault::new(code, message))
+    }
+
+    /// Creates the error for a path that nothing has.
+    pub(crate) fn no_endpoint() -> Self {
+        Self::with_code(Code::NotFound, "not found: no endpoint at this path")
+    }
+
+    /// Creates the error for a method that a path does not have. The response needs an `Allow` header.
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::with_code(Code::MethodNotAllowed, "method not allowed for this path")
+    }
+
+    /// Creates the error for something that does not exist.
+    pub(crate) fn not_found(what: &str) -> Self {
+        Self::with_code(Code::NotFound, format!("{what} does not exist"))
+    }
+
+    /// Creates the error of a fault of the server itself, whose cause is in the log.
+    pub(crate) fn internal() -> Self {
+        Self::with_code(Code::Internal, INTERNAL)
+    }
+
+    /// Fails if there are faults.
+    pub(crate) fn check(faults: Vec<Fault>) -> Result<(), Self> {
+        if faults.is_empty() { Ok(()) } else { Err(Self::from_faults(faults)) }
+    }
+
+    /// Creates the error of several faults; the first determines the status.
+    pub(crate) fn from_faults(mut faults: Vec<Fault>) -> Self {
+        // Limits the response to a hostile body with very many faults.
+        faults.truncate(MOST_FAULTS);
+        Self { faults, headers: Box::default(), missing: Vec::new(), revision: None, note: None }
+    }
+
+    /// Creates the error of a request that refers to texts by these digests.
+    pub(crate) fn missing_files(missing: Vec<String>) -> Self {
+        let count = missing.len();
+        let files = if count == 1 { "file" } else { "files" };
+        let message = format!("the server does not have the text of {count} {files}; nothing was planned or changed");
+        let fault = Fault::new(Code::MissingFiles, message).help("repeat the request with the texts of `missing`");
+        Self { missing, ..Self::new(fault) }
+    }
+
+    /// Creates the error of a client that cannot continue after a revision.
+    pub(crate) fn revision_gone(known: u64, current: u64) -> Self {
+        let message = match known > current {
+            true => format!("the store has no revision {known}; it is at revision {current}"),
+            false => {
+                format!("the changes after revision {known} are no longer kept; the store is at revision {current}")
+            }
+        };
+        let fault = Fault::new(Code::RevisionGone, message).help("read the resources again, and watch without `since`");
+        Self { revision: Some(current), ..Self::new(fault) }
+    }
+
+    /// The body of a response, on one line.
+    pub(crate) fn to_json_line(&self) -> String {
+        self.document(ids::fresh("op_").as_str()).to_string()
+    }
+
+    /// The whole response as it goes over HTTP/1, for a request that reaches no handler. The connection is closed after it.
+    pub(crate) fn to_http1(&self) -> Vec<u8> {
+        let (status, operation) = (self.status(), ids::fresh("op_"));
+        let body = self.document(operation.as_str()).to_string();
+        let mut text = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n");
+        for (name, value) in self.headers.iter() {
+            text += &format!("{name}: {}\r\n", value.to_str().unwrap_or_default());
+        }
+        let length = body.len();
+        text += &format!("content-length: {length}\r\n{REQUEST_ID}: {operation}\r\nconnection: close\r\n\r\n{body}");
+        text.into_bytes()
+    }
+
+    /// The first fault's message, for the log and the history.
+    pub(crate) fn message(&self) -> String {
+        self.faults.first().map(message).unwrap_or_default()
+    }
+
+    /// The first fault's code.
+    pub(crate) fn code(&self) -> Code {
+        self.faults.first().map_or(Code::Internal, |fault| fault.code)
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub(crate) fn header(mut self, name: header::HeaderName, value: impl Into<HeaderValue>) -> Self {
+        self.headers.insert(name, value.into());
+        self
+    }
+
+    /// Asks the client to try again after some seconds.
+    #[must_use]
+    pub(crate) fn retry_after(self, seconds: u64) -> Self {
+        self.header(header::RETRY_AFTER, seconds)
+    }
+
+    /// Adds a note for the security log.
+    #[must_use]
+    pub(crate) fn noted(mut self, note: SecurityNote) -> Self {
+        self.note = Some(Box::new(note));
+        self
+    }
+
+    /// Makes the paths of a module's faults relative to the module's body.
+    #[must_use]
+    pub(crate) fn inside(mut self, slot: &str) -> Self {
+        for fault in &mut self.faults {
+            if let Some(path) = fault.path.strip(slot) {
+                fault.path = path;
+            }
+        }
+        self
+    }
+}
+
+impl From<CommitError> for ApiError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Refused(refusal) => Self::from_faults(refusal.faults),
+            CommitError::Stale { .. } => Self::with_code(Code::Conflict, "the store changed during the request"),
+            CommitError::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        // The reason contains local paths, so it goes to the log and not to the client.
+        tracing::error!(code = %error.code, reason = %error, "the store failed");
+        Self::with_code(error.code, "the store failed")
+    }
+}
+
+impl From<JsonError> for ApiError {
+    fn from(error: JsonError) -> Self {
+        tracing::error!(reason = %error, "cannot serialize a response");
+        Self::internal()
+    }
+}
+
+/// The longest JSON pointer in a response: keys of a body can have any length.
+const MOST_POINTER_BYTES: usize = 1024;
+
+/// The field of a fault as a JSON pointer, or the nearest field around it whose pointer is short enough and names no
+/// key that a message would not quote: such a key may contain a secret.
+fn pointer(fault: &Fault) -> String {
+    let mut path = fault.path.clone();
+    let unknown = matches!(fault.code, Code::UnknownField | Code::DuplicateKey);
+    let unquotable = |step: &Segment| match step {
+        // The key of a map of the client's, such as a header, may have a blank.
+        Segment::Key(key) => (unknown || key.contains([':', '='])) && quotable_key(key) != *key,
+        Segment::Index(_) => false,
+    };
+    if let Some(at) = path.0.iter().position(unquotable) {
+        path.0.truncate(at);
+    }
+    loop {
+        let pointer = path.to_string();
+        if pointer.len() <= MOST_POINTER_BYTES || path.0.pop().is_none() {
+            return without_tokens(&pointer).into_owned();
+        }
+    }
+}
+
+/// The message of a fault with its help.
+fn message(fault: &Fault) -> String {
+    match &fault.help {
+        Some(help) => format!("{}; {help}", fault.message),
+        None => fault.message.clone(),
+    }
+}
+
+impl ApiError {
+    /// The status of the first fault.
+    fn status(&self) -> StatusCode {
+        let code = self.faults.first().map_or(Code::Internal, |fault| fault.code);
+        StatusCode::from_u16(code.info().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The body of a response. It is a [`Value`], whose serialization cannot fail, so that an error never has an empty
+    /// body.
+    fn document(&self, operation: &str) -> Value {
+        let internal = Fault::new(Code::Internal, INTERNAL);
+        let first = self.faults.first().unwrap_or(&internal);
+        let mut details = Map::new();
+        details.insert("operation_id".into(), json!(operation));
+        let field = pointer(first);
+        if !field.is_empty() {
+            details.insert("field".into(), json!(field));
+        }
+        if let Some(revision) = self.revision {
+            details.insert("revision".into(), json!(revision.to_string()));
+        }
+        let mut body = Map::new();
+        body.insert("error_code".into(), json!(first.code.to_string()));
+        body.insert("status_code".into(), json!(self.status().as_u16()));
+        body.insert("msg".into(), json!(message(first)));
+        body.insert("details".into(), Value::Object(details));
+        if self.faults.len() > 1 {
+            let errors = self.faults.iter().map(|fault| {
+                json!({
+                    "error_code": fault.code.to_string(),
+                    "field": pointer(fault),
+                    "msg": message(fault),
+                })
+            });
+            body.insert("errors".into(), errors.collect());
+        }
+        if !self.missing.is_empty() {
+            body.insert("missing".into(), json!(self.missing));
+        }
+        Value::Object(body)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let operation = ids::fresh("op_");
+        let body = self.document(operation.as_str()).to_string();
+        let mut response = (self.status(), *self.headers, JSON, Body::from(body)).into_response();
+        if let Ok(id) = HeaderValue::from_str(operation.as_str()) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        if let Some(note) = self.note {
+            response.extensions_mut().insert(*note);
+        }
+        response
+    }
+}

@@ -1,0 +1,227 @@
+//! Protection of the API from too many requests and from other web sites: limits, CORS and safe headers (D98).
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{
+    extract::{ConnectInfo, Request},
+    http::{HeaderMap, HeaderValue},
+    response::Response,
+};
+
+use super::{
+    authentication_failures::Failures,
+    bodies::{BodyLimits, MOST_BYTES},
+    in_flight::InFlight,
+    rate_limit::{self, Rates},
+};
+use crate::server::{
+    auth::caller::Caller,
+    http::{
+        api_error::{ApiError, REQUEST_ID},
+        cors::{Cors, CorsOrigin},
+        proxy::{ClientAddress, Network, site_of},
+    },
+    telemetry::security::{
+        SecurityLog,
+        event::{SecurityEvent, SecurityRecord},
+        note::SecurityNote,
+    },
+};
+
+pub(in crate::server) use super::bodies::{Reception, SHED};
+pub(crate) use super::in_flight::DEFAULT_IN_FLIGHT;
+pub(in crate::server) use super::in_flight::RequestPlace;
+
+pub(in crate::server) use crate::server::http::security_headers::{add_security_headers, is_page};
+
+/// The counters of what is limited.
+pub(crate) const RATE_LIMITED: &str = "edgewright_rate_limited_requests_total";
+pub(crate) const FAILED: &str = "edgewright_authentication_failures_total";
+
+/// The header with the address of the client, which only this process writes: every place that checks a token gets the
+/// headers of the request, also long after it has begun.
+const CLIENT: &str = "edgewright-client-address";
+
+/// The address of the client that [`Guards::note_client`] has noted, if it is known.
+pub(crate) fn client_of(headers: &HeaderMap) -> Option<IpAddr> {
+    headers.get(CLIENT)?.to_str().ok()?.parse().ok()
+}
+
+/// The settings of a server's limits.
+#[derive(Debug, Clone)]
+pub(crate) struct GuardSettings {
+    /// The origins of web pages that may call the API.
+    pub cors_origins: Vec<CorsOrigin>,
+    /// The requests that are handled at a time.
+    pub most_in_flight: usize,
+    /// The bodies that are received at a time.
+    pub most_bodies: usize,
+    /// The requests of an API key in a second; 0 for no limit.
+    pub rate: u32,
+    /// Whether failed authentication is slowed down per address.
+    pub slows_failures: bool,
+    /// The proxies whose `X-Forwarded-For` counts.
+    pub trusted_proxies: Vec<Network>,
+}
+
+impl Default for GuardSettings {
+    fn default() -> Self {
+        Self {
+            cors_origins: Vec::new(),
+            most_in_flight: DEFAULT_IN_FLIGHT,
+            most_bodies: DEFAULT_IN_FLIGHT,
+            rate: 0,
+            // Programs that embed the API may answer for many clients without their addresses.
+            slows_failures: false,
+            trusted_proxies: Vec::new(),
+        }
+    }
+}
+
+/// The refusal of a change by an owner who has filled its share of the history.
+pub(crate) fn share_is_full(caller: &Caller, wait: Duration) -> ApiError {
+    let owner = &caller.owner;
+    let message =
+        format!("{owner} has used up its share of the history: more changes would displace the records of others");
+    rate_limited(caller, "history of the owner", &message, wait.as_secs().saturating_add(1))
+}
+
+fn rate_limited(caller: &Caller, reason: &'static str, message: &str, seconds: u64) -> ApiError {
+    metrics::counter!(RATE_LIMITED).increment(1);
+    rate_limit::too_many(message, seconds).noted(caller.note(SecurityEvent::RateLimited, reason))
+}
+
+/// The limits of a server, and where it logs what they refuse.
+pub(crate) struct Guards {
+    pub(crate) cors: Cors,
+    pub(crate) in_flight: Arc<InFlight>,
+    failures: Option<Failures>,
+    rates: Rates,
+    trusted: Vec<Network>,
+    log: Option<SecurityLog>,
+}
+
+/// A request as the security log names it.
+pub(crate) struct RequestOrigin {
+    client: Option<ClientAddress>,
+    method: &'static str,
+}
+
+impl RequestOrigin {
+    /// The address that the request counts for: a /64 for IPv6.
+    pub(crate) fn site(&self) -> Option<IpAddr> {
+        self.client.map(|client| site_of(client.address))
+    }
+}
+
+impl Guards {
+    /// Creates the limits.
+    pub(crate) fn new(settings: GuardSettings, log: Option<SecurityLog>) -> Self {
+        Self {
+            cors: Cors::new(settings.cors_origins),
+            in_flight: InFlight::new(
+                settings.most_in_flight,
+                BodyLimits { most: settings.most_bodies, bytes: MOST_BYTES },
+            ),
+            failures: settings.slows_failures.then(Failures::default),
+            rates: Rates::new(settings.rate),
+            trusted: settings.trusted_proxies,
+            log,
+        }
+    }
+
+    /// Takes a request of an API key from its limit.
+    pub(crate) fn take(&self, caller: &Caller) -> Result<(), ApiError> {
+        let message = "too many requests with this API key";
+        self.rates.take(&caller.key).map_err(|seconds| rate_limited(caller, "requests of the key", message, seconds))
+    }
+
+    /// Notes in a request where it comes from, whatever it says itself.
+    pub(crate) fn note_client(&self, request: &mut Request) {
+        let noted = self.client(request).and_then(|client| HeaderValue::from_str(&client.address.to_string()).ok());
+        request.headers_mut().remove(CLIENT);
+        if let Some(noted) = noted {
+            request.headers_mut().insert(CLIENT, noted);
+        }
+    }
+
+    /// Where a request comes from.
+    pub(crate) fn origin(&self, request: &Request, method: &'static str) -> RequestOrigin {
+        RequestOrigin { client: self.client(request), method }
+    }
+
+    fn client(&self, request: &Request) -> Option<ClientAddress> {
+        let ConnectInfo(peer) = request.extensions().get::<ConnectInfo<SocketAddr>>()?;
+        Some(ClientAddress::resolve(peer.ip(), request.headers(), &self.trusted))
+    }
+
+    /// Slows down the answer to a request that failed to authenticate. Returns another answer if there were too many. A
+    /// request with a valid token never gets here, whatever else comes from its address.
+    pub(crate) async fn slow_down(&self, origin: &RequestOrigin) -> Option<ApiError> {
+        metrics::counter!(FAILED).increment(1);
+        match (&self.failures, origin.client) {
+            (Some(failures), Some(client)) => failures.slow_down(client.address).await,
+            _ => None,
+        }
+    }
+
+    /// Logs what a request was refused, or has changed of keys and owners.
+    pub(crate) fn log(&self, note: SecurityNote, origin: &RequestOrigin, response: &Response) {
+        let Some(log) = &self.log else { return };
+        let request_id = response.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+        let status = response.status().as_u16();
+        let SecurityNote { key, owner, changes, path } = note;
+        for change in changes {
+            log.write(SecurityRecord {
+                peer: origin.client.map(|client| client.address),
+                through: origin.client.and_then(|client| client.proxy),
+                key: key.clone(),
+                owner: owner.clone(),
+                method: Some(origin.method),
+                path: path.clone(),
+                status: Some(status),
+                reason: change.reason.into(),
+                target: change.target,
+                role: change.role,
+                request_id: request_id.map(str::to_owned),
+                ..SecurityRecord::new(change.event)
+            });
+        }
+    }
+
+    /// Whether the security log cannot be written.
+    pub(crate) fn is_log_failing(&self) -> bool {
+        self.log.as_ref().is_some_and(SecurityLog::is_failing)
+    }
+
+    /// The number of the last line of the security log, if there is one.
+    pub(crate) fn log_sequence(&self) -> Option<u64> {
+        self.log.as_ref().map(SecurityLog::sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn nobody_else_notes_the_address_of_a_client() {
+        let guards = Guards::new(GuardSettings::default(), None);
+        let mut request = Request::new(Body::empty());
+        request.headers_mut().append(CLIENT, HeaderValue::from_static("10.0.0.1"));
+        guards.note_client(&mut request);
+        assert_eq!(client_of(request.headers()), None);
+        request.headers_mut().append(CLIENT, HeaderValue::from_static("10.0.0.1"));
+        request.headers_mut().append(CLIENT, HeaderValue::from_static("10.0.0.2"));
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 7], 4000))));
+        guards.note_client(&mut request);
+        assert_eq!(client_of(request.headers()), Some(IpAddr::from([192, 0, 2, 7])));
+        assert_eq!(request.headers().get_all(CLIENT).iter().count(), 1);
+    }
+}

@@ -1,0 +1,122 @@
+//! What all targets have in common: the cursors into the history, the events that are in none, and the signal to stop.
+
+use std::{
+    cell::OnceCell,
+    fmt,
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::{
+    certificates, config::NotificationTarget, cursors::Cursors, sources::SourceSnapshot, transitions::TransitionLog,
+};
+use crate::{
+    reconcile::sources::handle::{SourceHandle, SourceObserver},
+    store::{Store, clock},
+    syntax::text::escaped,
+};
+
+/// How often a thread without work checks whether it must end.
+pub(super) const IDLE: Duration = Duration::from_millis(500);
+/// How often the certificates are looked at without a revision.
+const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// State shared by the threads of all targets.
+pub(crate) struct Outbox {
+    pub(super) store: Arc<Store>,
+    pub(super) cursors: Cursors,
+    pub(super) transitions: TransitionLog,
+    /// The names of the targets.
+    pub(super) names: Vec<String>,
+    /// The URL before the path of every resource.
+    pub(super) base_url: String,
+    /// Tells the notifications of this store from those of others.
+    pub(super) scope: [u8; 32],
+    pub(super) stop: StopSignal,
+}
+
+#[derive(Default)]
+pub(super) struct StopSignal {
+    stopped: Mutex<bool>,
+    told: Condvar,
+}
+
+impl StopSignal {
+    pub(super) fn set(&self) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.told.notify_all();
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the signal is set, or for a time.
+    pub(super) fn wait(&self, time: Duration) {
+        let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.told.wait_timeout_while(stopped, time, |stopped| !*stopped));
+    }
+}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbox").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl SourceObserver for Outbox {
+    fn observe(&self, following: &SourceHandle) {
+        let now = OnceCell::new();
+        let now = || now.get_or_init(|| SourceSnapshot::new(following));
+        self.transitions.note_source(
+            &following.source,
+            self.store.snapshot().revision,
+            || now().observed(),
+            |r#type, told| now().describe(r#type, told, &self.base_url),
+        );
+    }
+}
+
+impl Outbox {
+    /// Opens what is pending for the targets in the store.
+    pub(super) fn open(store: &Arc<Store>, targets: &[NotificationTarget], base_url: &str) -> Self {
+        let transitions = TransitionLog::open(store);
+        let names = targets.iter().map(|target| target.name.as_str());
+        let cursors = Cursors::open(store, transitions.last(), names);
+        Self {
+            store: Arc::clone(store),
+            cursors,
+            transitions,
+            names: targets.iter().map(|target| target.name.clone()).collect(),
+            base_url: base_url.to_owned(),
+            scope: blake3::derive_key("edgewright 2026 notifications", &store.root_secret()),
+            stop: StopSignal::default(),
+        }
+    }
+
+    /// Looks at the certificates after each revision, and from time to time, until the end.
+    pub(super) fn watch_certificates(&self) {
+        let mut last: Option<(u64, Instant)> = None;
+        while !self.stop.is_set() {
+            let snapshot = self.store.snapshot();
+            let revision = snapshot.revision;
+            if last.is_none_or(|(seen, at)| seen != revision || at.elapsed() >= CERTIFICATE_INTERVAL) {
+                match certificates::expiring(&snapshot, clock::now(), &self.base_url) {
+                    Ok(found) => self.transitions.note_certificates(revision, found),
+                    Err(error) => {
+                        tracing::warn!("cannot describe expiring certificates: {}", escaped(&error.to_string()));
+                    }
+                }
+                last = Some((revision, Instant::now()));
+            }
+            drop(snapshot);
+            self.stop.wait(IDLE);
+        }
+    }
+
+    /// How many revisions each target has not been told of.
+    pub(in crate::server) fn lags(&self) -> impl Iterator<Item = (&str, u64)> {
+        let newest = self.store.snapshot().revision;
+        self.names.iter().map(move |name| (name.as_str(), newest.saturating_sub(self.cursors.get(name).revision)))
+    }
+}

@@ -1,0 +1,88 @@
+//! The rules on the fields of a request.
+
+use std::collections::BTreeMap;
+
+use blake3::Hash;
+
+use super::{files, review, wire::Request};
+use crate::{
+    model::diagnostics::{
+        code::Code,
+        fault::{Fault, Path},
+    },
+    reconcile::{LintLevels, check_new_source},
+    routing::TracedRequest,
+    server::{http::api_error::ApiError, operations::planned_change::empty_expectation},
+};
+
+/// What follows from the fields of a valid request.
+pub(super) struct CheckedRequest {
+    /// The digests of its files, in their order.
+    pub(super) digests: Vec<Hash>,
+    pub(super) to_trace: Option<TracedRequest>,
+    pub(super) lints: LintLevels,
+}
+
+fn field(name: &str) -> Path {
+    Path::root().join(name)
+}
+
+impl CheckedRequest {
+    /// Checks a request, and returns all of its faults if it has some. Takes its allowed labels.
+    pub(super) fn new(request: &mut Request) -> Result<Self, ApiError> {
+        let mut faults = Vec::new();
+        if let Err(reason) = check_new_source(&request.source) {
+            faults.push(Fault::new(Code::InvalidFormat, reason).at(field("source")));
+        }
+        check_commit(request, &mut faults);
+        check_file_names(request, &mut faults);
+        let digests = files::digests(&request.files, &mut faults);
+        let to_trace = review::checked(request, &mut faults);
+        faults.extend(empty_expectation(request.expect.as_deref(), request.dry_run));
+        for (key, hash) in &request.token_hashes {
+            if !files::is_hash(hash.expose()) {
+                let fault = Fault::new(Code::InvalidFormat, "a hash must be 64 lower-case hexadecimal digits");
+                faults.push(fault.at(field("token_hashes").join(key.as_str())));
+            }
+        }
+        let lints = LintLevels::named(&request.lints, request.allowed_labels.take()).unwrap_or_else(|fault| {
+            faults.push(fault.under(&field("lints")));
+            LintLevels::default()
+        });
+        let lints = LintLevels { certificate_expiry_days: request.certificate_expiry_days, ..lints };
+        if request.assume_values && !request.dry_run {
+            let fault = Fault::new(Code::NotAllowed, "assumed values cannot be applied").at(field("assume_values"));
+            faults.push(fault.help("set `dry_run`, or send the values"));
+        }
+        ApiError::check(faults)?;
+        Ok(Self { digests, to_trace, lints })
+    }
+}
+
+fn check_commit(request: &Request, faults: &mut Vec<Fault>) {
+    let of_commit = [
+        ("commit", &request.commit, 255),
+        ("commit_author_name", &request.commit_author_name, 1024),
+        ("commit_author_email", &request.commit_author_email, 1024),
+        ("commit_message", &request.commit_message, 1024),
+    ];
+    for (name, value, most) in of_commit {
+        if value.len() > most || value.contains(char::is_control) {
+            let message = format!("`{name}` must be at most {most} bytes without control characters");
+            faults.push(Fault::new(Code::InvalidFormat, message).at(field(name)));
+        }
+    }
+}
+
+fn check_file_names(request: &Request, faults: &mut Vec<Fault>) {
+    let mut names = BTreeMap::new();
+    for (at, file) in request.files.iter().enumerate() {
+        let path = field("files").join(at).join("name");
+        if file.name.is_empty() || file.name.len() > 4096 {
+            faults.push(Fault::new(Code::InvalidFormat, "a file name must have 1 to 4096 bytes").at(path));
+        } else if let Some(first) = names.insert((file.older, file.name.as_str()), at) {
+            let fault = Fault::new(Code::DuplicateName, format!("duplicate file name (same as file {first})"));
+            faults.push(fault.at(path));
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! The run of a reconciliation that was sent: it plans, as its caller may see it, or applies the plan that was reviewed.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use super::{
+    checked_request::CheckedRequest,
+    records::find,
+    review,
+    wire::{self, Request, Run, TraceOfPlan},
+};
+use crate::{
+    manifest::tree::{ContextTree, Sent, Tree, UnsetValues},
+    model::{
+        author::{Author, CommitAuthor},
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Severity},
+            fault::{Fault, MOST_FAULTS, Path},
+        },
+        id::Id,
+        json::JsonError,
+        snapshot::{Entry, Snapshot},
+    },
+    plan::{
+        format::json::ReportDocument,
+        saved::{SavedPlan, is_masked},
+    },
+    reconcile::{
+        ApplyError, Options, PlanResult, Prepared, apply_current,
+        run::{cancel::Cancel, token::TokenHashes},
+        sync_loop::{plan_drift, sync_log},
+    },
+    routing::TracedRequest,
+    server::{
+        auth::{
+            caller::Caller,
+            permission::{self, Intent, SecretVisibility},
+        },
+        http::{
+            api_error::{ApiError, ApiResult},
+            response::json_response,
+        },
+        operations::planned_change::{self, is_expected, note_attempt, outcome, permit, warn_unreviewed},
+        state::AppState,
+        telemetry::security::note::SecurityNote,
+    },
+    store::Store,
+    syntax::text::without_tokens,
+};
+
+/// A valid request.
+pub(super) struct ReconciliationJob<'a> {
+    app: &'a AppState,
+    /// The request's headers, which identify the caller.
+    headers: HeaderMap,
+    caller: Caller,
+    options: Options,
+    /// The file names, in order.
+    files: Vec<String>,
+    dry_run: bool,
+    /// The outcome of the only plan to apply, if not any.
+    expect: Option<String>,
+    tokens: TokenHashes,
+    /// The manifests to compare with, if it is a comparison.
+    older: Option<Arc<dyn Tree>>,
+    /// The request to trace.
+    to_trace: Option<TracedRequest>,
+    traced: Option<TraceOfPlan>,
+}
+
+impl<'a> ReconciliationJob<'a> {
+    pub(super) fn new(
+        app: &'a AppState,
+        headers: HeaderMap,
+        caller: Caller,
+        mut request: Request,
+        cancel: Cancel,
+    ) -> Result<Self, ApiError> {
+        let CheckedRequest { digests, to_trace, lints } = CheckedRequest::new(&mut request)?;
+        authorize(app, &caller, &request)?;
+        // A key with a scope does not find out what other keys of its owner have sent.
+        let sender = if caller.scope.is_some() { &caller.key } else { &caller.owner };
+        let is_older: Vec<bool> = request.files.iter().map(|file| file.older).collect();
+        let sent = app.caches.files.resolve(sender, request.files, &digests)?;
+        let (older, sent) = review::apart(sent, &is_older);
+        let unset = if request.assume_values { UnsetValues::Assume } else { UnsetValues::Require };
+        let older = request.compare.then(|| review::tree(older, unset));
+        let files = sent.iter().map(|file| without_tokens(&file.name).into_owned()).collect();
+        let commit = Some(request.commit).filter(|commit| !commit.is_empty());
+        let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
+        let author = Some(author).filter(|author| !author.name.is_empty() || !author.email.is_empty());
+        let message = Some(request.commit_message).filter(|message| !message.is_empty());
+        let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
+        let sent = Sent::shared(sent, commit).with_commit_author(author).with_commit_message(message);
+        let options = Options {
+            tree: ContextTree::wrap(Arc::new(sent), None, unset),
+            source: request.source,
+            prune: request.prune,
+            isolate: request.isolate,
+            recreate_ids: request.recreate_ids,
+            budget: request.max_deletes,
+            lints,
+            key_owner: Some(caller.owner.clone()),
+            scope: Arc::default(), // that of the key decides
+            cancel,
+        };
+        let (dry_run, tokens) = (request.dry_run, TokenHashes(hashes.collect()));
+        let expect = request.expect.filter(|expect| !expect.is_empty());
+        Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens, older, to_trace, traced: None })
+    }
+
+    pub(super) fn run(self) -> ApiResult {
+        let (began, dry_run) = (Instant::now(), self.dry_run);
+        let (app, author) = (self.app, self.author());
+        let source = self.options.source.clone();
+        let answer = self.attempt();
+        if !dry_run {
+            note_attempt(&app.served.store, author, began, &answer);
+            if answer.is_ok() {
+                app.sources.syncs.note(&source);
+            }
+        }
+        answer
+    }
+
+    fn attempt(mut self) -> ApiResult {
+        if let Some(older) = self.older.take() {
+            return self.compared(older);
+        }
+        let prepared = Prepared::load(self.options.clone());
+        if self.dry_run { self.plan_only(prepared) } else { self.apply(&prepared) }
+    }
+
+    /// Plans the changes from older manifests. For a caller who does not see the secrets of the source, too: both sides have
+    /// those that the caller has sent.
+    fn compared(mut self, older: Arc<dyn Tree>) -> ApiResult {
+        let snapshot = self.app.served.store.snapshot();
+        let older = Prepared::load_to_compare(Options { tree: older, ..self.options.clone() });
+        let newer = Prepared::load_to_compare(self.options.clone()).masked();
+        let planned = newer.changes_from(&older, &snapshot);
+        let intent = intent(&self.options.source, true);
+        self.caller = self.app.access.admit_again(&snapshot, &intent, &self.headers)?;
+        self.answer(&planned, None, None)
+    }
+
+    /// Plans, and changes nothing.
+    fn plan_only(mut self, prepared: Prepared) -> ApiResult {
+        let store = Arc::clone(&self.app.served.store);
+        let (snapshot, visibility) = (store.snapshot(), SecretVisibility::from_caller(&self.caller));
+        let is_blind = !visibility.sees_source(&self.options.source);
+        let prepared = match visibility {
+            // One form for all who do not see the secrets of the source, so that others can expect it.
+            _ if is_blind => prepared.masked(),
+            SecretVisibility::Everything => prepared,
+            SecretVisibility::Nothing | SecretVisibility::OfSources(_) => {
+                let (visibility, state) = (visibility.clone(), Arc::clone(&snapshot));
+                prepared.seen_by(Arc::new(move |entry: &Entry| {
+                    visibility.sees(entry) && visibility.sees_required(&state, entry, None)
+                }))
+            }
+        };
+        let mut planned = prepared.plan(&snapshot);
+        annotate_drift(&store, &prepared, &snapshot, &mut planned);
+        self.admit(&snapshot, &planned)?;
+        if SecretVisibility::from_caller(&self.caller) != visibility {
+            return Err(ApiError::with_code(
+                Code::Conflict,
+                "the permissions of the API key changed during the request",
+            ));
+        }
+        self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
+        if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
+            warn_unreviewed(&mut planned);
+            let saved = self.saved(&prepared.masked().plan(&snapshot), true)?;
+            return self.answer(&planned, saved, None);
+        }
+        let saved = self.saved(&planned, is_blind)?;
+        self.answer(&planned, saved, None)
+    }
+
+    /// Plans the current state, and commits the plan as one revision if it may run.
+    fn apply(mut self, prepared: &Prepared) -> ApiResult {
+        let store = Arc::clone(&self.app.served.store);
+        let author = self.author();
+        let mut tokens = std::mem::take(&mut self.tokens);
+        let reviewed = self.expect.as_deref().is_some_and(is_masked).then(|| prepared.masked());
+        let accept = |snapshot: &Snapshot, mut planned: PlanResult| {
+            annotate_drift(&store, prepared, snapshot, &mut planned);
+            let masked = reviewed.as_ref().map(|reviewed| reviewed.plan(snapshot));
+            if masked.is_some() {
+                warn_unreviewed(&mut planned);
+            }
+            self.accept(snapshot, &planned, masked.as_ref())?;
+            Ok::<_, ApiError>(planned)
+        };
+        let plan = |current: &Snapshot| prepared.plan(current);
+        let (planned, revision) = apply_current(&store, plan, |_| Ok(author.clone()), &mut tokens, accept, || Ok(()))?;
+        match (&planned.plan, revision) {
+            (Some(plan), Some(revision)) => {
+                sync_log::applied(&author, plan, revision);
+                self.app.sources.following.request_syncs_after(&self.options.source, plan);
+            }
+            (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
+            (None, _) => {}
+        }
+        let saved = self.saved(&planned, false)?;
+        let mut response = self.answer(&planned, saved, revision)?;
+        let Caller { key, owner, .. } = &self.caller;
+        if let (Some(plan), Some(_)) = (&planned.plan, revision)
+            && let Some(note) = SecurityNote::for_operations((key, owner), &plan.each_operation())
+        {
+            response.extensions_mut().insert(note);
+        }
+        Ok(response)
+    }
+
+    fn author(&self) -> Author {
+        self.options.author().with_api_key(self.caller.key.clone(), self.caller.owner.clone())
+    }
+
+    /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
+    fn admit(&mut self, snapshot: &Snapshot, planned: &PlanResult) -> Result<(), ApiError> {
+        let intent = intent(&self.options.source, self.dry_run);
+        self.caller = self.app.access.admit_again(snapshot, &intent, &self.headers)?;
+        let applies = Intent::Apply(&self.options.source);
+        // A dry run reports what would be refused, unless its caller cannot apply the source anyway.
+        match permission::allows(&self.caller, &applies, snapshot) {
+            Ok(()) => permit(&self.caller, planned, snapshot),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Whether a plan may run: it is the one that the client expects, whatever else has happened in the store (D45).
+    /// `masked` is the same plan without secrets, if that is what was reviewed.
+    fn accept(
+        &mut self,
+        snapshot: &Snapshot,
+        planned: &PlanResult,
+        masked: Option<&PlanResult>,
+    ) -> Result<(), ApiError> {
+        self.admit(snapshot, planned)?;
+        let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
+        let outcome = |planned: &PlanResult, masked| outcome(self.saved(planned, masked)?.as_ref());
+        if !is_expected(self.expect.as_deref(), planned, masked, outcome)? {
+            return Err(planned_change::stale("the store or the values have"));
+        }
+        self.refused(&plan.refusals)
+    }
+
+    /// The plan as a document; none for one that cannot be applied.
+    fn saved(&self, planned: &PlanResult, masked: bool) -> Result<Option<SavedPlan>, JsonError> {
+        let Options { tree, source, .. } = &self.options;
+        if tree.assumes_values() {
+            return Ok(None);
+        }
+        planned_change::saved(self.app, planned, source, tree.commit(), masked)
+    }
+
+    fn answer(&self, planned: &PlanResult, saved: Option<SavedPlan>, revision: Option<u64>) -> ApiResult {
+        let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
+        report.applied = revision;
+        let run = Run {
+            report: ReportDocument::from_report(&report),
+            left_out: planned.left_out_names(),
+            outcome: outcome(saved.as_ref())?,
+            saved_plan: saved,
+            reconciliation: revision.and_then(|revision| find(&self.app.served, revision).ok().flatten()),
+            followed: is_followed(self.app, &self.options.source),
+            traced: self.traced.clone(),
+        };
+        let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
+        let uri = run.reconciliation.and_then(|made| HeaderValue::from_str(&made.head.uri).ok());
+        if let Some(uri) = uri {
+            response.headers_mut().insert(header::LOCATION, uri);
+        }
+        Ok(response)
+    }
+
+    fn invalid(&self, planned: &PlanResult) -> ApiError {
+        let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        // The limit of the response.
+        ApiError::from_faults(errors.take(MOST_FAULTS).map(|it| self.fault(it)).collect())
+    }
+
+    fn refused(&self, refusals: &[Diagnostic]) -> Result<(), ApiError> {
+        ApiError::check(refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
+    }
+
+    /// Converts a diagnostic, with the field of the file in the request.
+    fn fault(&self, it: &Diagnostic) -> Fault {
+        let fault = planned_change::fault(it);
+        let at = it.place.as_ref().and_then(|place| self.files.iter().position(|name| *name == place.file.name));
+        match at {
+            Some(at) => fault.at(Path::root().join("files").join(at).join("text")),
+            None => fault,
+        }
+    }
+}
+
+/// The intent of a request for a source.
+fn intent(source: &str, dry_run: bool) -> Intent<'_> {
+    if dry_run { Intent::Plan(source) } else { Intent::Apply(source) }
+}
+
+/// Refuses a caller who may not plan or apply the source, and a source that the server reconciles itself.
+fn authorize(app: &AppState, caller: &Caller, request: &Request) -> Result<(), ApiError> {
+    let wanted = intent(&request.source, request.dry_run);
+    permission::allows(caller, &wanted, &app.served.store.snapshot()).map_err(|fault| caller.refused(fault))?;
+    app.access.check_share(caller, &wanted)?;
+    if is_followed(app, &request.source) && !request.dry_run {
+        // The loop would revert everything in its next run.
+        let fault = Fault::new(Code::Conflict, wire::followed_message(&request.source)).at("source");
+        return Err(ApiError::new(fault.help(wire::FOLLOWED_HELP)));
+    }
+    Ok(())
+}
+
+/// Whether the server reconciles a source from its own manifests.
+pub(in crate::server::operations) fn is_followed(app: &AppState, source: &str) -> bool {
+    app.sources.following.find(source).is_some()
+}
+
+/// Adds to a plan what others have changed. Without the history, the plan is as right as with it.
+fn annotate_drift(store: &Store, prepared: &Prepared, snapshot: &Snapshot, planned: &mut PlanResult) {
+    let source = prepared.options.source.as_str();
+    if let Err(error) = plan_drift::find_drift(store, source, snapshot, planned, prepared.sees.as_ref()) {
+        tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
+    }
+}
+
+impl From<ApplyError> for ApiError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Commit(error) => error.into(),
+            ApplyError::NoTokenHash(key) => {
+                let path = Path::root().join("token_hashes").join(key.as_str());
+                let message = format!("the token hash of the new API key {key} is required");
+                ApiError::new(Fault::new(Code::Required, message).at(path))
+            }
+            ApplyError::Refused(_) | ApplyError::TokenFile(..) => {
+                Self::with_code(Code::Internal, error.diagnostic().message)
+            }
+        }
+    }
+}

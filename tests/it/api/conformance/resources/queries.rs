@@ -1,0 +1,88 @@
+//! Query parameters: none is ignored where that could show or change more than was asked for (D56).
+
+use edgewright::server::{Action, endpoints};
+
+use crate::api::conformance::support::{
+    row::{Row, row},
+    run::hold,
+};
+
+#[test]
+fn unknown_parameters_are_refused() {
+    hold(rows());
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows: Vec<Row> = endpoints()
+        .into_iter()
+        .map(|endpoint| {
+            let call = format!("{} {}?color=red", endpoint.method, endpoint.path.replace(['{', '}'], ""));
+            let has_parameters = matches!(endpoint.action, Action::List | Action::Get | Action::GetModule(_));
+            let field = if has_parameters { "/color" } else { "" };
+            let refused = row(format!("{call} is refused, before the body is read"))
+                .send_bytes(&call, "{")
+                .fails(400, "PARAMETER", field)
+                .says("unknown query parameter `color`")
+                .send_bytes(&call, "{")
+                .without("Service-Version")
+                .fails(400, "VERSION_HEADER", "");
+            match endpoint.method {
+                "GET" => refused,
+                _ => refused.send_bytes(&call, "{").by("viewer").fails(403, "FORBIDDEN", ""),
+            }
+        })
+        .collect();
+    rows.extend([
+        row("a misspelt parameter of a list gets the nearest known one")
+            .call("GET /api_keys?limt=1")
+            .fails(400, "PARAMETER", "/limt")
+            .says("did you mean `limit`?")
+            .call("GET /api_keys?before=ak_x&limits=1")
+            .fails(400, "PARAMETER", "/before")
+            .also("PARAMETER", "/limits")
+            .call("GET /api_keys?color=red&color=blue")
+            .fails(400, "PARAMETER", "/color")
+            .says("use one of `limit`, `before_id`"),
+        row("an unknown parameter comes before what does not exist")
+            .call("GET /api_keys/ak_unknown?limit=1")
+            .fails(400, "PARAMETER", "/limit")
+            .says("use one of `at`")
+            .call("DELETE /edges/https/edghts_unknown?at=1")
+            .fails(400, "PARAMETER", "")
+            .says("this endpoint has no query parameters"),
+        row("an empty query is none").call("GET /api_keys?").succeeds(200),
+        row("reconciliations refuse unknown parameters too")
+            .call("GET /reconciliations?limt=1")
+            .fails(400, "PARAMETER", "/limt")
+            .says("did you mean `limit`?")
+            .call("GET /reconciliations?limit=1&limit=2")
+            .fails(400, "PARAMETER", "/limit")
+            .call("GET /reconciliations/rec_unknown?limit=1")
+            .fails(400, "PARAMETER", "")
+            .send_bytes("POST /reconciliations?dry_run=true", "{")
+            .fails(400, "PARAMETER", "")
+            .says("unknown query parameter `dry_run`"),
+        row("a watch refuses unknown parameters")
+            .call("GET /watch?sinc=1")
+            .fails(400, "PARAMETER", "/sinc")
+            .says("did you mean `since`?")
+            .call("GET /watch?since=1&since=1")
+            .fails(400, "PARAMETER", "/since")
+            .call("GET /watch?kind=HttpsEdges")
+            .fails(400, "PARAMETER", "/kind")
+            .says("did you mean `HttpsEdge`?"),
+        row("the documents of the service refuse a query")
+            .call("GET /openapi.json?version=3")
+            .fails(400, "PARAMETER", "")
+            .call("GET /saml/edghtsrt_unknown?SAMLRequest=x")
+            .fails(400, "PARAMETER", ""),
+        row("probes and scrapers may append what they like")
+            .call("GET /healthz?1700000000")
+            .succeeds(200)
+            .call("GET /readyz?nocache=1")
+            .succeeds(200)
+            .call("GET /metrics?nocache=1")
+            .succeeds(200),
+    ]);
+    rows
+}
