@@ -107,8 +107,10 @@ fn uses(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
         let text = file.text.split("\nmod tests {").next().unwrap_or_default().replace("pub(in crate::", "pub(in ");
         let file = Source { name: file.name, text };
         let paths = file.paths();
-        // The beginning of a tree is no path of its own.
-        let is_whole = |path: &&String| !paths.iter().any(|other| other.starts_with(&format!("{path}::")));
+        // The beginning of a tree is no path of its own, and what tests have is used by tests only.
+        let is_whole = |path: &&String| {
+            !path.contains("::tests::") && !paths.iter().any(|other| other.starts_with(&format!("{path}::")))
+        };
         let mut used: BTreeSet<String> =
             paths.iter().filter(is_whole).filter_map(|path| owner(&from_root(&module, path))).collect();
         if module.starts_with("model::") && CALLS_OF_THE_TABLE.iter().any(|call| file.code().contains(call)) {
