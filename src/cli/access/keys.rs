@@ -149,9 +149,9 @@ impl CreateArgs {
             key_of_token(token.expose()).unwrap_or_default().clone_into(&mut id);
             show(token, token_file.as_deref())
         };
-        // A server would keep the new owner.
+        // Before anything is created: an offline store, or an owner on the server, would remain.
         match &token_file {
-            Some(file) => token::check_new(file)?,
+            Some(file) => token::check_new(file).map_err(unwritable)?,
             None if place.server.url().is_some() => {
                 check_not_discarded().inspect_err(|_| say("No key was created."))?;
             }
@@ -175,7 +175,11 @@ impl CreateArgs {
                     Ok(())
                 });
                 match &token_file {
-                    Some(file) if created.is_err() && shown => drop(fs::remove_file(file)),
+                    Some(file) if created.is_err() && shown => {
+                        if fs::remove_file(file).is_err() {
+                            say(&format!("The key was not created: the token in {} does not work.", file.display()));
+                        }
+                    }
                     None if created.is_err() && shown => {
                         say("The key was not created: the printed token does not work.");
                     }
@@ -208,7 +212,12 @@ fn show(token: &Secret, file: Option<&Path>) -> Result<(), Failure> {
         }
         return print_all(format!("{}\n", token.expose()));
     };
-    token::write_new(file, token).map_err(Failure::from)
+    token::write_new(file, token).map_err(unwritable)
+}
+
+/// The failure of a token file. It claims nothing else: on a server, the key exists by the time its token is written.
+fn unwritable(error: ApplyError) -> Failure {
+    Failure::from(error).with_help(Code::Unreadable, "name a new file in a folder that you can write to")
 }
 
 /// Refuses an invalid key.

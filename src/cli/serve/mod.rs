@@ -209,15 +209,14 @@ impl Args {
         }
         let mut handed_out = false;
         let hand_out = |token: &Secret| -> Result<(), Failure> {
-            match &self.admin_token_file {
-                Some(file) => replace_token(file, token)?,
-                None => {
-                    log::admin_token(self.log_format, token).map_err(|error| {
-                        let message = format!("cannot write the admin token to standard error: {error}");
-                        Diagnostic::error(Code::Unreadable, message).help("set --admin-token-file")
-                    })?;
-                }
-            }
+            let (written, place) = match &self.admin_token_file {
+                Some(file) => (replace_token(file, token), file.display().to_string()),
+                None => (log::admin_token(self.log_format, token), "standard error".to_owned()),
+            };
+            written.map_err(|error| {
+                let message = format!("cannot write the admin token to {place}: {error}");
+                Diagnostic::error(Code::Unreadable, message).help("set --admin-token-file to a new file")
+            })?;
             handed_out = true;
             Ok(())
         };

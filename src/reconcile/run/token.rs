@@ -77,9 +77,9 @@ pub(super) fn with_hashes(plan: &Plan, tokens: &mut dyn Tokens) -> Result<Vec<Op
 /// Writes the token of a store's first admin, and replaces an earlier token: a process that was killed before it created
 /// the admin has left one of no use. Anything else at the path is an error: a device or somebody's file must not be lost to a
 /// mistyped option.
-pub(crate) fn replace_token(path: &Path, token: &Secret) -> Result<(), ApplyError> {
-    remove_token(path).map_err(|error| ApplyError::TokenFile(path.to_owned(), error))?;
-    write_new(path, token)
+pub(crate) fn replace_token(path: &Path, token: &Secret) -> io::Result<()> {
+    remove_token(path)?;
+    write(path, token)
 }
 
 fn remove_token(path: &Path) -> io::Result<()> {
@@ -113,13 +113,18 @@ pub(crate) fn check_new(path: &Path) -> Result<(), ApplyError> {
 /// Writes a token to a new file that only its user can read (D27). An existing file is an error, because it may contain
 /// another key's token.
 pub(crate) fn write_new(path: &Path, token: &Secret) -> Result<(), ApplyError> {
-    let opened = private().write(true).create_new(true).open(path);
-    let written = opened.and_then(|mut file| {
+    write(path, token).map_err(|error| ApplyError::TokenFile(path.to_owned(), error))
+}
+
+fn write(path: &Path, token: &Secret) -> io::Result<()> {
+    let mut file = private().write(true).create_new(true).open(path)?;
+    let mut written = || {
         file.write_all(token.expose().as_bytes())?;
         file.write_all(b"\n")?;
         file.sync_all()
-    });
-    written.map_err(|error| ApplyError::TokenFile(path.to_owned(), error))
+    };
+    // A part of a token is of no use, and the next run would find a file that exists.
+    written().inspect_err(|_| drop(fs::remove_file(path)))
 }
 
 #[cfg(test)]

@@ -137,6 +137,9 @@ fn no_admin_is_created_whose_token_could_not_be_shown() {
     assert_eq!(status.code(), Some(1));
     let lost = folder.run("serve --listen 127.0.0.1:0 --admin-token-file missing/admin.token");
     assert_eq!(lost.code, 1, "{}", lost.all());
+    for said in ["cannot write the admin token to missing/admin.token", "set --admin-token-file to a new file"] {
+        assert!(lost.err.contains(said), "{}", lost.all());
+    }
     assert_eq!(folder.ok("owners list").out, "");
     let serve = folder.serve("");
     assert_eq!(serve.get("/api_keys").status, 200, "the next start makes the admin");

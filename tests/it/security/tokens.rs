@@ -1,7 +1,7 @@
 //! API tokens that somebody pastes into the wrong place (D23): what revokes a leaked token does not publish it, and nothing
 //! that was said or kept has its secret part.
 
-use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
+use std::{fs, os::unix::fs::PermissionsExt, process::Command, sync::Arc};
 
 use edgewright::{
     Store,
@@ -200,10 +200,19 @@ fn a_token_is_written_for_its_owner_alone() {
             let refused = finish(command, "");
             assert!(refused.code == 1 && refused.err.contains("ERR_EDGEWRIGHT_UNREADABLE"), "{}", refused.all());
             assert!([file, reason, "name a new file"].iter().all(|it| refused.err.contains(it)), "{}", refused.all());
+            assert!(!refused.err.contains("nothing was changed"), "the key was created first: {}", refused.all());
         }
     }
     assert_eq!(folder.read("boss.token"), token, "another key's token is kept");
     assert_eq!(serve.get("/owners").json()["owners"].as_array().unwrap().len(), 1, "the server has no new owner");
+    let unlimited = folder.command(&format!("keys create --role viewer --token-file cut.token {through_server}"));
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(unlimited.get_program());
+    command.args(unlimited.get_args()).current_dir(folder.path("")).env("EDGEWRIGHT_TOKEN", &serve.token);
+    command.envs(unlimited.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let cut = finish(command, "");
+    assert!(cut.code == 1 && cut.err.contains("No key was created."), "{}", cut.all());
+    assert!(!folder.path("cut.token").exists(), "a part of a token is removed");
     assert_eq!(folder.ok("keys list").out.lines().count(), 2, "the key was not created");
     for (mode, is_told) in [(0o644, true), (0o600, false)] {
         folder.write("out.token", "");
