@@ -24,6 +24,7 @@ mod text;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    slice,
     sync::Arc,
 };
 
@@ -97,7 +98,7 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timest
     exporter.find_lint_exceptions(now);
     for of in &KINDS {
         if let (Some(kind), Export::File(file)) = (of.resource, &of.export) {
-            let documents = exporter.documents(kind)?;
+            let documents = exporter.documents(kind, &exporter.chosen(kind))?;
             exporter.file((*file).to_owned(), kind, &documents);
         }
     }
@@ -105,7 +106,7 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timest
         let (Some(kind), Export::FileEach(prefix)) = (of.resource, &of.export) else { continue };
         let mut taken = BTreeSet::new();
         for entry in exporter.chosen(kind) {
-            let documents = exporter.documents_of(&entry)?;
+            let documents = exporter.documents(kind, slice::from_ref(&entry))?;
             // A file's name has at most 255 bytes; names are ASCII.
             let name: String = exporter.name(&entry.key).chars().take(200).collect();
             let file = unique(&mut taken, &[format!("{prefix}-{name}")], '-');
@@ -201,20 +202,22 @@ impl Exporter<'_> {
         Ok(unique(self.names_beside(&entry.key), &[readable_name(entry, description)], '-'))
     }
 
-    /// The documents of all resources of a kind.
-    fn documents(&mut self, kind: Kind) -> Result<Vec<Value>, JsonError> {
+    /// The documents of one file: resources of a kind, with what they contain.
+    fn documents(&mut self, kind: Kind, chosen: &[Arc<Entry>]) -> Result<Vec<Value>, JsonError> {
         match kind {
-            Kind::HttpsEdgeRoute => self.foreign_routes(),
+            Kind::HttpsEdge => {
+                let edges = chosen.iter().map(|edge| self.edge(edge));
+                Ok(edges.collect::<Result<Vec<_>, JsonError>>()?.into_iter().flatten().collect())
+            }
+            Kind::HttpsEdgeRoute => self.foreign_routes(chosen),
             Kind::EventSubscription => Ok(self.subscriptions()),
-            _ => self.chosen(kind).iter().map(|entry| self.export_document(entry)).collect(),
-        }
-    }
-
-    /// The documents of a resource with what it contains.
-    fn documents_of(&mut self, entry: &Entry) -> Result<Vec<Value>, JsonError> {
-        match entry.key.kind {
-            Kind::HttpsEdge => self.edge(entry),
-            _ => Ok(vec![self.export_document(entry)?]),
+            Kind::Owner
+            | Kind::ApiKey
+            | Kind::IpRestriction
+            | Kind::CertificateAuthority
+            | Kind::TlsCertificate
+            | Kind::TlsEdge
+            | Kind::EventSource => chosen.iter().map(|entry| self.export_document(entry)).collect(),
         }
     }
 
@@ -313,12 +316,12 @@ impl Exporter<'_> {
     }
 
     /// Exports routes of edges that are not exported because another source owns them.
-    fn foreign_routes(&mut self) -> Result<Vec<Value>, JsonError> {
+    fn foreign_routes(&mut self, routes: &[Arc<Entry>]) -> Result<Vec<Value>, JsonError> {
         let mut documents = Vec::new();
-        for route in self.chosen(Kind::HttpsEdgeRoute) {
+        for route in routes {
             let parent = route.key.parent_key();
             if let Some(edge) = parent.filter(|parent| !self.names.contains_key(parent)) {
-                documents.push(self.route(&route, edge.id.as_str())?);
+                documents.push(self.route(route, edge.id.as_str())?);
             }
         }
         Ok(documents)

@@ -304,7 +304,14 @@ impl Reader<'_> {
             Some(Kind::HttpsEdge) => self.edge(&body),
             Some(Kind::HttpsEdgeRoute) => self.route(&body),
             Some(Kind::EventSubscription) => self.subscription(&body),
-            Some(_) => self.resource(&body),
+            Some(
+                Kind::Owner
+                | Kind::IpRestriction
+                | Kind::CertificateAuthority
+                | Kind::TlsCertificate
+                | Kind::TlsEdge
+                | Kind::EventSource,
+            ) => self.resource(&body),
             None => self.module_set(&body),
         }
     }
