@@ -1,8 +1,8 @@
 //! Completion candidates for a command line: kinds, names, sources, contexts and codes, for the scripts of `edgewright
 //! completions`.
 //!
-//! A script asks on every press of a key, so that this never takes long, never fails, and only reads. It knows the store in
-//! a folder: a server is not asked, and nothing is offered in place of its names.
+//! A script asks on every press of a key, so that this never takes long, never reports an error, and only reads. It knows the
+//! store in a folder: a server is not asked, and nothing is offered in place of its names.
 
 use std::{sync::mpsc::channel, thread};
 

@@ -45,7 +45,7 @@ impl Display for Exposure {
         let quoted = |modules: &[&str]| modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let Self { name, successor, lost, left, .. } = self;
         if let Some(successor) = successor {
-            write!(f, "this opens access: {successor} takes requests from {name} without {}", quoted(lost))?;
+            write!(f, "this opens access: {successor} takes over requests of {name}, without {}", quoted(lost))?;
             return match left.as_slice() {
                 [] => f.write_str(", and nothing else restricts it"),
                 left => write!(f, "; {} stays", quoted(left)),

@@ -22,7 +22,7 @@ use crate::{
 /// Bring back the state of an earlier revision as a new one.
 ///
 /// Shows the plan, asks on a terminal, and applies it, with the same checks as `reconcile`. API keys and their owners stay
-/// as they are. A server that follows the manifests holds them until they change.
+/// as they are. On a server that follows the manifests, they are not applied until they change.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Revision to bring back, or a Git commit for the newest revision that was applied from it; `edgewright history`
@@ -77,7 +77,7 @@ fn confirmed(to: u64) -> Result<(), Failure> {
 impl StoreChange for Rollback {
     const COMMAND: &'static str = "rollback";
     const REMARK: Option<&'static str> =
-        Some("A server that follows a source holds its manifests until they change; `reconcile` applies them again.");
+        Some("A server that follows a source does not apply its manifests until they change; `reconcile` does.");
 
     /// The state to bring back.
     type Basis = Arc<Snapshot>;

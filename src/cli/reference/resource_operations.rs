@@ -10,8 +10,8 @@ use super::{
 const RESOURCES: &str = "\
 ## Resources
 
-This is what operations on resources and modules share; the sections have what only some of them do. All but those that
-delete return the resource or the module. PATCH takes the fields of POST.";
+This is what operations on resources and modules share. The sections have what only some of them do and, after `Instead:`,
+what replaces this. All but those that delete return the resource or the module. PATCH takes the fields of POST.";
 
 const MODULES: &str = "\
 ## Modules
@@ -44,7 +44,11 @@ impl CommonFacts {
     pub(super) fn difference(&self, operation: &DocumentedOperation<'_>, shared: &SharedRows) -> Option<String> {
         let (action, common) = self.0.iter().find(|(action, _)| operation.action() == Some(*action))?;
         let mut own = operation.facts(shared);
+        let is_different = common.iter().any(|fact| !own.contains(fact));
         own.retain(|fact| !common.contains(fact));
+        if is_different {
+            own.insert(0, "Instead:".to_owned());
+        }
         match (*action, operation.request(), operation.response()) {
             ("Create", Some(request), _) => own.insert(0, format!("Takes {request}.")),
             ("List", _, Some(response)) => own.insert(0, format!("Returns a {response}.")),

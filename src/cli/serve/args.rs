@@ -40,7 +40,7 @@ pub(crate) struct Args {
     pub(super) loading: Loading,
     #[command(flatten)]
     pub(super) ownership: Ownership,
-    /// How to handle drift, which is any change that the source did not make: `enforce`, `warn` or `off`.
+    /// How to handle drift, that is, changes by others to the source's resources: `enforce`, `warn` or `off`.
     ///
     /// `enforce` reverts them, `warn` leaves and reports them, `off` leaves and counts them.
     #[arg(long, value_name = "POLICY", env = "EDGEWRIGHT_DRIFT", default_value_t = DriftPolicy::Enforce)]
@@ -93,7 +93,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Checks what needs neither the socket nor the store.
+    /// Checks what needs neither the socket nor an open store.
     pub(super) fn check(&self, config: &Config, matches: &ArgMatches) -> Result<(), Failure> {
         if self.manifests.iter().any(|path| path.as_os_str() == "-") {
             let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");

@@ -169,7 +169,7 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
             warning(format!("Not applied, because the source is suspended: {summary}."));
         }
         RunReport::RolledBack { .. } => {
-            warning("A rollback undid these manifests. They are held until they change.".to_owned());
+            warning("A rollback undid these manifests. They are not applied until they change.".to_owned());
         }
         RunReport::Drifted { applied, drifted, resources, fight_until } => {
             if let Some((plan, revision)) = applied {

@@ -18,8 +18,8 @@ use crate::{
 
 /// Write a backup of a store, with its history, to one file.
 ///
-/// With --server, a running server sends it; this requires an admin's API key. The secrets in the backup are encrypted:
-/// keep a copy of the store's master key apart from the backups, or they cannot be restored.
+/// With --server, a running server sends it; this requires an admin's API key. The secrets in the backup are encrypted.
+/// Keep a copy of the store's master key, apart from the backups: without it, no backup can be restored.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File to write; `-` is standard output.

@@ -47,7 +47,7 @@ pub trait Module:
     /// The fields without which the module is invalid; its schema requires them. `Check` reports them.
     const REQUIRED: &'static [&'static str] = &[];
 
-    /// Whether the module is useful with its defaults, and does not change who has access. A PUT without a body
+    /// Whether the module fully works with its defaults, and does not change who has access. A PUT without a body
     /// configures such a module (D64).
     const EMPTY_IS_HARMLESS: bool = false;
 

@@ -101,8 +101,8 @@ impl InFlight {
             NoPlace::Owner(counts) => {
                 let count = counts.running;
                 let message = format!(
-                    "the owner of the API key has {count} of the server's {most} concurrent requests, and other owners \
-                     are waiting"
+                    "the owner of the API key has {count} of the server's {most} concurrent requests, which is its share \
+                     while more than half of them are taken"
                 );
                 rate_limit::too_many(&message, RETRY_AFTER)
             }

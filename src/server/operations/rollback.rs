@@ -38,7 +38,7 @@ use crate::{
 
 pub(super) static CREATE: ApiOperation = ApiOperation::post("/rollbacks", Intent::Propose, |method| on(method, create))
     .named("Rollbacks", "createRollback", "Plan or apply a rollback")
-    .described("Plans the changes that bring back the state of an earlier revision, and applies them as a new revision, unless `dry_run` is set. API keys and their owners stay as they are. Refusals of a dry run are the errors that would prevent applying the plan. If the server follows a source, it holds the manifests that the rollback undid until they change.")
+    .described("Plans the changes that bring back the state of an earlier revision, and applies them as a new revision, unless `dry_run` is set. API keys and their owners stay as they are. Refusals of a dry run are the errors that would prevent applying the plan. If the server follows a source, the manifests that the rollback undid are not applied until they change.")
     .documented("400 401 403 404 408 409 410 413 415 429 500 503", |operation, schemas| {
         let operation = operation.body(schemas.request::<RollbackRequest>(), json!({"to": 1, "dry_run": true}));
         planned_change::document(operation, schemas, "Planned, or no changes")

@@ -71,8 +71,8 @@ impl Resealing {
         if let Some(known) = unsaved {
             if let Some((reached, clock)) = known.disagreement() {
                 tracing::info!(
-                    "The clock shows {clock}, but the store last recorded {reached}: nothing expires by this time \
-                     until the clock has kept it for a day."
+                    "The clock shows {clock}, but the store last recorded {reached}: history records and former secrets \
+                     do not expire by this time until the clock has shown it for a day."
                 );
             }
             save(keyring, known);

@@ -101,15 +101,15 @@ fn requests_that_change_hands_are_told_if_less_restricts_them() {
     let guarded = ("admin", "/admin/", RESTRICTED);
     let before = edge("shop", &[all, guarded]);
     let of_route =
-        "takes requests from HttpsEdgeRoute shop/admin without `ip_restriction`, and nothing else restricts it";
-    for (what, after, taker) in [
+        "takes over requests of HttpsEdgeRoute shop/admin, without `ip_restriction`, and nothing else restricts it";
+    for (what, after, successor) in [
         ("another name", edge("shop", &[all, ("intern", "/admin/", "")]), "shop/intern"),
         ("gone", edge("shop", &[all]), "shop/all"),
         ("another match", edge("shop", &[all, ("admin", "/intern/", RESTRICTED)]), "shop/all"),
         ("another edge", edge("market", &[all]), "market/all"),
     ] {
         let told = plan(&before, &after);
-        assert!(told.contains(&format!("this opens access: HttpsEdgeRoute {taker} {of_route}")), "{what}: {told}");
+        assert!(told.contains(&format!("this opens access: HttpsEdgeRoute {successor} {of_route}")), "{what}: {told}");
         assert_eq!(told.matches("this opens access").count(), 1, "{what}: {told}");
     }
     for (what, after) in [

@@ -129,7 +129,7 @@ fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     assert_eq!((status, planned["summary"]["change"].as_u64()), (200, Some(1)), "{planned}");
     let (status, applied) = rollback(&serve, json!({"to": 2, "expect": planned["outcome"]}));
     assert_eq!((status, applied["applied"].as_u64()), (201, Some(4)), "{applied}");
-    serve.wait_for("A rollback undid these manifests. They are held until they change. source=\"default\"");
+    serve.wait_for("A rollback undid these manifests. They are not applied until they change. source=\"default\"");
     for part in ["Rolled back to revision 2 as revision 4: 0 to create, 1 to change", "~ HttpsEdge one revision=4"] {
         serve.wait_for(part);
     }

@@ -87,7 +87,7 @@ fn a_server_with_a_wrong_clock_removes_nothing() {
     for _ in 0..2 {
         assert_eq!(serve.call("POST", "/store/rekey", "").status, 200);
     }
-    serve.wait_for("until the clock has kept it for a day");
+    serve.wait_for("until the clock has shown it for a day");
     drop(serve);
     has_everything(&folder);
 }

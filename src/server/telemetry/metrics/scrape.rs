@@ -56,7 +56,7 @@ fn admissions(app: &AppState, page: &mut Exposition) {
     });
     page.counter(
         "edgewright_admission_refusals_total",
-        "Requests that were refused because a class was full, by class and reason.",
+        "Costly requests that found no place, by class and reason.",
         refused,
     );
 }
