@@ -54,12 +54,12 @@ impl Failure {
     }
 
     /// Whether the reason has a code.
-    pub(crate) fn has_code(&self, code: Code) -> bool {
+    pub(super) fn has_code(&self, code: Code) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.code == Name::Code(code))
     }
 
     /// Replaces the help of the reasons with a code.
-    pub(crate) fn with_help(mut self, code: Code, help: &str) -> Self {
+    pub(super) fn with_help(mut self, code: Code, help: &str) -> Self {
         for diagnostic in self.diagnostics.iter_mut().filter(|it| it.code == Name::Code(code)) {
             diagnostic.help = Some(help.to_owned());
         }
@@ -68,7 +68,7 @@ impl Failure {
 }
 
 /// Converts the failure that something was not found to none.
-pub(crate) fn if_found<T>(result: Result<T, Failure>) -> Result<Option<T>, Failure> {
+pub(super) fn if_found<T>(result: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match result {
         Ok(found) => Ok(Some(found)),
         Err(failure) if failure.has_code(Code::NotFound) => Ok(None),

@@ -2,6 +2,6 @@
 
 /// Leaves a large value to the end of the process, which frees its memory at once. Freeing the values of a large source
 /// one by one takes longer than checking them.
-pub(crate) fn leak<T>(value: T) {
+pub(super) fn leak<T>(value: T) {
     std::mem::forget(value);
 }

@@ -23,7 +23,7 @@ use crate::{
 
 /// The format of a report, and where it goes.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Output {
+pub(in crate::cli) struct Output {
     /// Report format: text, json, markdown, github, sarif or junit.
     #[arg(help_heading = help::OUTPUT)]
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_FORMAT", default_value = "text", value_parser = format)]
@@ -45,7 +45,7 @@ fn format(name: &str) -> Result<Format, String> {
 
 impl Output {
     /// The output options among the arguments of a command, if they are for a format that programs read.
-    pub(crate) fn for_programs(arguments: &ArgMatches) -> Option<Self> {
+    pub(in crate::cli) fn for_programs(arguments: &ArgMatches) -> Option<Self> {
         let format = *arguments.try_get_one::<Format>("format").ok()??;
         let output = arguments.try_get_one::<PathBuf>("output").ok()?.cloned();
         (format != Format::Text).then_some(Self { format, output, full: false })
@@ -58,7 +58,7 @@ impl Output {
 
     /// Prints the diagnostics and the plan, whose text is made from `plan` if it is known. Fails if stdout does: a plan
     /// that could not be shown must not be applied.
-    pub(crate) fn announce(&self, report: &Report, plan: Option<&Plan>) -> Result<(), Failure> {
+    pub(in crate::cli) fn announce(&self, report: &Report, plan: Option<&Plan>) -> Result<(), Failure> {
         diagnostics::diagnostics(&report.diagnostics);
         let Some(redacted) = &report.plan else {
             diagnostics::count(&report.diagnostics, report.files);
@@ -75,7 +75,7 @@ impl Output {
     }
 
     /// The detail of each change in the report. The text of a plan is made from the plan itself.
-    pub(crate) fn detail(&self) -> Detail {
+    pub(in crate::cli) fn detail(&self) -> Detail {
         match self.format {
             Format::Json => Detail::Bodies,
             Format::Text if self.output.is_none() => Detail::Effects,
@@ -85,7 +85,7 @@ impl Output {
 
     /// Starts the report of a plan before the plan runs: creates its destination and writes the first character, which
     /// no outcome changes. A report that cannot be written must be noticed while nothing is applied (D31).
-    pub(crate) fn start(&self, report: &Report) -> Result<OpenReport, Failure> {
+    pub(in crate::cli) fn start(&self, report: &Report) -> Result<OpenReport, Failure> {
         let mut started = self.create()?;
         let first: String = self.document(report)?.chars().take(1).collect();
         self.write(&mut started, &first)?;
@@ -94,14 +94,14 @@ impl Output {
     }
 
     /// Writes the rest of a started report.
-    pub(crate) fn finish(&self, mut started: OpenReport, report: &Report) -> Result<(), Failure> {
+    pub(in crate::cli) fn finish(&self, mut started: OpenReport, report: &Report) -> Result<(), Failure> {
         let text = self.document(report)?;
         let rest = text.strip_prefix(started.written.as_str()).unwrap_or(&text);
         self.write(&mut started, rest)
     }
 
     /// Writes the final report.
-    pub(crate) fn conclude(&self, report: &Report) -> Result<(), Failure> {
+    pub(in crate::cli) fn conclude(&self, report: &Report) -> Result<(), Failure> {
         let started = self.create()?;
         self.finish(started, report)
     }
@@ -133,7 +133,7 @@ impl Output {
 }
 
 /// A report whose destination has accepted what is written so far.
-pub(crate) struct OpenReport {
+pub(in crate::cli) struct OpenReport {
     /// The file; none for stdout.
     file: Option<fs::File>,
     written: String,

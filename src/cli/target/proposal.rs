@@ -8,7 +8,7 @@ use crate::{
 
 /// The result of planning.
 #[derive(Default)]
-pub(crate) struct Proposal {
+pub(in crate::cli) struct Proposal {
     /// The report to show.
     pub report: Report,
     /// Descriptions of the skipped resources (D44).
@@ -21,7 +21,7 @@ pub(crate) struct Proposal {
 
 /// The purpose of a plan's document.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum PlanFile<'a> {
+pub(in crate::cli) enum PlanFile<'a> {
     /// To save it for a review.
     ToSave,
     /// To compare it with the reviewed plan.
@@ -29,7 +29,7 @@ pub(crate) enum PlanFile<'a> {
 }
 
 /// A store to plan against and apply to.
-pub(crate) trait Target {
+pub(in crate::cli) trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
 

@@ -29,7 +29,7 @@ pub(crate) mod envelope;
 pub(crate) mod findings;
 pub(crate) mod kinds;
 pub(crate) mod limits;
-pub(crate) mod lint_facts;
+mod lint_facts;
 pub(crate) mod reader;
 pub(crate) mod schema;
 pub(crate) mod source_map;

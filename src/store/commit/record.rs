@@ -16,7 +16,7 @@
 //!
 //! A Spec without a secret is parsed on first use: most of a large configuration is never looked at between two starts.
 
-pub(crate) mod scrub;
+pub(in crate::store) mod scrub;
 mod secrets;
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
