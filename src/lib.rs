@@ -219,7 +219,7 @@
 //! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others
 //!   wrote (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides
 //!   (`reconcile::sync_loop::plan_drift`, D85).
-//! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the
+//! - **the history is read**: lists read the headers of commits, and the history of a resource its entries where the
 //!   index says that they are (`store::history::{records, resource_history}`); what people see is made from the entries
 //!   (`store::history::change_description`, D58).
 //! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot
@@ -234,8 +234,8 @@
 //! - **a source meets another one**: what a source can change for others is a table (`tenancy`, D112): edges consent
 //!   to routes and certificates, and require modules (D103); the rights of a key or a followed source are judged on
 //!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands
-//!   (`manifest::resolve::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
-//!   owned (`manifest::resolve::context`, D107).
+//!   (`manifest::resolve::transfer`, `plan::transfer`, D104); names and module sets of surrounding manifests resolve
+//!   and are not owned (`manifest::resolve::context`, D107).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::run::plan_cache`, D73).
 
 mod background;

@@ -132,7 +132,7 @@ fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
 }
 
 impl Loaded {
-    /// The error because of which no manifest of the source, or not its whole context, was read (D82, D88, D89).
+    /// The error because of which no manifest of the source, or not every surrounding one, was read (D82, D88, D89).
     pub(crate) fn unread(&self) -> Option<&Diagnostic> {
         let is_nothing_read = self.files.iter().all(|file| file.is_context);
         self.diagnostics.iter().find(|found| match found.code {

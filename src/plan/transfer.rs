@@ -155,10 +155,10 @@ impl Transfer {
             let name = entry.claim.as_deref().map(|claim| claim.name.as_str());
             taken.insert((entry.key.kind, entry.key.parent.as_ref(), name));
         }
-        let clash = moving.iter().filter(|(entry, claim, _)| {
+        let conflict = moving.iter().filter(|(entry, claim, _)| {
             taken.contains(&(entry.key.kind, entry.key.parent.as_ref(), Some(claim.name.as_str())))
         });
-        let refusal = clash.map(|(entry, _, name)| {
+        let refusal = conflict.map(|(entry, _, name)| {
             let message =
                 format!("source `{}` has another {} `{}`", printable(&self.to), entry.key.kind, printable(name));
             Diagnostic::error(Code::DuplicateName, message).help("rename one of the two resources first")
@@ -302,7 +302,7 @@ mod tests {
         let nobody = Transfer { from: "none".into(), ..transfer(&[]) }.plan(&world);
         assert_eq!(codes(&nobody), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
         let twice = Operation::Claim { key: edge("team"), claim: owned("new", "shop") };
-        let clash = transfer(&["HttpsEdge/shop"]).plan(&after(&world, vec![twice]));
-        assert_eq!(codes(&clash), ["ERR_EDGEWRIGHT_DUPLICATE_NAME"]);
+        let conflict = transfer(&["HttpsEdge/shop"]).plan(&after(&world, vec![twice]));
+        assert_eq!(codes(&conflict), ["ERR_EDGEWRIGHT_DUPLICATE_NAME"]);
     }
 }

@@ -28,7 +28,7 @@ pub(crate) mod sync_loop;
 mod tests;
 
 pub use run::apply::apply;
-pub(crate) use run::apply::{apply_current, apply_trial, measure};
+pub(crate) use run::apply::{apply_current, commit_speculative, measure};
 pub use run::apply_error::ApplyError;
 pub(crate) use run::options::{DEFAULT_SOURCE, check_new_source, check_source};
 pub use run::options::{LintLevels, Options};

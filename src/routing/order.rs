@@ -10,12 +10,12 @@ use crate::model::{
 /// Returns the routes of an edge so that the first one that matches a request handles it. Routes that match no request
 /// are left out.
 pub(crate) fn in_match_order<'s>(
-    blind: bool,
+    passes_through: bool,
     routes: impl IntoIterator<Item = KnownRoute<'s>>,
 ) -> Vec<(KnownRoute<'s>, Selector<'s>)> {
     let selected = routes.into_iter().filter_map(|known| Some((known, Selector::from_route(known.1)?)));
     let mut ordered: Vec<(KnownRoute<'s>, Selector<'s>)> =
-        selected.filter(|(_, selector)| !blind || selector.takes_every_path()).collect();
+        selected.filter(|(_, selector)| !passes_through || selector.takes_every_path()).collect();
     ordered.sort_by(|one, other| other.1.precedence().cmp(&one.1.precedence()).then_with(|| one.0.0.cmp(other.0.0)));
     ordered
 }
@@ -83,15 +83,16 @@ mod tests {
     fn the_first_route_in_order_that_matches_is_the_one_that_a_trace_takes() {
         let routes = routes(&MATCHES);
         let known = || routes.iter().map(|(key, route)| (key, route));
-        for blind in [false, true] {
-            let (ordered, table) = (in_match_order(blind, known()), RouteTable::new(blind, known()));
+        for passes_through in [false, true] {
+            let (ordered, table) = (in_match_order(passes_through, known()), RouteTable::new(passes_through, known()));
             let mut taken = 0;
             for host in ["b.example.com", "x.example.org", "a.eu.example.com", "eu.example.com", "other.test"] {
                 for path in ["/", "/a", "/a/b", "/a/b/c", "/c", "/c/d", "/cd", "/A"] {
                     for port in [443, 8443] {
-                        let matches = |it: &&(KnownRoute<'_>, Selector<'_>)| it.1.rank(host, port, path, blind).is_ok();
+                        let matches =
+                            |it: &&(KnownRoute<'_>, Selector<'_>)| it.1.rank(host, port, path, passes_through).is_ok();
                         let first = ordered.iter().find(matches).map(|it| it.0.0);
-                        assert_eq!(first, table.taker(host, port, path).map(|it| it.0), "{host}:{port}{path}");
+                        assert_eq!(first, table.serving(host, port, path).map(|it| it.0), "{host}:{port}{path}");
                         taken += usize::from(first.is_some());
                     }
                 }

@@ -86,12 +86,12 @@ impl<'a> Selector<'a> {
         if self.port.is_some_and(|own| own != port) { None } else { rank_host(host, &self.host) }
     }
 
-    /// Ranks the selector for a request; a blind edge cannot see the path.
-    pub(super) fn rank(&self, host: &str, port: u16, path: &str, blind: bool) -> Result<Rank, RouteDecision> {
+    /// Ranks the selector for a request; an edge that passes TLS through cannot see the path.
+    pub(super) fn rank(&self, host: &str, port: u16, path: &str, passes_through: bool) -> Result<Rank, RouteDecision> {
         let host_rank = self.rank_address(host, port).ok_or(RouteDecision::OtherHost)?;
         let fits = match (self.takes_every_path(), self.is_exact) {
             (true, _) => true,
-            _ if blind => return Err(RouteDecision::PathUnread),
+            _ if passes_through => return Err(RouteDecision::PathUnread),
             (_, true) => path == self.path,
             (_, false) => path.starts_with(self.path),
         };

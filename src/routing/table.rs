@@ -26,9 +26,9 @@ struct PathTable<'w> {
 
 impl PathTable<'_> {
     /// The routes that can have the highest rank for a path.
-    fn candidates(&self, path: &str, blind: bool) -> [Option<usize>; 2] {
+    fn candidates(&self, path: &str, passes_through: bool) -> [Option<usize>; 2] {
         let exact = self.exact.get(path).copied();
-        let prefix = if blind {
+        let prefix = if passes_through {
             self.prefixes.get("/").or_else(|| self.prefixes.get("")).copied()
         } else {
             self.longest_prefix(path)
@@ -60,18 +60,22 @@ pub(crate) struct RouteTable<'w> {
     hosts: HashMap<String, BTreeMap<Option<u16>, PathTable<'w>>>,
     /// The lengths of the wildcards' suffixes.
     wildcards: BTreeSet<usize>,
-    blind: bool,
+    passes_through: bool,
 }
 
 impl<'w> RouteTable<'w> {
-    /// Creates the table of an edge; a blind edge cannot see paths. The routes are in the order of their keys.
-    pub(crate) fn new(blind: bool, routes: impl IntoIterator<Item = KnownRoute<'w>>) -> Self {
-        Self::build(blind, routes.into_iter().filter_map(|known| Some((known, Selector::from_route(known.1)?))))
+    /// Creates the table of an edge; one that passes TLS through sees no paths. The routes are in the order of their keys.
+    pub(crate) fn new(passes_through: bool, routes: impl IntoIterator<Item = KnownRoute<'w>>) -> Self {
+        let selected = routes.into_iter().filter_map(|known| Some((known, Selector::from_route(known.1)?)));
+        Self::build(passes_through, selected)
     }
 
     /// Like [`new`](Self::new), with the selectors of the routes.
-    pub(crate) fn build(blind: bool, routes: impl IntoIterator<Item = (KnownRoute<'w>, Selector<'w>)>) -> Self {
-        let mut table = Self { blind, ..Self::default() };
+    pub(crate) fn build(
+        passes_through: bool,
+        routes: impl IntoIterator<Item = (KnownRoute<'w>, Selector<'w>)>,
+    ) -> Self {
+        let mut table = Self { passes_through, ..Self::default() };
         for (known, selector) in routes {
             let index = table.routes.len();
             table.wildcards.extend(selector.host.strip_prefix('*').map(str::len));
@@ -92,7 +96,7 @@ impl<'w> RouteTable<'w> {
     }
 
     /// The route that receives a request.
-    pub(crate) fn taker(&self, host: &str, port: u16, path: &str) -> Option<KnownRoute<'w>> {
+    pub(crate) fn serving(&self, host: &str, port: u16, path: &str) -> Option<KnownRoute<'w>> {
         let (known, _) = self.winner(host, port, path)?;
         Some(*known)
     }
@@ -101,10 +105,10 @@ impl<'w> RouteTable<'w> {
     pub(crate) fn winner(&self, host: &str, port: u16, path: &str) -> Option<&(KnownRoute<'w>, Selector<'w>)> {
         self.groups(host).find_map(|ports| {
             let tables = [None, Some(port)].into_iter().filter_map(|port| ports.get(&port));
-            let candidates = tables.flat_map(|paths| paths.candidates(path, self.blind)).flatten();
+            let candidates = tables.flat_map(|paths| paths.candidates(path, self.passes_through)).flatten();
             let ranked = candidates.filter_map(|index| {
                 let candidate = self.routes.get(index)?;
-                let rank = candidate.1.rank(host, port, path, self.blind).ok()?;
+                let rank = candidate.1.rank(host, port, path, self.passes_through).ok()?;
                 Some((rank, Reverse(candidate.0.0), candidate))
             });
             ranked.max_by_key(|it| (it.0, it.1)).map(|it| it.2)
@@ -119,8 +123,8 @@ impl<'w> RouteTable<'w> {
         let indexes = tables.flat_map(|paths| paths.exact.values().chain(paths.prefixes.values()).copied());
         indexes.filter_map(move |index| {
             let (known, selector) = self.routes.get(index)?;
-            let taker = self.taker(host, port, &selector.probe())?;
-            (taker.0 == known.0).then_some(*known)
+            let serving = self.serving(host, port, &selector.probe())?;
+            (serving.0 == known.0).then_some(*known)
         })
     }
 
@@ -177,31 +181,31 @@ pub(super) mod tests {
     fn the_closest_host_and_the_longest_prefix_take_a_request() {
         let routes = routes(&MATCHES);
         let table = RouteTable::new(false, routes.iter().map(|(key, route)| (key, route)));
-        let taker = |host: &str, path: &str| table.taker(host, 443, path).map(|(_, route)| route.r#match.as_str());
-        assert_eq!(taker("localhost", "/x"), Some("*"));
-        assert_eq!(taker("b.example.com", "/cd"), Some("b.example.com/c"));
-        assert_eq!(taker("b.example.com", "/x"), Some("b.example.com/"));
-        assert_eq!(taker("a.eu.example.com", "/c"), Some("*.eu.example.com/c"));
-        assert_eq!(taker("a.example.org", "/a"), Some("*.example.org"));
-        assert_eq!(taker("2001:db8::1", "/a"), Some("[2001:DB8::1]:443/a"));
+        let serving = |host: &str, path: &str| table.serving(host, 443, path).map(|(_, route)| route.r#match.as_str());
+        assert_eq!(serving("localhost", "/x"), Some("*"));
+        assert_eq!(serving("b.example.com", "/cd"), Some("b.example.com/c"));
+        assert_eq!(serving("b.example.com", "/x"), Some("b.example.com/"));
+        assert_eq!(serving("a.eu.example.com", "/c"), Some("*.eu.example.com/c"));
+        assert_eq!(serving("a.example.org", "/a"), Some("*.example.org"));
+        assert_eq!(serving("2001:db8::1", "/a"), Some("[2001:DB8::1]:443/a"));
     }
 
     #[test]
     fn the_index_leaves_no_better_route_out() {
         let routes = routes(&MATCHES);
         let hosts = ["a.example.com", "b.example.com", "a.eu.example.com", "x.example.org", "2001:db8::1", "x"];
-        for blind in [false, true] {
-            let table = RouteTable::new(blind, routes.iter().map(|(key, route)| (key, route)));
+        for passes_through in [false, true] {
+            let table = RouteTable::new(passes_through, routes.iter().map(|(key, route)| (key, route)));
             for host in hosts {
                 for port in [443, 8443] {
                     for path in ["/", "/a", "/a/b", "/a/b/c", "/c", "/cd", "/x"] {
                         let ranked = routes.iter().filter_map(|(key, route)| {
-                            let rank = Selector::from_route(route)?.rank(host, port, path, blind).ok()?;
+                            let rank = Selector::from_route(route)?.rank(host, port, path, passes_through).ok()?;
                             Some((rank, Reverse(key)))
                         });
                         let best = ranked.max().map(|(_, Reverse(key))| key);
-                        let taker = table.taker(host, port, path).map(|(key, _)| key);
-                        assert_eq!(taker, best, "{host}:{port}{path} {blind}");
+                        let serving = table.serving(host, port, path).map(|(key, _)| key);
+                        assert_eq!(serving, best, "{host}:{port}{path} {passes_through}");
                     }
                 }
             }

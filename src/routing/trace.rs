@@ -77,10 +77,10 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
     let Some((rank, Reverse(key), name, edge, hostport)) = serving.max_by_key(|it| (it.0, it.1)) else {
         return Trace::default();
     };
-    let blind = passes_tls_through(edge);
-    let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through: blind };
+    let passes_through = passes_tls_through(edge);
+    let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through };
     let mut routes: Vec<_> = resources::<HttpsEdgeRoute>(snapshot.children(key))
-        .map(|(key, name, route)| (rank_route(request, route, blind), key, name, route))
+        .map(|(key, name, route)| (rank_route(request, route, passes_through), key, name, route))
         .collect();
     // Best match first, then the routes that do not match.
     routes.sort_by(|a, b| b.0.as_ref().ok().cmp(&a.0.as_ref().ok()).then_with(|| a.1.cmp(b.1)));
@@ -121,9 +121,9 @@ fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
     if port == request.port { rank_host(&request.host, host) } else { None }
 }
 
-fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, RouteDecision> {
+fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, passes_through: bool) -> Result<Rank, RouteDecision> {
     let selector = Selector::from_route(route).ok_or(RouteDecision::NoMatch)?;
-    selector.rank(&request.host, request.port, &request.path, blind)
+    selector.rank(&request.host, request.port, &request.path, passes_through)
 }
 
 fn decide_loser(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> RouteDecision {

@@ -98,12 +98,12 @@ impl Query {
     }
 }
 
-/// The resources whose stories are asked for: what commits did to them.
+/// The resources whose histories are asked for: what commits did to them.
 #[derive(Debug, Clone, Copy)]
 pub struct ResourceHistoryQuery<'s> {
     /// The paths of their keys.
     pub paths: &'s [String],
-    /// The position before which the stories end.
+    /// The position before which the histories end.
     pub before: u64,
     /// The source that applied the commits; none for all commits.
     pub source: Option<&'s str>,
@@ -152,8 +152,11 @@ pub trait Engine: Send + Sync {
 
     /// Visits what commits did to some resources, for each of them the newest first. Of a large commit, only the entries of
     /// these resources are read, unless the engine has to search for them. Then it may stop after many commits.
-    fn stories(&self, wanted: ResourceHistoryQuery<'_>, visit: &mut ResourceHistoryVisit<'_>)
-    -> Result<(), StoreError>;
+    fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError>;
 
     /// Visits all commits after the last one of a revision, oldest first. Starts earlier if that is simpler, and at the oldest
     /// one if the revision is no longer kept.

@@ -26,9 +26,8 @@
 //!
 //! # What it never does
 //!
-//! A revision is not visible before it is durable, and none becomes visible while somebody holds the lock of the
-//! queue. No panic of a
-//! writer stops the others.
+//! A revision is not visible before it is durable, and none becomes visible while somebody holds the lock of the queue. No
+//! panic of a writer stops the others.
 
 use std::{
     collections::BTreeSet,
@@ -79,7 +78,7 @@ struct StateTransition {
 }
 
 impl Store {
-    /// Makes the next revision as [`Store::commit_with`] does, also from the result of an earlier trial.
+    /// Makes the next revision as [`Store::commit_with`] does, also from the result of an earlier speculative commit.
     pub(crate) fn commit_next<E>(
         &self,
         attempt: Attempt,

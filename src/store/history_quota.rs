@@ -45,7 +45,7 @@ pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The least share: a history with small limits protects nothing anyway.
 const LEAST_RECORDS: u64 = 1000;
 const LEAST_BYTES: u64 = 8 << 20;
-/// A record counts for at most one of so many parts of a share: the first apply of an estate can be larger than a share.
+/// A record counts for at most one of so many parts of a share: the first apply of a configuration can be larger than a share.
 const PARTS_OF_A_RECORD: u64 = 4;
 /// The owners above which those are forgotten who have filled nothing.
 const MANY_OWNERS: usize = 1024;

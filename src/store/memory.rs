@@ -83,7 +83,7 @@ impl Engine for MemoryEngine {
         Ok(self.log().iter().find(|batch| batch.position == position).cloned())
     }
 
-    fn stories(
+    fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,

@@ -1,9 +1,9 @@
 //! The input of a commit: operations, or the result of operations that were tried on it before.
 //!
 //! A plan of 100,000 operations is tried before it is shown, so that it says whether it would be refused. To apply it again
-//! inside the commit would take as long, and all other writers would wait for it. So a trial keeps the state that it led to.
-//! If the store is still at the state that it began with, the commit takes that result; if others have committed since, or
-//! the trial is more than a minute old, it is not used. What is committed is the same in both cases.
+//! inside the commit would take as long, and all other writers would wait for it. So a speculative commit keeps the state that
+//! it led to. If the store is still at the state that it began with, the commit takes that result; if others have committed
+//! since, or it is more than a minute old, it is not used. What is committed is the same in both cases.
 
 use std::{
     collections::BTreeSet,
@@ -38,7 +38,7 @@ impl SpeculativeCommit {
         Ok(Self { before: before.clone(), after, changed: Arc::new(changed), at, began })
     }
 
-    /// Whether the trial was on this very state, a moment ago.
+    /// Whether the operations were applied to this very state, a moment ago.
     pub(crate) fn fits(&self, current: &Snapshot) -> bool {
         self.before.is_same(current) && self.began.elapsed() < LONGEST
     }

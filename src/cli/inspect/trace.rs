@@ -208,8 +208,8 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
         return;
     };
     let why = if edge.wildcard { ", a wildcard" } else { "" };
-    let blind = if edge.passes_through { "; TLS is passed through" } else { "" };
-    let by_hostport = format!("by {}{why}{blind}", edge.hostport);
+    let passes_through = if edge.passes_through { "; TLS is passed through" } else { "" };
+    let by_hostport = format!("by {}{why}{passes_through}", edge.hostport);
     let by_match = trace.route().map(|route| format!("by {} {}", route.match_type, route.r#match)).unwrap_or_default();
     let name = |name: Option<&String>| name.map_or("(not owned)", String::as_str).to_owned();
     let mut head = vec![vec!["edge".to_owned(), name(edge.name.as_ref()), by_hostport, edge.id.clone()]];

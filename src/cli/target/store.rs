@@ -15,7 +15,7 @@ use crate::{
         saved::{DigestProtection, PlanConditions, SavedPlan},
     },
     reconcile::{
-        apply_trial, plan,
+        commit_speculative, plan,
         run::plan_cache::{self, CachedAnswer},
         sync_loop::{freshness::FinishedRun, plan_drift},
     },
@@ -178,7 +178,7 @@ impl Target for StoreTarget {
         };
         let store = &*self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
-        let applied = during("Applying", || apply_trial(store, &self.options, &planned));
+        let applied = during("Applying", || commit_speculative(store, &self.options, &planned));
         if let Ok(revision) = applied {
             remember(self.recorder.as_deref(), store, &self.options, &planned, revision);
         }

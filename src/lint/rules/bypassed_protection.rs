@@ -166,9 +166,9 @@ impl<'w> ServedHost<'_, 'w> {
     }
 
     /// The receiver of the requests for a path at a port.
-    fn taker(&self, port: u16, path: &str) -> Option<Receiver<'w>> {
-        let taker = self.edge(port)?.routes().table.taker(self.name, port, path)?;
-        self.receiver(port, taker)
+    fn serving(&self, port: u16, path: &str) -> Option<Receiver<'w>> {
+        let serving = self.edge(port)?.routes().table.serving(self.name, port, path)?;
+        self.receiver(port, serving)
     }
 
     /// Returns the open routes with a protected one on another port; stops when no lookups are left.
@@ -210,8 +210,8 @@ impl<'w> ServedHost<'_, 'w> {
                 if !spend(lookups) {
                     return found;
                 }
-                let taker = self.taker(port, path).filter(|taker| taker.is_open && taker.backend == *backend);
-                found.extend(taker.map(|taker| (taker, *guard)));
+                let serving = self.serving(port, path).filter(|it| it.is_open && it.backend == *backend);
+                found.extend(serving.map(|serving| (serving, *guard)));
             }
         }
         for ((path, backend), openers) in &open {
@@ -222,8 +222,8 @@ impl<'w> ServedHost<'_, 'w> {
                 if !spend(lookups) {
                     return found;
                 }
-                let taker = self.taker(port, path).filter(|taker| taker.guard.is_some() && taker.backend == *backend);
-                if let Some(guard) = taker {
+                let serving = self.serving(port, path).filter(|it| it.guard.is_some() && it.backend == *backend);
+                if let Some(guard) = serving {
                     found.extend(openers.iter().map(|opener| (*opener, guard)));
                     break;
                 }

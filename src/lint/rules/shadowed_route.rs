@@ -72,19 +72,19 @@ enum ShadowCause<'w> {
 
 /// Returns the routes of an edge that receive no requests, except duplicates of others.
 fn shadowed_routes<'w>(edge: &HttpsEdge, routes: Vec<KnownRoute<'w>>) -> Vec<(KnownRoute<'w>, ShadowCause<'w>)> {
-    let (blind, port) = (passes_tls_through(edge), only_port(edge));
+    let (passes_through, port) = (passes_tls_through(edge), only_port(edge));
     let mut known = HashSet::with_capacity(routes.len());
     let first = routes.into_iter().filter_map(|route| {
         let selector = Selector::from_route(route.1)?;
         known.insert(requests(&selector, port)).then_some((route, selector))
     });
-    let table = RouteTable::build(blind, first);
+    let table = RouteTable::build(passes_through, first);
     let served: BTreeSet<(String, u16)> = edge.hostports.iter().filter_map(|text| host_port(text)).collect();
     let addresses = Addresses::new(&table, &served);
     let mut probes = MOST_PROBES;
     let mut dead = Vec::new();
     for (route, selector) in table.routes() {
-        if blind && !selector.takes_every_path() {
+        if passes_through && !selector.takes_every_path() {
             dead.push((*route, ShadowCause::PathUnread));
         } else if let Some(other) = addresses.never_taken(&table, route.0, selector, &mut probes) {
             dead.push((*route, ShadowCause::Taken(other)));
@@ -134,9 +134,9 @@ impl<'s> Addresses<'s> {
                 continue;
             }
             *probes = probes.checked_sub(1)?;
-            match table.taker(host, port, &probe) {
-                Some((taker, _)) if taker == key => return None,
-                Some((taker, _)) => other = Some(taker),
+            match table.serving(host, port, &probe) {
+                Some((serving, _)) if serving == key => return None,
+                Some((serving, _)) => other = Some(serving),
                 None => {}
             }
         }
@@ -153,8 +153,8 @@ mod tests {
         module::tls_termination::{TerminateAt, TlsTermination},
     };
 
-    fn dead(hostports: &[&str], blind: bool, routes: &[(MatchType, &str)]) -> Vec<usize> {
-        let terminate_at = if blind { TerminateAt::Upstream } else { TerminateAt::Edge };
+    fn dead(hostports: &[&str], passes_through: bool, routes: &[(MatchType, &str)]) -> Vec<usize> {
+        let terminate_at = if passes_through { TerminateAt::Upstream } else { TerminateAt::Edge };
         let edge = HttpsEdge {
             hostports: hostports.iter().map(ToString::to_string).collect(),
             tls_termination: Some(std::sync::Arc::new(TlsTermination { terminate_at, ..TlsTermination::default() })),

@@ -75,7 +75,7 @@ impl ValueSource for Values<'_> {
             _ => self.tree.variable(self.manifest, argument),
         };
         let is_unset = |fault: &Fault| matches!(fault.code, Code::EnvUnset | Code::FileUnreadable);
-        // Most values of a context belong to resources that the source does not own.
+        // Most values of surrounding manifests belong to resources that the source does not own.
         let may_assume = self.tree.assumes_values() || self.manifest.is_context;
         let is_assumed = may_assume && value.as_ref().is_err_and(is_unset);
         let value = match value {

@@ -1,4 +1,4 @@
-//! The context of a source: what surrounding manifests declare, which the source uses without owning it (D107).
+//! What surrounding manifests declare, which a source uses without owning it (D107).
 //!
 //! # The problem
 //!

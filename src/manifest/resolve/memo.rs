@@ -165,7 +165,7 @@ impl LastResolution {
         options: ResolveOptions<'_>,
     ) -> Option<ChangedInputs> {
         let unsettled = self.unsettled.as_ref()?;
-        // Only a run from scratch tells what a context lacks.
+        // Only a run from scratch tells what the surrounding manifests lack.
         if !self.is_self_contained
             || !loaded.has_shape_of(&self.loaded)
             || loaded.files.iter().any(|file| file.is_context)

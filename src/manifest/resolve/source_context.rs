@@ -18,7 +18,7 @@ pub(crate) struct SourceContext {
 }
 
 impl SourceContext {
-    /// The context that some files declare.
+    /// The surrounding declarations of some files.
     pub(crate) fn from_files(files: impl IntoIterator<Item = Declarations>) -> Self {
         let (mut all, mut ambiguous) = (Declarations::default(), BTreeSet::new());
         for declared in files {

@@ -81,7 +81,7 @@ impl Tree for ContextTree {
     fn manifests(&self) -> TreeFiles {
         let (mut files, mut diagnostics) = self.own.manifests();
         let Some(context) = &self.context else { return (files, diagnostics) };
-        // The context can be a folder around that of the source, given in another way.
+        // The surrounding folder can contain that of the source, under another path.
         let own: HashSet<PathBuf> = files
             .iter()
             .map(|file| self.own.identity(&file.source.name))

@@ -181,7 +181,7 @@ impl Tree for Sent {
                 diagnostics.append(&mut found);
             }
         }
-        // A context alone declares nothing, and everything that the source owns would be deleted.
+        // Surrounding manifests alone declare nothing, and everything that the source owns would be deleted.
         if !self.may_be_empty && self.files.iter().all(|sent| sent.is_context) {
             diagnostics.push(Diagnostic::error(Code::EmptySource, "the request has no manifests"));
         }

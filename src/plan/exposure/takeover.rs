@@ -15,7 +15,7 @@
 //! # What it never does
 //!
 //! If no route takes a request, it ends, and nothing opens. What a new route takes from a restricted one that stays is
-//! no opening: exceptions below a login are usual. It needs the state after the plan, so a refused plan tells nothing
+//! no exposure: exceptions below a login are usual. It needs the state after the plan, so a refused plan tells nothing
 //! of this.
 
 use std::{
@@ -208,7 +208,7 @@ impl<'s> ServedRoutes<'s> {
         let edge = self.edge(host, port)?;
         let state = self.state;
         let table = self.tables.entry(&edge.key).or_insert_with(|| table(state, edge));
-        let (key, _) = table.taker(host, port, path)?;
+        let (key, _) = table.serving(host, port, path)?;
         Some(ServingRoute { edge, route: state.get(key)? })
     }
 }

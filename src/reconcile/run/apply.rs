@@ -53,16 +53,16 @@ const OPTIMISTIC: usize = 2;
 ///
 /// Fails if the manifests are invalid or a safety limit refuses the plan. On an error, nothing has changed.
 pub fn apply(store: &Store, options: &Options, planned: &PlanResult) -> Result<u64, ApplyError> {
-    apply_with_trial(store, options, planned, None)
+    apply_with(store, options, planned, None)
 }
 
 /// Applies as [`apply`] does, but commits what was tried when the plan was made, if the store is still in that state.
 /// The plan must not have been changed since.
-pub(crate) fn apply_trial(store: &Store, options: &Options, planned: &PlanResult) -> Result<u64, ApplyError> {
-    apply_with_trial(store, options, planned, planned.tried.as_ref())
+pub(crate) fn commit_speculative(store: &Store, options: &Options, planned: &PlanResult) -> Result<u64, ApplyError> {
+    apply_with(store, options, planned, planned.tried.as_ref())
 }
 
-fn apply_with_trial(
+fn apply_with(
     store: &Store,
     options: &Options,
     planned: &PlanResult,
@@ -206,7 +206,7 @@ mod tests {
         let store = Store::open("memory:").unwrap();
         let options = options("one");
         let planned = plan(&options, &store.snapshot());
-        assert_eq!(apply_trial(&store, &options, &planned).unwrap(), 1);
+        assert_eq!(commit_speculative(&store, &options, &planned).unwrap(), 1);
         let (tried, now) = (planned.tried.as_ref().unwrap(), store.snapshot());
         let record = store.record(1).unwrap().unwrap();
         for entry in now.iter() {
@@ -214,7 +214,7 @@ mod tests {
             assert_eq!(entry.created_at, record.at);
         }
         assert_eq!((now.len(), record.calls), (1, vec!["POST /edges/https".to_owned()]));
-        assert!(apply_trial(&store, &options, &planned).is_err(), "the store has moved on");
+        assert!(commit_speculative(&store, &options, &planned).is_err(), "the store has moved on");
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
         }
         let options = options("more");
         let mut planned = plan(&options, &one.snapshot());
-        assert_eq!(apply_trial(&other, &options, &planned).unwrap(), 2);
+        assert_eq!(commit_speculative(&other, &options, &planned).unwrap(), 2);
         let now = other.snapshot();
         let mut names: Vec<&str> = now.iter().filter_map(|entry| Some(entry.claim.as_deref()?.name.as_str())).collect();
         names.sort_unstable();

@@ -40,7 +40,7 @@ pub struct PlanResult {
     pub desired: Arc<BTreeMap<Key, Desired>>,
     /// The resources skipped because they, or resources that they depend on, are invalid (D44).
     pub left_out: Vec<Desired>,
-    /// The error because of which no manifest of the source, or not its whole context, was read.
+    /// The error because of which no manifest of the source, or not every surrounding one, was read.
     pub(crate) unread: Option<Diagnostic>,
     /// Whether a rollback undid transfers that the manifests still declare, or no longer do.
     pub(crate) transfer_was_undone: bool,
@@ -116,7 +116,7 @@ impl PlanResult {
         self.settles() && self.plan.as_ref().is_some_and(|plan| plan.is_empty() || plan.base < revision)
     }
 
-    /// The number of files of the source, without those of its context.
+    /// The number of files of the source, without the surrounding ones.
     pub(crate) fn own_files(&self) -> usize {
         self.files.iter().filter(|file| !file.is_context).count()
     }
@@ -135,7 +135,7 @@ impl PlanResult {
     }
 
     /// The warnings of what the plan opens and takes from others, at their manifests. They come first: a reviewer must see them.
-    fn openings(&self) -> Vec<Diagnostic> {
+    fn exposure_warnings(&self) -> Vec<Diagnostic> {
         let exposures = self.plan.iter().flat_map(Plan::exposures);
         let told = exposures.map(|exposure| {
             let help = "apply it if this is intended; in CI, require an approval";
@@ -194,7 +194,7 @@ impl PlanResult {
 
     /// Creates the report of a command with the detail that its format shows.
     pub(crate) fn report_with(&self, command: &'static str, detail: Detail) -> Report {
-        let mut diagnostics = self.openings();
+        let mut diagnostics = self.exposure_warnings();
         diagnostics.extend_from_slice(&self.diagnostics);
         let plan = self.plan.as_ref().map(|plan| RedactedPlan::new(plan, detail)).transpose().unwrap_or_else(|error| {
             // A plan that cannot be shown must not be applied.

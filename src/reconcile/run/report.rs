@@ -128,7 +128,7 @@ impl RunReport {
             RunReport::Unfetched { failure, .. } => (Reason::FetchFailed, failure.message.clone()),
             RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| (Reason::Invalid, errors(planned))),
             RunReport::Partly(planned) => {
-                // Without its context, a part of the source was applied nevertheless.
+                // Without the surrounding manifests, a part of the source was applied nevertheless.
                 let is_unread = |(reason, _): &(Reason, String)| *reason != Reason::Failed || planned.own_files() == 0;
                 unread(planned).filter(is_unread).unwrap_or_else(|| (Reason::PartlyApplied, errors(planned)))
             }

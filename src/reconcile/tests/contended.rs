@@ -82,12 +82,12 @@ impl Engine for HeldEngine {
         self.inner.commit(position)
     }
 
-    fn stories(
+    fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
-        let found = self.inner.stories(wanted, visit);
+        let found = self.inner.resource_histories(wanted, visit);
         if let Some(on_search) = self.on_search.lock().unwrap().as_mut() {
             on_search(self.searches.fetch_add(1, Ordering::SeqCst) + 1);
         }

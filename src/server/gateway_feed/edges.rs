@@ -125,11 +125,11 @@ impl<'s> EdgeResolver<'s> {
         })
     }
 
-    fn routes(&self, edge: &Key, blind: bool) -> Result<Vec<GatewayRoute>, JsonError> {
+    fn routes(&self, edge: &Key, passes_through: bool) -> Result<Vec<GatewayRoute>, JsonError> {
         let children = self.snapshot.children(edge);
         let known = children.filter_map(|child| Some((&child.key, child.spec_as::<HttpsEdgeRoute>()?)));
         let mut routes = Vec::new();
-        for ((key, route), selector) in in_match_order(blind, known) {
+        for ((key, route), selector) in in_match_order(passes_through, known) {
             routes.push(GatewayRoute {
                 id: key.id.to_string(),
                 name: self.snapshot.get(key).map(|entry| name_of(entry)).unwrap_or_default(),

@@ -113,12 +113,12 @@ impl Engine for Forgetful {
         self.0.commit(position)
     }
 
-    fn stories(
+    fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
-        self.0.stories(wanted, visit)
+        self.0.resource_histories(wanted, visit)
     }
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {

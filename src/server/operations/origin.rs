@@ -1,6 +1,6 @@
 //! GET `/resources/{id}`: the manifest that declares a resource, and what changed it last (D86).
 //!
-//! All of it is from the claim of the resource and the newest entries of its story in the history, so nothing is stored
+//! All of it is from the claim of the resource and the newest entries of its history, so nothing is stored
 //! for it. It says where the resource was when its source last changed it: a later commit that only moves the manifest
 //! has no record.
 

@@ -88,7 +88,7 @@ impl CommitFiles {
             .ok_or_else(|| self.unreadable(position, location, "its checksum does not match"))
     }
 
-    /// Reads the entry of a commit that a row leads to, for a visitor of stories.
+    /// Reads the entry of a commit that a row leads to, for a visitor of histories of resources.
     pub(super) fn visit(
         &mut self,
         number: usize,

@@ -146,8 +146,8 @@ impl HistoryReader {
         CommitFiles::new(&self.folder).commit(position, location).map(Some)
     }
 
-    /// Visits the stories of resources. Waits as [`HistoryReader::headers`] does.
-    pub(crate) fn stories(
+    /// Visits the histories of resources. Waits as [`HistoryReader::headers`] does.
+    pub(crate) fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,
         upto: u64,

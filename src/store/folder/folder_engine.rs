@@ -255,17 +255,17 @@ impl Engine for FolderEngine {
         self.indexed(|history| history.commit(position, upto), |log| log.commit(position))
     }
 
-    fn stories(
+    fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
         let position = self.active_log().tip.position;
         if self.session == SessionKind::Long && !self.history.has_failed() {
-            return self.history.stories(wanted, position, visit);
+            return self.history.resource_histories(wanted, position, visit);
         }
         let wanted = ResourceHistoryQuery { before: wanted.before.min(position.saturating_add(1)), ..wanted };
-        self.log.stories(wanted, visit)
+        self.log.resource_histories(wanted, visit)
     }
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {

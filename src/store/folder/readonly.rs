@@ -116,12 +116,12 @@ impl Engine for FolderReader {
         self.log.commit(position)
     }
 
-    fn stories(
+    fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
-        self.log.stories(wanted, visit)
+        self.log.resource_histories(wanted, visit)
     }
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {

@@ -59,7 +59,7 @@ impl Store {
         let mut search = FieldSearch::new(&Value::Object(now));
         let reader = self.entry_reader();
         if !search.open.is_empty() {
-            self.story(&key.path(), u64::MAX, None, &mut |header, entry| {
+            self.resource_history(&key.path(), u64::MAX, None, &mut |header, entry| {
                 let Some(revision) = header.revision.filter(|revision| *revision <= snapshot.revision) else {
                     return Ok(ControlFlow::Continue(()));
                 };

@@ -22,7 +22,7 @@ impl Store {
             return Ok(place);
         }
         let mut place = None;
-        self.story(&key.path(), u64::MAX, Some(source), &mut |_, entry| {
+        self.resource_history(&key.path(), u64::MAX, Some(source), &mut |_, entry| {
             place = Some(entry.place).filter(|place| !place.is_empty()).map(str::to_owned);
             Ok(ControlFlow::Break(()))
         })?;

@@ -1,7 +1,7 @@
 //! Writes to a resource that its source did not make, and where they came from: the newest records of the history,
 //! back to the one of the source (D85, D86).
 //!
-//! Only the story of the resource is read, and of each commit only the header and one entry. The search ends at the
+//! Only the history of the resource is read, and of each commit only the header and one entry. The search ends at the
 //! last write of the source to a field, and within bounds: what is beyond them counts as pending. A commit of the
 //! source that changed very many resources counts for all of their fields, because reading them for each resource would
 //! cost more than the rest of a run.
@@ -57,7 +57,7 @@ impl Store {
         let paths: Vec<String> = keys.iter().map(Key::path).collect();
         let mut searches: Vec<ForeignSearch> = keys.iter().map(|_| ForeignSearch::default()).collect();
         let wanted = ResourceHistoryQuery { paths: &paths, before: u64::MAX, source: None };
-        self.engine.stories(wanted, &mut |number, header, entry| {
+        self.engine.resource_histories(wanted, &mut |number, header, entry| {
             let Some(search) = searches.get_mut(number) else { return Ok(ControlFlow::Break(())) };
             let Some(revision) = header.revision.filter(|revision| *revision <= upto) else {
                 return Ok(ControlFlow::Continue(()));
@@ -86,7 +86,7 @@ impl Store {
     /// Finds the last change of a resource, and the last one by its source, if it has one.
     pub(crate) fn provenance(&self, key: &Key, source: Option<&str>) -> Result<Provenance, StoreError> {
         let mut found = Provenance { changed: None, applied: None };
-        self.story(&key.path(), u64::MAX, None, &mut |header, entry| {
+        self.resource_history(&key.path(), u64::MAX, None, &mut |header, entry| {
             let Some(revision) = header.revision else { return Ok(ControlFlow::Continue(())) };
             let set = SetBy { revision, at: header.at, author: header.author.clone() };
             let is_own = source.is_some() && header.applied_by() == source;

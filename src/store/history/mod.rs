@@ -1,4 +1,4 @@
-//! Queries of the history: commits in lists, the story of a resource, who set each field, earlier states, what
+//! Queries of the history: commits in lists, the history of a resource, who set each field, earlier states, what
 //! others than its source have written to a resource, and what a rollback leaves.
 //!
 //! # The problem
@@ -15,7 +15,7 @@
 //! | Way | Reads | Questions |
 //! | --- | --- | --- |
 //! | Headers, newest first | some hundred bytes of each commit | lists (`select`), revisions by Git commit (`commits`), which manifests are in effect (`after_rollback`) |
-//! | The story of one resource, newest first | one entry of each commit that changed it | blame (`blame`), drift and origin (`external_writes`), where a resource is declared (`declared_places`) |
+//! | The history of one resource, newest first | one entry of each commit that changed it | blame (`blame`), drift and origin (`external_writes`), where a resource is declared (`declared_places`) |
 //! | Every commit back to a revision | all entries since then | an earlier state (`rewind`) |
 //!
 //! The index leads to headers and entries. Where there is none, in a command or after it has failed, the log is searched,
@@ -26,7 +26,7 @@
 //!
 //! # An example
 //!
-//! Who set `description` of the edge `shop`? The state says that it is `All products` now. The story of the edge, from its
+//! Who set `description` of the edge `shop`? The state says that it is `All products` now. The history of the edge, from its
 //! newest entry:
 //!
 //! ```text

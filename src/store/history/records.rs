@@ -33,7 +33,7 @@ impl Store {
     pub(crate) fn headers_of(&self, path: &str, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         let mut found: Vec<CommitHeader> = Vec::new();
         if limit > 0 {
-            self.story(path, before, None, &mut |header, _| {
+            self.resource_history(path, before, None, &mut |header, _| {
                 found.push(header.clone());
                 Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             })?;
@@ -42,7 +42,7 @@ impl Store {
     }
 
     /// Visits what commits before a position did to a resource, newest first: all commits, or those that a source applied.
-    pub(super) fn story(
+    pub(super) fn resource_history(
         &self,
         path: &str,
         before: u64,
@@ -50,7 +50,7 @@ impl Store {
         visit: &mut EntryVisit<'_>,
     ) -> Result<(), StoreError> {
         let wanted = ResourceHistoryQuery { paths: &[path.to_owned()], before, source };
-        self.engine.stories(wanted, &mut |_, header, entry| visit(header, entry))
+        self.engine.resource_histories(wanted, &mut |_, header, entry| visit(header, entry))
     }
 
     /// Returns at most `limit` commits before a position, newest first, with all that they did.

@@ -1,4 +1,4 @@
-//! Finds the stories of resources in commits that are read one after the other.
+//! Finds the histories of resources in commits that are read one after the other.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
@@ -13,7 +13,7 @@ use crate::store::{
     error::StoreError,
 };
 
-/// The resources whose stories go on: the numbers of their paths.
+/// The resources whose histories go on: the numbers of their paths.
 pub(crate) struct OpenResourceHistories(HashMap<String, usize>);
 
 impl OpenResourceHistories {

@@ -29,7 +29,7 @@ use crate::store::{
     history::resource_history::OpenResourceHistories,
 };
 
-/// How many commits are searched for stories at most.
+/// How many commits are searched for histories of resources at most.
 const MOST_SEARCHED: usize = 100_000;
 /// How many locations are noted: whoever has seen a header may ask for its commit next.
 const MOST_LOCATED: usize = 10_000;
@@ -143,8 +143,8 @@ impl LogSearch {
         Ok(found)
     }
 
-    /// Visits the stories of resources.
-    pub(crate) fn stories(
+    /// Visits the histories of resources.
+    pub(crate) fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,

@@ -61,7 +61,7 @@ pub(crate) struct RefTree {
     pub context: Vec<PathBuf>,
     /// Whether manifests and values may be read from files outside the path (D28, D50).
     pub allow_outside_files: bool,
-    /// The values that the commits do not have. The context has none of them.
+    /// The values that the commits do not have. The surrounding manifests have none of them.
     pub values: Arc<SourceValues>,
     /// Ends a listing early.
     stop: StopCheck,
@@ -72,7 +72,7 @@ pub(crate) struct RefTree {
 #[derive(Debug)]
 struct CommitListing {
     id: Oid,
-    /// The files of the commit, in their context.
+    /// The files of the commit, with the surrounding manifests.
     tree: Arc<dyn Tree>,
     /// The tag that was chosen from a range of versions.
     tag: Option<String>,
