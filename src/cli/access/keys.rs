@@ -174,16 +174,14 @@ impl CreateArgs {
                     shown = true;
                     Ok(())
                 });
-                match &token_file {
-                    Some(file) if created.is_err() && shown => {
-                        if fs::remove_file(file).is_err() {
-                            say(&format!("The key was not created: the token in {} does not work.", file.display()));
-                        }
+                if created.is_err() && shown {
+                    let useless = match &token_file {
+                        Some(file) => fs::remove_file(file).is_err().then(|| format!("token in {}", file.display())),
+                        None => Some("printed token".to_owned()),
+                    };
+                    if let Some(token) = useless {
+                        say(&format!("The key was not created: the {token} does not work."));
                     }
-                    None if created.is_err() && shown => {
-                        say("The key was not created: the printed token does not work.");
-                    }
-                    _ => {}
                 }
                 created?;
                 let snapshot = opened.snapshot();

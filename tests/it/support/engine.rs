@@ -63,12 +63,12 @@ impl Engine for FailingEngine {
         self.inner.commit(position)
     }
 
-    fn stories(
+    fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
-        self.inner.stories(wanted, visit)
+        self.inner.resource_histories(wanted, visit)
     }
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
