@@ -7,8 +7,8 @@
 //!
 //! # The idea
 //!
-//! Both share the tokens (`token.rs`), the check of the syntax (`grammar.rs`) and the tree (`node.rs`). [`parse_whole`]
-//! accepts the whole language. A [`CelExpression`] accepts what filters support, is checked against the shape of `obj`
+//! Both share the tokens (`token.rs`), the parser (`parser.rs`) and the tree (`node.rs`). [`parse_whole`] accepts the whole
+//! language. A [`CelExpression`] accepts what filters support, is checked against the shape of `obj`
 //! before it runs (`shape.rs`), and counts every step while it runs (`meter.rs`).
 //!
 //! The evaluation is not that of the crate `cel`, which parses all of CEL with positions and a recursion limit, but
@@ -31,7 +31,6 @@ mod error;
 mod evaluate;
 mod expression;
 mod function;
-mod grammar;
 mod literal;
 mod meter;
 mod node;
@@ -45,9 +44,8 @@ mod value;
 
 pub(crate) use error::CelError;
 pub(crate) use expression::CelExpression;
-pub(crate) use grammar::check;
 pub(crate) use meter::CelMeter;
 pub(crate) use node::{CelExpr, CelNode, OBJ};
 pub(crate) use operator::CelOperator;
-pub(crate) use parser::parse_whole;
+pub(crate) use parser::{check, parse_whole};
 pub(crate) use shape::CelShape;

@@ -1,11 +1,10 @@
-//! The parser of expressions, with bounds on their length and depth.
+//! The parser of expressions (<https://github.com/google/cel-spec>, `langdef.md`), with bounds on their length and depth.
 
 use regex::RegexBuilder;
 
 use super::{
     error::CelError,
     function::{self, CelFold},
-    grammar,
     literal::literal,
     node::{CelExpr, CelNode, MOST_DEPTH, OBJ, bounded, build, too_deep},
     operator::{CelOperator, LEVELS},
@@ -19,6 +18,8 @@ const MOST_BYTES: usize = 4096;
 const MOST_PATTERN_BYTES: usize = 256 << 10;
 /// The most patterns, as compiling one takes time and memory.
 const MOST_PATTERNS: usize = 8;
+/// What is wrong at the end of a text with an open bracket.
+const UNCLOSED: &str = "unclosed bracket";
 
 /// How much of the language the parser accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,29 +30,37 @@ enum CelExtent {
     Whole,
 }
 
+/// Checks the syntax of an expression of the whole language. Doubtful cases (reserved words, escapes in strings, the
+/// optional syntax, deep nesting) are accepted, so that valid expressions never raise a warning.
+pub(crate) fn check(text: &str) -> Result<(), CelError> {
+    match parse_whole(text) {
+        Err(error) if error != too_deep(error.at) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Parses an expression of the whole language. Functions are only names, and patterns are not compiled.
-pub(crate) fn parse_whole(text: &str) -> Result<CelExpr, CelError> {
-    grammar::check(text)?;
-    let tokens = CelTokens::new(text).collect::<Result<Vec<_>, CelError>>()?;
-    CelParser { tokens, next: 0, end: text.len(), nesting: 0, extent: CelExtent::Whole }.all()
+pub(crate) fn parse_whole(text: &str) -> ParseResult {
+    CelParser::new(text, CelExtent::Whole).all()
 }
 
 /// Parses a filter.
-pub(super) fn parse(text: &str) -> Result<CelExpr, CelError> {
+pub(super) fn parse(text: &str) -> ParseResult {
     if text.len() > MOST_BYTES {
         return Err(CelError::new(MOST_BYTES, format!("the expression is longer than {MOST_BYTES} bytes")));
     }
-    grammar::check(text)?;
-    let tokens = CelTokens::new(text).collect::<Result<Vec<_>, CelError>>()?;
-    let mut patterns = tokens.iter().filter(|(_, token)| *token == CelToken::Word("matches"));
+    let parser = CelParser::new(text, CelExtent::Filter);
+    let mut patterns = parser.tokens.iter().filter(|(_, token)| *token == CelToken::Word("matches"));
     if let Some((at, _)) = patterns.nth(MOST_PATTERNS) {
         return Err(CelError::new(*at, format!("more than {MOST_PATTERNS} calls of `matches`")));
     }
-    CelParser { tokens, next: 0, end: text.len(), nesting: 0, extent: CelExtent::Filter }.all()
+    parser.all()
 }
 
 struct CelParser<'a> {
     tokens: Vec<(usize, CelToken<'a>)>,
+    /// The error after the tokens, if the text has an invalid one.
+    broken: Option<CelError>,
     next: usize,
     end: usize,
     nesting: usize,
@@ -61,12 +70,15 @@ struct CelParser<'a> {
 type ParseResult = Result<CelExpr, CelError>;
 
 impl<'a> CelParser<'a> {
+    fn new(text: &'a str, extent: CelExtent) -> Self {
+        let mut broken = None;
+        let tokens = CelTokens::new(text).map_while(|token| token.map_err(|error| broken = Some(error)).ok()).collect();
+        Self { tokens, broken, next: 0, end: text.len(), nesting: 0, extent }
+    }
+
     fn all(mut self) -> ParseResult {
         let root = self.choice()?;
-        match self.peek() {
-            None => Ok(root),
-            Some(_) => Err(self.unsupported()),
-        }
+        if self.peek().is_none() && self.broken.is_none() { Ok(root) } else { Err(self.unexpected(None)) }
     }
 
     fn peek(&self) -> Option<(usize, CelToken<'a>)> {
@@ -89,18 +101,35 @@ impl<'a> CelParser<'a> {
         if self.extent == CelExtent::Whole { self.symbol(known) } else { None }
     }
 
-    fn expect(&mut self, symbol: &str) -> Result<(), CelError> {
-        match self.symbol(&[symbol]) {
-            Some(_) => Ok(()),
-            None => Err(self.unsupported()),
-        }
+    /// Takes a symbol; at the end of the text, `missing` says what is wrong.
+    fn expect(&mut self, symbol: &str, missing: &str) -> Result<(), CelError> {
+        self.symbol(&[symbol]).map(|_| ()).ok_or_else(|| self.unexpected(Some(missing)))
     }
 
-    /// The error for a valid token that filters have no use for.
-    fn unsupported(&self) -> CelError {
-        match self.peek() {
-            Some((at, token)) => CelError::new(at, format!("{token} is not supported in a filter")),
-            None => CelError::new(self.end, "the expression is incomplete"),
+    /// Takes a name after a dot.
+    fn name(&mut self) -> Result<(usize, &'a str), CelError> {
+        let Some((at, CelToken::Word(name))) = self.peek() else { return Err(self.unexpected(None)) };
+        self.next += 1;
+        Ok((at, name))
+    }
+
+    fn before(&self) -> Option<CelToken<'a>> {
+        self.next.checked_sub(1).and_then(|before| self.tokens.get(before)).map(|(_, token)| *token)
+    }
+
+    /// The error for the next token. At the end of the text, `missing` or an operand is missing.
+    fn unexpected(&self, missing: Option<&str>) -> CelError {
+        let is_foreign = |token| matches!(token, CelToken::Symbol("{" | ".?")) && self.extent == CelExtent::Filter;
+        match (self.peek(), &self.broken, self.before()) {
+            (Some((at, token)), ..) if is_foreign(token) => unsupported(at, token),
+            (Some((at, token)), _, Some(before)) => CelError::new(at, format!("unexpected {token} after {before}")),
+            (Some((at, token)), _, None) => CelError::new(at, format!("unexpected {token} at the start")),
+            (None, Some(broken), _) => broken.clone(),
+            (None, None, None) => CelError::new(self.end, "the expression is empty"),
+            (None, None, Some(last)) => {
+                let missing = missing.map_or_else(|| format!("an operand is missing after {last}"), str::to_owned);
+                CelError::new(self.end, missing)
+            }
         }
     }
 
@@ -119,7 +148,7 @@ impl<'a> CelParser<'a> {
         let Some((at, _)) = self.symbol(&["?"]) else { return Ok(condition) };
         self.nested(at, |parser| {
             let yes = parser.choice()?;
-            parser.expect(":")?;
+            parser.expect(":", "`?` without `:`")?;
             let no = parser.choice()?;
             build(at, CelNode::Choice(Box::new([condition, yes, no])))
         })
@@ -147,8 +176,7 @@ impl<'a> CelParser<'a> {
         let mut value = self.primary()?;
         loop {
             if self.symbol(&["."]).is_some() {
-                let Some((at, CelToken::Word(name))) = self.peek() else { return Err(self.unsupported()) };
-                self.next += 1;
+                let (at, name) = self.name()?;
                 value = match self.symbol(&["("]) {
                     Some((open, _)) => {
                         let arguments = self.items(open, ")")?;
@@ -159,17 +187,18 @@ impl<'a> CelParser<'a> {
             } else if let Some((at, _)) = self.symbol(&["["]) {
                 let is_optional = self.foreign_symbol(&["?"]).is_some();
                 let index = self.nested(at, |parser| parser.choice())?;
-                self.expect("]")?;
+                self.expect("]", UNCLOSED)?;
                 let node = match is_optional {
                     true => CelNode::Opaque(vec![value, index]),
                     false => CelNode::Index(Box::new(value), Box::new(index)),
                 };
                 value = build(at, node)?;
             } else if let Some((at, _)) = self.foreign_symbol(&[".?"]) {
-                // The name of the field.
-                self.next += 1;
+                self.name()?;
                 value = build(at, CelNode::Opaque(vec![value]))?;
-            } else if let Some((at, _)) = self.foreign_symbol(&["{"]) {
+            } else if matches!(self.before(), Some(CelToken::Word(_)))
+                && let Some((at, _)) = self.foreign_symbol(&["{"])
+            {
                 // The value so far is the name of a message.
                 let entries = self.entries(at)?;
                 // The keys are the names of fields, not variables.
@@ -182,7 +211,7 @@ impl<'a> CelParser<'a> {
     }
 
     fn primary(&mut self) -> ParseResult {
-        let Some((at, token)) = self.peek() else { return Err(self.unsupported()) };
+        let Some((at, token)) = self.peek() else { return Err(self.unexpected(None)) };
         match token {
             CelToken::Literal(text) => {
                 self.next += 1;
@@ -209,7 +238,7 @@ impl<'a> CelParser<'a> {
             CelToken::Symbol("(") => {
                 self.next += 1;
                 let inner = self.nested(at, |parser| parser.choice())?;
-                self.expect(")")?;
+                self.expect(")", UNCLOSED)?;
                 Ok(inner)
             }
             CelToken::Symbol("[") => {
@@ -224,13 +253,16 @@ impl<'a> CelParser<'a> {
             }
             CelToken::Symbol(".") if self.extent == CelExtent::Whole => {
                 self.next += 1;
+                self.name()?;
+                self.next -= 1;
                 // A name from the root namespace is not the variable of that name.
                 match self.primary()? {
                     CelExpr { node: CelNode::Name(_), .. } => build(at, CelNode::Opaque(Vec::new())),
                     other => Ok(other),
                 }
             }
-            CelToken::Symbol(_) => Err(self.unsupported()),
+            CelToken::Symbol("." | "?") if self.extent == CelExtent::Filter => Err(unsupported(at, token)),
+            CelToken::Symbol(_) => Err(self.unexpected(None)),
         }
     }
 
@@ -248,14 +280,15 @@ impl<'a> CelParser<'a> {
         self.nested(at, |parser| {
             let mut parts = Vec::new();
             while parser.symbol(&["}"]).is_none() {
-                // The comma after the last entry is optional.
-                parser.symbol(&[","]);
-                if parser.symbol(&["}"]).is_some() {
-                    break;
+                if !parts.is_empty() {
+                    parser.expect(",", UNCLOSED)?;
+                    if parser.symbol(&["}"]).is_some() {
+                        break;
+                    }
                 }
                 parser.symbol(&["?"]);
                 parts.push(parser.choice()?);
-                parser.expect(":")?;
+                parser.expect(":", UNCLOSED)?;
                 parts.push(parser.choice()?);
             }
             Ok(parts)
@@ -268,8 +301,9 @@ impl<'a> CelParser<'a> {
             let mut items = Vec::new();
             while parser.symbol(&[close]).is_none() {
                 if !items.is_empty() {
-                    parser.expect(",")?;
-                    if parser.symbol(&[close]).is_some() {
+                    parser.expect(",", UNCLOSED)?;
+                    // Only lists can end with a comma.
+                    if close == "]" && parser.symbol(&[close]).is_some() {
                         break;
                     }
                 }
@@ -279,6 +313,11 @@ impl<'a> CelParser<'a> {
             Ok(items)
         })
     }
+}
+
+/// The error for a valid token that filters have no use for.
+fn unsupported(at: usize, token: CelToken<'_>) -> CelError {
+    CelError::new(at, format!("{token} is not supported in a filter"))
 }
 
 /// Joins two operands; a chain of one logical operator becomes one node.

@@ -209,3 +209,42 @@ fn the_fields_that_an_expression_reads_are_known() {
         assert_eq!(reads, Ok(reads_routes), "{text}");
     }
 }
+
+#[test]
+fn the_whole_language_is_read() {
+    let good = r#"true
+        !(req.Method in ['GET', 'HEAD'])
+        res.StatusCode >= 500 && -x.y[0].z != .5e-3 || conn.ClientIP.startsWith('198.51.100.')
+        a ? b : c ? {'k': d ? 1 : 2, } : [1u, 0xFF,]
+        has(a.b) && xs.all(x, x > f()) && pkg.Msg{field: 1} // end
+        .a.?b[?c] == r"\" || 'it\'s' + b"x" + """a"b""" != a - -1"#;
+    for good in good.lines() {
+        assert_eq!(check(good), Ok(()), "{good}");
+    }
+    assert_eq!(check(&format!("{}a{}", "(".repeat(1000), ")".repeat(1000))), Ok(()), "deep nesting is valid");
+    let bad = "||  |// only|!(a in ['b']|a &&|&& a|a b|a..b|f(a,)|a ? b|a : b|{a}|[,]|'open|a = b|a)|(|a[]|1(2)|a.'b'|#|\
+        ..a|.(a)|f(){a: 1}|{,}|{a: 1 b: 2}|a.?[b]|a {b: 1 #}";
+    for bad in bad.split('|') {
+        assert!(check(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_syntax_error_has_its_place_and_what_was_before() {
+    for (text, at, message) in [
+        ("a == ü && )", 5, "unexpected character `ü`"),
+        ("a && )", 5, "unexpected `)` after `&&`"),
+        (") && ü", 0, "unexpected `)` at the start"),
+        ("a && 'x", 5, "unclosed string"),
+        ("a 'x", 2, "unclosed string"),
+        ("a b", 2, "unexpected `b` after `a`"),
+        ("a &&", 4, "an operand is missing after `&&`"),
+        ("a ? b", 5, "`?` without `:`"),
+        ("(a", 2, "unclosed bracket"),
+        ("{a", 2, "unclosed bracket"),
+        ("[a, ", 4, "an operand is missing after `,`"),
+        ("", 0, "the expression is empty"),
+    ] {
+        assert_eq!(check(text), Err(CelError::new(at, message)), "{text}");
+    }
+}
