@@ -7,7 +7,7 @@ use serde_json::Number;
 use super::{
     faults::MOST_KEY_BYTES,
     merge::MERGE_KEY,
-    tape::{NodeEntries, Tape, TapeContent, TapeItem},
+    tape::{NodeEntries, Tape, TapeItem},
 };
 
 /// The keys of a mapping that are compared in pairs, which is faster than hashing them.
@@ -16,9 +16,9 @@ const FEW_KEYS: usize = 16;
 /// `None` means that the document is larger than 4 GiB.
 impl Tape {
     /// Adds a value or a key.
-    pub(super) fn add(&mut self, content: TapeContent) -> Option<()> {
+    pub(super) fn add(&mut self, item: TapeItem) -> Option<()> {
         position(self.items.len() + 1)?;
-        self.items.push(TapeItem::new(content));
+        self.items.push(item);
         Some(())
     }
 
@@ -26,17 +26,17 @@ impl Tape {
     pub(super) fn add_number(&mut self, number: Number) -> Option<()> {
         let index = position(self.numbers.len())?;
         self.numbers.push(number);
-        self.add(TapeContent::Number(index))
+        self.add(TapeItem::Number(index))
     }
 
     /// Adds a number that JSON cannot represent.
-    pub(super) fn add_fault(&mut self, content: TapeContent) -> Option<()> {
+    pub(super) fn add_fault(&mut self, item: TapeItem) -> Option<()> {
         self.has_faults = true;
-        self.add(content)
+        self.add(item)
     }
 
     /// Stores a text that is not added yet.
-    pub(super) fn store_text(&mut self, text: &str) -> Option<TapeContent> {
+    pub(super) fn store_text(&mut self, text: &str) -> Option<TapeItem> {
         let start = self.texts.len();
         position(start + text.len())?;
         self.texts.push_str(text);
@@ -44,9 +44,9 @@ impl Tape {
     }
 
     /// Returns what was stored since the texts ended at `start` as one text.
-    pub(super) fn text_since(&self, start: usize) -> Option<TapeContent> {
+    pub(super) fn text_since(&self, start: usize) -> Option<TapeItem> {
         let (start, end) = (position(start)?, position(self.texts.len())?);
-        Some(TapeContent::String { start, bytes: end - start })
+        Some(TapeItem::String { start, bytes: end - start })
     }
 
     /// Returns the position of the next item.
@@ -58,29 +58,29 @@ impl Tape {
     pub(super) fn open(&mut self) -> Option<u32> {
         let at = self.next_position()?;
         // The length is known only at the end.
-        self.add(TapeContent::Null)?;
+        self.add(TapeItem::Null)?;
         Some(at)
     }
 
     /// Ends the list at a position.
     pub(super) fn close_seq(&mut self, at: u32) -> Option<()> {
         let end = self.next_position()?;
-        self.replace(at, TapeContent::Seq(end - at));
+        self.replace(at, TapeItem::Seq(end - at));
         Some(())
     }
 
     /// Ends the mapping at a position.
     pub(super) fn close_map(&mut self, at: u32) -> Option<()> {
         let end = self.next_position()?;
-        self.replace(at, TapeContent::Map(end - at));
+        self.replace(at, TapeItem::Map(end - at));
         self.note_keys(at);
         Some(())
     }
 
     /// Replaces the value or key at a position.
-    pub(super) fn replace(&mut self, at: u32, content: TapeContent) {
-        if let Some(item) = self.items.get_mut(at as usize) {
-            item.content = content;
+    pub(super) fn replace(&mut self, at: u32, item: TapeItem) {
+        if let Some(place) = self.items.get_mut(at as usize) {
+            *place = item;
         }
     }
 

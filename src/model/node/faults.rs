@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::tape::{Node, NodeEntries, NodeShape, Tape, TapeContent};
+use super::tape::{Node, NodeEntries, NodeShape, Tape, TapeItem};
 use crate::{
     model::{
         diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment},
@@ -26,12 +26,10 @@ impl Tape {
         search.visit(self.root());
         let FaultSearch { mut found, more, entries, numbers, .. } = search;
         for key in entries {
-            self.remove_entry(key);
+            self.replace(key, TapeItem::Removed);
         }
         for number in numbers {
-            if let Some(item) = self.items.get_mut(number as usize) {
-                item.content = TapeContent::Null;
-            }
+            self.replace(number, TapeItem::Null);
         }
         if let Some(last) = found.last_mut().filter(|_| more > 0) {
             last.message += &format!(" (and {more} more faults in this document)");

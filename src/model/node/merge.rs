@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::tape::{Node, NodeShape, Tape, TapeContent, TapeItem};
+use super::tape::{Node, NodeShape, Tape, TapeItem};
 use crate::model::diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment};
 
 /// The key of a YAML mapping that takes the entries of another mapping.
@@ -76,26 +76,26 @@ fn is_container(node: Node<'_>) -> bool {
 fn copy(node: Node<'_>, items: &mut Vec<TapeItem>) {
     let start = items.len();
     items.push(node.item());
-    let content: fn(u32) -> TapeContent = match node.shape() {
+    let collection: fn(u32) -> TapeItem = match node.shape() {
         NodeShape::Seq(list) => {
             for item in list {
                 copy(item, items);
             }
-            TapeContent::Seq
+            TapeItem::Seq
         }
         NodeShape::Map(_) => {
             for (_, value) in merged_entries(node) {
                 items.push(value.key());
                 copy(value, items);
             }
-            TapeContent::Map
+            TapeItem::Map
         }
         _ => return,
     };
     // Merging only moves and drops entries, so the length fits as before.
     let length = u32::try_from(items.len() - start).unwrap_or(u32::MAX);
     if let Some(item) = items.get_mut(start) {
-        item.content = content(length);
+        *item = collection(length);
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Number;
 
-use super::tape::{Tape, TapeContent};
+use super::tape::{Tape, TapeItem};
 use crate::background::yield_to_requests;
 
 /// As many bytes of a text count as one value more.
@@ -74,17 +74,15 @@ impl TapeReader<'_> {
     /// Turns the value at a position into the text of a key.
     fn make_key<E: de::Error>(&mut self, at: u32) -> Result<(), E> {
         let node = self.tape.node(at);
-        let text = match node.item().content {
-            TapeContent::String { .. } => return Ok(()),
-            TapeContent::Number(index) => {
-                self.tape.numbers.get(index as usize).map(Number::to_string).unwrap_or_default()
-            }
-            TapeContent::Bool(value) => value.to_string(),
-            TapeContent::Null => "null".to_owned(),
-            TapeContent::NotFinite | TapeContent::LongInteger => {
+        let text = match node.item() {
+            TapeItem::String { .. } => return Ok(()),
+            TapeItem::Number(index) => self.tape.numbers.get(index as usize).map(Number::to_string).unwrap_or_default(),
+            TapeItem::Bool(value) => value.to_string(),
+            TapeItem::Null | TapeItem::Removed => "null".to_owned(),
+            TapeItem::NotFinite | TapeItem::LongInteger => {
                 return Err(E::custom("a key must be a string, not a number"));
             }
-            TapeContent::Seq(_) | TapeContent::Map(_) | TapeContent::Tagged => {
+            TapeItem::Seq(_) | TapeItem::Map(_) | TapeItem::Tagged => {
                 return Err(E::custom(format!("a key must be a string, not {}", node.describe())));
             }
         };
@@ -116,13 +114,13 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
         f.write_str("any value")
     }
     fn visit_unit<E: de::Error>(self) -> Result<(), E> {
-        self.tape.add(TapeContent::Null).ok_or_else(too_large)
+        self.tape.add(TapeItem::Null).ok_or_else(too_large)
     }
     fn visit_none<E: de::Error>(self) -> Result<(), E> {
-        self.tape.add(TapeContent::Null).ok_or_else(too_large)
+        self.tape.add(TapeItem::Null).ok_or_else(too_large)
     }
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<(), E> {
-        self.tape.add(TapeContent::Bool(value)).ok_or_else(too_large)
+        self.tape.add(TapeItem::Bool(value)).ok_or_else(too_large)
     }
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<(), E> {
         self.tape.add_number(value.into()).ok_or_else(too_large)
@@ -133,16 +131,16 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<(), E> {
         let added = match Number::from_f64(value) {
             Some(number) => self.tape.add_number(number),
-            None => self.tape.add_fault(TapeContent::NotFinite),
+            None => self.tape.add_fault(TapeItem::NotFinite),
         };
         added.ok_or_else(too_large)
     }
     // The reader of YAML passes only integers that do not fit in 64 bits.
     fn visit_i128<E: de::Error>(self, _: i128) -> Result<(), E> {
-        self.tape.add_fault(TapeContent::LongInteger).ok_or_else(too_large)
+        self.tape.add_fault(TapeItem::LongInteger).ok_or_else(too_large)
     }
     fn visit_u128<E: de::Error>(self, _: u128) -> Result<(), E> {
-        self.tape.add_fault(TapeContent::LongInteger).ok_or_else(too_large)
+        self.tape.add_fault(TapeItem::LongInteger).ok_or_else(too_large)
     }
     fn visit_str<E: de::Error>(self, value: &str) -> Result<(), E> {
         // Aliases can repeat a long text as well as a long list.
@@ -173,6 +171,6 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
     fn visit_enum<A: de::EnumAccess<'de>>(self, data: A) -> Result<(), A::Error> {
         let (de::IgnoredAny, value) = data.variant()?;
         de::VariantAccess::newtype_variant::<de::IgnoredAny>(value)?;
-        self.tape.add(TapeContent::Tagged).ok_or_else(too_large)
+        self.tape.add(TapeItem::Tagged).ok_or_else(too_large)
     }
 }

@@ -19,17 +19,10 @@ pub(crate) struct Tape {
     pub(super) has_merge_keys: bool,
 }
 
-/// A value or the key of a mapping. An entry of a mapping is its key and its value, one after the other.
+/// A value or the key of a mapping. An entry of a mapping is its key and its value, one after the other. Positions have 32
+/// bits, so that an item fits in 12 bytes.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct TapeItem {
-    pub content: TapeContent,
-    /// Whether this is the key of an entry that was removed.
-    pub is_removed: bool,
-}
-
-/// The content of an item. Positions have 32 bits, so that an item fits in 16 bytes.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum TapeContent {
+pub(super) enum TapeItem {
     Null,
     Bool(bool),
     /// An index in the numbers of the tape.
@@ -46,18 +39,15 @@ pub(super) enum TapeContent {
     /// The number of items of the mapping, including this one.
     Map(u32),
     Tagged,
+    /// The key of an entry that was removed.
+    Removed,
 }
 
 impl TapeItem {
-    /// Creates an item.
-    pub(super) fn new(content: TapeContent) -> Self {
-        Self { content, is_removed: false }
-    }
-
     /// Returns the distance to the next value.
     fn length(self) -> u32 {
-        match self.content {
-            TapeContent::Seq(length) | TapeContent::Map(length) => length,
+        match self {
+            TapeItem::Seq(length) | TapeItem::Map(length) => length,
             _ => 1,
         }
     }
@@ -66,7 +56,7 @@ impl TapeItem {
 impl Tape {
     /// Creates the document `{}`.
     pub(crate) fn empty_mapping() -> Self {
-        Self { items: vec![TapeItem::new(TapeContent::Map(1))], ..Self::default() }
+        Self { items: vec![TapeItem::Map(1)], ..Self::default() }
     }
 
     /// Returns the value of the document.
@@ -77,7 +67,7 @@ impl Tape {
     /// Removes the top-level entry of a key.
     pub(crate) fn remove(&mut self, key: &str) {
         if let Some(at) = self.root().get(key).map(Node::key_position) {
-            self.remove_entry(at);
+            self.replace(at, TapeItem::Removed);
         }
     }
 
@@ -91,10 +81,10 @@ impl Tape {
     pub(crate) fn set_long_integers(&mut self, indices: &[usize]) {
         for item in &mut self.items {
             // In JSON only values are numbers, so they are stored in the order of the text.
-            if let TapeContent::Number(index) = item.content
+            if let TapeItem::Number(index) = *item
                 && indices.binary_search(&(index as usize)).is_ok()
             {
-                item.content = TapeContent::LongInteger;
+                *item = TapeItem::LongInteger;
                 self.has_faults = true;
             }
         }
@@ -105,15 +95,8 @@ impl Tape {
         Node { tape: self, at }
     }
 
-    /// Removes the entry whose key is at a position.
-    pub(super) fn remove_entry(&mut self, at: u32) {
-        if let Some(key) = self.items.get_mut(at as usize) {
-            key.is_removed = true;
-        }
-    }
-
     fn item(&self, at: u32) -> TapeItem {
-        self.items.get(at as usize).copied().unwrap_or(TapeItem::new(TapeContent::Null))
+        self.items.get(at as usize).copied().unwrap_or(TapeItem::Null)
     }
 
     fn text(&self, start: u32, bytes: u32) -> &str {
@@ -156,19 +139,19 @@ impl<'a> Node<'a> {
     /// Returns what the value is.
     pub(crate) fn shape(self) -> NodeShape<'a> {
         let tape = self.tape;
-        match self.item().content {
-            TapeContent::Null => NodeShape::Null,
-            TapeContent::Bool(value) => NodeShape::Bool(value),
-            TapeContent::Number(index) => match tape.numbers.get(index as usize) {
+        match self.item() {
+            TapeItem::Null | TapeItem::Removed => NodeShape::Null,
+            TapeItem::Bool(value) => NodeShape::Bool(value),
+            TapeItem::Number(index) => match tape.numbers.get(index as usize) {
                 Some(number) => NodeShape::Number(number),
                 None => NodeShape::Null,
             },
-            TapeContent::NotFinite => NodeShape::NotFinite,
-            TapeContent::LongInteger => NodeShape::LongInteger,
-            TapeContent::String { start, bytes } => NodeShape::String(tape.text(start, bytes)),
-            TapeContent::Seq(length) => NodeShape::Seq(NodeItems { tape, next: self.at + 1, end: self.at + length }),
-            TapeContent::Map(length) => NodeShape::Map(NodeEntries { tape, next: self.at + 1, end: self.at + length }),
-            TapeContent::Tagged => NodeShape::Tagged,
+            TapeItem::NotFinite => NodeShape::NotFinite,
+            TapeItem::LongInteger => NodeShape::LongInteger,
+            TapeItem::String { start, bytes } => NodeShape::String(tape.text(start, bytes)),
+            TapeItem::Seq(length) => NodeShape::Seq(NodeItems { tape, next: self.at + 1, end: self.at + length }),
+            TapeItem::Map(length) => NodeShape::Map(NodeEntries { tape, next: self.at + 1, end: self.at + length }),
+            TapeItem::Tagged => NodeShape::Tagged,
         }
     }
 
@@ -208,7 +191,7 @@ impl<'a> Node<'a> {
 
     /// Whether the value is null, which means "not set" (D6).
     pub(crate) fn is_null(self) -> bool {
-        matches!(self.item().content, TapeContent::Null)
+        matches!(self.item(), TapeItem::Null)
     }
 
     /// Describes the value for an error. Texts, tags and long numbers are not quoted: they may be secret.
@@ -222,14 +205,14 @@ impl<'a> Node<'a> {
 
     /// The type of the value, in words for an error about what may be a secret.
     pub(crate) fn describe_type(self) -> &'static str {
-        match self.item().content {
-            TapeContent::Null => "nothing (null)",
-            TapeContent::Bool(_) => "a boolean",
-            TapeContent::Number(_) | TapeContent::NotFinite | TapeContent::LongInteger => "a number",
-            TapeContent::String { .. } => "a string",
-            TapeContent::Seq(_) => "a list",
-            TapeContent::Map(_) => "a mapping",
-            TapeContent::Tagged => "a value with a tag",
+        match self.item() {
+            TapeItem::Null | TapeItem::Removed => "nothing (null)",
+            TapeItem::Bool(_) => "a boolean",
+            TapeItem::Number(_) | TapeItem::NotFinite | TapeItem::LongInteger => "a number",
+            TapeItem::String { .. } => "a string",
+            TapeItem::Seq(_) => "a list",
+            TapeItem::Map(_) => "a mapping",
+            TapeItem::Tagged => "a value with a tag",
         }
     }
 
@@ -321,9 +304,7 @@ impl<'a> Iterator for NodeEntries<'a> {
             let key = self.tape.item(self.next);
             let node = self.tape.node(self.next + 1);
             self.next += 1 + node.item().length();
-            if !key.is_removed
-                && let TapeContent::String { start, bytes } = key.content
-            {
+            if let TapeItem::String { start, bytes } = key {
                 return Some((self.tape.text(start, bytes), node));
             }
         }

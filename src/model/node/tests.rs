@@ -76,8 +76,8 @@ fn every_form_of_yaml_is_read() {
 }
 
 #[test]
-fn a_value_takes_16_bytes() {
-    assert_eq!(std::mem::size_of::<super::tape::TapeItem>(), 16);
+fn a_value_takes_12_bytes() {
+    assert_eq!(std::mem::size_of::<super::tape::TapeItem>(), 12);
 }
 
 #[test]

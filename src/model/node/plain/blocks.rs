@@ -1,7 +1,7 @@
 //! Documents and block collections, line by line.
 
 use super::reader::{BlockForm, MOST_OPEN, MOST_PLAIN_KEY, OpenBlock, PlainReader};
-use crate::model::node::tape::{Tape, TapeContent};
+use crate::model::node::tape::{Tape, TapeItem};
 
 /// The line before a document.
 const SEPARATOR: &[u8] = b"---";
@@ -143,7 +143,7 @@ impl PlainReader<'_> {
     }
 
     /// Reads the entry of a key that started at an offset, from its colon.
-    fn entry(&mut self, column: usize, start: usize, key: TapeContent) -> Option<()> {
+    fn entry(&mut self, column: usize, start: usize, key: TapeItem) -> Option<()> {
         if self.at - start > MOST_PLAIN_KEY {
             return None;
         }
@@ -220,7 +220,7 @@ impl PlainReader<'_> {
     }
 
     fn end_value(&mut self) -> Option<()> {
-        if std::mem::take(&mut self.is_due) { self.tape.add(TapeContent::Null) } else { Some(()) }
+        if std::mem::take(&mut self.is_due) { self.tape.add(TapeItem::Null) } else { Some(()) }
     }
 
     fn close(&mut self, block: OpenBlock) -> Option<()> {

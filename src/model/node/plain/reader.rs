@@ -2,7 +2,7 @@
 
 use super::scalar::{PlainScalar, resolve};
 use crate::model::node::read::BYTES_OF_A_VALUE;
-use crate::model::node::tape::{Tape, TapeContent};
+use crate::model::node::tape::{Tape, TapeItem};
 
 /// The most open collections. serde_yaml rejects more than 128.
 pub(super) const MOST_OPEN: usize = 60;
@@ -88,8 +88,8 @@ impl<'t> PlainReader<'t> {
     }
 
     /// Adds a stored text as a value or a key.
-    pub(super) fn add_text(&mut self, text: TapeContent) -> Option<()> {
-        if let TapeContent::String { bytes, .. } = text {
+    pub(super) fn add_text(&mut self, text: TapeItem) -> Option<()> {
+        if let TapeItem::String { bytes, .. } = text {
             self.values += bytes as usize / BYTES_OF_A_VALUE;
         }
         self.tape.add(text)
@@ -98,8 +98,8 @@ impl<'t> PlainReader<'t> {
     /// Adds the value of a plain scalar.
     pub(super) fn add_plain(&mut self, text: &str) -> Option<()> {
         match resolve(text)? {
-            PlainScalar::Null => self.tape.add(TapeContent::Null),
-            PlainScalar::Bool(value) => self.tape.add(TapeContent::Bool(value)),
+            PlainScalar::Null => self.tape.add(TapeItem::Null),
+            PlainScalar::Bool(value) => self.tape.add(TapeItem::Bool(value)),
             PlainScalar::Number(number) => self.tape.add_number(number),
             PlainScalar::Text(text) => {
                 let text = self.tape.store_text(text)?;
@@ -123,7 +123,7 @@ impl<'t> PlainReader<'t> {
     }
 
     /// Stores a plain key that is certainly a text.
-    pub(super) fn store_plain_key(&mut self, key: &str) -> Option<TapeContent> {
+    pub(super) fn store_plain_key(&mut self, key: &str) -> Option<TapeItem> {
         match resolve(key)? {
             PlainScalar::Text(key) => self.tape.store_text(key),
             _ => None,
@@ -169,7 +169,7 @@ impl<'t> PlainReader<'t> {
     }
 
     /// Stores a quoted scalar of one line.
-    pub(super) fn quoted(&mut self) -> Option<TapeContent> {
+    pub(super) fn quoted(&mut self) -> Option<TapeItem> {
         let start = self.tape.texts.len();
         match self.peek()? {
             b'"' => self.double_quoted()?,
