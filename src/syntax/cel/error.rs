@@ -26,8 +26,23 @@ impl CelError {
         Self { at, message: message.into(), unknown: Some((word.to_owned(), known)) }
     }
 
+    /// The evaluation has taken too many steps, or was stopped.
+    pub(super) fn exhausted() -> Self {
+        Self::new(0, "the evaluation takes too long")
+    }
+
     /// The column in the expression, from 1.
     pub(crate) fn column(&self, expression: &str) -> usize {
         expression.char_indices().take_while(|(at, _)| *at < self.at).count() + 1
     }
+}
+
+/// Why an expression has no result.
+pub(super) enum CelFailure {
+    /// A part has no value: a field of null, an index out of range, a text that is no timestamp.
+    NoValue,
+    /// A value has the wrong type.
+    Mismatch(CelError),
+    /// The steps are used up.
+    Exhausted,
 }

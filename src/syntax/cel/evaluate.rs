@@ -5,9 +5,9 @@ use std::{borrow::Cow, cmp::Ordering, rc::Rc};
 use serde_json::Value;
 
 use super::{
-    error::CelError,
+    error::{CelError, CelFailure},
     function::{CelFold, CelFunction},
-    meter::{CelExhausted, CelMeter},
+    meter::CelMeter,
     node::{CelExpr, CelNode, OBJ},
     operator::CelOperator,
     value::{CelValue, duration, timestamp},
@@ -25,23 +25,7 @@ pub(super) fn holds(root: &CelExpr, obj: &Value, meter: &CelMeter<'_>) -> Result
         Ok(holds) => Ok(holds),
         Err(CelFailure::NoValue) => Ok(false),
         Err(CelFailure::Mismatch(error)) => Err(error),
-        Err(CelFailure::Exhausted) => Err(CelExhausted.into()),
-    }
-}
-
-/// Why an expression has no result.
-enum CelFailure {
-    /// A part has no value: a field of null, an index out of range, a text that is no timestamp.
-    NoValue,
-    /// A value has the wrong type.
-    Mismatch(CelError),
-    /// The steps are used up.
-    Exhausted,
-}
-
-impl From<CelExhausted> for CelFailure {
-    fn from(_: CelExhausted) -> Self {
-        CelFailure::Exhausted
+        Err(CelFailure::Exhausted) => Err(CelError::exhausted()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::error::CelError;
+use super::error::{CelError, CelFailure};
 
 /// The steps for one value, so that one large value with a nested loop over it cannot use up memory.
 const STEPS_OF_ONE: u64 = 2_000_000;
@@ -21,15 +21,6 @@ pub(crate) struct CelMeter<'a> {
 /// The bytes of a value that take one step to write and read.
 const BYTES_PER_STEP: usize = 32;
 
-/// The evaluation has taken too many steps, or was stopped.
-pub(super) struct CelExhausted;
-
-impl From<CelExhausted> for CelError {
-    fn from(_: CelExhausted) -> Self {
-        CelError::new(0, "the evaluation takes too long")
-    }
-}
-
 impl<'a> CelMeter<'a> {
     /// Allows `steps` in all, and stops when `stop` returns true.
     pub(crate) fn new(steps: u64, stop: &'a dyn Fn() -> bool) -> Self {
@@ -40,17 +31,17 @@ impl<'a> CelMeter<'a> {
     /// the routes of a large edge are possible, and nested ones are not.
     pub(crate) fn begin(&self, bytes: usize) -> Result<(), CelError> {
         self.left_of_one.set(STEPS_OF_ONE + STEPS_PER_BYTE * bytes as u64);
-        self.take((bytes / BYTES_PER_STEP) as u64).map_err(CelError::from)
+        self.take((bytes / BYTES_PER_STEP) as u64).map_err(|_| CelError::exhausted())
     }
 
     /// Takes steps.
-    pub(super) fn take(&self, steps: u64) -> Result<(), CelExhausted> {
+    pub(super) fn take(&self, steps: u64) -> Result<(), CelFailure> {
         let before = self.left.get();
-        let left = before.checked_sub(steps).ok_or(CelExhausted)?;
+        let left = before.checked_sub(steps).ok_or(CelFailure::Exhausted)?;
         self.left.set(left);
-        self.left_of_one.set(self.left_of_one.get().checked_sub(steps).ok_or(CelExhausted)?);
+        self.left_of_one.set(self.left_of_one.get().checked_sub(steps).ok_or(CelFailure::Exhausted)?);
         if before / INTERVAL != left / INTERVAL && (self.stop)() {
-            return Err(CelExhausted);
+            return Err(CelFailure::Exhausted);
         }
         Ok(())
     }
