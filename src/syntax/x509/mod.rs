@@ -44,7 +44,7 @@ use x509_parser::{
 use asn1::{attribute, dotted, timestamp};
 use chain::links;
 use key::{KeyType, is_key_of};
-use pem::{blocks, with_chain, with_first};
+use pem::{blocks, with_chain};
 
 pub(crate) use chain::{Link, unsigned_link};
 pub(crate) use key::is_ecdsa_public_key;
@@ -163,7 +163,8 @@ pub(crate) fn certificate(certificate_pem: &str) -> Result<Chain<CertificateFact
 
 /// Checks that a private key belongs to the leaf certificate (D19).
 pub(crate) fn check_key(certificate_pem: &str, private_key_pem: &str) -> Result<(), PemFault> {
-    with_first(certificate_pem, |leaf| {
+    with_chain(certificate_pem, |chain| {
+        let leaf = chain.first().ok_or(PemFault::NoBlock)?;
         let blocks = blocks(private_key_pem)?;
         // openssl writes a separate block with the curve before an EC key, although the key includes the curve.
         let mut keys = blocks.iter().filter(|block| block.label != "EC PARAMETERS");

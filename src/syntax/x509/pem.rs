@@ -182,14 +182,6 @@ fn classify(line: &str) -> PemLine<'_> {
     }
 }
 
-/// Reads a PEM text of certificates, and passes the first to `read`.
-pub(super) fn with_first<T>(
-    pem: &str,
-    read: impl FnOnce(&X509Certificate<'_>) -> Result<T, PemFault>,
-) -> Result<T, PemFault> {
-    with_chain(pem, |chain| read(chain.first().ok_or(PemFault::NoBlock)?))
-}
-
 /// Reads a PEM text that must consist of certificates, at least one.
 pub(super) fn with_chain<T>(
     pem: &str,
