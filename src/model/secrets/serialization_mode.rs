@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{secret::MASK, secret_spans::SecretSpans, unknown_value::is_unknown};
-use crate::syntax::text::url_passwords;
+use crate::syntax::text::{replace_parts, url_passwords};
 
 /// The longest text that reviews and the history contain in full.
 const LONGEST_REVIEWED: usize = 80;
@@ -98,14 +98,7 @@ impl<'a> Secrets<'a> {
         if !matches!(self, Secrets::Planned | Secrets::Before(_) | Secrets::After(_)) || !text.contains("://") {
             return text.into();
         }
-        let (mut reviewed, mut at) = (String::new(), 0);
-        for place in url_passwords(text) {
-            reviewed.push_str(text.get(at..place.start).unwrap_or_default());
-            at = place.end;
-            reviewed.push_str(&self.hidden(text.get(place).unwrap_or_default()));
-        }
-        reviewed.push_str(text.get(at..).unwrap_or_default());
-        reviewed.into()
+        replace_parts(text, url_passwords(text), |password| self.hidden(password)).into()
     }
 
     /// Returns a long public text as this mode writes it.

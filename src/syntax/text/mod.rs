@@ -24,7 +24,7 @@ mod url;
 pub(crate) mod yaml;
 pub(crate) mod yaml_cursor;
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, ops::Range};
 
 pub(crate) use token::{has_token, key_of_token, token_secrets, without_tokens};
 pub(crate) use url::url_passwords;
@@ -61,6 +61,22 @@ fn truncate(text: &str, most: usize) -> String {
         printable.push('…');
     }
     printable
+}
+
+/// Replaces parts of a text, which are in its order.
+pub(crate) fn replace_parts(
+    text: &str,
+    parts: impl IntoIterator<Item = Range<usize>>,
+    replacement: impl Fn(&str) -> Cow<'static, str>,
+) -> String {
+    let (mut replaced, mut at) = (String::with_capacity(text.len()), 0);
+    for part in parts {
+        replaced.push_str(text.get(at..part.start).unwrap_or_default());
+        at = part.end;
+        replaced.push_str(&replacement(text.get(part).unwrap_or_default()));
+    }
+    replaced.push_str(text.get(at..).unwrap_or_default());
+    replaced
 }
 
 /// Whether a character changes how text is shown: control characters, line breaks, direction marks and invisible

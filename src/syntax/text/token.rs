@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use super::replace_parts;
+
 /// The start of a token, before the ID of its key. Somebody who copies a token may miss it.
 const START: &str = "ew";
 /// The start of the ID of a key.
@@ -24,16 +26,9 @@ pub(crate) fn has_token(text: &str) -> bool {
 
 /// Hides the secret parts of the API tokens in a text.
 pub(crate) fn without_tokens(text: &str) -> Cow<'_, str> {
-    let mut shown = String::new();
-    let mut from = 0;
-    for Range { start, end } in token_secrets(text) {
-        shown += text.get(from..start).unwrap_or_default();
-        shown += HIDDEN;
-        from = end;
-    }
-    match from {
-        0 => Cow::Borrowed(text),
-        _ => Cow::Owned(shown + text.get(from..).unwrap_or_default()),
+    match has_token(text) {
+        false => text.into(),
+        true => replace_parts(text, token_secrets(text), |_| HIDDEN.into()).into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The bytes of a text that are shown. All others are hidden.
 
-use std::{iter::repeat_n, ops::Range};
+use std::ops::Range;
 
 /// Is at the start of some files, and says nothing.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -48,16 +48,4 @@ impl Mask {
         }
         hidden
     }
-}
-
-/// A text with `*` for each byte of the hidden parts, so that all other bytes keep their position.
-pub(super) fn overwrite(text: &str, hidden: &[Range<usize>]) -> String {
-    let (mut masked, mut at) = (String::with_capacity(text.len()), 0);
-    for part in hidden {
-        masked.push_str(text.get(at..part.start).unwrap_or_default());
-        masked.extend(repeat_n('*', part.len()));
-        at = part.end;
-    }
-    masked.push_str(text.get(at..).unwrap_or_default());
-    masked
 }

@@ -36,6 +36,7 @@ mod tests;
 
 use std::{collections::HashSet, ops::Range};
 
+use crate::syntax::text::replace_parts;
 pub(crate) use fields::Fields;
 pub(crate) use quoting::{quotable_key, quotable_path, quotable_variable};
 
@@ -56,7 +57,8 @@ impl RedactedText {
     pub(crate) fn new(text: &str, fields: &Fields) -> Self {
         let (mask, secrets) = reader::read(text, fields);
         let hidden = mask.hidden(text);
-        Self { text: mask::overwrite(text, &hidden), hidden, secrets }
+        let masked = replace_parts(text, hidden.iter().cloned(), |part| "*".repeat(part.len()).into());
+        Self { text: masked, hidden, secrets }
     }
 
     /// A message about the text without the secrets it quotes: an alias can repeat a secret in any field, and as a key.
