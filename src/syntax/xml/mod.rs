@@ -124,17 +124,14 @@ impl<'a> DocumentCheck<'a> {
     /// Checks one event.
     fn event(&mut self, event: &Event<'_>, part: &'a str, is_first: bool) -> Result<(), XmlFault> {
         match event {
-            Event::Start(_) => {
-                let tag = Tag::new(part.strip_prefix('<').and_then(|part| part.strip_suffix('>')).unwrap_or_default());
+            Event::Start(_) | Event::Empty(_) => {
+                let end = if matches!(event, Event::Empty(_)) { "/>" } else { ">" };
+                let tag = Tag::new(part.strip_prefix('<').and_then(|part| part.strip_suffix(end)).unwrap_or_default());
                 self.start(&tag)?;
-                self.open.push(tag.name);
-                Ok(())
-            }
-            Event::Empty(_) => {
-                self.start(&Tag::new(
-                    part.strip_prefix('<').and_then(|part| part.strip_suffix("/>")).unwrap_or_default(),
-                ))?;
-                self.namespaces.close();
+                match event {
+                    Event::Empty(_) => self.namespaces.close(),
+                    _ => self.open.push(tag.name),
+                }
                 Ok(())
             }
             // The reader compares the name with that of the start tag.
