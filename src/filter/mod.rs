@@ -31,7 +31,7 @@ use crate::{
     model::{
         BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot,
         decode::list,
-        diagnostics::nearest,
+        diagnostics::suggest,
         json::deserialize,
         view::{childless_json, view_json},
     },
@@ -212,14 +212,11 @@ fn fault(error: &CelError, expression: &str) -> Fault {
     let fault = Fault::new(Code::Parameter, message).at("filter");
     let Some((word, known)) = &error.unknown else { return fault };
     let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
-    match nearest(word, known.iter().copied()) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None if known.len() <= MOST_KNOWN => {
-            let known: Vec<&str> = known.into_iter().collect();
-            fault.help(format!("use one of {}", list(&known)))
-        }
-        None => fault.help(format!("the resource is `{OBJ}`")),
-    }
+    let known: Vec<&str> = known.into_iter().collect();
+    fault.help(suggest(word, known.iter().copied(), || match known.len() {
+        ..=MOST_KNOWN => format!("use one of {}", list(&known)),
+        _ => format!("the resource is `{OBJ}`"),
+    }))
 }
 
 #[cfg(test)]

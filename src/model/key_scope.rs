@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Kind,
-    diagnostics::{Check, Code, Fault, Faults, nearest},
+    diagnostics::{Check, Code, Fault, Faults, suggest},
     host_pattern::{check_host_pattern, covers_hosts},
     kind::owner::Role,
     names::names,
@@ -256,10 +256,8 @@ fn kind_fault(kind: &str) -> Option<Fault> {
         return None;
     }
     let fault = Fault::new(Code::UnknownValue, format!("unknown kind `{}`", printable(kind)));
-    Some(match nearest(kind, writable()) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("use `*` or one of {}", writable().collect::<Vec<_>>().join(", "))),
-    })
+    let all = || format!("use `*` or one of {}", writable().collect::<Vec<_>>().join(", "));
+    Some(fault.help(suggest(kind, writable(), all)))
 }
 
 /// Displays what the scope grants on one line.

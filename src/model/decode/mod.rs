@@ -18,7 +18,7 @@ mod value;
 use std::{cell::RefCell, collections::HashMap, fmt};
 
 use super::{
-    diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment, nearest},
+    diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment, nearest, suggest},
     field_rule::{BLANK_IS_UNSET, deserialize_by},
     node::Node,
     secrets::redact::quotable_key,
@@ -198,7 +198,8 @@ impl Position<'_> {
 }
 
 /// A decoding error: a fault whose path comes from the nearest enclosing entry.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .fault.message)]
 struct DecodeError {
     fault: Box<Fault>,
     /// The entry to set aside: the innermost entry that the fault invalidates. The fault's path can be deeper.
@@ -223,14 +224,6 @@ impl DecodeError {
         self
     }
 }
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.fault.message)
-    }
-}
-
-impl std::error::Error for DecodeError {}
 
 impl de::Error for DecodeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
@@ -267,10 +260,8 @@ impl de::Error for DecodeError {
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let fault =
             Fault::new(Code::UnknownValue, format!("`{}` is not one of {}", printable(variant), list(expected)));
-        Self::new(match nearest(variant, expected.iter().copied()) {
-            Some(near) => fault.help(format!("did you mean `{near}`?")),
-            None => fault.help("write one of the listed values"),
-        })
+        let listed = || "write one of the listed values".to_owned();
+        Self::new(fault.help(suggest(variant, expected.iter().copied(), listed)))
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::code::Code;
-pub(crate) use super::suggestions::nearest;
+pub(crate) use super::suggestions::{nearest, suggest};
 use crate::syntax::text::without_tokens;
 
 /// One step of a [`Path`] into a document.

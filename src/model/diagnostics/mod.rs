@@ -20,5 +20,5 @@ pub(crate) mod suggestions;
 pub(crate) use self::{
     code::Code,
     diagnostic::{Cause, Diagnostic, Name, Place, Severity, SourceFile},
-    fault::{Check, Fault, FaultTarget, Faults, MOST_FAULTS, Path, Path as FieldPath, Segment, nearest},
+    fault::{Check, Fault, FaultTarget, Faults, MOST_FAULTS, Path, Path as FieldPath, Segment, nearest, suggest},
 };

@@ -82,6 +82,15 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(candidate, _)| candidate)
 }
 
+/// Returns the help for a misspelt word: the most similar known one, or `otherwise`.
+pub(crate) fn suggest<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    otherwise: impl FnOnce() -> String,
+) -> String {
+    nearest(word, known).map_or_else(otherwise, |near| format!("did you mean `{near}`?"))
+}
+
 /// The comparisons for suggestions in a run: a run that has made its share suggests nothing more.
 #[derive(Debug, Default)]
 pub(crate) struct Suggestions {

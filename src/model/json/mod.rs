@@ -27,7 +27,8 @@ use super::{
 use writer::Writer;
 
 /// A value that cannot be serialized. This is a bug: every type of this crate can be.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot serialize a value: {0}")]
 pub struct JsonError(serde_json::Error);
 
 impl JsonError {
@@ -36,14 +37,6 @@ impl JsonError {
         Self(<serde_json::Error as serde::ser::Error>::custom(reason))
     }
 }
-
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot serialize a value: {}", self.0)
-    }
-}
-
-impl std::error::Error for JsonError {}
 
 impl From<JsonError> for serde_json::Error {
     fn from(error: JsonError) -> Self {

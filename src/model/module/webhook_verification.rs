@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::{
     model::{
-        diagnostics::nearest,
+        diagnostics::suggest,
         schema::{condition, filled_secret},
         secrets::Secret,
     },
@@ -58,10 +58,8 @@ impl Check for WebhookVerification {
 
 fn unknown_provider(provider: &str) -> Fault {
     let fault = Fault::new(Code::UnknownValue, format!("unsupported webhook provider `{}`", printable(provider)));
-    match nearest(provider, PROVIDERS.iter().copied()) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("use one of {}", PROVIDERS.join(", "))),
-    }
+    let all = || format!("use one of {}", PROVIDERS.join(", "));
+    fault.help(suggest(provider, PROVIDERS.iter().copied(), all))
 }
 
 impl Module for WebhookVerification {
