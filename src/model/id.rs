@@ -21,19 +21,12 @@ use head::IdHead;
 static DERIVATION: LazyLock<ContextKey> = LazyLock::new(|| hash_derive_key_context("edgewright 2026 id from manifest"));
 
 /// An opaque ID; cheap to clone. IDs sort like their texts.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Id {
-    text: ArcStr,
+    /// Compared first.
     head: IdHead,
+    text: ArcStr,
 }
-
-impl PartialEq for Id {
-    fn eq(&self, other: &Self) -> bool {
-        self.head == other.head && self.text == other.text
-    }
-}
-
-impl Eq for Id {}
 
 impl Hash for Id {
     fn hash<H: Hasher>(&self, state: &mut H) {

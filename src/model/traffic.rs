@@ -7,7 +7,7 @@ use http::Uri;
 use super::{diagnostics::check::parse_hostport, names::names};
 
 /// A client's request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TracedRequest {
     /// The method in upper case, such as `GET`.
     pub method: String,
@@ -51,9 +51,7 @@ impl TracedRequest {
             host: bare_host(host).to_ascii_lowercase(),
             port,
             path: uri.path().to_owned(),
-            client_ip: None,
-            headers: Vec::new(),
-            user_agent: None,
+            ..Self::default()
         })
     }
 

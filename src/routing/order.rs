@@ -31,15 +31,7 @@ pub(crate) struct OrderedModule<'a> {
 /// request are left out.
 pub(crate) fn in_traffic_order(resource: &dyn AnyResource) -> Vec<OrderedModule<'_>> {
     // Stages do not depend on the request.
-    let request = TracedRequest {
-        method: "GET".into(),
-        host: String::new(),
-        port: 443,
-        path: "/".into(),
-        client_ip: None,
-        headers: Vec::new(),
-        user_agent: None,
-    };
+    let request = TracedRequest::default();
     let enabled = resource.modules().filter(|(_, module)| module.enabled());
     let staged = enabled.map(|(slot, module)| {
         let stages: Vec<Stage> = module.steps(&request).iter().map(|step| step.stage).collect();

@@ -97,8 +97,7 @@ impl<'w> RouteTable<'w> {
 
     /// The route that receives a request.
     pub(crate) fn serving(&self, host: &str, port: u16, path: &str) -> Option<KnownRoute<'w>> {
-        let (known, _) = self.winner(host, port, path)?;
-        Some(*known)
+        self.winner(host, port, path).map(|(known, _)| *known)
     }
 
     /// The route that receives a request, with its selector.

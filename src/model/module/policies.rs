@@ -59,11 +59,8 @@ impl Check for Policies {
 }
 
 fn names(policies: &[EndpointPolicy]) -> String {
-    let name = |policy: &EndpointPolicy| match policy.name.as_str() {
-        "" => "(unnamed)".to_owned(),
-        name => name.to_owned(),
-    };
-    policies.iter().map(name).collect::<Vec<_>>().join(", ")
+    let names = policies.iter().map(|policy| if policy.name.is_empty() { "(unnamed)" } else { policy.name.as_str() });
+    names.collect::<Vec<_>>().join(", ")
 }
 
 impl Module for Policies {

@@ -15,7 +15,7 @@ use crate::model::field_rule::{SOURCED_SECRET, deserialize_by};
 pub const MASK: &str = "********";
 
 /// A value that is never printed: a client secret, a webhook secret, a private key. Equality takes constant time.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Secret(Arc<SecretString>);
 
 impl Secret {
@@ -37,12 +37,6 @@ impl Secret {
     /// Whether the text stands for an unknown secret.
     pub(crate) fn is_unknown(&self) -> bool {
         is_unknown(self.expose())
-    }
-}
-
-impl Default for Secret {
-    fn default() -> Self {
-        Self::new("")
     }
 }
 
