@@ -29,11 +29,8 @@ use serde_json::Value;
 
 use crate::{
     model::{
-        BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot,
-        decode::list,
-        diagnostics::suggest,
-        json::deserialize,
-        view::{childless_json, view_json},
+        BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot, decode::list,
+        diagnostics::suggest, json::deserialize, view::view_json,
     },
     syntax::cel::{CelError, CelExpression, CelMeter, OBJ},
 };
@@ -49,55 +46,48 @@ pub(crate) struct FilterParameter {
     pub description: &'static str,
     /// The only kind that has it, if not all.
     kind: Option<Kind>,
-    question: Question,
+    /// Whether a resource is selected by a value; `None` for the expression, which is evaluated last, as it costs most.
+    selects: Option<Question>,
 }
 
-#[derive(Clone, Copy)]
-enum Question {
-    Expression,
-    Hostport,
-    Match,
-    Name,
-    Source,
-    Text,
-}
+type Question = fn(&Entry, &str) -> Result<bool, Fault>;
 
 static PARAMETERS: [FilterParameter; 6] = [
     FilterParameter {
         name: "filter",
         description: "A CEL expression over the resource as the API returns it, with masked secrets, such as `obj.description == 'shop'`.",
         kind: None,
-        question: Question::Expression,
+        selects: None,
     },
     FilterParameter {
         name: "hostport",
         description: "Only edges that list this hostport, or this host with any port.",
         kind: Some(Kind::HttpsEdge),
-        question: Question::Hostport,
+        selects: Some(lists_hostport),
     },
     FilterParameter {
         name: "match",
         description: "Only routes with this `match`.",
         kind: Some(Kind::HttpsEdgeRoute),
-        question: Question::Match,
+        selects: Some(|entry, value| Ok(entry.spec_as::<HttpsEdgeRoute>().is_some_and(|route| route.r#match == value))),
     },
     FilterParameter {
         name: "name",
         description: "Only resources with this name in their manifest.",
         kind: None,
-        question: Question::Name,
+        selects: Some(|entry, value| Ok(entry.name() == Some(value))),
     },
     FilterParameter {
         name: "source",
         description: "Only resources that this manifest source owns.",
         kind: None,
-        question: Question::Source,
+        selects: Some(|entry, value| Ok(entry.is_owned_by(value))),
     },
     FilterParameter {
         name: "q",
         description: "Only resources with this text in the description, metadata, a hostport or the name, ignoring case.",
         kind: None,
-        question: Question::Text,
+        selects: Some(has_text),
     },
 ];
 
@@ -128,18 +118,17 @@ impl Filter {
         let (mut filter, mut faults) = (Self { expression: None, questions: Vec::new() }, Vec::new());
         for (name, value) in given {
             let Some(parameter) = parameters(kind).find(|parameter| parameter.name == *name) else { continue };
-            match parameter.question {
-                Question::Expression => match CelExpression::parse(value, shape::response_shape(kind)) {
+            match parameter.selects {
+                None => match CelExpression::parse(value, shape::response_shape(kind)) {
                     Ok(expression) => filter.expression = Some((value.clone(), expression)),
                     Err(error) => faults.push(fault(&error, value)),
                 },
                 // An empty search box must not look like a search that found everything.
-                _ if value.is_empty() => {
+                Some(_) if value.is_empty() => {
                     let fault = Fault::new(Code::Parameter, format!("`{name}` must not be empty"));
                     faults.push(fault.at(*name).help("remove the parameter, or give it a value"));
                 }
-                Question::Text => filter.questions.push((Question::Text, value.to_lowercase())),
-                question => filter.questions.push((question, value.clone())),
+                Some(question) => filter.questions.push((question, value.clone())),
             }
         }
         if faults.is_empty() { Ok(filter) } else { Err(faults) }
@@ -153,52 +142,37 @@ impl Filter {
         entry: &Entry,
         meter: &CelMeter<'_>,
     ) -> Result<bool, Fault> {
-        for (question, value) in &self.questions {
-            if !question.selects(entry, value)? {
+        for (selects, value) in &self.questions {
+            if !selects(entry, value)? {
                 return Ok(false);
             }
         }
         let Some((text, expression)) = &self.expression else { return Ok(true) };
         // A filter could otherwise be used to guess a secret that the response masks. Children are written only for
         // expressions that read them, as an edge can have thousands of routes.
-        let children = entry.key.kind.facts().children;
-        let body = match children.filter(|kind| !expression.reads(kind.facts().list)) {
-            Some(_) => childless_json(entry, base_urls, Secrets::Masked),
-            None => view_json(snapshot, entry, base_urls, Secrets::Masked),
-        };
-        let body = body.map_err(|_| internal())?;
+        let reads_children = entry.key.kind.facts().children.is_some_and(|kind| expression.reads(kind.facts().list));
+        let childless = Snapshot::default();
+        let state = if reads_children { snapshot } else { &childless };
+        let body = view_json(state, entry, base_urls, Secrets::Masked).map_err(|_| internal())?;
         let obj: Value = deserialize::from_slice(&body).map_err(|_| internal())?;
         let holds = meter.begin(body.len()).and_then(|()| expression.holds(&obj, meter));
         holds.map_err(|error| fault(&error, text))
     }
 }
 
-impl Question {
-    fn selects(self, entry: &Entry, value: &str) -> Result<bool, Fault> {
-        let name = || entry.claim.as_deref().map(|claim| claim.name.as_str());
-        Ok(match self {
-            // The expression is evaluated last, as it costs most.
-            Question::Expression => true,
-            Question::Hostport => entry.spec_as::<HttpsEdge>().is_some_and(|edge| {
-                let host = |hostport: &str| hostport.rsplit_once(':').map(|(host, _)| host.to_owned());
-                let matches = |hostport: &String| {
-                    hostport.eq_ignore_ascii_case(value)
-                        || host(hostport).is_some_and(|host| host.eq_ignore_ascii_case(value))
-                };
-                edge.hostports.iter().any(matches)
-            }),
-            Question::Match => entry.spec_as::<HttpsEdgeRoute>().is_some_and(|route| route.r#match == value),
-            Question::Name => name() == Some(value),
-            Question::Source => entry.is_owned_by(value),
-            Question::Text => {
-                let spec = entry.spec().to_json(Secrets::Masked).map_err(|_| internal())?;
-                let fields = ["description", "metadata"].into_iter().filter_map(|field| spec.get(field)?.as_str());
-                let hostports = spec.get("hostports").and_then(Value::as_array).into_iter().flatten();
-                let mut texts = fields.chain(hostports.filter_map(Value::as_str)).chain(name());
-                texts.any(|text| text.to_lowercase().contains(value))
-            }
-        })
-    }
+fn lists_hostport(entry: &Entry, value: &str) -> Result<bool, Fault> {
+    let is_host = |hostport: &str| hostport.rsplit_once(':').is_some_and(|(host, _)| host.eq_ignore_ascii_case(value));
+    let matches = |hostport: &String| hostport.eq_ignore_ascii_case(value) || is_host(hostport);
+    Ok(entry.spec_as::<HttpsEdge>().is_some_and(|edge| edge.hostports.iter().any(matches)))
+}
+
+fn has_text(entry: &Entry, value: &str) -> Result<bool, Fault> {
+    let value = value.to_lowercase();
+    let spec = entry.spec().to_json(Secrets::Masked).map_err(|_| internal())?;
+    let fields = ["description", "metadata"].into_iter().filter_map(|field| spec.get(field)?.as_str());
+    let hostports = spec.get("hostports").and_then(Value::as_array).into_iter().flatten();
+    let mut texts = fields.chain(hostports.filter_map(Value::as_str)).chain(entry.name());
+    Ok(texts.any(|text| text.to_lowercase().contains(&value)))
 }
 
 fn internal() -> Fault {

@@ -92,6 +92,11 @@ impl Entry {
     }
 
     /// Creates the entry of a new resource without a claim.
+    /// The name in the manifest of the source that owns it.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.claim.as_deref().map(|claim| claim.name.as_str())
+    }
+
     fn new(key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp, order: u64) -> Self {
         let lazy_spec = LazySpec::new(spec);
         Self { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
@@ -99,7 +104,7 @@ impl Entry {
 
     /// Whether a manifest source owns it.
     pub fn is_owned_by(&self, source: &str) -> bool {
-        self.claim.as_deref().is_some_and(|claim| claim.source == source)
+        self.source() == Some(source)
     }
 
     /// The Spec.

@@ -24,9 +24,3 @@ pub(crate) fn view_json(
     let at = ViewContext { key, created_at: entry.created_at, base_urls, children: &children };
     entry.spec().view_json(&at, secrets)
 }
-
-/// Writes the same as if it had no children.
-pub(crate) fn childless_json(entry: &Entry, base_urls: &BaseUrls, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-    let at = ViewContext { key: &entry.key, created_at: entry.created_at, base_urls, children: &[] };
-    entry.spec().view_json(&at, secrets)
-}

@@ -108,8 +108,7 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
 fn resources<'a, R: Resource>(
     entries: impl Iterator<Item = &'a Arc<Entry>>,
 ) -> impl Iterator<Item = (&'a Key, Option<&'a str>, &'a R)> {
-    let name = |entry: &'a Entry| entry.claim.as_deref().map(|claim| claim.name.as_str());
-    entries.filter_map(move |entry| Some((&entry.key, name(entry), entry.spec_as::<R>()?)))
+    entries.filter_map(|entry| Some((&entry.key, entry.name(), entry.spec_as::<R>()?)))
 }
 
 fn named(key: &Key, name: Option<&str>) -> Named {

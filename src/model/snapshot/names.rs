@@ -39,7 +39,7 @@ impl Snapshot {
 }
 
 fn own_name(entry: &Entry) -> &str {
-    entry.claim.as_deref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str())
+    entry.name().unwrap_or(entry.key.id.as_str())
 }
 
 #[cfg(test)]
