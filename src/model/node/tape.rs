@@ -7,8 +7,9 @@ use serde_json::{Number, Value};
 use crate::syntax::text::number;
 
 /// A document: its values in order, each collection before its contents, with the texts of all of them in one string.
-/// A document takes a few allocations, however many values it has. The default is a document of null.
-#[derive(Default)]
+/// A document takes a few allocations, however many values it has. The default is a document of null. Tapes are compared item
+/// by item, which is more than their documents.
+#[derive(Default, PartialEq)]
 pub(crate) struct Tape {
     pub(super) items: Vec<TapeItem>,
     pub(super) texts: String,

@@ -14,20 +14,11 @@ pub(crate) fn plain_reader_agrees(text: &str) -> bool {
         let reason = match &other {
             None => "there is no such document".to_owned(),
             Some(Err(error)) => error.to_string(),
-            Some(Ok(other)) if is_same(document, other) => continue,
+            Some(Ok(other)) if document == other => continue,
             Some(Ok(other)) => format!("read as {document:?} instead of {other:?}"),
         };
         assert!(reason.is_empty(), "document {number} of {text:?}: {reason}");
     }
     assert!(others.next().is_none(), "{text:?} has more than {} documents", documents.len());
     true
-}
-
-/// Whether two tapes are the same, item by item, which is more than that their documents are.
-pub(super) fn is_same(one: &Tape, other: &Tape) -> bool {
-    one.items == other.items
-        && one.texts == other.texts
-        && one.numbers == other.numbers
-        && one.has_faults == other.has_faults
-        && one.has_merge_keys == other.has_merge_keys
 }
