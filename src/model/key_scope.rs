@@ -128,11 +128,8 @@ impl KeyScope {
 
     /// The first field of another scope that grants more than this one.
     pub(crate) fn exceeded_by(&self, other: &KeyScope) -> Option<&'static str> {
-        let covered = |wide: &[&String], narrow: &[String]| {
-            narrow.iter().all(|narrow| wide.iter().any(|wide| covers(wide, narrow)))
-        };
-        let (apply, plan): (Vec<&String>, Vec<&String>) =
-            (self.apply.iter().collect(), self.plan.iter().chain(&self.apply).collect());
+        let plan = other.plan.iter().all(|narrow| self.plan.iter().chain(&self.apply).any(|wide| covers(wide, narrow)));
+        let apply = other.apply.iter().all(|narrow| self.apply.iter().any(|wide| covers(wide, narrow)));
         let role = |role: Option<Role>| role.unwrap_or(Role::Admin);
         let kinds = other.kinds.iter().all(|kind| self.kinds.iter().any(|wide| includes_kind(wide, kind)));
         let actions = WriteAction::ALL.into_iter().all(|action| self.may_do(action) || !other.may_do(action));
@@ -148,8 +145,8 @@ impl KeyScope {
             || (!other.addresses.is_empty() && networks.all(|narrow| self.networks().any(|own| own.includes(&narrow))));
         let fields = [
             ("role", role(other.role) <= role(self.role)),
-            ("plan", covered(&plan, &other.plan)),
-            ("apply", covered(&apply, &other.apply)),
+            ("plan", plan),
+            ("apply", apply),
             ("kinds", kinds),
             ("actions", actions),
             ("hosts", hosts),

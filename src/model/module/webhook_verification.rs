@@ -45,7 +45,12 @@ impl Check for WebhookVerification {
         let provider = PROVIDERS.iter().find(|known| known.eq_ignore_ascii_case(&self.provider));
         match provider {
             None if self.provider.is_empty() => faults.report(Fault::required("provider")),
-            None => faults.report(unknown_provider(&self.provider).at("provider")),
+            None => {
+                let message = format!("unsupported webhook provider `{}`", printable(&self.provider));
+                let all = || format!("use one of {}", PROVIDERS.join(", "));
+                let help = suggest(&self.provider, PROVIDERS.iter().copied(), all);
+                faults.report(Fault::new(Code::UnknownValue, message).at("provider").help(help));
+            }
             Some(_) => {}
         }
         if provider.is_some_and(|known| *known != WITHOUT_SECRET) && self.secret.is_empty() {
@@ -54,12 +59,6 @@ impl Check for WebhookVerification {
             faults.report(fault.help("copy it from the provider's webhook settings"));
         }
     }
-}
-
-fn unknown_provider(provider: &str) -> Fault {
-    let fault = Fault::new(Code::UnknownValue, format!("unsupported webhook provider `{}`", printable(provider)));
-    let all = || format!("use one of {}", PROVIDERS.join(", "));
-    fault.help(suggest(provider, PROVIDERS.iter().copied(), all))
 }
 
 impl Module for WebhookVerification {

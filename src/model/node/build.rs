@@ -73,7 +73,10 @@ impl Tape {
     pub(super) fn close_map(&mut self, at: u32) -> Option<()> {
         let end = self.next_position()?;
         self.replace(at, TapeItem::Map(end - at));
-        self.note_keys(at);
+        // Noted now, so that most documents need no further visit.
+        let (has_faults, has_merge_keys) = self.node(at).entries().map(check_keys).unwrap_or_default();
+        self.has_faults |= has_faults;
+        self.has_merge_keys |= has_merge_keys;
         Some(())
     }
 
@@ -82,14 +85,6 @@ impl Tape {
         if let Some(place) = self.items.get_mut(at as usize) {
             *place = item;
         }
-    }
-
-    /// Notes what the keys of the mapping at a position require, so that most documents need no further visit.
-    fn note_keys(&mut self, at: u32) {
-        let Some(entries) = self.node(at).entries() else { return };
-        let (has_faults, has_merge_keys) = check_keys(entries);
-        self.has_faults |= has_faults;
-        self.has_merge_keys |= has_merge_keys;
     }
 }
 

@@ -21,7 +21,10 @@ impl PlainReader<'_> {
             if is_map {
                 self.flow_key()?;
             }
-            self.flow_value(depth)?;
+            match self.peek()? {
+                b'[' | b'{' => self.flow(depth + 1)?,
+                _ => self.scalar(true)?,
+            }
             self.skip_gap()?;
             match self.peek()? {
                 b',' => self.at += 1,
@@ -49,13 +52,6 @@ impl PlainReader<'_> {
         self.add_text(key)?;
         self.at += 1;
         self.skip_gap()
-    }
-
-    fn flow_value(&mut self, depth: usize) -> Option<()> {
-        match self.peek()? {
-            b'[' | b'{' => self.flow(depth + 1),
-            _ => self.scalar(true),
-        }
     }
 
     /// Skips spaces, line breaks and comments between the values.
