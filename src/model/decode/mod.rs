@@ -238,15 +238,10 @@ impl de::Error for DecodeError {
         }
         let mismatch = (plain(&expected), kind_of(&found));
         let fault = Fault::new(Code::WrongType, format!("expected {}, found {}", mismatch.0, mismatch.1));
-        let error = Self::new(match found {
-            Unexpected::Float(_) | Unexpected::Signed(_) | Unexpected::Unsigned(_) | Unexpected::Bool(_)
-                if expected.contains("string") =>
-            {
-                fault.help("quote it")
-            }
-            _ => fault,
-        });
-        Self { mismatch: Some(mismatch), ..error }
+        let is_unquoted =
+            (number || matches!(found, Unexpected::Float(_) | Unexpected::Bool(_))) && expected.contains("string");
+        let fault = if is_unquoted { fault.help("quote it") } else { fault };
+        Self { mismatch: Some(mismatch), ..Self::new(fault) }
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {

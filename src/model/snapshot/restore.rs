@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::{Entry, Snapshot, Tombstone};
 use crate::model::key::Key;
 
@@ -40,10 +38,8 @@ impl Snapshot {
         deleted: impl IntoIterator<Item = (Key, Tombstone)>,
         entries: impl IntoIterator<Item = impl Into<Arc<Entry>>>,
     ) -> Self {
-        let mut entries: Vec<Arc<Entry>> = entries.into_iter().map(Into::into).collect();
-        entries.par_sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let mut builder = SnapshotBuilder::default();
-        builder.0.place_all(&entries);
+        builder.add(entries.into_iter().map(Into::into).collect());
         builder.finish(revision, next_order, deleted)
     }
 }
