@@ -19,9 +19,6 @@ use super::{
     secrets::Secrets,
 };
 
-/// The room for a response form from the start. Most fit: every field is in it, also those that are not set.
-const USUAL_VIEW: usize = 2 << 10;
-
 /// Makes a decoded Spec one of any type, and helps with modules that are written like a switch.
 fn erase<R: Resource>((spec, faults): Decoded<R>, node: Node<'_>) -> Decoded<SpecArc> {
     (spec.map(|spec| Arc::new(spec) as SpecArc), advise(faults, R::INFO.slots, node))
@@ -89,8 +86,7 @@ impl<R: Resource> AnyResource for R {
     }
 
     fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-        let mut bytes = Vec::with_capacity(USUAL_VIEW);
-        json::append(&R::View::new(self, at), secrets, &mut bytes).map(|()| bytes)
+        json::bytes(&R::View::new(self, at), secrets)
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
