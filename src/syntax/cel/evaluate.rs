@@ -35,6 +35,11 @@ fn mismatch<T>(at: usize, message: String) -> CelResult<T> {
     Err(CelFailure::Mismatch(CelError::new(at, message)))
 }
 
+fn misapplied<T>(at: usize, operator: CelOperator, left: &CelValue<'_>, right: &CelValue<'_>) -> CelResult<T> {
+    let (left, right) = (left.describe(), right.describe());
+    mismatch(at, format!("`{}` does not apply to {left} and {right}", operator.symbol()))
+}
+
 struct Evaluation<'v, 'm> {
     obj: &'v Value,
     variables: Vec<(&'v str, CelValue<'v>)>,
@@ -300,7 +305,7 @@ impl<'v> Evaluation<'v, '_> {
             Some(order) => Ok(CelValue::Bool(holds(order))),
             // NaN, null, or a text that is no timestamp.
             None if is_unordered(left, right) => Err(CelFailure::NoValue),
-            None => self.misapplied(at, operator, left, right),
+            None => misapplied(at, operator, left, right),
         };
         match operator {
             CelOperator::Equal => self.equal(left, right).map(CelValue::Bool),
@@ -313,7 +318,7 @@ impl<'v> Evaluation<'v, '_> {
                 (CelValue::Text(key), CelValue::Fields(fields)) => Ok(CelValue::Bool(fields.contains_key(&**key))),
                 (_, CelValue::Null) => Err(CelFailure::NoValue),
                 (_, list) => {
-                    let Some(items) = list.items() else { return self.misapplied(at, operator, left, right) };
+                    let Some(items) = list.items() else { return misapplied(at, operator, left, right) };
                     for item in items {
                         if self.equal(left, &item)? {
                             return Ok(CelValue::Bool(true));
@@ -322,19 +327,8 @@ impl<'v> Evaluation<'v, '_> {
                     Ok(CelValue::Bool(false))
                 }
             },
-            _ => self.arithmetic(at, operator, left, right),
+            _ => arithmetic(at, operator, left, right),
         }
-    }
-
-    fn misapplied<T>(
-        &self,
-        at: usize,
-        operator: CelOperator,
-        left: &CelValue<'v>,
-        right: &CelValue<'v>,
-    ) -> CelResult<T> {
-        let (left, right) = (left.describe(), right.describe());
-        mismatch(at, format!("`{}` does not apply to {left} and {right}", operator.symbol()))
     }
 
     /// Whether two values are equal. Values of different types are not.
@@ -371,54 +365,51 @@ impl<'v> Evaluation<'v, '_> {
         }
         Ok(left.order(right) == Some(Ordering::Equal))
     }
+}
 
-    fn arithmetic(
-        &self,
-        at: usize,
-        operator: CelOperator,
-        left: &CelValue<'v>,
-        right: &CelValue<'v>,
-    ) -> CelResult<CelValue<'v>> {
-        use CelOperator::{Add, Divide, Multiply, Remainder, Subtract};
-        let result = match (operator, left, right) {
-            (_, CelValue::Null, _) | (_, _, CelValue::Null) => None,
-            (_, CelValue::Int(left), CelValue::Int(right)) => {
-                let result = match operator {
-                    Add => left.checked_add(*right),
-                    Subtract => left.checked_sub(*right),
-                    Multiply => left.checked_mul(*right),
-                    Divide => left.checked_div(*right),
-                    _ => left.checked_rem(*right),
-                };
-                result.map(CelValue::Int)
-            }
-            (_, CelValue::Int(left), CelValue::Double(right)) => double(operator, *left as f64, *right),
-            (_, CelValue::Double(left), CelValue::Int(right)) => double(operator, *left, *right as f64),
-            (_, CelValue::Double(left), CelValue::Double(right)) => double(operator, *left, *right),
-            (Add, CelValue::Text(left), CelValue::Text(right)) => {
-                Some(CelValue::Text(Cow::Owned(format!("{left}{right}"))))
-            }
-            (Add, CelValue::List(_) | CelValue::Items(_), CelValue::List(_) | CelValue::Items(_)) => {
-                let mut items = left.items().unwrap_or_default();
-                items.append(&mut right.items().unwrap_or_default());
-                Some(CelValue::List(Rc::new(items)))
-            }
-            (Add, CelValue::Time(time), CelValue::Span(span)) | (Add, CelValue::Span(span), CelValue::Time(time)) => {
-                time.checked_add(*span).ok().map(CelValue::Time)
-            }
-            (Subtract, CelValue::Time(time), CelValue::Span(span)) => time.checked_sub(*span).ok().map(CelValue::Time),
-            (Subtract, CelValue::Time(left), CelValue::Time(right)) => {
-                Some(CelValue::Span(left.duration_since(*right)))
-            }
-            (Add, CelValue::Span(left), CelValue::Span(right)) => left.checked_add(*right).map(CelValue::Span),
-            (Subtract, CelValue::Span(left), CelValue::Span(right)) => left.checked_sub(*right).map(CelValue::Span),
-            (Add | Subtract | Multiply | Divide | Remainder, left, right) => {
-                return self.misapplied(at, operator, left, right);
-            }
-            _ => None,
-        };
-        result.ok_or(CelFailure::NoValue)
-    }
+fn arithmetic<'v>(
+    at: usize,
+    operator: CelOperator,
+    left: &CelValue<'v>,
+    right: &CelValue<'v>,
+) -> CelResult<CelValue<'v>> {
+    use CelOperator::{Add, Divide, Multiply, Remainder, Subtract};
+    let result = match (operator, left, right) {
+        (_, CelValue::Null, _) | (_, _, CelValue::Null) => None,
+        (_, CelValue::Int(left), CelValue::Int(right)) => {
+            let result = match operator {
+                Add => left.checked_add(*right),
+                Subtract => left.checked_sub(*right),
+                Multiply => left.checked_mul(*right),
+                Divide => left.checked_div(*right),
+                _ => left.checked_rem(*right),
+            };
+            result.map(CelValue::Int)
+        }
+        (_, CelValue::Int(left), CelValue::Double(right)) => double(operator, *left as f64, *right),
+        (_, CelValue::Double(left), CelValue::Int(right)) => double(operator, *left, *right as f64),
+        (_, CelValue::Double(left), CelValue::Double(right)) => double(operator, *left, *right),
+        (Add, CelValue::Text(left), CelValue::Text(right)) => {
+            Some(CelValue::Text(Cow::Owned(format!("{left}{right}"))))
+        }
+        (Add, CelValue::List(_) | CelValue::Items(_), CelValue::List(_) | CelValue::Items(_)) => {
+            let mut items = left.items().unwrap_or_default();
+            items.append(&mut right.items().unwrap_or_default());
+            Some(CelValue::List(Rc::new(items)))
+        }
+        (Add, CelValue::Time(time), CelValue::Span(span)) | (Add, CelValue::Span(span), CelValue::Time(time)) => {
+            time.checked_add(*span).ok().map(CelValue::Time)
+        }
+        (Subtract, CelValue::Time(time), CelValue::Span(span)) => time.checked_sub(*span).ok().map(CelValue::Time),
+        (Subtract, CelValue::Time(left), CelValue::Time(right)) => Some(CelValue::Span(left.duration_since(*right))),
+        (Add, CelValue::Span(left), CelValue::Span(right)) => left.checked_add(*right).map(CelValue::Span),
+        (Subtract, CelValue::Span(left), CelValue::Span(right)) => left.checked_sub(*right).map(CelValue::Span),
+        (Add | Subtract | Multiply | Divide | Remainder, left, right) => {
+            return misapplied(at, operator, left, right);
+        }
+        _ => None,
+    };
+    result.ok_or(CelFailure::NoValue)
 }
 
 /// Whether two values that have no order can come from the data, rather than from a mistake in the expression.
