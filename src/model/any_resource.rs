@@ -84,17 +84,7 @@ pub struct ViewContext<'a> {
     /// The service's URLs and certificates.
     pub base_urls: &'a BaseUrls,
     /// The children, oldest first, if the View of the kind includes them (see `KindFacts::children`).
-    pub children: &'a [ViewChild<'a>],
-}
-
-/// A child of the resource in a View.
-pub struct ViewChild<'a> {
-    /// The key of the child.
-    pub key: &'a Key,
-    /// The time of its creation.
-    pub created_at: Timestamp,
-    /// The Spec of the child.
-    pub spec: &'a dyn AnyResource,
+    pub children: &'a [(ViewContext<'a>, &'a dyn AnyResource)],
 }
 
 impl ViewContext<'_> {

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    any_resource::{AccessList, ViewChild, ViewContext},
+    any_resource::{AccessList, ViewContext},
     diagnostics::Check,
     kind_info::KindInfo,
     reference::Reference,
@@ -90,12 +90,7 @@ pub(crate) use view;
 impl ViewContext<'_> {
     /// Returns the Views of the children, oldest first.
     pub fn child_views<R: Resource>(&self) -> Vec<R::View> {
-        let view = |child: &ViewChild<'_>| {
-            let spec = child.spec.as_any().downcast_ref::<R>()?;
-            let at =
-                ViewContext { key: child.key, created_at: child.created_at, base_urls: self.base_urls, children: &[] };
-            Some(R::View::new(spec, &at))
-        };
-        self.children.iter().filter_map(view).collect()
+        let specs = self.children.iter().filter_map(|(at, spec)| Some((at, spec.as_any().downcast_ref::<R>()?)));
+        specs.map(|(at, spec)| R::View::new(spec, at)).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The response form of a resource in a snapshot.
 
 use super::{
-    any_resource::{ViewChild, ViewContext},
+    any_resource::{AnyResource, ViewContext},
     base_urls::BaseUrls,
     json::JsonError,
     secrets::Secrets,
@@ -15,12 +15,11 @@ pub(crate) fn view_json(
     base_urls: &BaseUrls,
     secrets: Secrets<'_>,
 ) -> Result<Vec<u8>, JsonError> {
-    let key = &entry.key;
-    let children = snapshot.children(key).map(|child| {
-        let spec = child.spec().as_ref();
-        ViewChild { key: &child.key, created_at: child.created_at, spec }
-    });
-    let children: Vec<ViewChild<'_>> = children.collect();
-    let at = ViewContext { key, created_at: entry.created_at, base_urls, children: &children };
+    let mut children: Vec<(ViewContext<'_>, &dyn AnyResource)> = Vec::new();
+    for child in snapshot.children(&entry.key) {
+        let at = ViewContext { key: &child.key, created_at: child.created_at, base_urls, children: &[] };
+        children.push((at, child.spec().as_ref()));
+    }
+    let at = ViewContext { key: &entry.key, created_at: entry.created_at, base_urls, children: &children };
     entry.spec().view_json(&at, secrets)
 }
