@@ -256,7 +256,7 @@ impl ConfiguredSource {
         self.repository.as_ref().is_some_and(|repository| match &repository.address {
             RepositoryAddress::Local(_) => false,
             RepositoryAddress::Remote { url, access } => {
-                url.transport() == GitTransport::Ssh || **access != RemoteAccess::default()
+                url.transport == GitTransport::Ssh || **access != RemoteAccess::default()
             }
         })
     }
@@ -265,7 +265,7 @@ impl ConfiguredSource {
     pub(super) fn remote(&self) -> Option<(&str, &str)> {
         match &self.repository.as_ref()?.address {
             RepositoryAddress::Local(_) => None,
-            RepositoryAddress::Remote { url, .. } => Some((self.name.as_str(), url.as_str())),
+            RepositoryAddress::Remote { url, .. } => Some((self.name.as_str(), url.text.as_str())),
         }
     }
 }

@@ -17,7 +17,6 @@ const PHRASES: &[&str] = &[
     "did not find expected ',' or '}'",
     "did not find expected '-' indicator",
     "did not find expected <document start>",
-    "did not find expected <stream-start>",
     "did not find expected alphabetic or numeric character",
     "did not find expected comment or line break",
     "did not find expected digit or '.' character",
@@ -47,16 +46,7 @@ const PHRASES: &[&str] = &[
     "found unexpected non-alphabetical character",
     "found unknown directive name",
     "found unknown escape character",
-    "input is too long",
     "invalid Unicode character",
-    "invalid leading UTF-8 octet",
-    "invalid length of a UTF-8 sequence",
-    "invalid trailing UTF-8 octet",
-    "incomplete UTF-8 octet sequence",
-    "unexpected low surrogate area",
-    "expected low surrogate area",
-    "incomplete UTF-16 surrogate pair",
-    "incomplete UTF-16 character",
     "unknown anchor",
     TOO_DEEP,
     "repetition limit exceeded",
@@ -65,21 +55,14 @@ const PHRASES: &[&str] = &[
     "empty YAML tag is not allowed",
     "failed to parse YAML number",
     "the aliases expand to too many values",
+    "a key must be a string, not a number",
+    "a key must be a string, not a list",
+    "a key must be a string, not a mapping",
+    "a key must be a string, not a value with a tag",
+    "the document is larger than 4 GiB",
 ];
-
-/// Errors in a value. The reader's message starts with the path of the value, and its keys may be secrets.
-const VALUES: &[(&str, &str)] = &[
-    ("invalid value: ", "a value does not fit its YAML tag"),
-    ("invalid type: ", "a value does not fit its YAML tag"),
-    ("invalid length: ", "a value does not fit its YAML tag"),
-    (": a key must be a string, not a number", "a key must be a string, not a number"),
-    (": a key must be a string, not a list", "a key must be a string, not a list"),
-    (": a key must be a string, not a mapping", "a key must be a string, not a mapping"),
-    (": a key must be a string, not a value with a tag", "a key must be a string, not a value with a tag"),
-    (": the aliases expand to too many values", "the aliases expand to too many values"),
-    (": the document is larger than 4 GiB", "the document is larger than 4 GiB"),
-    (": recursion limit exceeded", TOO_DEEP),
-];
+/// The beginnings of errors in a value with a YAML tag.
+const OF_TAGS: [&str; 3] = ["invalid value: ", "invalid type: ", "invalid length: "];
 
 /// Returns the reason why a text cannot be read. It is one of a fixed set of phrases, because the reader's own text
 /// quotes values and keys.
@@ -96,11 +79,12 @@ pub(crate) fn reason_and_place(error: &serde_yaml::Error) -> String {
 }
 
 fn phrase(text: &str) -> &'static str {
-    // The path is missing if the value is the whole document.
-    let value = |sign: &str| text.contains(sign) || text.starts_with(sign.trim_start_matches(": "));
-    let known = PHRASES.iter().copied().find(|phrase| text.starts_with(*phrase));
-    let of_value = || VALUES.iter().find(|(sign, _)| value(sign)).map(|(_, phrase)| *phrase);
-    known.or_else(of_value).unwrap_or("the text cannot be read")
+    // The message of an error in a value starts with the path of the value, and its keys may be secrets. The path is missing
+    // if the value is the whole document.
+    let of_tag = || OF_TAGS.iter().any(|sign| text.contains(sign)).then_some("a value does not fit its YAML tag");
+    let behind_path = || PHRASES.iter().copied().find(|phrase| text.contains(&format!(": {phrase}")));
+    let whole = PHRASES.iter().copied().find(|phrase| text.starts_with(phrase));
+    whole.or_else(of_tag).or_else(behind_path).unwrap_or("the text cannot be read")
 }
 
 #[cfg(test)]

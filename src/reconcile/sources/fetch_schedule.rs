@@ -66,7 +66,7 @@ impl FetchSchedule {
     /// Requests a fetch if one of the URLs is the repository's. Returns whether it is, and whether the request is the first
     /// one since the last fetch began.
     pub(super) fn request(&self, urls: &[RemoteUrl]) -> (bool, bool) {
-        let is_own = urls.iter().any(|url| url.is_same_repository(self.mirror.url()));
+        let is_own = urls.iter().any(|url| url.is_same_repository(&self.mirror.url));
         (is_own, is_own && !self.is_requested.swap(true, Ordering::AcqRel))
     }
 

@@ -169,12 +169,12 @@ impl SourceEntry {
     }
 
     fn access(&self, url: &RemoteUrl) -> Result<RemoteAccess, Fault> {
-        self.refuse_credentials(match url.transport() {
+        self.refuse_credentials(match url.transport {
             GitTransport::Http => &["username", "password_file", "password_env", "ca_file"],
             GitTransport::Ssh => &["username", "ssh_key_file", "ssh_key_passphrase_file", "known_hosts_file"],
             GitTransport::File => &[],
         })?;
-        if self.username.is_some() && url.user().is_some() {
+        if self.username.is_some() && url.user.is_some() {
             return Err(fault("username", Code::NotAllowed, "`repository` already names the user")
                 .help("remove `username`, or the user from the URL"));
         }

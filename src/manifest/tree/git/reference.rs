@@ -42,7 +42,7 @@ impl RepositoryPlace {
     fn name(&self) -> String {
         match self {
             Self::Local(path) => printable_path(&path.display().to_string()),
-            Self::Remote(mirror) => printable_path(mirror.url().as_str()),
+            Self::Remote(mirror) => printable_path(&mirror.url.text),
         }
     }
 }

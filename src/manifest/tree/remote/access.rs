@@ -12,7 +12,10 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::url::{GitTransport, RemoteUrl};
+use super::{
+    failure::refusal,
+    url::{GitTransport, RemoteUrl},
+};
 use crate::{
     model::{Secret, secrets::secret::MASK},
     syntax::{text::printable, x509},
@@ -70,8 +73,10 @@ pub(crate) enum PasswordPlace {
 /// The credentials for one fetch.
 pub(super) struct LoadedAccess {
     secret: Option<Secret>,
-    environment: Vec<(String, OsString)>,
-    known_hosts: String,
+    /// The variables for git.
+    pub environment: Vec<(String, OsString)>,
+    /// The file with the keys of SSH servers, for messages.
+    pub known_hosts: String,
 }
 
 /// Why a fetch is not possible: the message and the help.
@@ -83,7 +88,7 @@ impl RemoteAccess {
         let Some(path) = &self.ca_file else { return Ok(()) };
         x509::authority(&text_of("ca_file", path)?).map(drop).map_err(|fault| {
             let message = format!("cannot use `ca_file` {}: {fault}", path.display());
-            (message, "write the certificates of the authorities to the file, as PEM".to_owned())
+            refusal(message, "write the certificates of the authorities to the file, as PEM")
         })
     }
 
@@ -102,9 +107,9 @@ impl RemoteAccess {
         if let Some(secret) = &secret {
             variables.push(("EDGEWRIGHT_GIT_SECRET", secret.expose().into()));
         }
-        let user = url.user().or(self.username.as_deref()).unwrap_or(USER);
+        let user = url.user.as_deref().or(self.username.as_deref()).unwrap_or(USER);
         variables.push(("EDGEWRIGHT_GIT_USER", user.into()));
-        let protocols = match url.transport() {
+        let protocols = match url.transport {
             GitTransport::File => "file",
             GitTransport::Http if url.is_local() => "http:https:ssh",
             // The user's configuration of Git can replace one by the other.
@@ -112,7 +117,7 @@ impl RemoteAccess {
         };
         variables.push(("GIT_ALLOW_PROTOCOL", protocols.into()));
         // The user's settings for a URL would otherwise be stronger.
-        let mut of_url = |name: &str, value| settings.push((format!("http.{url}.{name}"), value));
+        let mut of_url = |name: &str, value| settings.push((format!("http.{}.{name}", url.text), value));
         of_url("followRedirects", "initial");
         of_url("sslVerify", "true");
         if url.is_local() {
@@ -141,8 +146,7 @@ impl RemoteAccess {
             environment.push((format!("GIT_CONFIG_KEY_{at}"), name.into()));
             environment.push((format!("GIT_CONFIG_VALUE_{at}"), value.into()));
         }
-        let known_hosts = self.known_hosts_file.as_ref().map(|file| file.display().to_string());
-        let known_hosts = known_hosts.unwrap_or_else(|| "known_hosts".to_owned());
+        let known_hosts = self.known_hosts_file.as_deref().unwrap_or(Path::new("known_hosts")).display().to_string();
         Ok(LoadedAccess { secret, environment, known_hosts })
     }
 
@@ -177,7 +181,7 @@ impl RemoteAccess {
             ssh += " -o IdentitiesOnly=yes -i \"$EDGEWRIGHT_SSH_KEY\"";
             variables.push(("EDGEWRIGHT_SSH_KEY", escaped(file).into()));
         }
-        if url.transport() == GitTransport::Ssh && url.user().is_none() {
+        if url.transport == GitTransport::Ssh && url.user.is_none() {
             ssh += " -l \"$EDGEWRIGHT_GIT_USER\"";
         }
         if self.ssh_key_passphrase_file.is_some() {
@@ -185,8 +189,8 @@ impl RemoteAccess {
             let askpass = mirror.join("askpass");
             let written = fs::write(&askpass, ASKPASS);
             written.and_then(|()| fs::set_permissions(&askpass, Permissions::from_mode(0o700))).map_err(|error| {
-                let help = "check free disk space and the permissions of the store's folder".to_owned();
-                (format!("cannot write {}: {error}", askpass.display()), help)
+                let help = "check free disk space and the permissions of the store's folder";
+                refusal(format!("cannot write {}: {error}", askpass.display()), help)
             })?;
             // Versions of ssh before 8.4 need a display instead of the requirement.
             variables.extend([
@@ -203,16 +207,6 @@ impl RemoteAccess {
 }
 
 impl LoadedAccess {
-    /// The variables for git.
-    pub(super) fn environment(&self) -> impl Iterator<Item = (&String, &OsString)> {
-        self.environment.iter().map(|(name, value)| (name, value))
-    }
-
-    /// The file with the keys of SSH servers, for messages.
-    pub(super) fn known_hosts(&self) -> &str {
-        &self.known_hosts
-    }
-
     /// A text without the secret, should a server repeat it.
     pub(super) fn without_secrets(&self, text: &str) -> String {
         let secret = self.secret.as_ref().filter(|secret| !secret.is_empty());
@@ -223,13 +217,10 @@ impl LoadedAccess {
 /// The secret in a variable.
 fn secret_in(name: &str) -> Result<Secret, FetchRefusal> {
     let value = env::var(name).unwrap_or_default();
-    match value.lines().next().filter(|line| !line.trim().is_empty()) {
-        Some(line) => Ok(Secret::new(line)),
-        None => Err((
-            format!("the environment variable `{}` is empty or not set", printable(name)),
-            "set it in edgewright's environment".to_owned(),
-        )),
-    }
+    value.lines().next().filter(|line| !line.trim().is_empty()).map(Secret::new).ok_or_else(|| {
+        let message = format!("the environment variable `{}` is empty or not set", printable(name));
+        refusal(message, "set it in edgewright's environment")
+    })
 }
 
 /// The absolute path of a file for git and ssh, which may run elsewhere.
@@ -248,7 +239,7 @@ fn secret_of(field: &str, path: &Path) -> Result<Secret, FetchRefusal> {
     let line = text.lines().next().unwrap_or_default().trim_end();
     if line.is_empty() {
         let message = format!("the first line of `{field}` {} is empty", path.display());
-        return Err((message, "write the secret to the file".to_owned()));
+        return Err(refusal(message, "write the secret to the file"));
     }
     Ok(Secret::new(line))
 }
@@ -264,7 +255,7 @@ fn text_of(field: &str, path: &Path) -> Result<String, FetchRefusal> {
 
 fn unreadable(field: &str, path: &Path, reason: &str) -> FetchRefusal {
     let message = format!("cannot read `{field}` {}: {reason}", path.display());
-    (message, "check the path and its permissions".to_owned())
+    refusal(message, "check the path and its permissions")
 }
 
 #[cfg(test)]
@@ -284,7 +275,7 @@ mod tests {
         for secret in ["first-token", "second-token"] {
             fs::write(&file, format!("{secret}\nsecond line\n")).unwrap();
             let loaded = load().unwrap();
-            let mut with = loaded.environment().filter(|(_, value)| value.to_string_lossy().contains(secret));
+            let mut with = loaded.environment.iter().filter(|(_, value)| value.to_string_lossy().contains(secret));
             assert_eq!(with.next().map(|(name, _)| name.as_str()), Some("EDGEWRIGHT_GIT_SECRET"));
             assert!(with.next().is_none());
             assert_eq!(loaded.without_secrets(&format!("bad token {secret}!")), "bad token ********!");
@@ -302,7 +293,7 @@ mod tests {
         let settings = |password: Option<PasswordPlace>| {
             let access = RemoteAccess { username: Some("me".into()), password, ..RemoteAccess::default() };
             let loaded = access.load(&url, folder.path()).unwrap();
-            let of_git = loaded.environment().filter(|(name, _)| name.starts_with("GIT_CONFIG_"));
+            let of_git = loaded.environment.iter().filter(|(name, _)| name.starts_with("GIT_CONFIG_"));
             of_git.map(|(_, value)| value.to_string_lossy().into_owned()).collect::<Vec<_>>()
         };
         let (with, without) = (settings(Some(PasswordPlace::File(file.clone()))), settings(None));

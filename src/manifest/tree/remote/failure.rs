@@ -51,8 +51,8 @@ const HELPS: [(&str, &str); 6] = [
 ];
 const NETWORK: &str = "check the URL and the network; the last commit that was fetched stays in effect";
 
-fn refusal(reason: &str, help: &str) -> FetchRefusal {
-    (reason.to_owned(), help.to_owned())
+pub(super) fn refusal(reason: impl Into<String>, help: impl Into<String>) -> FetchRefusal {
+    (reason.into(), help.into())
 }
 
 /// Why a fetch did not succeed.
@@ -65,11 +65,17 @@ pub(super) enum FetchFault {
     Mirror(FetchRefusal),
 }
 
+impl FetchFault {
+    pub(super) fn remote(reason: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Remote(refusal(reason, help))
+    }
+}
+
 /// Explains why git failed.
 pub(super) fn explain(url: &RemoteUrl, access: &LoadedAccess, said: &str) -> FetchFault {
     let has = |words: &str| said.contains(words);
     if has("Host key verification failed") {
-        return FetchFault::Remote(host_key(url, access.known_hosts(), said));
+        return FetchFault::Remote(host_key(url, &access.known_hosts, said));
     }
     if has("terminal prompts disabled")
         && let Some((_, asked)) = said.split_once("could not read ")
@@ -77,10 +83,10 @@ pub(super) fn explain(url: &RemoteUrl, access: &LoadedAccess, said: &str) -> Fet
         return FetchFault::Remote(unanswered(url, asked.split('\'').nth(1).unwrap_or_default()));
     }
     if let Some((_, reason, help)) = KNOWN.into_iter().find(|(words, ..)| has(words)) {
-        return FetchFault::Remote(refusal(reason, help));
+        return FetchFault::remote(reason, help);
     }
     let help = HELPS.into_iter().find(|(words, _)| has(words)).map_or(NETWORK, |(_, help)| help);
-    let refusal = refusal(&reason_in(said), help);
+    let refusal = refusal(reason_in(said), help);
     // A new mirror would need as much.
     if has("ut of memory") { FetchFault::Remote(refusal) } else { FetchFault::Mirror(refusal) }
 }
@@ -88,10 +94,10 @@ pub(super) fn explain(url: &RemoteUrl, access: &LoadedAccess, said: &str) -> Fet
 /// Refuses a repository at another host, which git has read already. Redirects to other ports of the host are followed.
 pub(super) fn redirected(url: &RemoteUrl, said: &str) -> Option<FetchRefusal> {
     let to = said.lines().find_map(|line| line.strip_prefix("warning: redirecting to "))?;
-    let is_own = RemoteUrl::parse(to.trim()).ok().flatten().is_some_and(|to| to.host() == url.host());
+    let is_own = RemoteUrl::parse(to.trim()).ok().flatten().is_some_and(|to| to.host == url.host);
     let help = "set `repository` to the URL that the server redirects to, if it is trusted";
     let reason = format!("the server redirects to another host: {}", printable_path(&without_passwords(to)));
-    (!is_own).then(|| refusal(&reason, help))
+    (!is_own).then(|| refusal(reason, help))
 }
 
 /// The refusal of a server that asks for credentials which the source does not have. `asking` is its origin.
@@ -109,24 +115,24 @@ fn unanswered(url: &RemoteUrl, asking: &str) -> FetchRefusal {
 
 /// The refusal of an SSH server by its key.
 fn host_key(url: &RemoteUrl, file: &str, said: &str) -> FetchRefusal {
-    let host = url.host();
+    let host = &url.host;
     let presented = said.lines().find_map(|line| line.trim().strip_prefix("debug1: Server host key: "));
     let presented = printable_path(presented.unwrap_or("its key"));
     if said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") {
         let reason = format!("the host key of {host} has changed: {presented} is not the one in {file}");
         let help =
             "find out why: someone may be intercepting the connection; if the change is intended, replace the key";
-        return refusal(&reason, help);
+        return refusal(reason, help);
     }
     if said.contains("is marked as revoked") {
         let reason = format!("the host key of {host} is revoked in {file}: {presented}");
-        return refusal(&reason, "ask the operator of the server for its new host key");
+        return refusal(reason, "ask the operator of the server for its new host key");
     }
-    let port = url.port().map(|port| format!("-p {port} ")).unwrap_or_default();
+    let port = url.port.map(|port| format!("-p {port} ")).unwrap_or_default();
     let help = format!(
         "compare the fingerprint with the one that the operator publishes, and add it to {file}: ssh-keyscan {port}{host}"
     );
-    (format!("the host key of {host} is unknown: {presented} is not in {file}"), help)
+    refusal(format!("the host key of {host} is unknown: {presented} is not in {file}"), help)
 }
 
 /// The last lines with a reason.
@@ -175,7 +181,7 @@ mod tests {
         let known_hosts = folder.path().join("known");
         std::fs::write(&known_hosts, "").unwrap();
         let url = url(at);
-        let known_hosts_file = (url.transport() == GitTransport::Ssh).then_some(known_hosts);
+        let known_hosts_file = (url.transport == GitTransport::Ssh).then_some(known_hosts);
         let access = RemoteAccess { known_hosts_file, ..RemoteAccess::default() };
         match explain(&url, &access.load(&url, folder.path()).unwrap(), said) {
             FetchFault::Stopped => unreachable!(),

@@ -14,7 +14,7 @@ use git2::{Oid, Repository};
 
 use super::{
     RemoteMirror,
-    failure::FetchFault,
+    failure::{FetchFault, refusal},
     git_process::RunningFetch,
     mirrors::{create_folder, remove_leftovers},
 };
@@ -46,8 +46,7 @@ impl RemoteMirror {
     /// Fetches into a new mirror, and puts it into the place of the old one.
     fn rebuild(&self, run: &mut RunningFetch<'_>) -> Result<(), FetchFault> {
         let local = |error: io::Error| {
-            let message = format!("cannot write the mirror {}: {error}", self.folder.display());
-            FetchFault::Remote((message, DISK.to_owned()))
+            FetchFault::remote(format!("cannot write the mirror {}: {error}", self.folder.display()), DISK)
         };
         let [new, old] = ["new", "old"].map(|name| self.folder.with_extension(name));
         // Files of a fetch that was killed.
@@ -75,20 +74,20 @@ impl RemoteMirror {
         }
         let access = self.access.load(&self.url, mirror.path()).map_err(FetchFault::Remote)?;
         let mut git = |arguments: &[&str]| run.git(mirror.path(), &self.url, &access, arguments);
-        let listed = git(&["ls-remote", "--", self.url.as_str()]).map_err(|fault| match fault {
+        let listed = git(&["ls-remote", "--", &self.url.text]).map_err(|fault| match fault {
             FetchFault::Mirror(refusal) => FetchFault::Remote(refusal),
             other => other,
         })?;
         let listed: Vec<(String, Oid)> = listed.lines().filter_map(listed_ref).collect();
         let missing = || {
             let missing = self.wanted.missing(listed.iter().map(|(name, _)| name.as_str()));
-            FetchFault::Remote((missing.message, missing.help.unwrap_or_default()))
+            FetchFault::remote(missing.message, missing.help.unwrap_or_default())
         };
         let picked = self.wanted.pick(&listed);
         let mut fetch = |specs: &[String]| {
             let options =
                 ["fetch", "--progress", "--prune", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
-            let from = ["--", self.url.as_str()];
+            let from = ["--", self.url.text.as_str()];
             let arguments: Vec<&str> =
                 options.into_iter().chain(from).chain(specs.iter().map(String::as_str)).collect();
             git(&arguments).map_err(|fault| {
@@ -113,8 +112,8 @@ impl RemoteMirror {
         };
         let found = found.map_err(|error| if picked.is_none() { missing() } else { broken(error) })?;
         let commit = found.peel_to_commit().map_err(|error| {
-            let help = "use a branch, tag or commit".to_owned();
-            FetchFault::Remote((format!("`{}` is not a commit: {}", self.wanted, error.message()), help))
+            let reason = format!("`{}` is not a commit: {}", self.wanted, error.message());
+            FetchFault::remote(reason, "use a branch, tag or commit")
         })?;
         // A mirror that lost a part of its files is noticed.
         commit.tree().map_err(broken)?;
@@ -148,8 +147,8 @@ impl RemoteMirror {
         let mut partial = in_pack_folder(mirror).filter(|file| file.extension().is_none());
         let is_reached = partial.any(|file| file.metadata().is_ok_and(|it| it.len() >= limit));
         let message = format!("more than {} MiB to receive", limit >> 20);
-        let help = "use a repository of manifests, without large files in its history".to_owned();
-        is_reached.then_some(FetchFault::Remote((message, help)))
+        let help = "use a repository of manifests, without large files in its history";
+        is_reached.then(|| FetchFault::remote(message, help))
     }
 }
 
@@ -161,7 +160,7 @@ fn listed_ref(line: &str) -> Option<(String, Oid)> {
 
 /// The fault of a mirror.
 fn broken(error: git2::Error) -> FetchFault {
-    FetchFault::Mirror((error.message().to_owned(), DISK.to_owned()))
+    FetchFault::Mirror(refusal(error.message(), DISK))
 }
 
 /// Whether a mirror has the commits that its refs name: a power loss can take the end of a pack.

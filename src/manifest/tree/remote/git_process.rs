@@ -45,27 +45,9 @@ const SCRIPT: &str = "{ echo 1000 >/proc/self/oom_score_adj; ulimit -d \"$1\"; u
 /// The status of a shell that does not find a program.
 const NOT_FOUND: i32 = 127;
 /// The variables that a connection can need. The environment of a server can have the master key and other secrets.
-const PASSED_ON: [&str; 19] = [
-    "DBUS_SESSION_BUS_ADDRESS",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_NOSYSTEM",
-    "GIT_CONFIG_SYSTEM",
-    "HOME",
-    "LD_LIBRARY_PATH",
-    "LOCALDOMAIN",
-    "LOGNAME",
-    "NIX_SSL_CERT_FILE",
-    "OPENSSL_CONF",
-    "OPENSSL_MODULES",
-    "PATH",
-    "RES_OPTIONS",
-    "SSH_AUTH_SOCK",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "XDG_CONFIG_HOME",
-    "XDG_RUNTIME_DIR",
-];
+const PASSED_ON: &str = "DBUS_SESSION_BUS_ADDRESS GIT_CONFIG_GLOBAL GIT_CONFIG_NOSYSTEM GIT_CONFIG_SYSTEM HOME \
+                         LD_LIBRARY_PATH LOCALDOMAIN LOGNAME NIX_SSL_CERT_FILE OPENSSL_CONF OPENSSL_MODULES PATH \
+                         RES_OPTIONS SSH_AUTH_SOCK TMPDIR TZ USER XDG_CONFIG_HOME XDG_RUNTIME_DIR";
 /// The same variables, in lower or upper case.
 const PROXIES: [&str; 4] = ["all_proxy", "http_proxy", "https_proxy", "no_proxy"];
 
@@ -95,7 +77,11 @@ impl<'f> RunningFetch<'f> {
         shell.args([MOST_MEMORY >> 10, self.limits.bytes >> 9].map(|limit| limit.to_string()));
         // Without the folder, the configuration of a repository around the working folder would count.
         shell.arg("--git-dir").arg(mirror).args(arguments);
-        shell.env_clear().envs(passed_on()).envs(access.environment()).stderr(Stdio::piped());
+        shell
+            .env_clear()
+            .envs(passed_on())
+            .envs(access.environment.iter().map(|(name, value)| (name, value)))
+            .stderr(Stdio::piped());
         let mut git = Subprocess::start(shell).map_err(unstarted)?;
         let steps = Arc::<AtomicU64>::default();
         let printed = collect(git.child.stdout.take(), MOST_LISTED, &steps).map_err(unstarted)?;
@@ -105,20 +91,17 @@ impl<'f> RunningFetch<'f> {
         let printed = printed.recv_timeout(REST).map_err(|_| unstarted(io::ErrorKind::TimedOut.into()))?;
         let said = access.without_secrets(&said.recv_timeout(REST).unwrap_or_default());
         if status.code() == Some(NOT_FOUND) {
-            let help = "install Git 2.31 or newer, and check PATH in edgewright's environment".to_owned();
-            return Err(FetchFault::Remote(("the program `git` is not installed".to_owned(), help)));
+            let help = "install Git 2.31 or newer, and check PATH in edgewright's environment";
+            return Err(FetchFault::remote("the program `git` is not installed", help));
         }
         if !status.success() {
             return Err(explain(url, access, &said));
         }
         if printed.len() > MOST_LISTED {
             let reason = format!("more than {} MiB of refs", MOST_LISTED >> 20);
-            return Err(FetchFault::Remote((reason, "use a repository with fewer refs".to_owned())));
+            return Err(FetchFault::remote(reason, "use a repository with fewer refs"));
         }
-        match redirected(url, &said) {
-            Some(refusal) => Err(FetchFault::Remote(refusal)),
-            None => Ok(printed),
-        }
+        redirected(url, &said).map_or(Ok(printed), |refusal| Err(FetchFault::Remote(refusal)))
     }
 
     /// Waits until git has ended, unless it is silent or takes too long.
@@ -142,7 +125,7 @@ impl<'f> RunningFetch<'f> {
                 continue;
             };
             let help = "check the network and the server; the last commit that was fetched stays in effect";
-            return Err(FetchFault::Remote((reason, help.to_owned())));
+            return Err(FetchFault::remote(reason, help));
         }
         Ok(())
     }
@@ -150,8 +133,7 @@ impl<'f> RunningFetch<'f> {
 
 /// The fault of a process that cannot be run.
 fn unstarted(error: io::Error) -> FetchFault {
-    let help = "check the limits on processes and memory".to_owned();
-    FetchFault::Remote((format!("cannot run git: {error}"), help))
+    FetchFault::remote(format!("cannot run git: {error}"), "check the limits on processes and memory")
 }
 
 /// Keeps the last bytes of a pipe, one more than `most` if it has more, and counts what comes.
@@ -177,8 +159,9 @@ fn collect(
 }
 
 fn passed_on() -> impl Iterator<Item = (OsString, OsString)> {
-    let is_needed =
-        |name: &str| PASSED_ON.contains(&name) || PROXIES.iter().any(|proxy| proxy.eq_ignore_ascii_case(name));
+    let is_needed = |name: &str| {
+        PASSED_ON.split(' ').any(|known| known == name) || PROXIES.iter().any(|proxy| proxy.eq_ignore_ascii_case(name))
+    };
     env::vars_os().filter(move |(name, _)| name.to_str().is_some_and(is_needed))
 }
 

@@ -59,7 +59,8 @@ pub(crate) use url::{GitTransport, RemoteUrl};
 #[derive(Debug)]
 pub(crate) struct RemoteMirror {
     folder: PathBuf,
-    url: RemoteUrl,
+    /// The address of the repository.
+    pub url: RemoteUrl,
     wanted: RevisionSpec,
     access: RemoteAccess,
     limits: FetchLimits,
@@ -80,14 +81,9 @@ impl RemoteMirror {
         wanted: RevisionSpec,
         access: RemoteAccess,
     ) -> Self {
-        let folder = mirrors.folder_for(source, url.as_str());
+        let folder = mirrors.folder_for(source, &url.text);
         let (chosen, failure) = (Mutex::default(), Mutex::default());
         Self { folder, url, wanted, access, limits: LIMITS, _mirrors: mirrors, chosen, failure }
-    }
-
-    /// The address of the repository.
-    pub(crate) fn url(&self) -> &RemoteUrl {
-        &self.url
     }
 
     /// The tag of a commit that the last fetch chose from a range of versions.
@@ -112,7 +108,7 @@ impl RemoteMirror {
             Ok(()) => None,
             Err(FetchFault::Stopped) => return self.last_failure().is_none(),
             Err(FetchFault::Remote((reason, help)) | FetchFault::Mirror((reason, help))) => {
-                let message = format!("cannot fetch {}: {reason}", printable_path(self.url.as_str()));
+                let message = format!("cannot fetch {}: {reason}", printable_path(&self.url.text));
                 Some(Diagnostic::error(Code::FetchFailed, message).help(help))
             }
         };
@@ -132,7 +128,7 @@ impl RemoteMirror {
         };
         opened().ok_or_else(|| {
             self.failure().unwrap_or_else(|| {
-                let message = format!("{} has not been fetched yet", self.url);
+                let message = format!("{} has not been fetched yet", self.url.text);
                 Diagnostic::error(Code::FetchFailed, message).help("wait for the first fetch to finish")
             })
         })

@@ -1,9 +1,6 @@
 //! The addresses of remote Git repositories.
 
-use std::{
-    fmt,
-    net::{Ipv4Addr, Ipv6Addr},
-};
+use std::net::{IpAddr, Ipv6Addr};
 
 use crate::model::{Code, Fault};
 
@@ -21,13 +18,15 @@ pub(crate) enum GitTransport {
 /// The address of a remote repository. It never contains a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RemoteUrl {
-    text: String,
-    transport: GitTransport,
-    user: Option<String>,
+    /// The URL as given.
+    pub text: String,
+    pub transport: GitTransport,
+    /// The user in an SSH URL.
+    pub user: Option<String>,
     /// In lower case; IPv6 addresses without brackets.
-    host: String,
+    pub host: String,
     /// The port, unless it is the default of the protocol.
-    port: Option<u16>,
+    pub port: Option<u16>,
     path: String,
 }
 
@@ -42,10 +41,7 @@ impl RemoteUrl {
             return if is_scp(text) { Self::of_scp(text).map(Some) } else { Ok(None) };
         };
         let scheme = scheme.to_ascii_lowercase();
-        let (authority, path) = match rest.find('/') {
-            Some(at) => rest.split_at(at),
-            None => (rest, ""),
-        };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (user, host) = match authority.rsplit_once('@') {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
@@ -112,31 +108,6 @@ impl RemoteUrl {
         })
     }
 
-    /// The protocol.
-    pub(crate) fn transport(&self) -> GitTransport {
-        self.transport
-    }
-
-    /// The URL as given.
-    pub(crate) fn as_str(&self) -> &str {
-        &self.text
-    }
-
-    /// The user in an SSH URL.
-    pub(crate) fn user(&self) -> Option<&str> {
-        self.user.as_deref()
-    }
-
-    /// The host in lower case.
-    pub(crate) fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// The port, unless it is the default of the protocol.
-    pub(crate) fn port(&self) -> Option<u16> {
-        self.port
-    }
-
     /// Whether the host is this machine.
     pub(super) fn is_local(&self) -> bool {
         is_loopback(&self.host)
@@ -156,12 +127,6 @@ impl RemoteUrl {
             path.strip_suffix(".git").map(str::to_owned).unwrap_or(path)
         };
         self.host == other.host && self.port == other.port && path(self) == path(other)
-    }
-}
-
-impl fmt::Display for RemoteUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 
@@ -191,9 +156,7 @@ fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
 }
 
 fn is_loopback(host: &str) -> bool {
-    let v4 = || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
-    let v6 = || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback());
-    host == "localhost" || v4() || v6()
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -218,7 +181,7 @@ pub(super) mod tests {
         ] {
             let found = url(text);
             assert_eq!(
-                (found.transport(), found.user(), found.host(), found.port(), found.as_str()),
+                (found.transport, found.user.as_deref(), &*found.host, found.port, &*found.text),
                 (transport, user, host, port, text)
             );
         }
