@@ -116,7 +116,7 @@ pub mod report {
     //! };
     //!
     //! let text = "kind: HttpsEdge\n".to_owned();
-    //! let tree = Sent::new(vec![SentFile { name: "shop.yaml".into(), text, values: Vec::new() }], None);
+    //! let tree = Sent::new(vec![SentFile::new("shop.yaml", text)], None);
     //! let report = validate(&tree, &LintLevels::default()).report("validate");
     //! assert!(report.has_errors());
     //! let registered = |name: Name| matches!(name, Name::Code(code) if CODES.iter().any(|info| info.code == code));

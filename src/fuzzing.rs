@@ -60,7 +60,7 @@ pub fn manifests(bytes: &[u8]) {
     let redacted = RedactedText::new(text, schema::fields());
     assert_eq!(redacted.text.len(), text.len(), "the redacted text has other positions");
     for name in ["fuzzed.yaml", "fuzzed.json"] {
-        let file = SentFile { name: name.to_owned(), text: text.to_owned(), values: Vec::new() };
+        let file = SentFile::new(name, text);
         let report = validate(&Sent::new(vec![file], None), &LintLevels::default()).report("validate");
         for kind in Format::ALL {
             let length = render(kind, &report).map_or(0, |rendered| rendered.len());

@@ -43,7 +43,7 @@
 //! spec:
 //!   hostprots: ['shop.example.com:443']
 //! ";
-//! let tree = Sent::new(vec![SentFile { name: "shop.yaml".into(), text: text.into(), values: Vec::new() }], None);
+//! let tree = Sent::new(vec![SentFile::new("shop.yaml", text)], None);
 //! let validated = validate(&tree, &LintLevels::default());
 //! assert!(validated.has_errors());
 //! let error = &validated.diagnostics[0];
@@ -82,7 +82,7 @@
 //! metadata: {name: shop}
 //! spec: {hostports: ['shop.example.com:443']}
 //! ";
-//! let tree = Sent::new(vec![SentFile { name: "shop.yaml".into(), text: text.into(), values: Vec::new() }], None);
+//! let tree = Sent::new(vec![SentFile::new("shop.yaml", text)], None);
 //! let options = Options { source: "shop".into(), ..Options::new(tree) };
 //!
 //! let store = Store::open("memory:")?;
@@ -108,7 +108,7 @@
 //!   routes:
 //!     - {name: cart, match_type: path_prefix, match: /cart, backend: {backend_id: bkd_1}}
 //! ";
-//! let tree = Sent::new(vec![SentFile { name: "shop.yaml".into(), text: text.into(), values: Vec::new() }], None);
+//! let tree = Sent::new(vec![SentFile::new("shop.yaml", text)], None);
 //! let options = Options::new(tree);
 //! let store = Store::open("memory:")?;
 //! apply(&store, &options, &plan(&options, &store.snapshot()))?;

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::{cli::prelude::*, manifest::tree::SharedFile, server::operations::reconciliation::wire::RequestFile};
+use crate::{cli::prelude::*, manifest::tree::SentFile, server::operations::reconciliation::wire::RequestFile};
 
 /// A source up to this size is sent as a whole: it arrives as fast as its digests, without a second request.
 const SMALL_BYTES: usize = 16 << 10;
@@ -19,7 +19,7 @@ const TEXT_FIELD_BYTES: usize = 16;
 
 /// The files of a source with their digests.
 pub(super) struct UploadFiles {
-    files: Vec<SharedFile>,
+    files: Vec<SentFile>,
     /// The index of the first file of a comparison's older manifests.
     first_older: usize,
     /// The digest of each file.
@@ -51,7 +51,7 @@ pub(super) struct NextRequest {
 
 impl UploadFiles {
     /// Computes the digests.
-    pub(super) fn new(files: Vec<SharedFile>) -> Self {
+    pub(super) fn new(files: Vec<SentFile>) -> Self {
         let digests = files.par_iter().map(|file| blake3::hash(file.text.as_bytes()).to_string()).collect();
         let size: usize = files.iter().map(|file| file.text.len()).sum();
         let first_older = files.len();
@@ -59,7 +59,7 @@ impl UploadFiles {
     }
 
     /// Computes the digests for a comparison with older files.
-    pub(super) fn with_older(mut files: Vec<SharedFile>, older: Vec<SharedFile>) -> Self {
+    pub(super) fn with_older(mut files: Vec<SentFile>, older: Vec<SentFile>) -> Self {
         let first_older = files.len();
         files.extend(older);
         Self { first_older, ..Self::new(files) }
@@ -171,12 +171,7 @@ mod tests {
     use super::*;
 
     fn outgoing(texts: &[&str]) -> UploadFiles {
-        let file = |(at, text): (usize, &&str)| SharedFile {
-            name: format!("{at}.yaml"),
-            text: Arc::new((*text).to_owned()),
-            values: Vec::new(),
-            is_context: false,
-        };
+        let file = |(at, text): (usize, &&str)| SentFile::new(format!("{at}.yaml"), *text);
         UploadFiles { whole: false, ..UploadFiles::new(texts.iter().enumerate().map(file).collect()) }
     }
 
@@ -188,7 +183,7 @@ mod tests {
     fn a_small_source_is_sent_at_once() {
         assert_eq!(UploadFiles::new(Vec::new()).first_texts(), Texts::All);
         let text = Arc::new("x".repeat(SMALL_BYTES + 1));
-        let large = SharedFile { name: "a.yaml".into(), text, values: Vec::new(), is_context: false };
+        let large = SentFile { name: "a.yaml".into(), text, values: Vec::new(), is_context: false };
         let mut large = UploadFiles::new(vec![large]);
         assert_eq!(large.first_texts(), Texts::DigestsOnly);
         assert!(large.listed(&Texts::DigestsOnly).iter().all(|file| file.text.is_none() && file.digest.len() == 64));

@@ -30,13 +30,8 @@ pub struct ManifestFile {
 
 impl ManifestFile {
     /// Creates a file of the tree `root`.
-    pub fn new(name: String, text: String, folder: PathBuf, root: PathBuf) -> Self {
-        Self::shared(name, Arc::new(text), folder, root)
-    }
-
-    /// Creates a file with a text that others use too.
-    pub(crate) fn shared(name: String, text: Arc<String>, folder: PathBuf, root: PathBuf) -> Self {
-        let source = Arc::new(SourceFile::shared(name, text));
+    pub fn new(name: String, text: impl Into<Arc<String>>, folder: PathBuf, root: PathBuf) -> Self {
+        let source = Arc::new(SourceFile::shared(name, text.into()));
         Self { source, folder, root, map: OnceLock::new(), is_context: false }
     }
 

@@ -54,11 +54,8 @@ pub(super) fn manifest_file(
     if let Some(offset) = bad_byte {
         let file = Arc::new(ManifestFile::new(name, text, folder.to_owned(), root.to_owned()));
         let offset = offset.saturating_sub(bom);
-        diagnostics.push(
-            Diagnostic::error(Code::NotUtf8, "invalid UTF-8")
-                .at(file.place(offset..offset + '\u{fffd}'.len_utf8()))
-                .help("save the file as UTF-8"),
-        );
+        let place = file.place(offset..offset + '\u{fffd}'.len_utf8());
+        diagnostics.push(Diagnostic::error(Code::NotUtf8, "invalid UTF-8").at(place).help("save the file as UTF-8"));
         return None;
     }
     text_file(name, Arc::new(text), folder, root, diagnostics)
@@ -72,14 +69,11 @@ pub(super) fn text_file(
     root: &Path,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Arc<ManifestFile>> {
-    let empty = text.trim().is_empty();
-    let file = Arc::new(ManifestFile::shared(name, text, folder.to_owned(), root.to_owned()));
-    if empty {
-        diagnostics.push(
-            Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written")
-                .at(file.place(0..0))
-                .help("restore its content, delete the file, or add a comment to keep it"),
-        );
+    let file = Arc::new(ManifestFile::new(name, text, folder.to_owned(), root.to_owned()));
+    if file.source.text.trim().is_empty() {
+        let help = "restore its content, delete the file, or add a comment to keep it";
+        let empty = Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written");
+        diagnostics.push(empty.at(file.place(0..0)).help(help));
         return None;
     }
     Some(file)

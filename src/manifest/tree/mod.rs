@@ -53,6 +53,5 @@ pub use manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 pub(crate) use paths::absolute;
 pub use recorder::Recorder;
 pub(crate) use recorder::{ReadDigests, collect};
-pub(crate) use request::SharedFile;
 pub use request::{Sent, SentFile, SentValue};
 pub(crate) use source_values::SourceValues;

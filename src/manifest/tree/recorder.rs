@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     manifest_tree::{Tree, TreeFiles},
-    request::{SentValue, SharedFile},
+    request::{SentFile, SentValue, ValueKey},
 };
 use crate::{
     lock::Lock,
@@ -35,9 +35,6 @@ pub(crate) struct ReadDigests {
     /// The digest of each value.
     values: Vec<(ValueKey, String)>,
 }
-
-/// A value that a manifest takes: the name of the manifest, `from_file` and `from_env`.
-type ValueKey = (String, String, String);
 
 fn value_digest(key: &DigestKey, salt: &str, value: &str) -> String {
     key.digest("value", &[salt.as_bytes(), value.as_bytes()]).to_hex().to_string()
@@ -67,14 +64,14 @@ struct Memory {
 }
 
 /// Reads manifests and returns them with the files to send.
-pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
+pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SentFile>) {
     let recorder = Recorder::new(Arc::clone(tree));
     let loaded = load(&recorder);
     let mut values: HashMap<String, Vec<SentValue>> = HashMap::new();
     for ((manifest, from_file, from_env), value) in std::mem::take(&mut recorder.memory.lock().values) {
         values.entry(manifest).or_default().push(SentValue { from_file, from_env, value });
     }
-    let files = loaded.files.iter().map(|file| SharedFile {
+    let files = loaded.files.iter().map(|file| SentFile {
         name: file.source.name.clone(),
         text: Arc::clone(&file.source.text),
         is_context: file.is_context,

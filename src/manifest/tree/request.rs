@@ -34,10 +34,12 @@ use crate::{
 pub struct SentFile {
     /// The path, used only in messages.
     pub name: String,
-    /// The text: YAML, or JSON if the name ends in `.json`.
-    pub text: String,
+    /// The text: YAML, or JSON if the name ends in `.json`. Others can use it, too.
+    pub text: Arc<String>,
     /// The values that its documents take from files and the environment.
     pub values: Vec<SentValue>,
+    /// Whether the source only uses what the file declares.
+    pub is_context: bool,
 }
 
 /// Omits the text, which may contain secrets.
@@ -47,27 +49,12 @@ impl fmt::Debug for SentFile {
     }
 }
 
-/// A [`SentFile`] with a text that others use too.
-#[derive(Clone)]
-pub(crate) struct SharedFile {
-    /// The path, used only in messages.
-    pub name: String,
-    /// The text: YAML, or JSON if the name ends in `.json`.
-    pub text: Arc<String>,
-    /// The values that its documents take from files and the environment.
-    pub values: Vec<SentValue>,
-    /// Whether the source only uses what the file declares.
-    pub is_context: bool,
-}
-
-/// Omits the text, which may contain secrets.
-impl fmt::Debug for SharedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedFile({}, {} bytes, {} values)", self.name, self.text.len(), self.values.len())
+impl SentFile {
+    /// A file that takes no values.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: Arc::new(text.into()), values: Vec::new(), is_context: false }
     }
-}
 
-impl SharedFile {
     /// The text without a byte order mark.
     fn content(&self) -> Arc<String> {
         match self.text.trim_start_matches('\u{feff}') {
@@ -91,45 +78,33 @@ pub struct SentValue {
     pub value: Secret,
 }
 
-/// The index of each value of a file, by `from_file` and `from_env`.
-type ValueIndexes = HashMap<(String, String), usize>;
+/// A value that a manifest takes: the name of the manifest, `from_file` and `from_env`.
+pub(super) type ValueKey = (String, String, String);
 
 /// Manifests in a request. Nothing is read from the server's disk or environment.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    files: Vec<SharedFile>,
+    files: Vec<SentFile>,
     commit: Option<String>,
     details: GitCommitDetails,
     /// Whether a request without manifests counts as empty, rather than as an error.
     may_be_empty: bool,
-    /// The index of each file by the name that it is read with, and of its values.
-    by_name: HashMap<String, (usize, ValueIndexes)>,
+    /// The values of all files.
+    values: HashMap<ValueKey, Secret>,
 }
 
 impl Sent {
     /// Indexes sent files.
     pub fn new(files: Vec<SentFile>, commit: Option<String>) -> Self {
-        let shared = |SentFile { name, text, values }: SentFile| SharedFile {
-            name,
-            text: Arc::new(text),
-            values,
-            is_context: false,
-        };
-        Self::shared(files.into_iter().map(shared).collect(), commit)
-    }
-
-    /// Indexes files whose texts others use too.
-    pub(crate) fn shared(files: Vec<SharedFile>, commit: Option<String>) -> Self {
-        let by_name = files.iter().enumerate().map(|(at, file)| {
-            let mut values = HashMap::new();
-            for (at, value) in file.values.iter().enumerate() {
-                values.entry((value.from_file.clone(), value.from_env.clone())).or_insert(at);
-            }
-            (without_tokens(&file.name).into_owned(), (at, values))
-        });
-        let by_name = by_name.collect();
+        let mut values = HashMap::new();
+        for (file, SentValue { from_file, from_env, value }) in
+            files.iter().flat_map(|file| file.values.iter().map(move |value| (file, value)))
+        {
+            let key = (without_tokens(&file.name).into_owned(), from_file.clone(), from_env.clone());
+            values.entry(key).or_insert_with(|| value.clone());
+        }
         let commit = commit.map(|commit| without_tokens(&commit).into_owned());
-        Self { files, commit, details: GitCommitDetails::default(), may_be_empty: false, by_name }
+        Self { files, commit, details: GitCommitDetails::default(), may_be_empty: false, values }
     }
 
     /// Treats a request without manifests as empty, rather than as an error.
@@ -153,10 +128,8 @@ impl Sent {
     }
 
     fn value(&self, manifest: &ManifestFile, file: &str, variable: &str) -> Option<String> {
-        let (at, values) = self.by_name.get(&manifest.source.name)?;
-        let value = values.get(&(file.to_owned(), variable.to_owned()))?;
-        let value = self.files.get(*at)?.values.get(*value)?;
-        Some(value.value.expose().to_owned()).filter(|text| !text.trim().is_empty())
+        let key = (manifest.source.name.clone(), file.to_owned(), variable.to_owned());
+        self.values.get(&key).map(|value| value.expose().to_owned()).filter(|text| !text.trim().is_empty())
     }
 }
 
@@ -202,24 +175,19 @@ impl Tree for Sent {
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.value(manifest, name, "").ok_or_else(|| {
-            Fault::new(
-                Code::FileUnreadable,
-                format!("the request does not contain the content of `{}`", printable_path(quotable_path(name))),
-            )
-            .help("send it in the file's `values`, with `from_file` as in the manifest")
+            let file = printable_path(quotable_path(name));
+            let message = format!("the request does not contain the content of `{file}`");
+            Fault::new(Code::FileUnreadable, message)
+                .help("send it in the file's `values`, with `from_file` as in the manifest")
         })
     }
 
     fn variable(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.value(manifest, "", name).ok_or_else(|| {
-            Fault::new(
-                Code::EnvUnset,
-                format!(
-                    "the request does not contain the value of the environment variable `{}`",
-                    printable(quotable_variable(name))
-                ),
-            )
-            .help("send it in the file's `values`, with `from_env` as in the manifest")
+            let variable = printable(quotable_variable(name));
+            let message = format!("the request does not contain the value of the environment variable `{variable}`");
+            Fault::new(Code::EnvUnset, message)
+                .help("send it in the file's `values`, with `from_env` as in the manifest")
         })
     }
 

@@ -197,7 +197,7 @@ mod tests {
         let text = format!(
             "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{hostports: ['{name}.example.com:443']}}\n"
         );
-        let file = SentFile { name: format!("{name}.yaml"), text, values: Vec::new() };
+        let file = SentFile::new(format!("{name}.yaml"), text);
         Options { source: name.to_owned(), ..Options::new(Sent::new(vec![file], None)) }
     }
 

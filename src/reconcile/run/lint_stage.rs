@@ -196,7 +196,7 @@ mod tests {
             let text = format!(
                 "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {metadata}\nspec: {{hostports: ['a.example.com:443']}}\n"
             );
-            let tree = Sent::new(vec![SentFile { name: "a.yaml".into(), text, values: Vec::new() }], None);
+            let tree = Sent::new(vec![SentFile::new("a.yaml", text)], None);
             allowed_everywhere(&load(&tree).raised_lints, lints)
         };
         let default = LintLevels::default();

@@ -170,7 +170,7 @@ mod tests {
              routes:\n    - name: hook\n      match_type: path_prefix\n      match: /\n      description: {description}\n      \
              backend: {{backend_id: bkd_1}}\n      webhook_verification: {{provider: github, secret: {secret}}}\n"
         );
-        let file = SentFile { name: "shop.yaml".into(), text, values: Vec::new() };
+        let file = SentFile::new("shop.yaml", text);
         Options { source: "shop".into(), ..Options::new(Sent::new(vec![file], None)) }
     }
 

@@ -109,7 +109,7 @@ fn prepared(metadata: &str) -> Prepared {
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\n\
          spec: {{hostports: ['one.example.com:443'], metadata: {metadata}}}\n"
     );
-    let tree = Sent::new(vec![SentFile { name: "shop.yaml".into(), text, values: Vec::new() }], None);
+    let tree = Sent::new(vec![SentFile::new("shop.yaml", text)], None);
     Prepared::load(Options { source: "shop".into(), ..Options::new(tree) })
 }
 

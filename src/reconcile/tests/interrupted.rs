@@ -53,7 +53,7 @@ struct StuckTree {
 
 fn manifests() -> Sent {
     let text = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec: {hostports: ['one.example.com:443']}\n";
-    Sent::new(vec![SentFile { name: "shop.yaml".into(), text: text.into(), values: Vec::new() }], None)
+    Sent::new(vec![SentFile::new("shop.yaml", text)], None)
 }
 
 impl Tree for StuckTree {

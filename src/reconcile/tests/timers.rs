@@ -63,7 +63,7 @@ impl Tree for ScriptedTree {
         self.reads.lock().unwrap().push(self.paused.passed().as_secs());
         let text = self.text.lock().unwrap().clone();
         assert_ne!(text, PANICS, "on purpose");
-        Sent::new(vec![SentFile { name: "shop.yaml".into(), text, values: Vec::new() }], None).manifests()
+        Sent::new(vec![SentFile::new("shop.yaml", text)], None).manifests()
     }
 
     fn commit(&self) -> Option<String> {

@@ -39,7 +39,7 @@ fn a_normal_day_needs_no_flag() {
 fn the_library_applies_no_refused_plan_and_no_invalid_manifests() {
     let store = Store::open("memory:").unwrap();
     let reconcile = |text: String| {
-        let file = SentFile { name: "m/e.yaml".into(), text, values: Vec::new() };
+        let file = SentFile::new("m/e.yaml", text);
         let options = Options::new(Sent::new(vec![file], None));
         apply(&store, &options, &plan(&options, &store.snapshot()))
     };

@@ -16,7 +16,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::wire::RequestFile;
 use crate::{
     cache::{WeightedCache, weighted},
-    manifest::tree::SharedFile,
+    manifest::tree::SentFile,
     model::{
         diagnostics::{
             code::Code,
@@ -91,7 +91,7 @@ impl FileCache {
         owner: &Id,
         files: Vec<RequestFile>,
         digests: &[Hash],
-    ) -> Result<Vec<SharedFile>, ApiError> {
+    ) -> Result<Vec<SentFile>, ApiError> {
         let mut texts: HashMap<Hash, Arc<String>> = HashMap::new();
         for (file, digest) in files.iter().zip(digests) {
             if let Some(text) = &file.text {
@@ -132,7 +132,7 @@ impl FileCache {
         let whole = files.into_iter().zip(digests).map(|(file, digest)| match texts.get(digest) {
             Some(text) => {
                 let (name, text, values, is_context) = (file.name, Arc::clone(text), file.values, file.context);
-                Ok(SharedFile { name, text, values, is_context })
+                Ok(SentFile { name, text, values, is_context })
             }
             None => Err(ApiError::missing_files(vec![digest.to_string()])),
         });

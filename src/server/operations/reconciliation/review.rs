@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::wire::{Request, TraceOfPlan};
 use crate::{
-    manifest::tree::{ContextTree, Sent, SharedFile, Tree, UnsetValues},
+    manifest::tree::{ContextTree, Sent, SentFile, Tree, UnsetValues},
     model::{
         diagnostics::{
             code::Code,
@@ -52,7 +52,7 @@ pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<Trac
 }
 
 /// Separates the older files of a comparison from the others. `is_older` has an item for each file.
-pub(super) fn apart(files: Vec<SharedFile>, is_older: &[bool]) -> (Vec<SharedFile>, Vec<SharedFile>) {
+pub(super) fn apart(files: Vec<SentFile>, is_older: &[bool]) -> (Vec<SentFile>, Vec<SentFile>) {
     let (mut older, mut newer) = (Vec::new(), Vec::with_capacity(files.len()));
     for (file, is_older) in files.into_iter().zip(is_older) {
         if *is_older { older.push(file) } else { newer.push(file) }
@@ -61,8 +61,8 @@ pub(super) fn apart(files: Vec<SharedFile>, is_older: &[bool]) -> (Vec<SharedFil
 }
 
 /// The older manifests of a comparison: none if the change adds the source.
-pub(super) fn tree(older: Vec<SharedFile>, unset: UnsetValues) -> Arc<dyn Tree> {
-    ContextTree::wrap(Arc::new(Sent::shared(older, None).or_empty()), None, unset)
+pub(super) fn tree(older: Vec<SentFile>, unset: UnsetValues) -> Arc<dyn Tree> {
+    ContextTree::wrap(Arc::new(Sent::new(older, None).or_empty()), None, unset)
 }
 
 /// The ways of a request at a revision and once a plan is applied to it.

@@ -20,7 +20,7 @@ fn sent(number: usize) -> Sent {
         SentValue { from_file: String::new(), from_env: "CANARY_VALUE".into(), value: from_env },
         SentValue { from_file: "value.txt".into(), from_env: String::new(), value: from_file },
     ];
-    Sent::new(vec![SentFile { name: "all.yaml".into(), text: manifests(number), values }], None)
+    Sent::new(vec![SentFile { values, ..SentFile::new("all.yaml", manifests(number)) }], None)
 }
 
 #[test]
@@ -45,11 +45,7 @@ fn no_value_prints_a_secret() {
     printed.push(("a trace", format!("{:?}", trace(&store.snapshot(), &request))));
     // Errors keep the positions of the whole file.
     let broken = load(&Sent::new(
-        vec![SentFile {
-            name: "all.yaml".into(),
-            text: manifests(2).replace("client_secret: ", "client_secrt: &anchor "),
-            values: Vec::new(),
-        }],
+        vec![SentFile::new("all.yaml", manifests(2).replace("client_secret: ", "client_secrt: &anchor "))],
         None,
     ));
     assert!(!broken.diagnostics.is_empty());

@@ -248,7 +248,7 @@ fn no_report_tells_the_secret_of_a_mistake() {
     let told = in_parts(&cases, |_, part| {
         let mut told = Vec::new();
         for case in part.iter().filter(|case| !case.text.contains(BAD)) {
-            let file = SentFile { name: case.file.clone(), text: case.text.clone(), values: Vec::new() };
+            let file = SentFile::new(case.file.clone(), case.text.clone());
             let tree = Sent::new(vec![file], None);
             let report = validate(&tree, &LintLevels::default()).report("validate");
             assert!(report.has_errors(), "{}:\n{}", case.title, case.text);
