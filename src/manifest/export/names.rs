@@ -1,6 +1,6 @@
 //! Names for resources without a manifest: readable, and the same in each export of a state.
 
-use super::text::{slug, spaced};
+use super::text::{slug, spaced, words};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 
 /// The most words of a description that make a name. A longer one is a sentence.
@@ -45,17 +45,12 @@ fn from_id(entry: &Entry) -> String {
 pub(super) fn variable_names(kind: &str, name: &str, path: &str) -> Vec<String> {
     let is_index = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
     let field = path.rsplit('.').find(|part| !is_index(part)).unwrap_or(path);
-    let short = upper_snake_case(&format!("{name} {field}"));
-    let whole = upper_snake_case(&format!("{} {name} {path}", spaced(kind)));
+    let upper_snake_case = |text: String| words(&text).join("_").to_ascii_uppercase();
+    let short = upper_snake_case(format!("{name} {field}"));
+    let whole = upper_snake_case(format!("{} {name} {path}", spaced(kind)));
     // The name of a variable cannot begin with a digit.
     let is_valid = !short.starts_with(|first: char| first.is_ascii_digit());
     is_valid.then_some(short).into_iter().chain([whole]).collect()
-}
-
-/// Converts text to a name of upper-case letters, digits and underscores.
-fn upper_snake_case(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_ascii_uppercase).collect::<Vec<_>>().join("_")
 }
 
 #[cfg(test)]

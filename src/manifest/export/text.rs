@@ -69,9 +69,13 @@ fn drop_blank(fields: &mut Map<String, Value>) {
 
 /// Converts text to a name of lower-case letters, digits and dashes.
 pub(super) fn slug(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let whole = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
+    let whole = words(text).join("-").to_ascii_lowercase();
     whole.chars().take(40).collect::<String>().trim_end_matches('-').to_owned()
+}
+
+/// The letters and digits of a text.
+pub(super) fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
 /// Takes the first name that is free, or the last one with a number.

@@ -7,14 +7,10 @@ use foldhash::{HashMap, HashSet};
 use super::lint_facts::Facts;
 use crate::{
     lint::{ManifestFacts, Subject},
-    manifest::resolve::{
-        origin::{DocumentPart, Origin},
-        transfer_markers::TransferMarkers,
-    },
+    manifest::resolve::{origin::Origin, transfer_markers::TransferMarkers},
     model::{
         Kind,
         any_resource::AnyResource,
-        diagnostics::Path,
         key::Key,
         module::{SharedModule, Slot},
     },
@@ -45,11 +41,6 @@ pub(crate) struct Declaration {
 }
 
 impl Declaration {
-    /// The origin of the document, for faults in the metadata.
-    pub(crate) fn head(&self) -> Origin {
-        self.origin.document()
-    }
-
     /// Whether the manifest of an event source states the ID of its subscription. Names have no `_`.
     pub(crate) fn states_subscription(&self) -> bool {
         self.kind == Kind::EventSource && self.parent.as_deref().is_some_and(|parent| parent.contains('_'))
@@ -72,19 +63,6 @@ impl Declaration {
             && (&self.id, &self.renamed_from, &self.token_file) == (&other.id, &other.renamed_from, &other.token_file)
             && self.transfer == other.transfer
     }
-
-    /// Whether the resource is declared inside its edge or subscription, without its own metadata.
-    pub(crate) fn is_inside_of_parent(&self) -> bool {
-        self.origin.is_entry()
-    }
-
-    /// The path in its document that gives the parent: the field with its name, or the place inside of it.
-    pub(crate) fn parent_path(&self) -> Path {
-        match self.is_inside_of_parent() {
-            true => self.origin.part.path(),
-            false => DocumentPart::Spec.path().join("edge"),
-        }
-    }
 }
 
 /// The declaration of each resource.
@@ -104,11 +82,8 @@ pub(crate) struct ModuleSet {
 impl ModuleSet {
     /// Whether another set has equal modules.
     pub(crate) fn has_same_modules(&self, other: &Self) -> bool {
+        let mut pairs = self.modules.iter().zip(&other.modules);
         self.modules.len() == other.modules.len()
-            && self
-                .modules
-                .iter()
-                .zip(&other.modules)
-                .all(|((slot, one), (other_slot, other))| slot == other_slot && one.same(other.as_ref()))
+            && pairs.all(|((slot, one), (other_slot, other))| slot == other_slot && one.same(other.as_ref()))
     }
 }

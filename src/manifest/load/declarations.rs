@@ -36,25 +36,12 @@ impl DeclaredName {
 
     fn path(&self) -> Path {
         match self.origin.is_entry() {
-            false => Path::root().join("metadata").join("name"),
-            true if self.kind == Kind::EventSource.info().name => Path::root().join("type"),
+            false => ["metadata", "name"].into(),
+            true if self.kind == Kind::EventSource.info().name => "type".into(),
             // A route without a name has its match as its name, which has a blank.
-            true => Path::root().join(if is_name(&self.name) { "name" } else { "match" }),
+            true => Path::from(if is_name(&self.name) { "name" } else { "match" }),
         }
     }
-}
-
-/// The `metadata.id` of a document.
-#[derive(Debug, Clone)]
-pub(super) struct StatedId {
-    pub kind: &'static str,
-    /// The edge that the document names, if any.
-    pub parent: Option<Arc<str>>,
-    pub id: String,
-    /// The document's name.
-    pub name: Arc<str>,
-    /// The origin of the document.
-    pub head: Origin,
 }
 
 /// All declarations.
@@ -65,8 +52,8 @@ pub(crate) struct Declarations {
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
     /// document is not a second error.
     pub(super) names: Vec<DeclaredName>,
-    /// The IDs that documents state, in the order of the documents.
-    pub(super) ids: Vec<StatedId>,
+    /// The IDs that documents state, in the order of the documents, and the names of these.
+    pub(super) ids: Vec<(String, DeclaredName)>,
     /// The names of `names`, made when the first is looked up: only a fault needs it.
     known: OnceLock<HashSet<(&'static str, Arc<str>)>>,
     /// The invalid names of documents: a reference to one is not a second error.
@@ -94,9 +81,6 @@ impl Declarations {
     /// Whether two readings of a file declare the same names in the same order, without faults, so that everything keeps
     /// its identity.
     pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
-        fn id(it: &StatedId) -> (&str, Option<&str>, &str, &str) {
-            (it.kind, it.parent.as_deref(), &it.id, &it.name)
-        }
         let is_empty = |it: &Self| it.invalid.is_empty() && it.unread.is_empty();
         is_empty(self)
             && is_empty(other)
@@ -105,7 +89,12 @@ impl Declarations {
             && self.sets.keys().eq(other.sets.keys())
             && self.sets.values().chain(other.sets.values()).all(|set| !set.faulty)
             && self.names.iter().map(DeclaredName::identity).eq(other.names.iter().map(DeclaredName::identity))
-            && self.ids.iter().map(id).eq(other.ids.iter().map(id))
+            && self.ids.len() == other.ids.len()
+            && self
+                .ids
+                .iter()
+                .zip(&other.ids)
+                .all(|((id, one), (same, it))| id == same && one.identity() == it.identity())
     }
 
     /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.
@@ -159,9 +148,8 @@ impl Declarations {
                 continue;
             }
             faulty.extend([it.origin.document_key(), first.origin.document_key()]);
-            let fault = Fault::new(Code::DuplicateName, format!("duplicate {} `{}`", it.kind, printable(&it.name)))
-                .at(it.path())
-                .help("rename or remove one of the two");
+            let fault = Fault::new(Code::DuplicateName, format!("duplicate {} `{}`", it.kind, printable(&it.name)));
+            let fault = fault.at(it.path()).help("rename or remove one of the two");
             diagnostics.push(it.origin.repeated(fault, first.origin.place(&first.path(), FaultTarget::Value)));
         }
         if faulty.is_empty() {
@@ -185,23 +173,24 @@ impl Declarations {
         faulty: &mut HashSet<DocumentKey>,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> HashSet<DocumentKey> {
-        let mut first: HashMap<(&'static str, Option<&str>, &str), &StatedId> = HashMap::new();
+        let mut first: HashMap<(&'static str, Option<&str>, &str), &DeclaredName> = HashMap::new();
         let mut repeating = HashSet::new();
-        let path = Path::root().join("metadata").join("id");
-        for it in &self.ids {
-            let earlier = *first.entry((it.kind, it.parent.as_deref(), it.id.as_str())).or_insert(it);
+        for (id, it) in &self.ids {
+            let earlier = *first.entry((it.kind, it.parent.as_deref(), id.as_str())).or_insert(it);
             if ptr::eq(earlier, it) {
                 continue;
             }
-            faulty.extend([it.head.document_key(), earlier.head.document_key()]);
-            repeating.insert(it.head.document_key());
+            faulty.extend([it.origin.document_key(), earlier.origin.document_key()]);
+            repeating.insert(it.origin.document_key());
             if it.name == earlier.name {
                 continue;
             }
-            let fault = Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(&it.id)))
-                .at(path.clone())
-                .help("correct one of the two IDs, or remove one of the documents");
-            diagnostics.push(it.head.repeated(fault, earlier.head.place(&path, FaultTarget::Value)));
+            let path = Path::from(["metadata", "id"]);
+            let first = earlier.origin.place(&path, FaultTarget::Value);
+            let fault =
+                Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(id))).at(path);
+            let fault = fault.help("correct one of the two IDs, or remove one of the documents");
+            diagnostics.push(it.origin.repeated(fault, first));
         }
         repeating
     }

@@ -8,7 +8,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{
     declaration::Declaration,
-    declarations::{Declarations, DeclaredName, StatedId},
+    declarations::{Declarations, DeclaredName},
     document::Document,
     envelope::{API_VERSION, Envelope, Metadata},
     findings::FileFindings,
@@ -107,8 +107,7 @@ impl Reader<'_> {
     {
         let Some(value) = node.get(name).filter(|value| !value.is_null()) else { return T::default() };
         let (value, faults) = decode_field::<T>(value, name, Some(self.values));
-        let path = Path::root().join(name);
-        self.check(part, &path, value.as_ref(), faults, |value, found| check::tokens(found, name, value));
+        self.check(part, &name.into(), value.as_ref(), faults, |value, found| check::tokens(found, name, value));
         value.unwrap_or_default()
     }
 
@@ -126,10 +125,7 @@ impl Reader<'_> {
             rule(value, &mut found);
             add_new_faults(&mut faults, found.into_vec());
         }
-        for fault in faults {
-            let path = fault.path.under(path);
-            self.report_in(part, fault.at(path));
-        }
+        faults.into_iter().for_each(|fault| self.report_in(part, fault.under(path)));
     }
 
     /// Decodes and checks a spec.
@@ -155,11 +151,9 @@ impl Reader<'_> {
             return;
         }
         for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
-            let fault =
-                Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))
-                    .at(Path::root().join(slot.name))
-                    .of_key()
-                    .help(format!("{}, or remove the key", module_advice(slot)));
+            let message = format!("`{}` is null, so the module is not configured", slot.name);
+            let fault = Fault::new(Code::NullModule, message).at(slot.name).of_key();
+            let fault = fault.help(format!("{}, or remove the key", module_advice(slot)));
             self.findings.warning(|| self.origin.part(part).warning(fault));
         }
     }
@@ -167,20 +161,17 @@ impl Reader<'_> {
     /// Warns about `routes:` without a value, which may be a truncated file.
     fn warn_of_null_list(&mut self, node: Node<'_>, name: &str) {
         if node.get(name).is_some_and(Node::is_null) {
-            let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"))
-                .at(DocumentPart::Spec.path().join(name))
-                .of_key()
-                .help(format!("use `{name}: []` if that is intended, or remove the key"));
+            let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"));
+            let fault = fault.at(["spec", name]).of_key();
+            let fault = fault.help(format!("use `{name}: []` if that is intended, or remove the key"));
             self.findings.warning(|| self.origin.warning(fault));
         }
     }
 
     fn document(&mut self, node: Node<'_>) {
-        let root = Path::root();
         let Some(entries) = node.entries() else {
-            let fault =
-                Fault::new(Code::WrongType, format!("a manifest must be a mapping (found {})", node.describe()));
-            return self.report(fault.help("separate manifests with a `---` line"));
+            let message = format!("a manifest must be a mapping (found {})", node.describe());
+            return self.report(Fault::new(Code::WrongType, message).help("separate manifests with a `---` line"));
         };
         let (envelope, faults) = decode_with::<Envelope>(node, &["spec"], Some(self.values));
         for fault in faults {
@@ -197,17 +188,17 @@ impl Reader<'_> {
                 "" => Fault::new(Code::ApiVersion, "`apiVersion` is missing").of_key(),
                 other => Fault::new(Code::ApiVersion, format!("unknown apiVersion `{}`", printable(other))),
             };
-            self.report(fault.at(root.join("apiVersion")).help(format!("set `apiVersion: {API_VERSION}`")));
+            self.report(fault.at("apiVersion").help(format!("set `apiVersion: {API_VERSION}`")));
         }
         let kind = kinds::find(&envelope.kind);
         if kind.is_none() && !is_wrong_type("kind", &envelope.kind) {
-            self.report(kinds::unknown_kind(&envelope.kind).at(root.join("kind")));
+            self.report(kinds::unknown_kind(&envelope.kind).at("kind"));
         }
         let name_is_good = self.name(&envelope.metadata, node);
         self.note_facts(&envelope.metadata);
         let spec = node.get("spec").filter(|spec| !spec.is_null());
         if spec.is_none() {
-            self.report(Fault::new(Code::Required, "`spec` is missing").at(root.join("spec")).of_key());
+            self.report(Fault::new(Code::Required, "`spec` is missing").at("spec").of_key());
         }
         let Some(kind) = kind else { return };
         if !name_is_good {
@@ -221,11 +212,11 @@ impl Reader<'_> {
         let name: Arc<str> = Arc::from(envelope.metadata.name.as_str());
         let parent: Option<Arc<str>> =
             kind.parent_field.and_then(|field| spec?.get(field)).and_then(Node::as_str).map(Arc::from);
+        let declared = DeclaredName { kind: kind.name, parent, name, origin: self.origin.clone() };
         if let (Some(id), Some(_)) = (&envelope.metadata.id, kind.resource) {
-            let (parent, id, name, head) = (parent.clone(), id.clone(), Arc::clone(&name), self.origin.clone());
-            self.declared.ids.push(StatedId { kind: kind.name, parent, id, name, head });
+            self.declared.ids.push((id.clone(), declared.clone()));
         }
-        self.declared.names.push(DeclaredName { kind: kind.name, parent, name, origin: self.origin.clone() });
+        self.declared.names.push(declared);
         if let Some(spec) = spec {
             self.body(kind, &envelope.metadata, spec);
         }
@@ -244,10 +235,10 @@ impl Reader<'_> {
         self.facts.labels = metadata.labels.keys().cloned().collect();
         for (key, value) in &metadata.annotations {
             let Some(name) = key.strip_prefix(LINT_ANNOTATION) else { continue };
-            let path = Path::root().join("metadata").join("annotations").join(key.as_str());
+            let path = ["metadata", "annotations", key.as_str()];
             let Some(lint) = lint::find(name) else {
-                let fault = || unknown_lint(name, LINT_ANNOTATION).of_key().at(path);
-                self.findings.error(|| self.origin.diagnostic(fault()));
+                let fault = unknown_lint(name, LINT_ANNOTATION).of_key().at(path);
+                self.findings.error(|| self.origin.diagnostic(fault));
                 continue;
             };
             match lint_level(value) {
@@ -264,31 +255,29 @@ impl Reader<'_> {
 
     /// Checks the document's name.
     fn name(&mut self, metadata: &Metadata, node: Node<'_>) -> bool {
-        let path = Path::root().join("metadata").join("name");
         let written = node.get("metadata").and_then(|metadata| metadata.get("name"));
         if metadata.name.is_empty() {
             // A name or metadata of the wrong type was reported already.
             let is_readable = node.get("metadata").is_none_or(|it| it.is_null() || it.entries().is_some());
             if is_readable && written.is_none_or(|name| name.is_null() || name.as_str().is_some()) {
-                self.report(Fault::new(Code::Required, "`metadata.name` is missing").at(path).of_key());
+                self.report(Fault::new(Code::Required, "`metadata.name` is missing").at(["metadata", "name"]).of_key());
             }
             return false;
         }
-        self.check_name(&metadata.name, &path)
+        self.check_name(&metadata.name, ["metadata", "name"].into())
     }
 
-    fn check_name(&mut self, name: &str, path: &Path) -> bool {
-        let good = is_name(name);
-        if !good {
+    fn check_name(&mut self, name: &str, path: Path) -> bool {
+        if !is_name(name) {
             let fault = Fault::new(Code::InvalidName, format!("invalid name `{}`", printable(name)));
-            self.report(fault.at(path.clone()).help("use lower-case letters, digits, '-' and '.'"));
+            self.report(fault.at(path).help("use lower-case letters, digits, '-' and '.'"));
         }
-        good
+        is_name(name)
     }
 
     fn body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: Node<'_>) {
         if spec.entries().is_none() {
-            return self.report(kinds::bad_spec(kind, spec).at(DocumentPart::Spec.path()));
+            return self.report(kinds::bad_spec(kind, spec).at("spec"));
         }
         if let Some(resource) = kind.resource {
             self.check_identity(metadata, resource.info());
@@ -326,7 +315,7 @@ impl Reader<'_> {
     fn require(&mut self, body: &Body<'_>, field: &str, purpose: &str) {
         if body.spec.get(field).is_none_or(Node::is_null) {
             let fault = Fault::new(Code::Required, format!("`{field}` is missing: {purpose}"));
-            self.report(fault.at(DocumentPart::Spec.path().join(field)).of_key());
+            self.report(fault.at(["spec", field]).of_key());
         }
     }
 
@@ -359,7 +348,7 @@ impl Reader<'_> {
         self.require(body, "token_file", "the file to write the token to");
         let path = token_file.map(|file| self.values.token_file(file)).transpose();
         let token_file = path.unwrap_or_else(|fault| {
-            self.report(fault.at(DocumentPart::Spec.path().join("token_file")));
+            self.report(fault.at(["spec", "token_file"]));
             None
         });
         if let Some(key) = key {
@@ -368,12 +357,11 @@ impl Reader<'_> {
     }
 
     fn check_identity(&mut self, metadata: &Metadata, info: &KindInfo) {
-        let path = Path::root().join("metadata");
         if let Some(fault) = metadata.id.as_deref().and_then(|id| id_fault(id, info)) {
-            self.report(fault.at(path.join("id")));
+            self.report(fault.at(["metadata", "id"]));
         }
-        if let Some(name) = metadata.renamed_from.clone() {
-            self.check_name(&name, &path.join("renamed_from"));
+        if let Some(name) = &metadata.renamed_from {
+            self.check_name(name, ["metadata", "renamed_from"].into());
         }
     }
 
@@ -403,7 +391,7 @@ impl Reader<'_> {
         // The labels belong to the document, not to the routes inside it.
         self.facts.labels.clear();
         set(&mut declaration);
-        if declaration.is_inside_of_parent() {
+        if declaration.origin.is_entry() {
             let Declaration { kind, name, parent, origin, .. } = &declaration;
             let (parent, name, origin) = (parent.clone(), Arc::clone(name), origin.clone());
             self.declared.names.push(DeclaredName { kind: kind.info().name, parent, name, origin });
@@ -422,7 +410,7 @@ impl Reader<'_> {
         let Some(value) = spec.get(list).filter(|value| !value.is_null()) else { return };
         let Some(entries) = value.items() else {
             let fault = not_a_list(&format!("`{list}`"), list, Some(sample), value);
-            return self.report(fault.at(DocumentPart::Spec.path().join(list)));
+            return self.report(fault.at(["spec", list]));
         };
         for (index, node) in entries.enumerate() {
             let part = DocumentPart::Entry(list, index);
@@ -440,7 +428,7 @@ impl Reader<'_> {
             let name: String = reader.field(node, part, "name");
             let modules_from: Vec<String> = reader.field(node, part, "modules_from");
             let route = reader.spec(Kind::HttpsEdgeRoute, node, part, &["name", "modules_from"]);
-            if !name.is_empty() && !reader.check_name(&name, &part.path().join("name")) {
+            if !name.is_empty() && !reader.check_name(&name, part.path().join("name")) {
                 return;
             }
             let Some(route) = route else { return };
@@ -462,9 +450,8 @@ impl Reader<'_> {
         let Body { metadata, spec, .. } = *body;
         self.spec_of(body);
         if metadata.renamed_from.is_some() && metadata.id.is_none() {
-            let path = Path::root().join("metadata").join("renamed_from");
             let fault = Fault::new(Code::NotAllowed, "`renamed_from` of an EventSubscription requires `metadata.id`");
-            self.report(fault.at(path).help("set `metadata.id` to the subscription's ID"));
+            self.report(fault.at(["metadata", "renamed_from"]).help("set `metadata.id` to the subscription's ID"));
         }
         let parent: Arc<str> = Arc::from(metadata.id.as_deref().unwrap_or(&metadata.name));
         self.entries(spec, SOURCES, |reader, node, part| {

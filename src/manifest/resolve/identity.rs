@@ -16,7 +16,7 @@ use crate::{
     model::{
         Kind,
         any_resource::AnyResource,
-        diagnostics::{Code, Diagnostic, Fault, FaultTarget, Path},
+        diagnostics::{Code, Diagnostic, Fault, FaultTarget},
         id::Id,
         json::JsonError,
         key::Key,
@@ -183,7 +183,7 @@ impl<'k, 'a> IdChooser<'k, 'a> {
     /// The source's resource with a name that can be updated to this one, or that cannot because immutable content differs.
     fn find_own(&self, it: &DeclaredResource<'_>, name: &str, fits: bool) -> Option<&'k Entry> {
         let known: &'k StoreNames<'a> = self.known;
-        let mut named = known.named(it.declaration.kind, it.parent(), name);
+        let mut named = known.named(it.declaration.kind, it.parent(), name).iter().copied();
         let own = named
             .find(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(entry) == fits);
         own.map(|entry| entry.as_ref())
@@ -194,7 +194,8 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         let known: &'k StoreNames<'a> = self.known;
         let (kind, parent) = (it.declaration.kind, it.parent());
         it.names().find_map(|name| {
-            let mut named = known.named(kind, parent, name).chain(known.handed_over(kind, parent, name));
+            let mut named =
+                known.named(kind, parent, name).iter().chain(known.handed_over(kind, parent, name)).copied();
             let moved = named.find(|entry| {
                 let claim = entry.claim.as_deref();
                 claim.is_some_and(|claim| it.declaration.transfer.concern(claim, known.source))
@@ -251,8 +252,8 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                         }
                     };
                     let fault = Fault::new(Code::UnknownReference, format!("cannot adopt {key}: not found"));
-                    let fault = fault.at(Path::root().join("metadata").join("id"));
-                    self.change(index).fault = Some(it.declaration.head().diagnostic(fault.help(help)));
+                    let fault = fault.at(["metadata", "id"]).help(help);
+                    self.change(index).fault = Some(it.declaration.origin.document().diagnostic(fault));
                 }
             }
         }
@@ -267,8 +268,8 @@ impl<'k, 'a> IdChooser<'k, 'a> {
 
     /// Whether the source already owns a resource with this name, so that an unknown id is a mistake.
     fn is_misnamed(&self, it: &DeclaredResource<'_>) -> bool {
-        let mut named = self.known.named(it.declaration.kind, it.parent(), it.name());
-        !it.declaration.kind.info().implicit && named.next().is_some_and(|entry| entry.is_owned_by(self.known.source))
+        let named = self.known.named(it.declaration.kind, it.parent(), it.name());
+        !it.declaration.kind.info().implicit && named.first().is_some_and(|entry| entry.is_owned_by(self.known.source))
     }
 
     /// Applies `metadata.renamed_from`, and returns the resources that swap names.
@@ -398,18 +399,17 @@ impl<'k, 'a> IdChooser<'k, 'a> {
 fn wrong_parent_error(snapshot: &Snapshot, it: &DeclaredResource<'_>, other: &Entry) -> Diagnostic {
     let parent = other.key.parent_key().map(|key| snapshot.name_of(&key)).unwrap_or_default();
     let message = format!("cannot adopt {} {}: it belongs to {parent}", other.key.kind, other.key.id);
-    let fault = Fault::new(Code::Immutable, message).at(Path::root().join("metadata").join("id"));
-    let help = "declare it there, or remove `metadata.id` to create another one here".to_owned();
-    it.declaration.head().diagnostic(fault.help(help))
+    let fault = Fault::new(Code::Immutable, message).at(["metadata", "id"]);
+    let help = "declare it there, or remove `metadata.id` to create another one here";
+    it.declaration.origin.document().diagnostic(fault.help(help))
 }
 
 fn double_rename_error(it: &DeclaredResource<'_>, rival: &DeclaredResource<'_>) -> Diagnostic {
-    let path = Path::root().join("metadata").join("renamed_from");
     let former = it.former().unwrap_or_default();
     let message = format!("`{former}` cannot be renamed to both `{}` and `{}`", rival.name(), it.name());
-    let fault = Fault::new(Code::DuplicateName, message).at(path);
-    let first = rival.declaration.head().place(&Path::root().join("metadata").join("name"), FaultTarget::Value);
-    it.declaration.head().repeated(fault.help("remove one of the two `renamed_from`"), first)
+    let fault = Fault::new(Code::DuplicateName, message).at(["metadata", "renamed_from"]);
+    let first = rival.declaration.origin.document().place(&["metadata", "name"].into(), FaultTarget::Value);
+    it.declaration.origin.document().repeated(fault.help("remove one of the two `renamed_from`"), first)
 }
 
 /// The derived id of a name. `number` is 0, or higher while another resource still has the lower-numbered ids.

@@ -76,8 +76,7 @@ impl Resolution {
 
     /// The place where a route takes a module from a set.
     pub(crate) fn place_of_use(&self, subject: &Subject, module: &SetModule) -> Option<Place> {
-        let path = Path::root().join("modules_from").join(module.index);
-        Some(self.origin(subject)?.place(&path, FaultTarget::Value))
+        Some(self.origin(subject)?.place(&("modules_from", module.index).into(), FaultTarget::Value))
     }
 
     /// The place in the resource itself that causes a field: its own, or where it takes the module from a set, with the

@@ -83,7 +83,7 @@ impl DocumentPart {
     pub(crate) fn path(self) -> Path {
         match self {
             DocumentPart::Document => Path::root(),
-            DocumentPart::Spec => Path::root().join("spec"),
+            DocumentPart::Spec => "spec".into(),
             DocumentPart::Entry(list, index) => Path(vec!["spec".into(), list.into(), index.into()]),
         }
     }

@@ -221,11 +221,10 @@ impl<'a> Resolver<'a> {
         if let Some(file) = &declaration.token_file
             && let Some((other, other_key)) = self.token_files.insert(file.clone(), (declaration, key.clone()))
         {
-            let path = Path::root().join("token_file");
-            let fault =
-                Fault::new(Code::DuplicateName, "duplicate `token_file`: two API keys would write to the same file");
-            let first = other.origin.place(&path, FaultTarget::Value);
-            self.out.diagnostics.push(declaration.origin.repeated(fault.at(path).help("use another file"), first));
+            let message = "duplicate `token_file`: two API keys would write to the same file";
+            let fault = Fault::new(Code::DuplicateName, message).at("token_file").help("use another file");
+            let first = other.origin.place(&"token_file".into(), FaultTarget::Value);
+            self.out.diagnostics.push(declaration.origin.repeated(fault, first));
             self.out.faulty.insert(other_key);
         }
     }
@@ -289,7 +288,7 @@ impl<'a> Resolver<'a> {
         self.out.sets = self.known.loaded.usable_sets().clone();
         for name in self.known.loaded.ambiguous_sets() {
             let message = format!("in the surrounding manifests: duplicate {MODULE_SET} `{}`", printable(name));
-            let fault = Fault::new(Code::DuplicateName, message).at(Path::root().join("metadata").join("name"));
+            let fault = Fault::new(Code::DuplicateName, message).at(["metadata", "name"]);
             let fault = fault.help("pass only one of the two to --with");
             self.out.diagnostics.extend(self.out.sets.get(name).map(|set| set.origin.document().diagnostic(fault)));
         }

@@ -129,7 +129,12 @@ impl<'a> NameScope<'_, 'a> {
         match self.find(kind, name, FormerTargets::EdgeOf(declaration)) {
             Ok(found) => Some(found),
             Err(fault) => {
-                let (origin, path) = (declaration.head(), declaration.parent_path());
+                let origin = declaration.origin.document();
+                // The field with the name of the parent, or the place inside of it.
+                let path = match declaration.origin.is_entry() {
+                    true => declaration.origin.part.path(),
+                    false => ["spec", "edge"].into(),
+                };
                 let (kind, prefix) = (kind.info().name, kind.info().prefix);
                 missing.push(MissingTarget { kind, prefix, name: name.to_owned(), origin, path, fault });
                 None
@@ -194,7 +199,7 @@ impl<'a> NameScope<'_, 'a> {
             let goes = known.prune && entry.is_owned_by(known.source) && !is_promised;
             !goes && !(self.is_desired)(&entry.key)
         };
-        known.named(kind, None, name).filter(stays).collect()
+        known.named(kind, None, name).iter().copied().filter(stays).collect()
     }
 
     /// Looks up a name in the store. A name that several sources have is ambiguous, and a reference never switches to another
@@ -252,7 +257,7 @@ impl<'a> NameScope<'_, 'a> {
                     prefix: "",
                     name: name.clone(),
                     origin: declaration.origin.clone(),
-                    path: Path::root().join(field).join(index),
+                    path: (field, index).into(),
                     fault: None,
                 });
                 continue;
@@ -284,7 +289,7 @@ impl<'a> NameScope<'_, 'a> {
             let found = self.find(kind, name, FormerTargets::ModuleOf(declaration, slot, &**spec));
             found.unwrap_or_else(|fault| {
                 let (kind, prefix, name) = (kind.info().name, kind.info().prefix, name.to_owned());
-                let (origin, path) = (declaration.origin.clone(), path.under(&Path::root().join(slot.name)));
+                let (origin, path) = (declaration.origin.clone(), path.under(&slot.name.into()));
                 missing.push(MissingTarget { kind, prefix, name, origin, path, fault });
                 target.id.clone()
             })
@@ -327,7 +332,8 @@ impl FormerTargets<'_> {
             }
             FormerTargets::ModuleOf(declaration, slot, _) => {
                 let own = |name: &str| {
-                    known.named(declaration.kind, None, name).find(|entry| entry.is_owned_by(known.source))
+                    let named = known.named(declaration.kind, None, name);
+                    named.iter().copied().find(|entry| entry.is_owned_by(known.source))
                 };
                 let entry = former_names(declaration).find_map(own);
                 let mut found = Vec::new();

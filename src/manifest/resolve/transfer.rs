@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::transfer_markers::{FROM, TO, TransferMarkers, path};
+use super::transfer_markers::{FROM, TO, TransferMarkers};
 use crate::{
     manifest::load::declaration::Declaration,
     model::{
@@ -86,9 +86,9 @@ impl TransferState<'_> {
             TransferState::Returned(claim) => {
                 let owner = printable(&claim.source);
                 let message = format!("{kind} `{name}` is not applied: a rollback returned it to source `{owner}`");
-                let fault = Fault::new(Code::RolledBack, message).at(path("name"));
+                let fault = Fault::new(Code::RolledBack, message).at(["metadata", "name"]);
                 let fault = fault.help(format!("remove it from this source, or {}", move_again("it", claim, source)));
-                return Some(declaration.head().warning(fault));
+                return Some(declaration.origin.document().warning(fault));
             }
             TransferState::Waiting(claim) => {
                 let owner = printable(claim.map(|claim| claim.source.as_str()).or(from).unwrap_or_default());
@@ -107,8 +107,8 @@ impl TransferState<'_> {
                 (TO, message, format!("remove it from this source, or remove `{TO}` so that this source creates it"))
             }
         };
-        let fault = Fault::new(Code::TransferPending, message).at(path(field)).help(help);
-        Some(declaration.head().warning(fault))
+        let fault = Fault::new(Code::TransferPending, message).at(["metadata", field]).help(help);
+        Some(declaration.origin.document().warning(fault))
     }
 
     /// The error of a manifest whose resource another source owns.
@@ -124,11 +124,11 @@ impl TransferState<'_> {
                 claim.source
             ),
         });
-        Some(match declaration.is_inside_of_parent() {
+        Some(match declaration.origin.is_entry() {
             true => declaration.origin.diagnostic(fault),
             false => {
                 let field = if declaration.id.is_some() { "id" } else { "name" };
-                declaration.head().diagnostic(fault.at(path(field)))
+                declaration.origin.document().diagnostic(fault.at(["metadata", field]))
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     manifest::load::envelope::Metadata,
-    model::diagnostics::{Code, Fault, Path},
+    model::diagnostics::{Code, Fault},
     syntax::text::{has_token, printable},
 };
 
@@ -36,7 +36,7 @@ impl TransferMarkers {
         let own = |(field, name): (&'static str, &Option<String>)| (name.as_deref() == Some(source)).then_some(field);
         let field = [(FROM, &self.from), (TO, &self.to)].into_iter().find_map(own)?;
         let message = format!("`{field}` names the source itself, `{}`", printable(source));
-        let fault = Fault::new(Code::NotAllowed, message).at(path(field));
+        let fault = Fault::new(Code::NotAllowed, message).at(["metadata", field]);
         Some(fault.help(format!("name the other source, remove `{field}`, or correct `--source`")))
     }
 }
@@ -57,7 +57,7 @@ fn markers(metadata: &Metadata) -> impl Iterator<Item = (&'static str, &String)>
 pub(crate) fn faults_of_set(metadata: &Metadata) -> Vec<Fault> {
     let faults = markers(metadata).map(|(field, _)| {
         let fault = Fault::new(Code::NotAllowed, format!("a ModuleSet has no `{field}`: it exists in manifests only"));
-        fault.at(path(field)).help("copy the set to the manifests of the other source")
+        fault.at(["metadata", field]).help("copy the set to the manifests of the other source")
     });
     faults.collect()
 }
@@ -68,21 +68,19 @@ pub(crate) fn faults(metadata: &Metadata) -> Vec<Fault> {
     for (field, name) in markers(metadata) {
         if has_token(name) {
             let fault = Fault::new(Code::NotAllowed, format!("`{field}` contains an API token"));
-            faults.push(fault.at(path(field)).help("remove it, and revoke the key with `edgewright keys revoke`"));
+            faults.push(
+                fault.at(["metadata", field]).help("remove it, and revoke the key with `edgewright keys revoke`"),
+            );
         } else if name.trim().is_empty() || name.len() > 255 || name.contains(char::is_control) {
             let fault = Fault::new(Code::InvalidFormat, format!("`{field}` must be the name of a source"));
-            faults.push(fault.at(path(field)).help("use 1 to 255 bytes without control characters"));
+            faults.push(fault.at(["metadata", field]).help("use 1 to 255 bytes without control characters"));
         }
     }
     if metadata.transfer_from.is_some() && metadata.transfer_from == metadata.transfer_to {
         let fault = Fault::new(Code::NotAllowed, format!("`{FROM}` and `{TO}` name the same source"));
-        faults.push(fault.at(path(TO)).help("keep the one whose transfer is still pending"));
+        faults.push(fault.at(["metadata", TO]).help("keep the one whose transfer is still pending"));
     }
     faults
-}
-
-pub(super) fn path(field: &'static str) -> Path {
-    Path::root().join("metadata").join(field)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ impl<'a> Resolver<'a> {
         // A resource that a rollback deleted is not created again inside one that it returned.
         let parent = key.parent_key().and_then(|parent| self.left.get(&parent).copied());
         if let (None, Some(TransferState::Returned(parent))) = (entry, parent)
-            && (declaration.is_inside_of_parent() || !delegation::delegates(self.known.snapshot, key, source))
+            && (declaration.origin.is_entry() || !delegation::delegates(self.known.snapshot, key, source))
         {
             return TransferState::Returned(parent);
         }
@@ -38,7 +38,7 @@ impl<'a> Resolver<'a> {
             Some(entry) => markers.state(source, entry.claim.as_deref()),
             None => {
                 let parent_waits = matches!(parent, Some(TransferState::Waiting(_)));
-                let parent_waits = parent_waits && declaration.is_inside_of_parent();
+                let parent_waits = parent_waits && declaration.origin.is_entry();
                 markers.state_of_missing(source, parent_waits)
             }
         }
@@ -58,7 +58,7 @@ impl<'a> Resolver<'a> {
         }
         self.left.insert(key.clone(), state);
         self.out.transfer_was_undone |= matches!(state, TransferState::Returned(_));
-        if self.warned.insert(declaration.head().document_key()) {
+        if self.warned.insert(declaration.origin.document().document_key()) {
             self.out.diagnostics.extend(state.warning(declaration, self.known.source));
         }
     }
@@ -102,8 +102,8 @@ impl<'a> Resolver<'a> {
         let promised: Vec<&Entry> = promised.collect();
         // Both sources may have created it, so that nothing is left to take over.
         let is_had = |entry: &Entry, claim: &Claim, by: &str| {
-            let mut named = self.known.named(entry.key.kind, entry.key.parent.as_ref(), &claim.name);
-            named.any(|other| other.is_owned_by(by) && other.key != entry.key)
+            let named = self.known.named(entry.key.kind, entry.key.parent.as_ref(), &claim.name);
+            named.iter().any(|other| other.is_owned_by(by) && other.key != entry.key)
         };
         let is_returned = |entry: &&Entry| entry.claim.as_deref().and_then(Claim::returned_from).is_some();
         self.out.transfer_was_undone |= promised.iter().any(is_returned);
@@ -117,9 +117,9 @@ impl<'a> Resolver<'a> {
         let (source, markers) = (self.known.source, &declaration.transfer);
         if !self.known.offline
             && let Some(fault) = markers.own_source(source)
-            && self.warned.insert(declaration.head().document_key())
+            && self.warned.insert(declaration.origin.document().document_key())
         {
-            self.out.diagnostics.push(declaration.head().diagnostic(fault));
+            self.out.diagnostics.push(declaration.origin.document().diagnostic(fault));
         }
         self.out.diagnostics.extend(markers.state(source, claim).conflict(declaration, key, source));
     }

@@ -290,9 +290,7 @@ pub(super) fn search(
     };
     let mut found = Vec::new();
     if folder {
-        if let Err(unusable) = jail.read_ignored() {
-            diagnostics.push(unusable);
-        }
+        diagnostics.extend(jail.read_ignored().err());
         let mut search = Search { jail: &jail, above: Vec::new(), found, diagnostics };
         search.walk(Path::new(""));
         found = search.found;

@@ -13,8 +13,6 @@ use crate::{
 
 /// The most bytes of all values that are kept.
 const MOST_BYTES: u64 = 64 << 20;
-/// The most bytes of one of them. Keys and certificates are smaller.
-const LARGEST: usize = 64 << 10;
 
 /// The values, by the root that they may be read in and their path. Clones share them.
 #[derive(Debug, Clone)]
@@ -48,11 +46,9 @@ impl ValueCache {
         self.0.get(&(root.to_owned(), path.to_owned()))
     }
 
-    /// Keeps a value that was read in a root, unless it is large.
+    /// Keeps a value that was read in a root.
     pub(super) fn insert(&self, root: &Path, path: &Path, value: CachedValue) {
-        if value.text.expose().len() <= LARGEST {
-            self.0.insert((root.to_owned(), path.to_owned()), value);
-        }
+        self.0.insert((root.to_owned(), path.to_owned()), value);
     }
 }
 

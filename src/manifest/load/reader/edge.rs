@@ -10,7 +10,7 @@ use crate::{
     },
     model::{
         any_resource::AnyResource,
-        diagnostics::{Code, Fault, Path},
+        diagnostics::{Code, Fault},
         kind::https_edge::{Delegation, HttpsEdge},
     },
     tenancy::delegation,
@@ -22,14 +22,12 @@ impl Reader<'_> {
         let Body { metadata, spec, .. } = *body;
         let delegates_to: Vec<Delegation> = self.field(spec, DocumentPart::Spec, DELEGATES_TO);
         for fault in delegation::check(&delegates_to) {
-            let path = fault.path.under(&Path::root().join(DELEGATES_TO));
-            self.report_in(DocumentPart::Spec, fault.at(path));
+            self.report_in(DocumentPart::Spec, fault.under(&DELEGATES_TO.into()));
         }
         let certificates_from: Vec<String> = self.field(spec, DocumentPart::Spec, CERTIFICATES_FROM);
         for (index, _) in certificates_from.iter().enumerate().filter(|(_, name)| name.trim().is_empty()) {
-            let fault = Fault::new(Code::Required, "the name of a source is required");
-            let path = Path::root().join(CERTIFICATES_FROM).join(index);
-            self.report_in(DocumentPart::Spec, fault.at(path).help("name the other source, or remove the entry"));
+            let fault = Fault::new(Code::Required, "the name of a source is required").at((CERTIFICATES_FROM, index));
+            self.report_in(DocumentPart::Spec, fault.help("name the other source, or remove the entry"));
         }
         let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, REQUIRED_MODULES);
         if let Some(edge) = self.spec_of(body) {

@@ -18,15 +18,14 @@ impl Reader<'_> {
         let (mut modules, mut secrets) = (Vec::new(), Vec::new());
         for (key, node) in spec.entries().into_iter().flatten() {
             let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
-                let fault = || unknown_field(key, slots.iter().map(|slot| slot.name));
-                let path = || Path::root().join(key);
-                self.findings.error(|| self.origin.part(DocumentPart::Spec).diagnostic(fault().at(path())));
+                let fault = || unknown_field(key, slots.iter().map(|slot| slot.name)).at(key);
+                self.findings.error(|| self.origin.part(DocumentPart::Spec).diagnostic(fault()));
                 continue;
             };
             if node.is_null() {
                 continue;
             }
-            let (path, (module, faults)) = (Path::root().join(slot.name), (slot.decode)(node, Some(self.values)));
+            let (path, (module, faults)) = (Path::from(slot.name), (slot.decode)(node, Some(self.values)));
             secrets.extend(self.values.take_plain_secrets().iter().map(|secret| secret.under(&path)));
             self.check(DocumentPart::Spec, &path, module.as_deref(), faults, |module, found| module.check(found));
             modules.extend(module.map(|module| (slot, module)));

@@ -3,8 +3,7 @@
 use super::{DeclaredResource, StoreNames};
 use crate::{
     model::{
-        AnyResource, ApiKey, Code, Diagnostic, Entry, Fault, JsonError, Secrets, diagnostics::Path,
-        secrets::unknown_value::is_unknown,
+        AnyResource, ApiKey, Code, Diagnostic, Entry, Fault, JsonError, Secrets, secrets::unknown_value::is_unknown,
     },
     syntax::text::printable,
 };
@@ -35,7 +34,7 @@ pub(super) fn immutable_error(known: &StoreNames<'_>, it: &DeclaredResource<'_>,
     if let Some(key) = entry.spec_as::<ApiKey>() {
         let owner = printable(&key.owner_id);
         let message = format!("the owner of {} is `{owner}` and cannot change", snapshot.name_of(&entry.key));
-        let fault = Fault::new(Code::Immutable, message).at(Path::root().join("owner_id"));
+        let fault = Fault::new(Code::Immutable, message).at("owner_id");
         let help = format!("use `{owner}`, or remove `metadata.id` to create another key");
         return it.declaration.origin.diagnostic(fault.help(help));
     }
@@ -44,7 +43,7 @@ pub(super) fn immutable_error(known: &StoreNames<'_>, it: &DeclaredResource<'_>,
     let differs = |field: &&&str| wanted.get(**field) != stored.get(**field);
     let field = it.declaration.kind.info().fixed.iter().find(differs).copied().unwrap_or_default();
     let message = format!("cannot adopt {}: its `{field}` differs, and is immutable", snapshot.name_of(&entry.key));
-    let fault = Fault::new(Code::Immutable, message).at(Path::root().join("metadata").join("id"));
+    let fault = Fault::new(Code::Immutable, message).at(["metadata", "id"]);
     let help = match entry.is_owned_by(known.source) {
         true => "remove `metadata.id` to replace the resource with a new one, or keep the existing value".to_owned(),
         // No source would delete the resource.
@@ -54,7 +53,7 @@ pub(super) fn immutable_error(known: &StoreNames<'_>, it: &DeclaredResource<'_>,
             entry.key.id
         ),
     };
-    it.declaration.head().diagnostic(fault.help(help))
+    it.declaration.origin.document().diagnostic(fault.help(help))
 }
 
 /// The immutable content that is part of the id.

@@ -14,7 +14,7 @@ use crate::{
 type EntriesByName<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
 
 /// The names in a store, as one source sees them.
-pub(in crate::manifest::resolve) struct StoreNames<'a> {
+pub(crate) struct StoreNames<'a> {
     pub snapshot: &'a Snapshot,
     pub source: &'a str,
     /// Whether undeclared resources of the source are deleted.
@@ -58,11 +58,7 @@ impl<'a> NameIndex<'a> {
 }
 
 impl<'a> StoreNames<'a> {
-    pub(in crate::manifest::resolve) fn new(
-        snapshot: &'a Snapshot,
-        options: ResolveOptions<'a>,
-        loaded: &'a Loaded,
-    ) -> Self {
+    pub(crate) fn new(snapshot: &'a Snapshot, options: ResolveOptions<'a>, loaded: &'a Loaded) -> Self {
         let ResolveOptions { source, prune, recreate_ids } = options;
         let (names, routes_elsewhere) = (OnceLock::new(), OnceLock::new());
         Self { snapshot, source, prune, recreate_ids, offline: false, loaded, names, routes_elsewhere }
@@ -73,7 +69,7 @@ impl<'a> StoreNames<'a> {
     }
 
     /// The edges of others that have a route of this source with a name.
-    pub(in crate::manifest::resolve) fn edges_of_routes(&self, name: &str) -> Vec<&'a Id> {
+    pub(crate) fn edges_of_routes(&self, name: &str) -> Vec<&'a Id> {
         let index = self.routes_elsewhere.get_or_init(|| {
             let mut index: HashMap<&'a str, Vec<&'a Id>> = HashMap::new();
             for entry in self.snapshot.iter().filter(|entry| entry.key.kind == Kind::HttpsEdgeRoute) {
@@ -89,22 +85,12 @@ impl<'a> StoreNames<'a> {
     }
 
     /// The owned resources with a name, those of this source first.
-    pub(in crate::manifest::resolve) fn named<'k>(
-        &'k self,
-        kind: Kind,
-        parent: Option<&'k Id>,
-        name: &'k str,
-    ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'k, 'a> {
-        self.names().current.get(&(kind, parent, name)).into_iter().flatten().copied()
+    pub(crate) fn named<'k>(&'k self, kind: Kind, parent: Option<&'k Id>, name: &'k str) -> &'k [&'a Arc<Entry>] {
+        self.names().current.get(&(kind, parent, name)).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The resources that this source has handed over under a name, and that have another name since.
-    pub(super) fn handed_over<'k>(
-        &'k self,
-        kind: Kind,
-        parent: Option<&'k Id>,
-        name: &'k str,
-    ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'k, 'a> {
-        self.names().former.get(&(kind, parent, name)).into_iter().flatten().copied()
+    pub(super) fn handed_over<'k>(&'k self, kind: Kind, parent: Option<&'k Id>, name: &'k str) -> &'k [&'a Arc<Entry>] {
+        self.names().former.get(&(kind, parent, name)).map(Vec::as_slice).unwrap_or_default()
     }
 }

@@ -20,7 +20,7 @@
 //! no commit has them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs,
     io::ErrorKind,
@@ -157,7 +157,7 @@ struct WorkTree {
 impl Checkout {
     /// Returns `None` if a path is outside Git, or the paths are at different commits.
     fn discover(paths: &[PathBuf]) -> Option<Self> {
-        let mut repositories: BTreeMap<PathBuf, (Repository, Vec<PathBuf>)> = BTreeMap::new();
+        let mut trees: Vec<WorkTree> = Vec::new();
         for path in paths {
             // A link can lead into another repository, whose commit counts.
             let path = path.canonicalize().ok()?;
@@ -165,21 +165,17 @@ impl Checkout {
                 return None;
             }
             let repository = discover(&path).ok()?;
-            let at = repository.path().to_owned();
-            repositories.entry(at).or_insert_with(|| (repository, Vec::new())).1.push(path);
-        }
-        let mut head: Option<Oid> = None;
-        let mut trees = Vec::new();
-        for (repository, paths) in repositories.into_values() {
-            let own = repository.head().ok()?.peel_to_commit().ok()?.id();
-            if head.is_some_and(|other| other != own) {
-                return None;
+            match trees.iter_mut().find(|tree| tree.repository.path() == repository.path()) {
+                Some(tree) => tree.paths.push(path),
+                None => {
+                    let root = repository.workdir()?.canonicalize().ok()?;
+                    trees.push(WorkTree { repository, root, paths: vec![path] });
+                }
             }
-            head = Some(own);
-            let root = repository.workdir()?.canonicalize().ok()?;
-            trees.push(WorkTree { repository, root, paths });
         }
-        Some(Self { head: head?, trees })
+        let head = |tree: &WorkTree| Some(tree.repository.head().ok()?.peel_to_commit().ok()?.id());
+        let heads: BTreeSet<Oid> = trees.iter().map(head).collect::<Option<_>>()?;
+        (heads.len() == 1).then_some(Self { head: heads.into_iter().next()?, trees })
     }
 
     /// Whether the paths have uncommitted changes; none if a path is outside its repository.
