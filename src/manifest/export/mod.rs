@@ -345,9 +345,7 @@ impl Exporter<'_> {
             if kept {
                 metadata.insert("prevent_destroy".into(), true.into());
             }
-            let mut spec = Map::new();
-            spec.insert("sources".into(), sources.into());
-            envelope(Kind::EventSubscription, metadata, spec)
+            envelope(Kind::EventSubscription, metadata, json!({"sources": sources}))
         });
         documents.collect()
     }
@@ -465,19 +463,14 @@ impl Exporter<'_> {
                 (None, _) => unowned += 1,
             }
         }
-        let mut notes = Vec::new();
-        if unowned > 0 {
-            notes.push(format!(
-                "skipped: not owned by any source ({unowned}); use --adopt to export them with their IDs"
-            ));
-        }
-        if keys > 0 {
-            notes.push(format!("skipped: API keys not owned by any source ({keys}); tokens cannot be exported"));
-        }
-        for (source, count) in others {
-            let source = printable(source);
-            notes.push(format!("skipped: owned by source `{source}` ({count}); use --source to export them"));
-        }
-        self.out.left_out = notes;
+        let unowned = (unowned > 0).then(|| {
+            format!("skipped: not owned by any source ({unowned}); use --adopt to export them with their IDs")
+        });
+        let keys = (keys > 0)
+            .then(|| format!("skipped: API keys not owned by any source ({keys}); tokens cannot be exported"));
+        let others = others.iter().map(|(source, count)| {
+            format!("skipped: owned by source `{}` ({count}); use --source to export them", printable(source))
+        });
+        self.out.left_out = unowned.into_iter().chain(keys).chain(others).collect();
     }
 }

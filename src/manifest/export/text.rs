@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// Wraps a spec in a document.
-pub(super) fn envelope(kind: Kind, metadata: Map<String, Value>, spec: Map<String, Value>) -> Value {
+pub(super) fn envelope(kind: Kind, metadata: Map<String, Value>, spec: impl Into<Value>) -> Value {
+    let spec: Value = spec.into();
     json!({"apiVersion": API_VERSION, "kind": kind.info().name, "metadata": metadata, "spec": spec})
 }
 

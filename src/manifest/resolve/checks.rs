@@ -21,16 +21,14 @@ use crate::{
 impl Resolution {
     /// Reports what a source may not declare (D112).
     pub(crate) fn check_scope(&mut self, scope: &SourceScope, snapshot: &Snapshot) {
-        let found = scope.faults(&self.desired, snapshot);
-        self.report(found);
+        self.report(scope.faults(&self.desired, snapshot));
     }
 
     /// Judges the resources next to those of other sources again, after some were set aside: what is not applied gives no right to
     /// a host.
     pub(crate) fn judge_delegation(&mut self, snapshot: &Snapshot, source: &str) {
         self.faulty.clear();
-        let found = delegation::judge(&self.desired, snapshot, source);
-        self.report(found.errors);
+        self.report(delegation::judge(&self.desired, snapshot, source).errors);
     }
 
     fn report(&mut self, found: Vec<(Key, Fault)>) {

@@ -25,16 +25,14 @@ pub(crate) fn foreign_file_error<'d>(
     if !documents.all(is_foreign) {
         return None;
     }
-    let is_plan = text(first, "format").starts_with(PLAN_FORMAT);
-    let message = match is_plan {
-        true => "not a manifest: a plan saved by `plan --out`".to_owned(),
-        false => format!("not a manifest: no `apiVersion: {API_VERSION}`"),
+    let (reason, help) = match text(first, "format").starts_with(PLAN_FORMAT) {
+        true => {
+            ("a plan saved by `plan --out`".to_owned(), "apply it with `edgewright reconcile PATH --plan FILE`, or ")
+        }
+        false => (format!("no `apiVersion: {API_VERSION}`"), ""),
     };
-    let error = Diagnostic::error(Code::ApiVersion, message).at(file.place(0..0));
-    Some(error.help(match is_plan {
-        true => format!("apply it with `edgewright reconcile PATH --plan FILE`, or {LEAVE_OUT}"),
-        false => LEAVE_OUT.to_owned(),
-    }))
+    let error = Diagnostic::error(Code::ApiVersion, format!("not a manifest: {reason}")).at(file.place(0..0));
+    Some(error.help(format!("{help}{LEAVE_OUT}")))
 }
 
 /// Whether a text has the start of a version of this program.

@@ -1,7 +1,6 @@
 //! The origin of a value: file, document and path. Lines and columns are computed only when needed.
 
 use std::{
-    cmp::Ordering,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -121,14 +120,6 @@ impl Origin {
     #[must_use]
     pub(crate) fn document(&self) -> Self {
         self.part(DocumentPart::Document)
-    }
-
-    /// Compares the names of the files.
-    pub(crate) fn cmp_files(&self, other: &Self) -> Ordering {
-        match Arc::ptr_eq(&self.file, &other.file) {
-            true => Ordering::Equal,
-            false => self.file.source.name.cmp(&other.file.source.name),
-        }
     }
 
     /// A key that identifies the document within one run.

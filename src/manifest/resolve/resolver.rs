@@ -85,7 +85,9 @@ fn by_kind(declarations: &[Arc<Declaration>]) -> BTreeMap<Kind, Vec<&Arc<Declara
     for declaration in declarations {
         by_kind.entry(declaration.kind).or_default().push(declaration);
     }
-    let in_order = |one: &&Arc<Declaration>, other: &&Arc<Declaration>| one.origin.cmp_files(&other.origin);
+    let in_order = |one: &&Arc<Declaration>, other: &&Arc<Declaration>| {
+        one.origin.file.source.name.cmp(&other.origin.file.source.name)
+    };
     by_kind.values_mut().for_each(|of_kind| of_kind.sort_by(in_order));
     by_kind
 }

@@ -81,34 +81,34 @@ impl TransferState<'_> {
     pub(super) fn warning(self, declaration: &Declaration, source: &str) -> Option<Diagnostic> {
         let (kind, name) = (declaration.kind, printable(&declaration.name));
         let (from, to) = (declaration.transfer.from.as_deref(), declaration.transfer.receiver(source));
-        let (field, message, help) = match self {
+        let (code, field, message, help) = match self {
             TransferState::Applied | TransferState::Conflict(_) => return None,
             TransferState::Returned(claim) => {
                 let owner = printable(&claim.source);
                 let message = format!("{kind} `{name}` is not applied: a rollback returned it to source `{owner}`");
-                let fault = Fault::new(Code::RolledBack, message).at(["metadata", "name"]);
-                let fault = fault.help(format!("remove it from this source, or {}", move_again("it", claim, source)));
-                return Some(declaration.origin.document().warning(fault));
+                let help = format!("remove it from this source, or {}", move_again("it", claim, source));
+                (Code::RolledBack, "name", message, help)
             }
             TransferState::Waiting(claim) => {
                 let owner = printable(claim.map(|claim| claim.source.as_str()).or(from).unwrap_or_default());
                 let message = format!("{kind} `{name}` is not applied yet: source `{owner}` has not released it");
                 let help = format!("set `{TO}: {}` in its manifest in source `{owner}`", printable(source));
-                (FROM, message, help)
+                (Code::TransferPending, FROM, message, help)
             }
             TransferState::HandedOver(Some(claim)) => {
                 let message = format!("{kind} `{name}` is not applied: source `{}` owns it", printable(&claim.source));
-                (TO, message, "remove it from this source: the transfer is complete".to_owned())
+                let help = "remove it from this source: the transfer is complete".to_owned();
+                (Code::TransferPending, TO, message, help)
             }
             TransferState::HandedOver(None) => {
                 let to = printable(to.unwrap_or_default());
                 let message =
                     format!("{kind} `{name}` is not applied: it does not exist, and is reserved for source `{to}`");
-                (TO, message, format!("remove it from this source, or remove `{TO}` so that this source creates it"))
+                let help = format!("remove it from this source, or remove `{TO}` so that this source creates it");
+                (Code::TransferPending, TO, message, help)
             }
         };
-        let fault = Fault::new(Code::TransferPending, message).at(["metadata", field]).help(help);
-        Some(declaration.origin.document().warning(fault))
+        Some(declaration.origin.document().warning(Fault::new(code, message).at(["metadata", field]).help(help)))
     }
 
     /// The error of a manifest whose resource another source owns.

@@ -165,8 +165,7 @@ pub(super) fn fill_from_store(assumed: &UnknownValues, snapshot: &Snapshot, reso
         return;
     }
     resolved.diagnostics.push(assumed_warning(&names, kept, unknown.len()));
-    let unchecked = unchecked(&unknown, resolved);
-    resolved.diagnostics.extend(unchecked);
+    resolved.diagnostics.extend(unchecked(&unknown, resolved));
 }
 
 /// Returns the warning about assumed values; some fields keep the stored value.
@@ -214,11 +213,9 @@ fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolution) {
         let code = if name.0 == "from_env" { Code::EnvUnset } else { Code::FileUnreadable };
         let message = format!("in the surrounding manifests: {} is not set", shown(&name));
         if seen.insert(name) {
-            let fault = Fault::new(code, message)
-                .at(path)
-                .help("set it, or use --secrets=assume with `validate`, `diff` or `plan`");
-            let diagnostic = resolved.diagnostic(&Subject::Resource(key), fault);
-            resolved.diagnostics.extend(diagnostic);
+            let help = "set it, or use --secrets=assume with `validate`, `diff` or `plan`";
+            let fault = Fault::new(code, message).at(path).help(help);
+            resolved.diagnostics.extend(resolved.diagnostic(&Subject::Resource(key), fault));
         }
     }
 }

@@ -26,9 +26,7 @@ impl IgnoreRules {
             let (name, most) = (name.to_owned(), MOST_IGNORE_BYTES >> 10);
             return fault(Code::TooLarge, format!("`{name}` is larger than {most} KiB"));
         }
-        let Ok(text) = String::from_utf8(bytes) else {
-            return fault(Code::NotUtf8, format!("`{name}` is not UTF-8"));
-        };
+        let Ok(text) = String::from_utf8(bytes) else { return fault(Code::NotUtf8, format!("`{name}` is not UTF-8")) };
         let file = Arc::new(SourceFile::new(name.to_owned(), text));
         let mut rules = GitignoreBuilder::new("");
         let mut start = 0;

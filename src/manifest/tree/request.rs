@@ -19,7 +19,6 @@ use super::{
 use crate::{
     manifest::resolve::origin::ManifestFile,
     model::{
-        author::CommitAuthor,
         diagnostics::{Code, Diagnostic, Fault},
         secrets::{
             redact::{quotable_path, quotable_variable},
@@ -113,18 +112,10 @@ impl Sent {
         Self { may_be_empty: true, ..self }
     }
 
-    /// Sets the author of the commit.
+    /// Sets the details of the commit.
     #[must_use]
-    pub fn with_commit_author(mut self, commit_author: Option<CommitAuthor>) -> Self {
-        self.details.author = commit_author;
-        self
-    }
-
-    /// Sets the first line of the commit's message.
-    #[must_use]
-    pub fn with_commit_message(mut self, commit_message: Option<String>) -> Self {
-        self.details.message = commit_message;
-        self
+    pub fn with_commit_details(self, details: GitCommitDetails) -> Self {
+        Self { details, ..self }
     }
 
     fn value(&self, manifest: &ManifestFile, file: &str, variable: &str) -> Option<String> {

@@ -153,9 +153,7 @@ impl SourceMapBuilder<'_> {
 
     /// Closes the innermost collection, whose text ends at `end` or before.
     fn close(&mut self, end: usize) {
-        let Some(Frame { node, key }) = self.open.pop() else {
-            return;
-        };
+        let Some(Frame { node, key }) = self.open.pop() else { return };
         let mut entries = Vec::new();
         if let Some(found) = self.map.nodes.get_mut(node) {
             if let Some(span) = found.span.as_mut().filter(|span| span.start < end) {

@@ -67,15 +67,11 @@ impl SourceMap {
     /// gives the alias. A collection is located by its first line.
     #[must_use]
     pub(crate) fn locate(&self, document: usize, path: &Path, target: FaultTarget) -> Range<usize> {
-        let Some(found) = self.documents.get(document) else {
-            return self.length..self.length;
-        };
+        let Some(found) = self.documents.get(document) else { return self.length..self.length };
         let mut node = found.root;
         let mut here = node.and_then(|root| self.span(root)).unwrap_or_else(|| found.mark.clone());
         for segment in &path.0 {
-            let Some((key, value)) = node.and_then(|parent| self.child(parent, segment)) else {
-                return here;
-            };
+            let Some((key, value)) = node.and_then(|parent| self.child(parent, segment)) else { return here };
             node = Some(value);
             here = key.and_then(|key| self.span(key)).or_else(|| self.span(value)).unwrap_or(here);
         }
@@ -135,9 +131,7 @@ impl SourceMap {
         let mut seen = HashSet::new();
         let mut pending = vec![mapping];
         while let Some(next) = pending.pop() {
-            let Some((id, kind)) = self.resolve(next) else {
-                continue;
-            };
+            let Some((id, kind)) = self.resolve(next) else { continue };
             if !seen.insert(id) {
                 continue;
             }
@@ -323,9 +317,7 @@ mod tests {
         let text = "# é\n? [a, b]\n: &x !<t>\n\t\n  - - *x\n  -\n*x : 🦀\n\"k\\\"\": 'it''s'\nb: >-\n  t\n{a, b: , [c]: d}: 1\n%\r\n---\n...";
         let cuts = text.char_indices().map(|(at, _)| at);
         for (from, to) in cuts.clone().flat_map(|from| cuts.clone().map(move |to| (from, to))) {
-            let Some(part) = text.get(from..to) else {
-                continue;
-            };
+            let Some(part) = text.get(from..to) else { continue };
             let map = SourceMap::new(part);
             for node in map.nodes.iter().filter_map(|node| node.span.clone()) {
                 assert!(part.get(node.clone()).is_some_and(|shown| !shown.contains('\n')), "{node:?} of {part:?}");

@@ -142,7 +142,7 @@ impl CommitTree {
     fn with<R>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, String>) -> Result<R, String> {
         let repository = self.repository.lock();
         let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
-        let tree = tree.map_err(|error| error.message().to_owned())?;
+        let tree = tree.map_err(told)?;
         run(&Files { repository: &repository, tree, stop: &self.stop })
     }
 }
@@ -336,12 +336,11 @@ impl Files<'_> {
     }
 
     fn blob(&self, id: Oid) -> Result<Vec<u8>, String> {
-        let (size, _) =
-            self.repository.odb().and_then(|odb| odb.read_header(id)).map_err(|it| it.message().to_owned())?;
+        let (size, _) = self.repository.odb().and_then(|odb| odb.read_header(id)).map_err(told)?;
         if size as u64 > MOST_MANIFEST_BYTES {
             return Err(too_large().to_string());
         }
-        self.repository.find_blob(id).map(|blob| blob.content().to_vec()).map_err(|error| error.message().to_owned())
+        self.repository.find_blob(id).map(|blob| blob.content().to_vec()).map_err(told)
     }
 
     fn read(&self, entry: &GitTreeEntry) -> Result<Vec<u8>, String> {
@@ -369,7 +368,7 @@ impl Files<'_> {
 
     /// Collects the manifests below a folder. All kinds of entries are cases of one table, because their order decides.
     fn walk(&self, folder: &GitTreeEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
-        let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
+        let tree = self.repository.find_tree(folder.id).map_err(told)?;
         for item in &tree {
             if self.stop.stops() {
                 return Err("interrupted".into());
@@ -432,6 +431,10 @@ impl Files<'_> {
         }
         Ok(())
     }
+}
+
+fn told(error: git2::Error) -> String {
+    error.message().to_owned()
 }
 
 /// Refuses an entry whose name is not UTF-8, if it matters.

@@ -168,17 +168,8 @@ impl Tree for RefTree {
                 return (Vec::new(), vec![unreadable]);
             }
         };
-        if let Some(last) = self.listing()
-            && last.id == opened.id
-            && let Some(files) = &last.files
-        {
-            // A commit can get a further tag.
-            if last.tag != opened.tag {
-                *self.last.lock() = Some(Arc::new(CommitListing { files: Some(files.clone()), ..opened }));
-            }
-            return (files.clone(), Vec::new());
-        }
-        let (files, diagnostics) = opened.tree.manifests();
+        let known = self.listing().filter(|last| last.id == opened.id).and_then(|last| last.files.clone());
+        let (files, diagnostics) = known.map_or_else(|| opened.tree.manifests(), |files| (files, Vec::new()));
         let kept = diagnostics.is_empty().then(|| files.clone());
         *self.last.lock() = Some(Arc::new(CommitListing { files: kept, ..opened }));
         (files, diagnostics)

@@ -11,7 +11,7 @@ use super::{
     wire::{self, Request, Run, TraceOfPlan},
 };
 use crate::{
-    manifest::tree::{ContextTree, Sent, Tree, UnsetValues},
+    manifest::tree::{ContextTree, GitCommitDetails, Sent, Tree, UnsetValues},
     model::{
         author::{Author, CommitAuthor},
         diagnostics::{
@@ -93,7 +93,7 @@ impl<'a> ReconciliationJob<'a> {
         let author = Some(author).filter(|author| !author.name.is_empty() || !author.email.is_empty());
         let message = Some(request.commit_message).filter(|message| !message.is_empty());
         let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
-        let sent = Sent::new(sent, commit).with_commit_author(author).with_commit_message(message);
+        let sent = Sent::new(sent, commit).with_commit_details(GitCommitDetails { author, message, tag: None });
         let options = Options {
             tree: ContextTree::wrap(Arc::new(sent), None, unset),
             source: request.source,
