@@ -57,7 +57,7 @@ pub(crate) use self::{
     base_urls::BaseUrls,
     claim::Claim,
     desired::Desired,
-    diagnostics::{Code, Diagnostic, Fault, Severity},
+    diagnostics::{Cause, Code, Diagnostic, Fault, FaultTarget, Name, Place, Segment, Severity, SourceFile},
     id::Id,
     json::JsonError,
     key::Key,

@@ -40,17 +40,8 @@ use super::{
 };
 use crate::{
     model::{
-        Kind,
-        any_resource::AnyResource,
-        claim::Claim,
-        id::{Id, is_name},
-        json::JsonError,
-        key::Key,
-        kind::{event_source::EventSource, https_edge::HttpsEdge},
-        module::{SharedModule, Slot},
-        node::Tape,
-        secrets::{MASK, Secrets},
-        snapshot::{Entry, Snapshot},
+        AnyResource, Claim, Entry, HttpsEdge, Id, JsonError, Key, Kind, Secrets, Slot, Snapshot, id::is_name,
+        kind::event_source::EventSource, module::SharedModule, node::Tape, secrets::MASK,
     },
     syntax::text::{printable, yaml::to_yaml},
 };

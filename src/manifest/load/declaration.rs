@@ -8,12 +8,7 @@ use super::lint_facts::Facts;
 use crate::{
     lint::{ManifestFacts, Subject},
     manifest::resolve::{origin::Origin, transfer_markers::TransferMarkers},
-    model::{
-        Kind,
-        any_resource::AnyResource,
-        key::Key,
-        module::{SharedModule, Slot},
-    },
+    model::{AnyResource, Key, Kind, Slot, module::SharedModule},
 };
 
 /// A resource as a manifest declares it.

@@ -11,11 +11,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use super::declaration::{Declaration, ModuleSet};
 use crate::{
     manifest::resolve::origin::{DocumentKey, Origin},
-    model::{
-        Kind,
-        diagnostics::{Code, Diagnostic, Fault, FaultTarget, Path},
-        id::is_name,
-    },
+    model::{Code, Diagnostic, Fault, FaultTarget, Kind, diagnostics::Path, id::is_name},
     syntax::text::printable,
 };
 

@@ -14,11 +14,9 @@ use crate::{
         foreign_files::with_ignore_help,
         origin::{ManifestFile, Origin},
     },
-    model::{
-        diagnostics::Diagnostic,
-        json::{deserialize, long_integer},
-        node::{Allowance, Node, Tape, TapeSeed, plain_documents},
-    },
+    model::Diagnostic,
+    model::json::{deserialize, long_integer},
+    model::node::{Allowance, Node, Tape, TapeSeed, plain_documents},
 };
 
 /// The start of a line that Git writes at a merge conflict.

@@ -4,18 +4,11 @@ use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
 use crate::{
+    model::schema::{add_property, inline, require},
     model::{
-        Kind,
-        decode::list,
-        diagnostics::{Code, Fault, fault::nearest},
-        kind::{
-            api_key::ApiKey, certificate_authority::CertificateAuthority, event_subscription::EventSubscription,
-            https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction,
-            tls_certificate::TlsCertificate, tls_edge::TlsEdge,
-        },
-        node::Node,
-        resource::Resource,
-        schema::{add_property, inline, require},
+        ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, IpRestriction, Kind, Resource,
+        TlsCertificate, TlsEdge, decode::list, diagnostics::fault::nearest,
+        kind::event_subscription::EventSubscription, node::Node,
     },
     syntax::text::printable,
 };

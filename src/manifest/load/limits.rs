@@ -26,11 +26,8 @@ use std::{collections::HashMap, ops::Range};
 use saphyr_parser::{Event, Parser, ScanError, Span};
 
 use crate::{
-    model::{
-        diagnostics::{Code, Fault},
-        json::deserialize::{self, LimitError},
-        node::BYTES_OF_A_VALUE,
-    },
+    model::json::deserialize::{self, LimitError},
+    model::{Code, Fault, node::BYTES_OF_A_VALUE},
     syntax::text::yaml_cursor::without_tabs_after_colons,
 };
 

@@ -9,10 +9,9 @@ use super::{
     envelope::{API_VERSION, Metadata},
     kinds::{KINDS, ManifestKind},
 };
-use crate::model::{
-    Kind,
-    schema::{add_property, add_required, inline, refine, require},
-    secrets::{redact::Fields, secret::SECRET_SCHEMA, text::TEXT_SCHEMA},
+use crate::{
+    model::schema::{add_property, add_required, inline, refine, require},
+    model::{Kind, secrets::redact::Fields, secrets::secret::SECRET_SCHEMA, secrets::text::TEXT_SCHEMA},
 };
 
 /// The name of the schema of any manifest.

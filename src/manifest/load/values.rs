@@ -4,11 +4,8 @@ use std::{cell::RefCell, collections::BTreeSet, path::PathBuf};
 
 use crate::{
     manifest::{resolve::origin::ManifestFile, tree::manifest_tree::Tree},
-    model::{
-        decode::ValueSource,
-        diagnostics::{Code, Fault, fault::Path as FieldPath},
-        secrets::unknown_value::{is_unknown, unknown},
-    },
+    model::secrets::unknown_value::{is_unknown, unknown},
+    model::{Code, Fault, decode::ValueSource, diagnostics::fault::Path as FieldPath},
 };
 
 /// The value sources of one manifest.

@@ -6,15 +6,7 @@ use super::{resolution::Resolution, resolver::Resolver};
 use crate::{
     background::yield_to_requests,
     lint::Subject,
-    model::{
-        Kind,
-        desired::Desired,
-        diagnostics::{Diagnostic, Fault, Severity},
-        key::Key,
-        kind::https_edge::HttpsEdge,
-        rules,
-        snapshot::Snapshot,
-    },
+    model::{Desired, Diagnostic, Fault, HttpsEdge, Key, Kind, Severity, Snapshot, rules},
     tenancy::{SourceScope, delegation},
 };
 

@@ -33,14 +33,7 @@ use crate::{
         load::{declaration::ModuleSet, declarations::Declarations},
         loaded::Loaded,
     },
-    model::{
-        Kind,
-        claim::CONTEXT_OWNER,
-        desired::Desired,
-        key::Key,
-        lazy_spec::LazySpec,
-        snapshot::{Entry, Snapshot},
-    },
+    model::{Desired, Entry, Key, Kind, Snapshot, claim::CONTEXT_OWNER, lazy_spec::LazySpec},
 };
 
 impl Loaded {

@@ -13,15 +13,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 use super::cycles::find_cycles;
 use crate::{
     manifest::load::declaration::Declaration,
-    model::{
-        Kind,
-        any_resource::AnyResource,
-        diagnostics::{Code, Diagnostic, Fault, FaultTarget},
-        id::Id,
-        json::JsonError,
-        key::Key,
-        snapshot::{Entry, Snapshot},
-    },
+    model::{AnyResource, Code, Diagnostic, Entry, Fault, FaultTarget, Id, JsonError, Key, Kind, Snapshot},
 };
 pub(super) use immutable::immutable_content;
 use immutable::immutable_error;

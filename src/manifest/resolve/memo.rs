@@ -57,18 +57,7 @@ use crate::{
         load::declaration::{Declaration, ModuleSet, Origins},
         loaded::Loaded,
     },
-    model::{
-        Kind,
-        any_resource::AnyResource,
-        claim::Claim,
-        desired::Desired,
-        diagnostics::Severity,
-        id::Id,
-        key::Key,
-        kind::https_edge::HttpsEdge,
-        rules,
-        snapshot::{Entry, Snapshot},
-    },
+    model::{AnyResource, Claim, Desired, Entry, HttpsEdge, Id, Key, Kind, Severity, Snapshot, rules},
     tenancy,
 };
 

@@ -8,12 +8,7 @@ use std::{
 use crate::{
     lint::ManifestFacts,
     manifest::load::declaration::{ModuleSet, Origins},
-    model::{
-        desired::Desired,
-        diagnostics::{Diagnostic, Path},
-        key::Key,
-        snapshot::Entry,
-    },
+    model::{Desired, Diagnostic, Entry, Key, diagnostics::Path},
 };
 
 /// The desired state of one source.

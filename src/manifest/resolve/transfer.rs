@@ -5,12 +5,7 @@ use std::collections::BTreeMap;
 use super::transfer_markers::{FROM, TO, TransferMarkers};
 use crate::{
     manifest::load::declaration::Declaration,
-    model::{
-        claim::Claim,
-        diagnostics::{Code, Diagnostic, Fault},
-        key::Key,
-        snapshot::Entry,
-    },
+    model::{Claim, Code, Diagnostic, Entry, Fault, Key},
     syntax::text::printable,
 };
 

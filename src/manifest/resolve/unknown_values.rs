@@ -33,17 +33,9 @@ use super::{origin::ManifestFile, resolution::Resolution};
 use crate::{
     lint::Subject,
     manifest::load::values::ExternalValue,
-    model::{
-        diagnostics::{Code, Diagnostic, Fault, FaultTarget, Path, Segment},
-        json::JsonError,
-        key::Key,
-        secrets::{
-            Secrets,
-            redact::{quotable_path, quotable_variable},
-            unknown_value::{is_unknown, unknown_source},
-        },
-        snapshot::Snapshot,
-    },
+    model::secrets::redact::{quotable_path, quotable_variable},
+    model::secrets::unknown_value::{is_unknown, unknown_source},
+    model::{Code, Diagnostic, Fault, FaultTarget, JsonError, Key, Secrets, Segment, Snapshot, diagnostics::Path},
     syntax::text::{printable, printable_path},
 };
 

@@ -5,10 +5,7 @@ use std::{path::Path, sync::Arc};
 use super::limits::MOST_VALUE_BYTES;
 use crate::{
     manifest::resolve::origin::ManifestFile,
-    model::{
-        diagnostics::{Code, Diagnostic, Fault},
-        secrets::redact::quotable_path,
-    },
+    model::{Code, Diagnostic, Fault, secrets::redact::quotable_path},
     syntax::text::printable,
 };
 

@@ -55,10 +55,7 @@ use crate::{
     files::folder_of,
     lock::Lock,
     manifest::resolve::origin::ManifestFile,
-    model::{
-        diagnostics::{Diagnostic, Fault, SourceFile},
-        secrets::secret::Secret,
-    },
+    model::{Diagnostic, Fault, Secret, SourceFile},
 };
 
 /// Files and folders.

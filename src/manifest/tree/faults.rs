@@ -3,10 +3,7 @@
 use std::{fmt, path::Path, sync::Arc};
 
 use crate::{
-    model::{
-        diagnostics::{Code, Diagnostic, Fault, Place, SourceFile},
-        secrets::redact::quotable_path,
-    },
+    model::{Code, Diagnostic, Fault, Place, SourceFile, secrets::redact::quotable_path},
     syntax::text::printable_path,
 };
 

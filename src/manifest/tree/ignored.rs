@@ -4,10 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::model::{
-    Code, Diagnostic,
-    diagnostics::{Place, SourceFile},
-};
+use crate::model::{Code, Diagnostic, Place, SourceFile};
 
 /// The name of the file, at the top of a folder of manifests.
 pub(super) const IGNORE_FILE: &str = ".edgewrightignore";

@@ -12,11 +12,7 @@ use super::{
 };
 use crate::{
     manifest::resolve::origin::ManifestFile,
-    model::{
-        author::CommitAuthor,
-        diagnostics::{Code, Diagnostic, Fault},
-        secrets::redact::quotable_variable,
-    },
+    model::{Code, Diagnostic, Fault, author::CommitAuthor, secrets::redact::quotable_variable},
     syntax::text::printable,
 };
 

@@ -18,10 +18,7 @@ use crate::{
         loaded::{Loaded, load},
         resolve::origin::ManifestFile,
     },
-    model::{
-        diagnostics::Fault,
-        secrets::{digest_key::DigestKey, secret::Secret},
-    },
+    model::{Fault, Secret, secrets::digest_key::DigestKey},
 };
 
 /// The files and values that were read, as digests with a secret key: manifests and values can have secrets that are

@@ -18,13 +18,8 @@ use super::{
 };
 use crate::{
     manifest::resolve::origin::ManifestFile,
-    model::{
-        diagnostics::{Code, Diagnostic, Fault},
-        secrets::{
-            redact::{quotable_path, quotable_variable},
-            secret::Secret,
-        },
-    },
+    model::secrets::redact::{quotable_path, quotable_variable},
+    model::{Code, Diagnostic, Fault, Secret},
     syntax::text::{printable, printable_path, without_tokens},
 };
 

@@ -8,11 +8,7 @@ use crate::{
         load::kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES},
         resolve::origin::DocumentPart,
     },
-    model::{
-        any_resource::AnyResource,
-        diagnostics::{Code, Fault},
-        kind::https_edge::{Delegation, HttpsEdge},
-    },
+    model::{AnyResource, Code, Fault, HttpsEdge, kind::https_edge::Delegation},
     tenancy::delegation,
 };
 

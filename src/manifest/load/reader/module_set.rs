@@ -5,9 +5,7 @@ use std::sync::Arc;
 use super::{Body, Reader};
 use crate::{
     manifest::{load::declaration::ModuleSet, resolve::origin::DocumentPart},
-    model::{
-        Kind, decode::unknown_field, diagnostics::Path, kind::https_edge_route::HttpsEdgeRoute, resource::Resource,
-    },
+    model::{HttpsEdgeRoute, Kind, Resource, decode::unknown_field, diagnostics::Path},
 };
 
 impl Reader<'_> {
