@@ -57,7 +57,7 @@ pub(crate) use self::{
     base_urls::BaseUrls,
     claim::Claim,
     desired::Desired,
-    diagnostics::{Cause, Code, Diagnostic, Fault, FaultTarget, Name, Place, Segment, Severity, SourceFile},
+    diagnostics::{Cause, Code, Diagnostic, Fault, FaultTarget, Place, Segment, Severity, SourceFile},
     id::Id,
     json::JsonError,
     key::Key,

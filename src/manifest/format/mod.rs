@@ -155,7 +155,6 @@ fn sort(lines: Vec<ManifestLine>) -> Vec<ManifestLine> {
 /// Sorts a document's keys. Leading and trailing comments keep their position; any other comment moves with the key
 /// below it.
 fn sort_document(mut lines: Vec<ManifestLine>) -> Vec<ManifestLine> {
-    let is_key = |line: &ManifestLine| matches!(line.kind, LineKind::Key(_));
     let ranks: Vec<usize> = lines.iter().filter_map(ManifestLine::key).map(rank).collect();
     if ranks.is_sorted() {
         return lines;
@@ -166,17 +165,13 @@ fn sort_document(mut lines: Vec<ManifestLine>) -> Vec<ManifestLine> {
     let mut blocks: Vec<(usize, Vec<ManifestLine>)> = Vec::new();
     let mut head = Vec::new();
     for line in lines {
-        if is_key(&line) {
-            let above = match blocks.last_mut() {
-                // The comments directly above were counted as part of the preceding value.
-                Some((_, before)) => {
-                    let own = before.iter().rposition(|line| !line.is_comment_at(0)).map_or(0, |last| last + 1);
-                    before.split_off(own)
-                }
-                None => Vec::new(),
-            };
-            let key = line.key().map_or(ORDER.len(), rank);
-            blocks.push((key, above));
+        if let Some(key) = line.key().map(rank) {
+            // The comments directly above were counted as part of the preceding value.
+            let above = blocks.last_mut().map(|(_, before)| {
+                let own = before.iter().rposition(|line| !line.is_comment_at(0)).map_or(0, |last| last + 1);
+                before.split_off(own)
+            });
+            blocks.push((key, above.unwrap_or_default()));
         }
         match blocks.last_mut() {
             Some((_, block)) => block.push(line),

@@ -12,10 +12,7 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::{
-    failure::refusal,
-    url::{GitTransport, RemoteUrl},
-};
+use super::url::{GitTransport, RemoteUrl};
 use crate::{
     model::{Secret, secrets::secret::MASK},
     syntax::{text::printable, x509},
@@ -81,6 +78,10 @@ pub(super) struct LoadedAccess {
 
 /// Why a fetch is not possible: the message and the help.
 pub(crate) type FetchRefusal = (String, String);
+
+pub(super) fn refusal(reason: impl Into<String>, help: impl Into<String>) -> FetchRefusal {
+    (reason.into(), help.into())
+}
 
 impl RemoteAccess {
     /// Checks the file of authorities, for which git has no message.

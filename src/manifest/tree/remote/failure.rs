@@ -1,7 +1,7 @@
 //! Translates failures of git and ssh into the terms of a source's configuration.
 
 use super::{
-    access::{FetchRefusal, LoadedAccess},
+    access::{FetchRefusal, LoadedAccess, refusal},
     url::RemoteUrl,
 };
 use crate::{
@@ -50,10 +50,6 @@ const HELPS: [(&str, &str); 6] = [
     ("not found", "check the URL, and that the credentials may read the repository"),
 ];
 const NETWORK: &str = "check the URL and the network; the last commit that was fetched stays in effect";
-
-pub(super) fn refusal(reason: impl Into<String>, help: impl Into<String>) -> FetchRefusal {
-    (reason.into(), help.into())
-}
 
 /// Why a fetch did not succeed.
 pub(super) enum FetchFault {

@@ -14,7 +14,8 @@ use git2::{Oid, Repository};
 
 use super::{
     RemoteMirror,
-    failure::{FetchFault, refusal},
+    access::refusal,
+    failure::FetchFault,
     git_process::RunningFetch,
     mirrors::{create_folder, remove_leftovers},
 };
