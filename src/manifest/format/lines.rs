@@ -47,14 +47,7 @@ impl ManifestLine {
 /// Splits a text into lines without trailing whitespace and, with `indent`, indented by two columns per level. Returns
 /// `None` for unsupported YAML.
 pub(super) fn split(text: &str, indent: bool) -> Option<Vec<ManifestLine>> {
-    let mut splitter = Splitter {
-        lines: text.lines().collect(),
-        at: 0,
-        indent,
-        open: Vec::new(),
-        out: Vec::new(),
-        comments: Vec::new(),
-    };
+    let mut splitter = Splitter { lines: text.lines().collect(), indent, ..Splitter::default() };
     while let Some(line) = splitter.take() {
         splitter.line(line)?;
     }
@@ -77,6 +70,7 @@ struct Nesting {
     collection: Collection,
 }
 
+#[derive(Default)]
 struct Splitter<'a> {
     lines: Vec<&'a str>,
     at: usize,

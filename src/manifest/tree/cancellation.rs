@@ -58,7 +58,9 @@ mod tests {
         let seen = Arc::clone(&entries);
         let stop = StopCheck::new(move || seen.fetch_add(1, Ordering::Relaxed) >= 1_000);
         let (place, wanted) = (RepositoryPlace::Local(folder.path().to_owned()), RevisionSpec::Ref("HEAD".into()));
-        let (files, diagnostics) = RefTree::new(place, wanted, None, PathBuf::new(), stop).manifests();
+        let mut listed = RefTree::new(place, wanted, PathBuf::new());
+        listed.stop = stop;
+        let (files, diagnostics) = listed.manifests();
         let messages: Vec<&str> = diagnostics.iter().map(|it| it.message.as_str()).collect();
         assert!(files.is_empty() && messages.len() == 1, "{} files, {messages:?}", files.len());
         assert!(messages.iter().all(|message| message.ends_with("cannot be read: interrupted")), "{messages:?}");

@@ -8,7 +8,7 @@ use crate::{
         load::kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES},
         resolve::origin::DocumentPart,
     },
-    model::{AnyResource, Code, Fault, HttpsEdge, kind::https_edge::Delegation},
+    model::{Code, Fault, HttpsEdge, kind::https_edge::Delegation},
     tenancy::delegation,
 };
 
@@ -26,24 +26,12 @@ impl Reader<'_> {
             self.report_in(DocumentPart::Spec, fault.help("name the other source, or remove the entry"));
         }
         let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, REQUIRED_MODULES);
-        if let Some(edge) = self.spec_of(body) {
-            let edge = with_delegation(edge, delegates_to, certificates_from);
+        if let Some(mut edge) = self.spec_of(body) {
+            if let Some(spec) = edge.as_any().downcast_ref::<HttpsEdge>() {
+                edge = Arc::new(HttpsEdge { delegates_to, certificates_from, ..spec.clone() });
+            }
             self.declare(metadata, edge, DocumentPart::Spec, |it| it.modules_from = modules_from);
         }
         self.routes(metadata, spec);
-    }
-}
-
-/// An edge with what it allows other sources.
-fn with_delegation(
-    edge: Arc<dyn AnyResource>,
-    delegates_to: Vec<Delegation>,
-    certificates_from: Vec<String>,
-) -> Arc<dyn AnyResource> {
-    match edge.as_any().downcast_ref::<HttpsEdge>() {
-        Some(spec) if !delegates_to.is_empty() || !certificates_from.is_empty() => {
-            Arc::new(HttpsEdge { delegates_to, certificates_from, ..spec.clone() })
-        }
-        _ => edge,
     }
 }

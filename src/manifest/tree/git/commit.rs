@@ -54,7 +54,7 @@ pub struct CommitTree {
     /// Each path as given, and relative to the repository.
     paths: Vec<(PathBuf, PathBuf)>,
     /// The repository, for errors: nothing if the paths tell which one it is.
-    repository_name: String,
+    pub(super) repository_name: String,
     /// Whether this is the older of two revisions.
     is_older: bool,
     /// Whether manifests and values may be read from files outside the paths (D28, D50).
@@ -62,7 +62,7 @@ pub struct CommitTree {
     /// The values of a followed source that the commit does not have.
     pub(super) values: Option<Arc<SourceValues>>,
     /// Ends a listing early.
-    stop: StopCheck,
+    pub(super) stop: StopCheck,
 }
 
 impl fmt::Debug for CommitTree {
@@ -73,15 +73,8 @@ impl fmt::Debug for CommitTree {
 
 impl CommitTree {
     /// Paths inside a repository at a commit. Files have their names in the repository.
-    pub(super) fn at(
-        repository: Repository,
-        repository_name: String,
-        id: Oid,
-        revision: String,
-        inside: &[PathBuf],
-        stop: StopCheck,
-    ) -> Self {
-        let root = root_of(&repository);
+    pub(super) fn at(repository: Repository, id: Oid, revision: String, inside: &[PathBuf]) -> Self {
+        let (root, repository_name, stop) = (root_of(&repository), String::new(), StopCheck::default());
         let paths = inside.iter().map(|path| normalize(path)).map(|path| (path.clone(), path)).collect();
         let repository = Lock::new(repository);
         let (is_older, allow_outside_files, values) = (false, false, None);
@@ -107,8 +100,7 @@ impl CommitTree {
             }
         };
         let paths = paths.iter().map(inside).collect::<Result<_, _>>()?;
-        let (name, revision, stop) = (String::new(), revision.to_owned(), StopCheck::default());
-        Ok(Self { paths, ..Self::at(repository, name, id, revision, &[], stop) })
+        Ok(Self { paths, ..Self::at(repository, id, revision.to_owned(), &[]) })
     }
 
     /// The refusal of a value file.

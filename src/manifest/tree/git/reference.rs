@@ -53,7 +53,7 @@ pub(crate) struct RefTree {
     place: RepositoryPlace,
     revision: RevisionSpec,
     /// Checks each commit before it is read.
-    verifier: Option<CommitVerifier>,
+    pub verifier: Option<CommitVerifier>,
     /// Checks that each commit descends from the one that was applied last.
     pub lineage: Option<Arc<Lineage>>,
     inside: PathBuf,
@@ -64,7 +64,7 @@ pub(crate) struct RefTree {
     /// The values that the commits do not have. The surrounding manifests have none of them.
     pub values: Arc<SourceValues>,
     /// Ends a listing early.
-    stop: StopCheck,
+    pub stop: StopCheck,
     last: Lock<Option<Arc<CommitListing>>>,
 }
 
@@ -82,15 +82,9 @@ struct CommitListing {
 
 impl RefTree {
     /// The path `inside` a repository, at a revision.
-    pub(crate) fn new(
-        place: RepositoryPlace,
-        revision: RevisionSpec,
-        verifier: Option<CommitVerifier>,
-        inside: PathBuf,
-        stop: StopCheck,
-    ) -> Self {
-        let (lineage, context, allow_outside_files) = (None, Vec::new(), false);
-        let (values, last) = (Arc::default(), Lock::default());
+    pub(crate) fn new(place: RepositoryPlace, revision: RevisionSpec, inside: PathBuf) -> Self {
+        let (verifier, lineage, context, allow_outside_files) = (None, None, Vec::new(), false);
+        let (values, stop, last) = (Arc::default(), StopCheck::default(), Lock::default());
         Self { place, revision, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
     }
 
@@ -147,8 +141,8 @@ impl RefTree {
     }
 
     fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> CommitTree {
-        let (name, revision) = (self.place.name(), self.revision.to_string());
-        let mut files = CommitTree::at(repository, name, id, revision, paths, self.stop.clone());
+        let mut files = CommitTree::at(repository, id, self.revision.to_string(), paths);
+        (files.repository_name, files.stop) = (self.place.name(), self.stop.clone());
         files.allow_outside_files = self.allow_outside_files;
         files
     }
