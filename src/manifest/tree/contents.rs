@@ -31,14 +31,11 @@ pub(super) fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -
     Ok(text)
 }
 
-/// Converts bytes to a manifest file; reports bytes that are not UTF-8, and empty files.
-pub(super) fn manifest_file(
-    name: String,
-    bytes: Vec<u8>,
-    folder: &Path,
-    root: &Path,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<Arc<ManifestFile>> {
+/// A manifest file, or why there is none.
+pub(super) type ReadManifest = Result<Arc<ManifestFile>, Diagnostic>;
+
+/// Converts bytes to a manifest file; refuses bytes that are not UTF-8, and empty files.
+pub(super) fn manifest_file(name: String, bytes: Vec<u8>, folder: &Path, root: &Path) -> ReadManifest {
     let (mut text, bad_byte) = match String::from_utf8(bytes) {
         Ok(text) => (text, None),
         Err(error) => {
@@ -49,29 +46,21 @@ pub(super) fn manifest_file(
     let bom = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..bom);
     if let Some(offset) = bad_byte {
-        let file = Arc::new(ManifestFile::new(name, text, folder.to_owned(), root.to_owned()));
+        let file = ManifestFile::new(name, text, folder.to_owned(), root.to_owned());
         let offset = offset.saturating_sub(bom);
         let place = file.place(offset..offset + '\u{fffd}'.len_utf8());
-        diagnostics.push(Diagnostic::error(Code::NotUtf8, "invalid UTF-8").at(place).help("save the file as UTF-8"));
-        return None;
+        return Err(Diagnostic::error(Code::NotUtf8, "invalid UTF-8").at(place).help("save the file as UTF-8"));
     }
-    text_file(name, Arc::new(text), folder, root, diagnostics)
+    text_file(name, Arc::new(text), folder, root)
 }
 
-/// Converts a text without a byte order mark to a manifest file; reports empty files.
-pub(super) fn text_file(
-    name: String,
-    text: Arc<String>,
-    folder: &Path,
-    root: &Path,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<Arc<ManifestFile>> {
+/// Converts a text without a byte order mark to a manifest file; refuses empty files.
+pub(super) fn text_file(name: String, text: Arc<String>, folder: &Path, root: &Path) -> ReadManifest {
     let file = Arc::new(ManifestFile::new(name, text, folder.to_owned(), root.to_owned()));
     if file.source.text.trim().is_empty() {
         let help = "restore its content, delete the file, or add a comment to keep it";
         let empty = Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written");
-        diagnostics.push(empty.at(file.place(0..0)).help(help));
-        return None;
+        return Err(empty.at(file.place(0..0)).help(help));
     }
-    Some(file)
+    Ok(file)
 }

@@ -41,7 +41,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
-    contents::{manifest_file, value_of},
+    contents::{ReadManifest, manifest_file, value_of},
     faults::{no_manifest, outside, unreadable},
     file_stamp::{FileStamp, NotedFile},
     git::provenance::{ReadTracker, TrackedRead, details_of},
@@ -55,7 +55,7 @@ use crate::{
     files::folder_of,
     lock::Lock,
     manifest::resolve::origin::ManifestFile,
-    model::{Diagnostic, Fault, Secret, SourceFile},
+    model::{Fault, Secret, SourceFile},
 };
 
 /// Files and folders.
@@ -83,27 +83,26 @@ struct ReadText {
     stamp: Option<FileStamp>,
     /// The length in bytes.
     length: u64,
-    /// The manifest; none if it is too large, or has the faults.
-    file: Option<Arc<ManifestFile>>,
-    faults: Vec<Diagnostic>,
+    file: ReadManifest,
 }
 
 impl ReadText {
     /// Checks the text of a file, and drops it if the earlier one is equal.
     fn new(path: &Path, read: ReadFile, root: &Path, earlier: Option<Arc<SourceFile>>) -> Self {
         let ReadFile { bytes, real, stamp } = read;
-        let (length, mut faults) = (bytes.len() as u64, Vec::new());
+        let length = bytes.len() as u64;
         let file = match length {
-            0..=MOST_MANIFEST_BYTES => {
-                manifest_file(path.display().to_string(), bytes, folder_of(path), root, &mut faults)
+            0..=MOST_MANIFEST_BYTES => manifest_file(path.display().to_string(), bytes, folder_of(path), root),
+            _ => {
+                let help = "split the file, or move it out of the folder";
+                Err(unreadable(path.display(), too_large()).help(help))
             }
-            _ => None,
         };
         let file = file.map(|file| match earlier {
             Some(earlier) if earlier.text == file.source.text => Arc::new(file.with_source(earlier)),
             _ => file,
         });
-        Self { real: real.into_os_string().into(), stamp, length, file, faults }
+        Self { real: real.into_os_string().into(), stamp, length, file }
     }
 }
 
@@ -131,12 +130,10 @@ impl Tree for Disk {
         self.values.clear();
         for path in &self.paths {
             if path.as_os_str() == "-" {
-                match read_whole(std::io::stdin()) {
-                    Ok(bytes) => {
-                        let here = Path::new(".");
-                        files.extend(manifest_file("-".into(), bytes, here, here, &mut diagnostics));
-                    }
-                    Err(error) => diagnostics.push(unreadable("standard input", error)),
+                let read = read_whole(std::io::stdin()).map_err(|error| unreadable("standard input", error));
+                match read.and_then(|bytes| manifest_file("-".into(), bytes, Path::new("."), Path::new("."))) {
+                    Ok(file) => files.push(file),
+                    Err(fault) => diagnostics.push(fault),
                 }
                 continue;
             }
@@ -157,17 +154,15 @@ impl Tree for Disk {
                 match read {
                     // Two paths may lead to one file, which must count only once.
                     Ok(text) if !seen.insert(Arc::clone(&text.real)) => {}
-                    Ok(text) if text.length > MOST_MANIFEST_BYTES => {
-                        let help = "split the file, or move it out of the folder";
-                        diagnostics.push(unreadable(path.display(), too_large()).help(help));
-                    }
-                    Ok(ReadText { real, stamp, file, faults, .. }) => {
+                    Ok(ReadText { real, stamp, file, .. }) => {
                         let path: Arc<OsStr> = path.into_os_string().into();
                         self.reads.note(TrackedRead { path: Arc::clone(&path), real, stamp });
-                        diagnostics.extend(faults);
-                        if let Some(file) = file {
-                            texts.insert(path, Arc::downgrade(&file.source));
-                            files.push(file);
+                        match file {
+                            Ok(file) => {
+                                texts.insert(path, Arc::downgrade(&file.source));
+                                files.push(file);
+                            }
+                            Err(fault) => diagnostics.push(fault),
                         }
                     }
                     Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &jail.root)),

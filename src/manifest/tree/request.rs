@@ -130,14 +130,11 @@ impl Tree for Sent {
             return (files, diagnostics);
         }
         for sent in &self.files {
-            let (nowhere, mut found) = (Path::new(""), Vec::new());
-            let file = text_file(sent.name.clone(), sent.content(), nowhere, nowhere, &mut found);
-            if sent.is_context {
-                files.extend(file.map(|file| Arc::new(file.as_context())));
-                diagnostics.extend(found.into_iter().filter_map(context_error));
-            } else {
-                files.extend(file);
-                diagnostics.append(&mut found);
+            match text_file(sent.name.clone(), sent.content(), Path::new(""), Path::new("")) {
+                Ok(file) if sent.is_context => files.push(Arc::new(file.as_context())),
+                Ok(file) => files.push(file),
+                Err(fault) if sent.is_context => diagnostics.extend(context_error(fault)),
+                Err(fault) => diagnostics.push(fault),
             }
         }
         // Surrounding manifests alone declare nothing, and everything that the source owns would be deleted.

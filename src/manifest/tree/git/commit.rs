@@ -177,7 +177,10 @@ impl Tree for CommitTree {
             diagnostics.extend(outside.iter().map(|path| outside_manifest(Path::new(&self.named(path)), &root)));
             for (shown, real, bytes) in found {
                 let name = self.named(&shown);
-                files.extend(manifest_file(name, bytes, folder_of(&real), &root, &mut diagnostics));
+                match manifest_file(name, bytes, folder_of(&real), &root) {
+                    Ok(file) => files.push(file),
+                    Err(fault) => diagnostics.push(fault),
+                }
             }
         }
         (files, diagnostics)
