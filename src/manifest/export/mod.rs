@@ -344,7 +344,9 @@ impl Exporter<'_> {
     /// A spec without defaults, with variables for secrets and names for references.
     fn spec(&mut self, entry: &Entry, name: &str) -> Result<Map<String, Value>, JsonError> {
         let info = entry.key.kind.info();
-        let named = self.with_names(&self.without_required(entry));
+        let named = with_references(&self.without_required(entry), |_, reference| {
+            self.names.get(&reference.target).map_or(reference.target.id, |name| Id::new(name))
+        });
         let (mut masked, revealed) = (named.to_json(Secrets::Masked)?, named.to_json(Secrets::Revealed)?);
         let mut defaults = (info.empty)().to_json(Secrets::Masked)?;
         for slot in info.slots {
@@ -380,13 +382,6 @@ impl Exporter<'_> {
         let added: Vec<(&'static Slot, Option<SharedModule>)> =
             required.modules().map(|(slot, _)| (slot, None)).collect();
         entry.spec().with_modules(&added)
-    }
-
-    /// The spec with the ids of exported authorities replaced by names.
-    fn with_names(&self, spec: &Arc<dyn AnyResource>) -> Arc<dyn AnyResource> {
-        with_references(spec, |_, reference| {
-            self.names.get(&reference.target).map_or(reference.target.id, |name| Id::new(name))
-        })
     }
 
     /// Replaces each secret of a resource, which is given by its kind and name, with a variable. A value is a secret where its masked

@@ -85,12 +85,11 @@ impl Declarations {
             && self.sets.keys().eq(other.sets.keys())
             && self.sets.values().chain(other.sets.values()).all(|set| !set.faulty)
             && self.names.iter().map(DeclaredName::identity).eq(other.names.iter().map(DeclaredName::identity))
-            && self.ids.len() == other.ids.len()
             && self
                 .ids
                 .iter()
-                .zip(&other.ids)
-                .all(|((id, one), (same, it))| id == same && one.identity() == it.identity())
+                .map(|(id, it)| (id, it.identity()))
+                .eq(other.ids.iter().map(|(id, it)| (id, it.identity())))
     }
 
     /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.
@@ -164,11 +163,7 @@ impl Declarations {
 
     /// Reports IDs that two documents state, and returns the later documents. Documents with the same name, too, are
     /// reported for the name.
-    fn repeated_ids(
-        &self,
-        faulty: &mut HashSet<DocumentKey>,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) -> HashSet<DocumentKey> {
+    fn repeated_ids(&self, faulty: &mut HashSet<DocumentKey>, found: &mut Vec<Diagnostic>) -> HashSet<DocumentKey> {
         let mut first: HashMap<(&'static str, Option<&str>, &str), &DeclaredName> = HashMap::new();
         let mut repeating = HashSet::new();
         for (id, it) in &self.ids {
@@ -186,7 +181,7 @@ impl Declarations {
             let fault =
                 Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(id))).at(path);
             let fault = fault.help("correct one of the two IDs, or remove one of the documents");
-            diagnostics.push(it.origin.repeated(fault, first));
+            found.push(it.origin.repeated(fault, first));
         }
         repeating
     }
