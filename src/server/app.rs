@@ -29,7 +29,7 @@ use super::{
     telemetry::security::SecurityLog,
 };
 use crate::{
-    model::{base_urls::BaseUrls, id::Id},
+    model::{BaseUrls, Id},
     reconcile::sources::{handle::SourceHandle, registry::SourceRegistry},
     store::Store,
 };

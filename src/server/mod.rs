@@ -31,6 +31,7 @@ pub(crate) mod net;
 pub(crate) mod notify;
 pub(crate) mod openapi;
 pub(crate) mod operations;
+mod prelude;
 pub(crate) mod resources;
 mod state;
 pub(crate) mod telemetry;

@@ -21,7 +21,7 @@ use super::{
     resources::{commit_executor::CommitExecutor, page_cache::PageCache, write_policy::RestWrites},
     telemetry::metrics::{inventory::Inventories, pages::ScrapedPages, syncs::SyncTimes},
 };
-use crate::{model::base_urls::BaseUrls, reconcile::sources::registry::SourceRegistry, store::Store};
+use crate::{model::BaseUrls, reconcile::sources::registry::SourceRegistry, store::Store};
 
 /// The extractor of a part.
 pub(crate) type StatePart<T> = State<Arc<T>>;

@@ -14,12 +14,7 @@ use super::{
     view::{GatewayConfiguration, GatewayEdge},
 };
 use crate::{
-    model::{
-        base_urls::BaseUrls,
-        json::{self, JsonError},
-        secrets::Secrets,
-        snapshot::Snapshot,
-    },
+    model::{BaseUrls, JsonError, Secrets, Snapshot, json},
     store::Store,
 };
 

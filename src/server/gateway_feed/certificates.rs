@@ -4,13 +4,7 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use super::view::GatewayCertificate;
 use crate::{
-    model::{
-        Kind,
-        claim::Claim,
-        kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
-        snapshot::Snapshot,
-        traffic::host_name,
-    },
+    model::{Claim, HttpsEdge, Kind, Snapshot, TlsCertificate, traffic::host_name},
     syntax::x509::CertificateFacts,
     tenancy::certificates::{Presentation, presentation},
 };

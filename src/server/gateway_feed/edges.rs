@@ -11,27 +11,16 @@ use super::{
 };
 use crate::{
     model::{
-        Kind,
-        any_resource::AnyResource,
-        base_urls::BaseUrls,
+        AnyResource, BaseUrls, CertificateAuthority, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, JsonError,
+        Key, Kind, Secrets, Snapshot,
         diagnostics::check::parse_hostport,
-        id::Id,
-        json::JsonError,
-        key::Key,
-        kind::{
-            certificate_authority::CertificateAuthority,
-            https_edge::HttpsEdge,
-            https_edge_route::{HttpsEdgeRoute, MatchType},
-            ip_restriction::{IpRestriction, Traffic},
-        },
+        kind::{https_edge_route::MatchType, ip_restriction::Traffic},
         module::{
             Module,
             mutual_tls::MutualTls,
             saml::Saml,
             tls_termination::{TerminateAt, TlsTermination},
         },
-        secrets::Secrets,
-        snapshot::{Entry, Snapshot},
         traffic::host_name,
     },
     routing::{

@@ -29,31 +29,15 @@ mod edges;
 mod tests;
 mod view;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
-use axum::{
-    extract::{ConnectInfo, RawQuery, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    routing::on,
-};
-use serde_json::json;
+use axum::extract::ConnectInfo;
 
 use super::{
-    auth::{caller::Caller, permission::Intent},
-    http::{
-        api_error::{ApiError, ApiResult},
-        conditional, query, response,
-    },
-    operations::operation::{ApiOperation, QueryParameter},
     resources::at_revision,
     state::{Admissions, Caches, ServedStore, StatePart},
-    telemetry::security::event::SecurityEvent,
 };
-use crate::model::{
-    json,
-    secrets::Secrets,
-    snapshot::{Rendered, Snapshot},
-};
+use crate::{model::snapshot::Rendered, server::prelude::*};
 use cache::Feeds;
 use view::GatewayConfiguration;
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::model::{kind::https_edge_route::MatchType, module::tls_termination::TlsVersion, secrets::secret::Secret};
+use crate::model::{Secret, kind::https_edge_route::MatchType, module::tls_termination::TlsVersion};
 
 /// The configuration of a gateway at one revision: whole, or what has changed since an earlier revision.
 #[derive(Serialize, JsonSchema)]

@@ -9,12 +9,7 @@ use super::{
     transitions::{ExpiringCertificate, NewTransition},
 };
 use crate::{
-    model::{
-        Kind,
-        json::{self, JsonError},
-        secrets::Secrets,
-        snapshot::{Entry, Snapshot},
-    },
+    model::{Entry, JsonError, Kind, Secrets, Snapshot, json},
     server::telemetry::metrics::inventory::expiry,
 };
 

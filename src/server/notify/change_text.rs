@@ -1,7 +1,7 @@
 //! A change of a revision on one line.
 
 use crate::{
-    model::key::Key,
+    model::Key,
     store::{
         OWNED_BY,
         history::change_description::{ChangeOutline, OwnerOutline},

@@ -3,10 +3,7 @@
 
 use serde_json::json;
 
-use crate::model::{
-    json::{self, JsonError},
-    secrets::Secrets,
-};
+use crate::model::{JsonError, Secrets, json};
 
 /// A message for an incoming webhook of Slack.
 pub(super) fn slack(text: &str) -> Result<Vec<u8>, JsonError> {

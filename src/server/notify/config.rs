@@ -7,13 +7,7 @@ use serde::Deserialize;
 
 use super::{event_filter::EventFilter, events::EventType};
 use crate::{
-    model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Faults},
-        },
-        id::is_name,
-    },
+    model::{Code, Fault, diagnostics::Faults, id::is_name},
     reconcile::check_source,
     server::resources::change::kind_named,
     syntax::text::printable,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state_files;
 use crate::{
-    model::{diagnostics::code::Code, json, secrets::Secrets},
+    model::{Code, Secrets, json},
     store::{Store, StoreError, engine::OnDisk, write_beside},
     syntax::text::escaped,
 };

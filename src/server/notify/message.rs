@@ -7,16 +7,7 @@ use serde::Serialize;
 
 use super::{change_text, cursors::Cursor, events::EventType, transitions::Transition};
 use crate::{
-    model::{
-        Kind,
-        author::{Author, CommitAuthor},
-        drift::writer,
-        id::Id,
-        json::{self, JsonError},
-        key::Key,
-        secrets::Secrets,
-        snapshot::Snapshot,
-    },
+    model::{Author, Id, JsonError, Key, Kind, Secrets, Snapshot, author::CommitAuthor, drift::writer, json},
     server::resources::change::{ChangeFilter, actor},
     store::{
         Store, StoreError,

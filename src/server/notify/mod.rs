@@ -47,7 +47,7 @@ use std::{
 };
 
 use crate::{
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    model::{Code, Diagnostic},
     store::Store,
 };
 use config::NotificationTarget;

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     files::sync_folder,
     http_client,
-    model::{id::Id, json::JsonError},
+    model::{Id, JsonError},
 };
 
 /// The connect timeout.

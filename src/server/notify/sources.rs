@@ -11,15 +11,12 @@ use super::{
 };
 use crate::{
     model::{
+        Code, JsonError, Secrets, Severity,
         author::CommitAuthor,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Name, Severity},
-        },
+        diagnostics::Name,
         drift::{DriftState, DriftedResource},
-        json::{self, JsonError},
+        json,
         key::segment,
-        secrets::Secrets,
     },
     plan::format::json::Item,
     reconcile::{

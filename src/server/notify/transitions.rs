@@ -17,12 +17,7 @@ use serde_json::Value;
 
 use super::{events::EventType, state_files};
 use crate::{
-    model::{
-        Kind,
-        diagnostics::code::Code,
-        json::{self, JsonError},
-        secrets::Secrets,
-    },
+    model::{Code, JsonError, Kind, Secrets, json},
     store::{Store, StoreError, clock, engine::OnDisk, write_beside},
     syntax::text::escaped,
 };

@@ -1,26 +1,16 @@
 //! `GET /backup`: everything in the store, with its history, as one file (D100). The secrets in it are encrypted, but the rest is
 //! not, so only admins get it, and only where nobody can listen.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::net::SocketAddr;
 
-use axum::{
-    body::{Body, Bytes},
-    extract::{ConnectInfo, State},
-    http::{HeaderValue, header},
-    response::Response,
-    routing::on,
-};
-use serde_json::json;
+use axum::extract::ConnectInfo;
 use tokio::sync::mpsc;
 
-use super::operation::ApiOperation;
 use crate::{
     server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{api_error::ApiResult, channel_body::ChannelBody},
-        limits::blocking_task::blocking,
+        http::channel_body::ChannelBody,
+        prelude::*,
         state::{Admissions, ServedStore, StatePart},
-        telemetry::security::event::SecurityEvent,
     },
     store::maintenance::backup::Backup,
 };

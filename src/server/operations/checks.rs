@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::operation::ApiOperation;
 use crate::{
-    model::{decode::decode, diagnostics::fault::Fault, node::Tape},
+    model::{Fault, decode::decode, node::Tape},
     server::{
         auth::authentication::AccessControl,
         http::{

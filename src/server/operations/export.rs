@@ -1,28 +1,12 @@
 //! GET `/export`: the state of a running server as manifests, without secrets (D105).
 
-use axum::{
-    extract::{RawQuery, State},
-    http::StatusCode,
-    routing::on,
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use super::operation::{ApiOperation, QueryParameter};
 use crate::{
     manifest::export::{Exported, Variable, export},
     reconcile::DEFAULT_SOURCE,
     server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{
-            api_error::{ApiError, ApiResult},
-            query,
-            response::json_response,
-        },
+        prelude::*,
         state::{Admissions, ServedStore, StatePart},
     },
-    store::clock,
 };
 
 /// The path.

@@ -5,36 +5,17 @@
 //! is received, a body must come quickly, and only a body with the right signature is parsed. Of the payload, nothing
 //! but the URLs of the repository is used. The answer does not wait for the fetch.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path};
 
-use axum::{
-    body::Body,
-    extract::{RawQuery, State},
-    http::{HeaderMap, StatusCode},
-    routing::{MethodFilter, on},
-};
 use ring::hmac;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::operation::ApiOperation;
 use crate::{
     manifest::tree::remote::RemoteUrl,
-    model::{
-        diagnostics::{code::Code, fault::Fault},
-        secrets::secret::Secret,
-    },
+    model::Secret,
     server::{
-        http::{
-            api_error::{ApiError, ApiResult},
-            body::{self, Limits},
-            query,
-            response::json_response,
-        },
-        limits::slots::SlotPool,
+        http::body::{self, Limits},
+        prelude::*,
         state::{Admissions, SourceRuntime, StatePart},
-        telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
 };
 

@@ -4,36 +4,15 @@
 //! for it. It says where the resource was when its source last changed it: a later commit that only moves the manifest
 //! has no record.
 
-use std::sync::Arc;
+use axum::extract::Path;
 
-use axum::{
-    extract::{Path, State},
-    http::HeaderMap,
-    routing::on,
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{history::document::HistoryAuthor, operation::ApiOperation};
+use super::history::document::HistoryAuthor;
 use crate::{
-    model::{
-        Kind,
-        author::Author,
-        diagnostics::code::Code,
-        id::Id,
-        key::Key,
-        snapshot::{Entry, Snapshot},
-    },
     server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{
-            api_error::{ApiError, ApiResult},
-            conditional,
-        },
+        prelude::*,
         state::{Admissions, ServedStore, StatePart},
     },
-    store::{Provenance, Store, StoreError},
-    syntax::text::printable,
+    store::Provenance,
 };
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/resources/{id}", Intent::Read, |method| on(method, get))

@@ -1,41 +1,14 @@
 //! `/owners`: the owners of API keys, and their roles (D23). Only admins can read and change them.
 
-use std::sync::Arc;
+use axum::extract::Path;
 
-use axum::{
-    extract::{Path, RawQuery, State},
-    http::{HeaderMap, StatusCode},
-    routing::on,
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use super::{checks::JsonBody, operation::ApiOperation};
 use crate::{
-    model::{
-        Kind,
-        base_urls::BaseUrls,
-        id::Id,
-        json,
-        key::Key,
-        kind::owner::{Owner, Role},
-        operation::Operation,
-        secrets::Secrets,
-        snapshot::{Entry, Rendered},
-    },
+    model::{BaseUrls, Owner, snapshot::Rendered},
     server::{
-        auth::{authentication::AccessControl, caller::Caller, permission::Intent},
-        http::{
-            api_error::{ApiError, ApiResult},
-            conditional,
-            page::{DEFAULT_LIMIT, Page, PagedList},
-            precondition::Precondition,
-            response,
-        },
-        limits::blocking_task::blocking,
+        auth::authentication::AccessControl,
+        http::precondition::Precondition,
+        prelude::*,
         state::{ServedStore, StatePart},
-        telemetry::security::note::SecurityNote,
     },
     store::{Attempt, Declined},
 };

@@ -1,24 +1,8 @@
 //! The common part of requests that plan and apply a change of the store without manifests: a rollback, a
 //! transfer, or destroying a source.
 
-use std::time::Instant;
-
-use axum::http::{HeaderMap, StatusCode};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::{
-    model::{
-        author::Author,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name},
-            fault::{Fault, MOST_FAULTS, Path},
-        },
-        json::JsonError,
-        key::Key,
-        snapshot::Snapshot,
-    },
+    model::diagnostics::{MOST_FAULTS, Name, Path},
     plan::{
         Effect, Plan,
         format::json::ReportDocument,
@@ -26,19 +10,10 @@ use crate::{
     },
     reconcile::{PlanResult, measure, sync_loop::sync_log},
     server::{
-        auth::{
-            caller::Caller,
-            permission::{self, Intent},
-        },
-        http::{
-            api_error::{ApiError, ApiResult},
-            response::json_response,
-        },
-        limits::slots::{SlotPool, WorkPlace},
         openapi::{extension::ExtensionOperation, schemas::Schemas},
-        state::AppState,
+        prelude::*,
     },
-    store::{Attempt, Store, commit::header::Outcome},
+    store::{Attempt, commit::header::Outcome},
 };
 
 /// The result of a request to plan or apply a change.

@@ -1,16 +1,8 @@
 //! `/healthz`, `/metrics` and `/openapi.json`: what needs no API key. Monitors and caches may add query parameters of their own
 //! to the first two, which change nothing (D56).
 
-use axum::{
-    body::Bytes,
-    extract::State,
-    http::header,
-    response::IntoResponse,
-    routing::{MethodFilter, on},
-};
-
-use super::operation::ApiOperation;
 use crate::server::{
+    prelude::*,
     state::{ApiDocument, StatePart},
     telemetry::metrics,
 };

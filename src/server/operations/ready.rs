@@ -2,19 +2,7 @@
 
 use std::fmt::Write;
 
-use axum::{
-    extract::State,
-    response::{IntoResponse, Response},
-    routing::{MethodFilter, on},
-};
-
-use super::operation::ApiOperation;
-use crate::{
-    model::diagnostics::code::Code,
-    reconcile::sync_loop::health::Verdict,
-    server::{http::api_error::ApiError, state::AppState},
-    syntax::text::escaped,
-};
+use crate::{reconcile::sync_loop::health::Verdict, server::prelude::*, syntax::text::escaped};
 
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/readyz", |method| on(method, get))
     .any_query()

@@ -1,32 +1,12 @@
 //! POST `/store/rekey`: encrypts the secrets of the store with a new data key while the server runs (D96). Only admins can
 //! use it.
 
-use std::sync::Arc;
+use axum::extract::{FromRequest, Request};
 
-use axum::{
-    extract::{FromRequest, Request, State},
-    http::StatusCode,
-    response::{IntoResponse, Response},
-    routing::on,
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use super::{checks::RequestBody, operation::ApiOperation};
+use super::checks::RequestBody;
 use crate::{
-    model::diagnostics::{code::Code, fault::Fault},
-    server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{
-            api_error::{ApiError, ApiResult},
-            response::{add_request_id, json_response},
-        },
-        limits::{blocking_task::blocking, guards::RequestOrigin},
-        state::AppState,
-        telemetry::security::event::SecurityEvent,
-    },
-    store::{MasterChange, RekeyResult, StoreError},
+    server::{http::response::add_request_id, limits::guards::RequestOrigin, prelude::*},
+    store::{MasterChange, RekeyResult},
 };
 
 /// The path.

@@ -3,33 +3,12 @@
 //! The response of a resource has no name, because names are the manifests' own. Clients that show a list with names, such as
 //! `edgewright get`, ask for those of the whole collection at once.
 
-use axum::{
-    extract::{RawQuery, State},
-    http::HeaderMap,
-    routing::on,
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use super::operation::{ApiOperation, QueryParameter};
 use crate::{
-    model::{
-        Kind,
-        key::{Key, segment},
-        snapshot::Entry,
-    },
+    model::key::segment,
     server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{
-            api_error::{ApiError, ApiResult},
-            conditional,
-            page::{DEFAULT_LIMIT, Page, PagedList},
-            query,
-        },
+        prelude::*,
         state::{Admissions, ServedStore, StatePart},
     },
-    syntax::text::printable,
 };
 
 /// The path of the names.

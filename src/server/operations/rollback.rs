@@ -1,38 +1,11 @@
 //! POST `/rollbacks`: plans and applies the state of an earlier revision as a new one (D78).
 
-use std::collections::BTreeMap;
-
-use axum::{extract::State, http::HeaderMap, routing::on};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use super::{
-    checks::JsonBody,
-    operation::ApiOperation,
-    planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit, warn_unreviewed},
-};
+use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit, warn_unreviewed};
 use crate::{
-    model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, MOST_FAULTS},
-        },
-        id::Id,
-        key::Key,
-        snapshot::Snapshot,
-    },
+    model::diagnostics::MOST_FAULTS,
     plan::{deletion_budget::DeletionBudget, saved::is_masked},
     reconcile::{PlanResult, check_source, run::rollback::Rollback},
-    server::{
-        auth::{
-            caller::Caller,
-            permission::{Intent, SecretVisibility},
-        },
-        http::api_error::{ApiError, ApiResult},
-        resources::at_revision,
-        state::AppState,
-    },
+    server::{prelude::*, resources::at_revision},
     tenancy::{not_admitted, retaken_hostports},
 };
 

@@ -2,18 +2,12 @@
 
 pub(crate) mod signer;
 
-use axum::{
-    extract::{Path, State},
-    http::header,
-    response::IntoResponse,
-    routing::{MethodFilter, on},
-};
+use axum::extract::Path;
 
-use super::operation::ApiOperation;
 use crate::{
-    model::{Kind, diagnostics::code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module},
+    model::{HttpsEdgeRoute, module::Module},
     server::{
-        http::api_error::{ApiError, ApiResult},
+        prelude::*,
         state::{ServedStore, StatePart},
     },
 };

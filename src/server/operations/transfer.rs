@@ -1,34 +1,13 @@
 //! POST `/transfers`: moves resources from one source to another (D104).
 
-use axum::{extract::State, http::HeaderMap, routing::on};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-
-use super::{
-    checks::JsonBody,
-    operation::ApiOperation,
-    planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit},
-};
+use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit};
 use crate::{
-    model::{
-        author::Author,
-        diagnostics::{code::Code, fault::Fault},
-        snapshot::Snapshot,
-    },
     plan::transfer::Transfer,
     reconcile::{
         PlanResult, check_new_source, check_source,
         run::transfer::{apply_transfer, plan_transfer},
     },
-    server::{
-        auth::{
-            caller::Caller,
-            permission::{self, Intent},
-        },
-        http::api_error::{ApiError, ApiResult},
-        state::AppState,
-    },
+    server::prelude::*,
 };
 
 /// The path of the operation.

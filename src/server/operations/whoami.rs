@@ -1,19 +1,6 @@
 //! GET `/whoami`: the API key of the request, its owner and the role (D105).
 
-use std::sync::Arc;
-
-use axum::{http::StatusCode, routing::on};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::operation::ApiOperation;
-use crate::{
-    model::{key_scope::KeyScope, kind::owner::Role},
-    server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{api_error::ApiResult, response::json_response},
-    },
-};
+use crate::{model::KeyScope, server::prelude::*};
 
 /// The path.
 pub(crate) const PATH: &str = "/whoami";

@@ -1,24 +1,11 @@
 //! Reads of earlier revisions: `?at=REVISION` or `?at=COMMIT` (D79, D93).
 
-use std::sync::Arc;
-
 use crate::{
-    model::{
-        diagnostics::{code::Code, fault::Fault},
-        id::Id,
-        snapshot::Snapshot,
-    },
-    reconcile::run::cancel::Cancel,
-    server::{
-        http::{api_error::ApiError, page::AT, query},
-        limits::{blocking_task::blocking, slots::WorkPlace},
-        state::AppState,
-    },
+    server::{http::page::AT, prelude::*},
     store::{
         RevisionError,
         history::commits::{LATEST, NamingError, RevisionName},
     },
-    syntax::text::printable,
 };
 
 /// Returns the state that a query asks for, and its revision if the query names one. An earlier state takes memory of its

@@ -3,13 +3,7 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use crate::{
-    model::{
-        Kind,
-        author::Author,
-        diagnostics::{code::Code, fault::Fault},
-        endpoint_offers::Offer,
-        kind_info::KindInfo,
-    },
+    model::{Author, Code, Fault, Kind, endpoint_offers::Offer, kind_info::KindInfo},
     server::http::query::suggestion,
     store::revision::ChangeEvent,
     syntax::text::printable,

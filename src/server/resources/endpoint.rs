@@ -1,6 +1,6 @@
 //! The list of endpoints, used by the router, the OpenAPI document and the tests.
 
-use crate::model::{Kind, endpoint_offers::Offer, kind_info::KindInfo, module::Slot};
+use crate::model::{Kind, Slot, endpoint_offers::Offer, kind_info::KindInfo};
 
 /// The action of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,7 @@
 //! The IDs of resources of other services, which a client states instead of getting them from the server (D20).
 
 use crate::{
-    model::{Kind, external_id::ExternalKind, id::Id, key::Key, snapshot::Snapshot},
+    model::{Id, Key, Kind, Snapshot, external_id::ExternalKind},
     server::http::api_error::ApiError,
 };
 

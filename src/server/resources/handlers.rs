@@ -1,13 +1,8 @@
 //! The implementation of each action, shared by all kinds: create, get, list, patch, delete, and the module actions.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header},
-    response::{IntoResponse, Response},
-};
-use serde_json::{Value, json};
+use axum::http::{Method, Request};
 
 use super::{
     at_revision,
@@ -18,38 +13,15 @@ use super::{
     render::{self, render, render_module},
 };
 use crate::{
-    model::{
-        Kind,
-        diagnostics::{code::Code, fault::Fault},
-        id::Id,
-        json,
-        key::Key,
-        kind::{api_key::ApiKey, owner::Owner},
-        module::Slot,
-        node::Tape,
-        operation::Operation,
-        rules,
-        secrets::{Secret, Secrets},
-        snapshot::{Entry, Rendered, Snapshot},
-    },
+    model::{ApiKey, Owner, Secret, Slot, node::Tape, rules, snapshot::Rendered},
     server::{
-        auth::{
-            caller::Caller,
-            permission::{self, Intent, SecretVisibility},
-        },
         http::{
-            api_error::{ApiError, ApiResult},
             body::{self, Limits},
-            body_fields, conditional, page,
+            body_fields, page,
             precondition::Precondition,
-            query, response,
         },
-        limits::{
-            blocking_task::{SMALL, blocking, with_body},
-            guards,
-        },
-        state::AppState,
-        telemetry::security::note::SecurityNote,
+        limits::{blocking_task::SMALL, guards},
+        prelude::*,
     },
     store::{Attempt, Declined, NextState, QueuedCommit, ids, tokens},
 };

@@ -3,14 +3,6 @@
 //! A page joins the bytes of its resources ([`render`](mod@super::render)). Its ETag is a hash of theirs, so that a poller gets
 //! its 304 before the page is joined.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
-
-use axum::http::{HeaderMap, StatusCode};
-use serde_json::json;
-
 use super::{
     external_id::check_id,
     page_cache::PageKey,
@@ -18,22 +10,10 @@ use super::{
 };
 use crate::{
     filter::{self, Filter},
-    model::{
-        Kind,
-        id::Id,
-        key::Key,
-        snapshot::{Entry, Rendered, Snapshot},
-    },
-    reconcile::run::cancel::Cancel,
+    model::snapshot::Rendered,
     server::{
-        auth::permission::SecretVisibility,
-        http::{
-            api_error::{ApiError, ApiResult},
-            conditional,
-            page::{self, AT, Page, PagedList, SelectedPage},
-            response,
-        },
-        state::AppState,
+        http::page::{self, AT, SelectedPage},
+        prelude::*,
     },
     syntax::cel::CelMeter,
 };

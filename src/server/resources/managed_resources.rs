@@ -1,27 +1,10 @@
 //! Writes over the API to resources that a source owns: which ones are allowed, and what the client is told (D103).
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use axum::http::HeaderMap;
-
 use super::write_policy::WritePolicy;
 use crate::{
-    model::{
-        Kind,
-        any_resource::AnyResource,
-        claim::Claim,
-        diagnostics::{code::Code, fault::Fault},
-        key::Key,
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        module::AnyModule,
-        operation::Operation,
-        snapshot::{Entry, Snapshot},
-    },
-    server::{
-        auth::permission::{SecretVisibility, has_secrets},
-        state::AppState,
-    },
-    syntax::text::{printable, printable_path},
+    model::{AnyModule, AnyResource, Claim, HttpsEdge, HttpsEdgeRoute},
+    server::{auth::permission::has_secrets, prelude::*},
+    syntax::text::printable_path,
     tenancy::refused_write,
 };
 

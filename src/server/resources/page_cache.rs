@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{
     cache::{WeightedCache, weighted},
-    model::{key::Key, snapshot::Rendered},
+    model::{Key, snapshot::Rendered},
     server::http::page::Page,
 };
 

@@ -5,21 +5,11 @@
 //! child makes a new entry, or drops the forms of the parent. A request that would have to render many resources waits for
 //! its turn on another thread: one large list must not delay the other requests of its thread.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use crate::{
-    model::{
-        base_urls::BaseUrls,
-        key::Key,
-        module::Slot,
-        secrets::Secrets,
-        snapshot::{Entry, Rendered, Snapshot},
-        view::view_json,
-    },
-    server::{
-        auth::permission::SecretVisibility,
-        http::{api_error::ApiError, response},
-    },
+    model::{BaseUrls, Slot, snapshot::Rendered, view::view_json},
+    server::prelude::*,
 };
 
 /// The most resources that a request renders itself: other requests of its thread wait meanwhile.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use arc_swap::ArcSwap;
 
 use crate::{
-    model::diagnostics::{code::Code, fault::Fault},
+    model::{Code, Fault},
     reconcile::check_source,
     syntax::text::printable,
 };

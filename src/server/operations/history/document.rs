@@ -1,23 +1,9 @@
 //! The response bodies of `/history`, for the server and for the command line.
 
-use std::collections::BTreeMap;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
 use crate::{
-    model::{
-        author::{Author, key_of},
-        id::Id,
-        json,
-        key::Key,
-        secrets::Secrets,
-        snapshot::Snapshot,
-    },
-    server::http::api_error::ApiError,
+    model::author::key_of,
+    server::prelude::*,
     store::{
-        Store,
         commit::header::{CommitHeader, Record, ResourceChange},
         history::{blame::Blame, masking, records::CommitDetails},
     },

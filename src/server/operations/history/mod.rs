@@ -4,30 +4,12 @@ pub(crate) mod document;
 
 use std::ops::ControlFlow;
 
-use axum::{
-    extract::{Path as PathParameter, RawQuery, State},
-    http::{HeaderMap, StatusCode},
-    routing::on,
-};
-use serde_json::json;
+use axum::extract::Path as PathParameter;
 
-use super::operation::{ApiOperation, QueryParameter};
 use crate::{
-    model::{
-        Kind,
-        diagnostics::{code::Code, fault::Fault},
-        key::{Key, segment},
-    },
-    reconcile::run::cancel::Cancel,
+    model::key::segment,
     server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{
-            api_error::{ApiError, ApiResult},
-            conditional,
-            page::{DEFAULT_LIMIT, Page},
-            query,
-            response::{self, json_response},
-        },
+        prelude::*,
         resources::at_revision,
         state::{Admissions, ServedStore, StatePart},
     },
@@ -38,7 +20,6 @@ use crate::{
             select::{HistoryFilter, HistorySearch, SearchEnd},
         },
     },
-    syntax::text::printable,
 };
 use document::{HistoryEntry, HistoryItem, PATH, ResourceBlame};
 

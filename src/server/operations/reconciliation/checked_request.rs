@@ -1,18 +1,13 @@
 //! The rules on the fields of a request.
 
-use std::collections::BTreeMap;
-
 use blake3::Hash;
 
 use super::{files, review, wire::Request};
 use crate::{
-    model::diagnostics::{
-        code::Code,
-        fault::{Fault, Path},
-    },
+    model::diagnostics::Path,
     reconcile::{LintLevels, check_new_source},
     routing::TracedRequest,
-    server::{http::api_error::ApiError, operations::planned_change::empty_expectation},
+    server::{operations::planned_change::empty_expectation, prelude::*},
 };
 
 /// What follows from the fields of a valid request.

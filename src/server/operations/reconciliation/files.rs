@@ -17,13 +17,7 @@ use super::wire::RequestFile;
 use crate::{
     cache::{WeightedCache, weighted},
     manifest::tree::SentFile,
-    model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
-        id::Id,
-    },
+    model::{Code, Fault, Id, diagnostics::Path},
     server::http::api_error::ApiError,
 };
 

@@ -1,9 +1,5 @@
 //! The run of a reconciliation that was sent: it plans, as its caller may see it, or applies the plan that was reviewed.
 
-use std::{sync::Arc, time::Instant};
-
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-
 use super::{
     checked_request::CheckedRequest,
     records::find,
@@ -13,15 +9,9 @@ use super::{
 use crate::{
     manifest::tree::{ContextTree, GitCommitDetails, Sent, Tree, UnsetValues},
     model::{
-        author::{Author, CommitAuthor},
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Severity},
-            fault::{Fault, MOST_FAULTS, Path},
-        },
-        id::Id,
-        json::JsonError,
-        snapshot::{Entry, Snapshot},
+        Severity,
+        author::CommitAuthor,
+        diagnostics::{MOST_FAULTS, Path},
     },
     plan::{
         format::json::ReportDocument,
@@ -29,24 +19,14 @@ use crate::{
     },
     reconcile::{
         ApplyError, Options, PlanResult, Prepared, apply_current,
-        run::{cancel::Cancel, token::TokenHashes},
+        run::token::TokenHashes,
         sync_loop::{plan_drift, sync_log},
     },
     routing::TracedRequest,
     server::{
-        auth::{
-            caller::Caller,
-            permission::{self, Intent, SecretVisibility},
-        },
-        http::{
-            api_error::{ApiError, ApiResult},
-            response::json_response,
-        },
         operations::planned_change::{self, is_expected, note_attempt, outcome, permit, warn_unreviewed},
-        state::AppState,
-        telemetry::security::note::SecurityNote,
+        prelude::*,
     },
-    store::Store,
     syntax::text::without_tokens,
 };
 

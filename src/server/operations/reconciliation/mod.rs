@@ -11,20 +11,10 @@ mod review;
 mod upload;
 pub(crate) mod wire;
 
-use axum::{body::Body, extract::State, http::HeaderMap, routing::on};
-use serde_json::json;
-
-use super::{checks::RequestBody, operation::ApiOperation};
-use crate::{
-    reconcile::run::cancel::Cancel,
-    server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{
-            api_error::ApiResult,
-            body::{self, Limits},
-        },
-        state::AppState,
-    },
+use super::checks::RequestBody;
+use crate::server::{
+    http::body::{self, Limits},
+    prelude::*,
 };
 use job::ReconciliationJob;
 use upload::Upload;

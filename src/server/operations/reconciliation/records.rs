@@ -1,27 +1,14 @@
 //! The reconciliations of the history: GET `/reconciliations` and `/reconciliations/{id}`.
 
-use axum::{
-    extract::{Path, RawQuery, State},
-    http::{HeaderMap, StatusCode},
-    routing::on,
-};
-use serde_json::json;
+use axum::extract::Path;
 
 use super::wire::{self, PATH, Reconciliation, ReconciliationItem};
 use crate::{
-    model::author::Author,
     server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{
-            api_error::{ApiError, ApiResult},
-            conditional,
-            page::{DEFAULT_LIMIT, Page},
-            response::json_response,
-        },
-        operations::operation::ApiOperation,
+        prelude::*,
         state::{Admissions, ServedStore, StatePart},
     },
-    store::{Store, StoreError, engine::Query},
+    store::engine::Query,
 };
 
 pub(in crate::server::operations) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))

@@ -1,22 +1,13 @@
 //! Dry runs that return something else than a plan of the store: the changes between two sets of manifests, and the way of a
 //! request through what a plan leaves (D111).
 
-use std::sync::Arc;
-
 use super::wire::{Request, TraceOfPlan};
 use crate::{
     manifest::tree::{ContextTree, Sent, SentFile, Tree, UnsetValues},
-    model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
-        snapshot::Snapshot,
-    },
+    model::diagnostics::Path,
     reconcile::PlanResult,
     routing::{TracedRequest, trace},
-    server::operations::trace::TraceReport,
-    store::clock,
+    server::{operations::trace::TraceReport, prelude::*},
 };
 
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.

@@ -4,32 +4,17 @@
 
 use std::fmt;
 
-use axum::{
-    body::{Body, Bytes},
-    http::{HeaderMap, header},
-};
 use serde::{
-    Deserialize, Deserializer as _,
+    Deserializer as _,
     de::{IgnoredAny, MapAccess, Visitor},
 };
 
 use crate::{
     reconcile::DEFAULT_SOURCE,
     server::{
-        auth::{
-            caller::Caller,
-            permission::{self, Intent},
-        },
-        http::{
-            api_error::ApiError,
-            body::{self, Limits},
-        },
-        limits::{
-            blocking_task::with_body,
-            slots::{SlotPool, WorkPlace},
-        },
+        http::body::{self, Limits},
         operations::planned_change,
-        state::AppState,
+        prelude::*,
     },
 };
 

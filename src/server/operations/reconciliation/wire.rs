@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     manifest::tree::SentValue,
-    model::{author::Author, secrets::secret::Secret},
+    model::{Author, Secret},
     plan::{deletion_budget::DeletionBudget, format::json::ReportDocument, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
     server::operations::trace::report::{RequestToTrace, TraceReport},

@@ -7,10 +7,7 @@ use std::{
 };
 
 use crate::{
-    model::{
-        author::{Author, RejectedManifests},
-        snapshot::Snapshot,
-    },
+    model::{Author, Snapshot, author::RejectedManifests},
     store::{
         Store, StoreError, commit::header::CommitHeader, engine::Query, history::after_rollback::AppliedManifests,
     },

@@ -1,40 +1,17 @@
 //! POST `/sources/{name}/destroy`: plans and applies the deletion of everything that a source owns (D108).
 
-use axum::{
-    extract::{Path as PathParameter, State},
-    http::HeaderMap,
-    routing::on,
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use axum::extract::Path as PathParameter;
 
 use crate::{
-    model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name},
-            fault::{Fault, Path},
-        },
-        id::Id,
-        snapshot::Snapshot,
-    },
+    model::diagnostics::{Name, Path},
     plan::deletion_budget::DeletionBudget,
     reconcile::{PlanResult, run::destroy::Destroy, sync_loop::sync_log},
     server::{
-        auth::{
-            caller::Caller,
-            permission::{self, Intent},
-        },
-        http::api_error::{ApiError, ApiResult},
         operations::{
-            checks::JsonBody,
-            operation::ApiOperation,
             planned_change::{self, ChangeRequest, check_refusals, fault, permit},
             reconciliation::{is_followed, wire::followed_message},
         },
-        state::AppState,
-        telemetry::security::note::SecurityNote,
+        prelude::*,
     },
 };
 

@@ -4,42 +4,25 @@ pub(crate) mod client_revisions;
 pub(crate) mod destroy;
 pub(crate) mod view;
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use axum::{
-    extract::{FromRequestParts, Path as PathParameter, State},
-    http::{HeaderMap, StatusCode, request::Parts},
-    routing::on,
+    extract::{FromRequestParts, Path as PathParameter},
+    http::request::Parts,
 };
 use jiff::Timestamp;
-use serde_json::json;
 
-use super::{
-    checks::{JsonBody, RequestBody},
-    operation::ApiOperation,
-};
+use super::checks::RequestBody;
 use crate::{
     manifest::tree::whole_commit,
-    model::{
-        diagnostics::{code::Code, fault::Fault},
-        json,
-        secrets::Secrets,
-    },
     reconcile::{
         sources::handle::SourceHandle,
         sync_loop::{status::SourceStatus, suspension::Suspension},
     },
     server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{
-            api_error::{ApiError, ApiResult},
-            conditional, response,
-        },
-        limits::blocking_task::blocking,
-        state::{AppState, ServedStore, SourceRuntime, StatePart},
+        prelude::*,
+        state::{ServedStore, SourceRuntime, StatePart},
     },
-    store::StoreError,
-    syntax::text::printable,
 };
 use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 

@@ -7,15 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{
-        Kind,
-        diagnostics::{code::Code, diagnostic::Severity},
-        drift::DriftedResource,
-        id::Id,
-        key::{Key, segment},
-        kind::api_key::ApiKey,
-        snapshot::Snapshot,
-    },
+    model::{ApiKey, Code, Id, Key, Kind, Severity, Snapshot, drift::DriftedResource, key::segment},
     plan::format::json::{Item, Spot},
     reconcile::{
         sources::handle::SourceHandle,

@@ -3,18 +3,10 @@
 
 pub(super) mod report;
 
-use axum::{extract::State, http::StatusCode, routing::on};
-use serde_json::json;
-
-use super::{checks::JsonBody, operation::ApiOperation};
 use crate::{
     routing::trace,
     server::{
-        auth::{caller::Caller, permission::Intent},
-        http::{
-            api_error::{ApiError, ApiResult},
-            response::json_response,
-        },
+        prelude::*,
         state::{Admissions, ServedStore, StatePart},
     },
 };

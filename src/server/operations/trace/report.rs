@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::diagnostics::{code::Code, fault::Fault},
+    model::{Code, Fault},
     routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest},
     syntax::text::printable,
 };

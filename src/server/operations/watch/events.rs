@@ -1,21 +1,11 @@
 //! The events of a stream, as they are sent.
 
-use axum::body::Bytes;
 use jiff::Timestamp;
-use serde::Serialize;
 
 use crate::{
-    model::{
-        Kind,
-        author::Author,
-        base_urls::BaseUrls,
-        id::Id,
-        json::{self, JsonError},
-        secrets::Secrets,
-    },
+    model::BaseUrls,
     server::{
-        auth::permission::SecretVisibility,
-        http::api_error::ApiError,
+        prelude::*,
         resources::{
             change::{ChangeFilter, actor},
             render::render,

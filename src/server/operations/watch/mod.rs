@@ -28,35 +28,16 @@ mod tests;
 
 use std::{
     convert::Infallible,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    sync::{Mutex, PoisonError},
 };
 
-use axum::{
-    body::{Body, Bytes},
-    extract::{RawQuery, State},
-    http::{HeaderMap, HeaderValue, header},
-    response::Response,
-    routing::on,
-};
-use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-use super::operation::{ApiOperation, QueryParameter};
 use crate::{
-    model::{diagnostics::code::Code, kind::owner::Role},
     server::{
-        auth::{
-            caller::Caller,
-            permission::{Intent, SecretVisibility},
-        },
-        http::{
-            api_error::{ApiError, ApiResult},
-            channel_body::ChannelBody,
-        },
-        limits::slots::{SlotPool, WorkPlace},
+        http::channel_body::ChannelBody,
+        prelude::*,
         resources::change::{ChangeFilter, public_kinds},
-        state::AppState,
     },
     store::{Revision, history::change_window::NextRevision},
 };

@@ -1,13 +1,8 @@
 //! The request of a `/watch` client.
 
-use axum::http::HeaderMap;
-
-use crate::{
-    model::diagnostics::{code::Code, fault::Fault},
-    server::{
-        http::{api_error::ApiError, query},
-        resources::change::{ChangeFilter, kind_named},
-    },
+use crate::server::{
+    prelude::*,
+    resources::change::{ChangeFilter, kind_named},
 };
 
 /// The header with which a client resumes.
