@@ -38,7 +38,7 @@ pub(super) use super::{
         checks::JsonBody,
         operation::{ApiOperation, QueryParameter},
     },
-    state::AppState,
+    state::{AppState, ServedStore},
     telemetry::security::{event::SecurityEvent, note::SecurityNote},
 };
 pub(super) use crate::{

@@ -1,14 +1,11 @@
-//! State shared by handlers, in parts: a handler takes the parts that it uses as its axum `State`, and no others.
+//! State shared by handlers, in parts: a handler takes those that it uses out of its axum `State`, and no others.
 
 use std::{
     path::PathBuf,
     sync::{Arc, LazyLock},
 };
 
-use axum::{
-    body::Bytes,
-    extract::{FromRef, State},
-};
+use axum::body::Bytes;
 use tokio::sync::watch;
 
 use super::{
@@ -22,9 +19,6 @@ use super::{
     telemetry::metrics::{inventory::Inventories, pages::ScrapedPages, syncs::SyncTimes},
 };
 use crate::{model::BaseUrls, reconcile::sources::registry::SourceRegistry, store::Store};
-
-/// The extractor of a part.
-pub(crate) type StatePart<T> = State<Arc<T>>;
 
 /// All parts.
 #[derive(Clone)]
@@ -129,24 +123,3 @@ pub(crate) struct Telemetry {
 
 /// The OpenAPI document. It is made when somebody asks for it: that takes longer than all else at the start.
 pub(crate) type ApiDocument = LazyLock<Bytes, Box<dyn FnOnce() -> Bytes + Send>>;
-
-macro_rules! parts {
-    ($($part:ident: $type:ty),+ $(,)?) => {
-        $(impl FromRef<AppState> for Arc<$type> {
-            fn from_ref(state: &AppState) -> Self {
-                Arc::clone(&state.$part)
-            }
-        })+
-    };
-}
-
-parts! {
-    access: AccessControl,
-    served: ServedStore,
-    admissions: Admissions,
-    sources: SourceRuntime,
-    writes: RequestWrites,
-    caches: Caches,
-    telemetry: Telemetry,
-    document: ApiDocument,
-}

@@ -33,10 +33,7 @@ use std::net::SocketAddr;
 
 use axum::extract::ConnectInfo;
 
-use super::{
-    resources::at_revision,
-    state::{Admissions, Caches, ServedStore, StatePart},
-};
+use super::resources::at_revision;
 use crate::{model::snapshot::Rendered, server::prelude::*};
 use cache::Feeds;
 use view::GatewayConfiguration;
@@ -78,9 +75,7 @@ struct FeedReader {
 
 /// Returns the configuration, or what has changed since the revision that the gateway has.
 async fn get(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
-    State(caches): StatePart<Caches>,
+    State(AppState { served, admissions, caches, .. }): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
     caller: Caller,

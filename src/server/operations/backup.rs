@@ -7,11 +7,7 @@ use axum::extract::ConnectInfo;
 use tokio::sync::mpsc;
 
 use crate::{
-    server::{
-        http::channel_body::ChannelBody,
-        prelude::*,
-        state::{Admissions, ServedStore, StatePart},
-    },
+    server::{http::channel_body::ChannelBody, prelude::*},
     store::maintenance::backup::Backup,
 };
 
@@ -36,8 +32,7 @@ pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Backup, |m
 
 /// Sends a backup of the current revision.
 async fn get(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     caller: Caller,
 ) -> ApiResult {

@@ -3,10 +3,7 @@
 use crate::{
     manifest::export::{Exported, Variable, export},
     reconcile::DEFAULT_SOURCE,
-    server::{
-        prelude::*,
-        state::{Admissions, ServedStore, StatePart},
-    },
+    server::prelude::*,
 };
 
 /// The path.
@@ -70,8 +67,7 @@ impl ExportedManifests {
 
 /// Exports a source.
 async fn get(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {

@@ -15,7 +15,6 @@ use crate::{
     server::{
         http::body::{self, Limits},
         prelude::*,
-        state::{Admissions, SourceRuntime, StatePart},
     },
 };
 
@@ -79,8 +78,7 @@ pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, 
 
 /// Looks at the sources whose repository a webhook is about.
 async fn create(
-    State(sources): StatePart<SourceRuntime>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { sources, admissions, .. }): State<AppState>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,

@@ -7,13 +7,7 @@
 use axum::extract::Path;
 
 use super::history::document::HistoryAuthor;
-use crate::{
-    server::{
-        prelude::*,
-        state::{Admissions, ServedStore, StatePart},
-    },
-    store::Provenance,
-};
+use crate::{server::prelude::*, store::Provenance};
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/resources/{id}", Intent::Read, |method| on(method, get))
     .named("Origin", "getResourceOrigin", "Get the origin of a resource")
@@ -102,8 +96,7 @@ fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
 
 /// Returns where a resource comes from.
 async fn get(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     Path(id): Path<String>,
     caller: Caller,
     headers: HeaderMap,

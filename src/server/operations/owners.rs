@@ -4,12 +4,7 @@ use axum::extract::Path;
 
 use crate::{
     model::{BaseUrls, Owner, snapshot::Rendered},
-    server::{
-        auth::authentication::AccessControl,
-        http::precondition::Precondition,
-        prelude::*,
-        state::{ServedStore, StatePart},
-    },
+    server::{http::precondition::Precondition, prelude::*},
     store::{Attempt, Declined},
 };
 
@@ -96,7 +91,11 @@ pub(crate) fn set_role(owner: Id, role: Role) -> Operation {
 }
 
 /// Lists the owners.
-async fn list(State(served): StatePart<ServedStore>, RawQuery(query): RawQuery, headers: HeaderMap) -> ApiResult {
+async fn list(
+    State(AppState { served, .. }): State<AppState>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
     let (snapshot, base_urls) = (served.store.snapshot(), &served.base_urls);
     let collection = Key::new(Kind::Owner, Id::new(""));
@@ -109,7 +108,7 @@ async fn list(State(served): StatePart<ServedStore>, RawQuery(query): RawQuery, 
 }
 
 /// Returns an owner.
-async fn get(State(served): StatePart<ServedStore>, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
+async fn get(State(AppState { served, .. }): State<AppState>, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
     let key = Key::new(Kind::Owner, Id::new(&id));
     let snapshot = served.store.snapshot();
     let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
@@ -118,8 +117,7 @@ async fn get(State(served): StatePart<ServedStore>, Path(id): Path<String>, head
 
 /// Sets the role of an owner.
 async fn patch(
-    State(access): StatePart<AccessControl>,
-    State(served): StatePart<ServedStore>,
+    State(AppState { access, served, .. }): State<AppState>,
     Path(id): Path<String>,
     caller: Caller,
     headers: HeaderMap,

@@ -1,11 +1,7 @@
 //! `/healthz`, `/metrics` and `/openapi.json`: what needs no API key. Monitors and caches may add query parameters of their own
 //! to the first two, which change nothing (D56).
 
-use crate::server::{
-    prelude::*,
-    state::{ApiDocument, StatePart},
-    telemetry::metrics,
-};
+use crate::server::{prelude::*, telemetry::metrics};
 
 pub(super) static HEALTH: ApiOperation =
     ApiOperation::open(MethodFilter::GET, "/healthz", |method| on(method, async || "ok\n"))
@@ -27,6 +23,6 @@ pub(super) static DOCUMENT: ApiOperation =
         .described("Returns the OpenAPI document of this server.")
         .documented("400 431", |operation, _| operation.open("application/json"));
 
-async fn document(State(document): StatePart<ApiDocument>) -> impl IntoResponse {
+async fn document(State(AppState { document, .. }): State<AppState>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&document))
 }

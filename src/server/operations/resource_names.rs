@@ -3,13 +3,7 @@
 //! The response of a resource has no name, because names are the manifests' own. Clients that show a list with names, such as
 //! `edgewright get`, ask for those of the whole collection at once.
 
-use crate::{
-    model::key::segment,
-    server::{
-        prelude::*,
-        state::{Admissions, ServedStore, StatePart},
-    },
-};
+use crate::{model::key::segment, server::prelude::*};
 
 /// The path of the names.
 pub(crate) const PATH: &str = "/resources";
@@ -66,8 +60,7 @@ impl ResourceName {
 
 /// Lists the names of the resources in a collection.
 async fn list(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     RawQuery(query): RawQuery,
     caller: Caller,
     headers: HeaderMap,

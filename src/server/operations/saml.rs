@@ -6,17 +6,14 @@ use axum::extract::Path;
 
 use crate::{
     model::{HttpsEdgeRoute, module::Module},
-    server::{
-        prelude::*,
-        state::{ServedStore, StatePart},
-    },
+    server::prelude::*,
 };
 
 /// A URL of the `saml` module of a route rather than an operation of a client: the OpenAPI document does not have it.
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/saml/{id}", |method| on(method, get));
 
 /// Responds with the metadata of a route's service provider, without authentication for identity providers.
-async fn get(State(served): StatePart<ServedStore>, Path(id): Path<String>) -> ApiResult {
+async fn get(State(AppState { served, .. }): State<AppState>, Path(id): Path<String>) -> ApiResult {
     let unknown = || ApiError::with_code(Code::NotFound, "not found: no route with a `saml` module at this path");
     let snapshot = served.store.snapshot();
     let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;

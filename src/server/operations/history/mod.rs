@@ -8,11 +8,7 @@ use axum::extract::Path as PathParameter;
 
 use crate::{
     model::key::segment,
-    server::{
-        prelude::*,
-        resources::at_revision,
-        state::{Admissions, ServedStore, StatePart},
-    },
+    server::{prelude::*, resources::at_revision},
     store::{
         commit::header::CommitHeader,
         history::{
@@ -91,8 +87,7 @@ pub(super) static BLAME: ApiOperation = ApiOperation::get("/history/blame", Inte
 
 /// The attempts to change the store, newest first.
 async fn list(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {
@@ -136,8 +131,7 @@ fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Ca
 
 /// Returns one revision.
 async fn get(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     PathParameter(id): PathParameter<String>,
     caller: Caller,
     headers: HeaderMap,
@@ -169,8 +163,7 @@ async fn get(
 
 /// Returns who set each field of a resource.
 async fn blame(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {

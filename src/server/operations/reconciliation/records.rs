@@ -3,13 +3,7 @@
 use axum::extract::Path;
 
 use super::wire::{self, PATH, Reconciliation, ReconciliationItem};
-use crate::{
-    server::{
-        prelude::*,
-        state::{Admissions, ServedStore, StatePart},
-    },
-    store::engine::Query,
-};
+use crate::{server::prelude::*, store::engine::Query};
 
 pub(in crate::server::operations) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
     .paged("reconciliation", "reconciliations")
@@ -31,8 +25,7 @@ pub(in crate::server::operations) static GET: ApiOperation =
 
 /// The reconciliations of every source, newest first.
 async fn list(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {
@@ -61,8 +54,7 @@ async fn list(
 
 /// Returns one reconciliation.
 async fn get(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     Path(id): Path<String>,
     caller: Caller,
     headers: HeaderMap,

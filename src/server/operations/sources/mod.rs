@@ -19,10 +19,7 @@ use crate::{
         sources::handle::SourceHandle,
         sync_loop::{status::SourceStatus, suspension::Suspension},
     },
-    server::{
-        prelude::*,
-        state::{ServedStore, SourceRuntime, StatePart},
-    },
+    server::{prelude::*, state::SourceRuntime},
 };
 use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 
@@ -73,11 +70,7 @@ pub(super) static SYNC: ApiOperation = ApiOperation::post("/sources/{name}/sync"
     });
 
 /// Lists the sources in the order of the configuration, and then those that own resources and that nobody follows.
-async fn list(
-    State(served): StatePart<ServedStore>,
-    State(sources): StatePart<SourceRuntime>,
-    headers: HeaderMap,
-) -> ApiResult {
+async fn list(State(AppState { served, sources, .. }): State<AppState>, headers: HeaderMap) -> ApiResult {
     blocking(move || {
         let list =
             SourceList { sources: views(&served, &sources, None), uri: format!("{}{PATH}", served.base_urls.base_url) };
@@ -88,8 +81,7 @@ async fn list(
 
 /// Returns the status of a source, followed or not.
 async fn get(
-    State(served): StatePart<ServedStore>,
-    State(sources): StatePart<SourceRuntime>,
+    State(AppState { served, sources, .. }): State<AppState>,
     PathParameter(name): PathParameter<String>,
     headers: HeaderMap,
 ) -> ApiResult {
@@ -116,8 +108,7 @@ fn followed(sources: &SourceRuntime, name: &str) -> Result<Arc<SourceHandle>, Ap
 
 /// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
 async fn suspend(
-    State(served): StatePart<ServedStore>,
-    State(sources): StatePart<SourceRuntime>,
+    State(AppState { served, sources, .. }): State<AppState>,
     SourceInPath(following): SourceInPath,
     caller: Caller,
     JsonBody(wanted): JsonBody<SourceSuspend>,
@@ -136,8 +127,7 @@ async fn suspend(
 
 /// Ends the suspension of a source, and accepts a commit that the source refuses because it was rewound.
 async fn resume(
-    State(served): StatePart<ServedStore>,
-    State(sources): StatePart<SourceRuntime>,
+    State(AppState { served, sources, .. }): State<AppState>,
     SourceInPath(following): SourceInPath,
     caller: Caller,
     body: RequestBody,
@@ -168,8 +158,7 @@ async fn resume(
 
 /// Requests a sync of a source.
 async fn sync(
-    State(served): StatePart<ServedStore>,
-    State(sources): StatePart<SourceRuntime>,
+    State(AppState { served, sources, .. }): State<AppState>,
     SourceInPath(following): SourceInPath,
 ) -> ApiResult {
     let name = following.source.clone();

@@ -3,13 +3,7 @@
 
 pub(super) mod report;
 
-use crate::{
-    routing::trace,
-    server::{
-        prelude::*,
-        state::{Admissions, ServedStore, StatePart},
-    },
-};
+use crate::{routing::trace, server::prelude::*};
 
 pub(crate) use report::{HeaderToTrace, RequestToTrace, TraceReport};
 
@@ -27,8 +21,7 @@ pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Read, 
 
 /// Traces a request.
 async fn create(
-    State(served): StatePart<ServedStore>,
-    State(admissions): StatePart<Admissions>,
+    State(AppState { served, admissions, .. }): State<AppState>,
     caller: Caller,
     JsonBody(request): JsonBody<RequestToTrace>,
 ) -> ApiResult {
