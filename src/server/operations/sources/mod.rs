@@ -7,7 +7,7 @@ pub(crate) mod view;
 use std::collections::HashMap;
 
 use axum::{
-    extract::{FromRequestParts, Path as PathParameter},
+    extract::{FromRequestParts, Path},
     http::request::Parts,
 };
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ use crate::{
         sources::handle::SourceHandle,
         sync_loop::{status::SourceStatus, suspension::Suspension},
     },
-    server::{prelude::*, state::SourceRuntime},
+    server::prelude::*,
 };
 use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 
@@ -70,49 +70,61 @@ pub(super) static SYNC: ApiOperation = ApiOperation::post("/sources/{name}/sync"
     });
 
 /// Lists the sources in the order of the configuration, and then those that own resources and that nobody follows.
-async fn list(State(AppState { served, sources, .. }): State<AppState>, headers: HeaderMap) -> ApiResult {
+async fn list(State(app): State<AppState>, headers: HeaderMap) -> ApiResult {
     blocking(move || {
-        let list =
-            SourceList { sources: views(&served, &sources, None), uri: format!("{}{PATH}", served.base_urls.base_url) };
+        let uri = format!("{}{PATH}", app.served.base_urls.base_url);
+        let list = SourceList { sources: views(&app, None), uri };
         conditional::json_response(&headers, &list)
     })
     .await
 }
 
 /// Returns the status of a source, followed or not.
-async fn get(
-    State(AppState { served, sources, .. }): State<AppState>,
-    PathParameter(name): PathParameter<String>,
-    headers: HeaderMap,
-) -> ApiResult {
-    blocking(move || conditional::json_response(&headers, &view(&served, &sources, &name)?)).await
+async fn get(State(app): State<AppState>, Path(name): Path<String>, headers: HeaderMap) -> ApiResult {
+    blocking(move || conditional::json_response(&headers, &view(&app, &name)?)).await
 }
 
 /// A source that the server follows, which the path names.
-struct SourceInPath(Arc<SourceHandle>);
+struct SourceInPath {
+    app: AppState,
+    following: Arc<SourceHandle>,
+}
 
 impl FromRequestParts<AppState> for SourceInPath {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
-        let PathParameter(name) =
-            PathParameter::<String>::from_request_parts(parts, state).await.map_err(|_| ApiError::no_endpoint())?;
-        followed(&state.sources, &name).map(Self)
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        let name = Path::<String>::from_request_parts(parts, app).await.map_err(|_| ApiError::no_endpoint())?;
+        Ok(Self { following: followed(app, &name)?, app: app.clone() })
+    }
+}
+
+impl SourceInPath {
+    /// Suspends or resumes the source, or requests a sync, and responds with its status. Once it is suspended, a current run
+    /// does not apply its plan any more.
+    async fn change(
+        self,
+        change: impl FnOnce(&SourceHandle) -> Result<Option<Suspension>, StoreError> + Send + 'static,
+    ) -> ApiResult {
+        blocking(move || {
+            let (app, name) = (&self.app, self.following.source.as_str());
+            let before = change(&followed(app, name)?)?;
+            let mut found = view(app, name)?;
+            found.replaced_suspension = before.map(SuspensionView::new);
+            let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
+            Ok(response::resource(StatusCode::OK, &rendered))
+        })
+        .await
     }
 }
 
 /// Finds a source that the server follows.
-fn followed(sources: &SourceRuntime, name: &str) -> Result<Arc<SourceHandle>, ApiError> {
-    sources.following.find(name).ok_or_else(|| unknown(name))
+fn followed(app: &AppState, name: &str) -> Result<Arc<SourceHandle>, ApiError> {
+    app.sources.following.find(name).ok_or_else(|| unknown(name))
 }
 
 /// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
-async fn suspend(
-    State(AppState { served, sources, .. }): State<AppState>,
-    SourceInPath(following): SourceInPath,
-    caller: Caller,
-    JsonBody(wanted): JsonBody<SourceSuspend>,
-) -> ApiResult {
+async fn suspend(source: SourceInPath, caller: Caller, JsonBody(wanted): JsonBody<SourceSuspend>) -> ApiResult {
     let until = match wanted.until.trim() {
         "" => None,
         text => Some(text.parse::<Timestamp>().map_err(|_| {
@@ -121,71 +133,41 @@ async fn suspend(
         })?),
     };
     let suspension = Suspension::new(wanted.reason, caller.owner.as_str(), until).map_err(ApiError::new)?;
-    let (name, author) = (following.source.clone(), caller.author());
-    change(served, sources, name, move |following| following.set_suspension(Some(suspension), author)).await
+    source.change(move |following| following.set_suspension(Some(suspension), caller.author())).await
 }
 
 /// Ends the suspension of a source, and accepts a commit that the source refuses because it was rewound.
-async fn resume(
-    State(AppState { served, sources, .. }): State<AppState>,
-    SourceInPath(following): SourceInPath,
-    caller: Caller,
-    body: RequestBody,
-) -> ApiResult {
+async fn resume(source: SourceInPath, caller: Caller, body: RequestBody) -> ApiResult {
     let SourceResume { accept_commit } = if body.is_null() { SourceResume::default() } else { body.decode()? };
     let accepted = accept_commit.map(|commit| whole_commit(&commit)).transpose();
     let accepted = accepted.map_err(|_| {
         let message = "`accept_commit` must be a commit ID of 40 hexadecimal digits";
         ApiError::new(Fault::new(Code::InvalidFormat, message).at("accept_commit"))
     })?;
-    if accepted.is_some() && following.settings.lineage.is_none() {
+    if accepted.is_some() && source.following.settings.lineage.is_none() {
         let fault = Fault::new(Code::NotAllowed, "the manifests of the source are not in a Git repository");
         return Err(ApiError::new(fault.at("accept_commit")));
     }
-    if following.configured.is_some() {
+    if source.following.configured.is_some() {
         let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
         return Err(ApiError::new(fault.help("remove `suspend` from the source in the file")));
     }
-    let (name, author) = (following.source.clone(), caller.author());
-    change(served, sources, name, move |following| {
+    let resume = move |following: &SourceHandle| {
         if let Some(commit) = accepted {
-            following.accept_commit(&commit, author.clone())?;
+            following.accept_commit(&commit, caller.author())?;
         }
-        following.set_suspension(None, author)
-    })
-    .await
+        following.set_suspension(None, caller.author())
+    };
+    source.change(resume).await
 }
 
 /// Requests a sync of a source.
-async fn sync(
-    State(AppState { served, sources, .. }): State<AppState>,
-    SourceInPath(following): SourceInPath,
-) -> ApiResult {
-    let name = following.source.clone();
-    change(served, sources, name, |following| {
+async fn sync(source: SourceInPath) -> ApiResult {
+    let request = |following: &SourceHandle| {
         following.request_whole_sync();
         Ok(None)
-    })
-    .await
-}
-
-/// Suspends or resumes a source, or requests a sync, and responds with its status. Once it is suspended, a current run does
-/// not apply its plan any more.
-async fn change(
-    served: Arc<ServedStore>,
-    sources: Arc<SourceRuntime>,
-    name: String,
-    change: impl FnOnce(&SourceHandle) -> Result<Option<Suspension>, StoreError> + Send + 'static,
-) -> ApiResult {
-    blocking(move || {
-        let following = followed(&sources, &name)?;
-        let before = change(&following)?;
-        let mut found = view(&served, &sources, &name)?;
-        found.replaced_suspension = before.map(SuspensionView::new);
-        let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
-        Ok(response::resource(StatusCode::OK, &rendered))
-    })
-    .await
+    };
+    source.change(request).await
 }
 
 fn unknown(name: &str) -> ApiError {
@@ -194,12 +176,12 @@ fn unknown(name: &str) -> ApiError {
 }
 
 /// The status of a source.
-fn view(served: &ServedStore, sources: &SourceRuntime, name: &str) -> Result<SourceView, ApiError> {
-    views(served, sources, Some(name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(name))
+fn view(app: &AppState, name: &str) -> Result<SourceView, ApiError> {
+    views(app, Some(name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(name))
 }
 
 /// The status of each followed source, and of those that only own resources: of one of them, or of the first ones.
-fn views(served: &ServedStore, sources: &SourceRuntime, only: Option<&str>) -> Vec<SourceView> {
+fn views(AppState { served, sources, .. }: &AppState, only: Option<&str>) -> Vec<SourceView> {
     let snapshot = served.store.snapshot();
     let mut owned: HashMap<&str, usize> = HashMap::new();
     for claim in snapshot.iter().filter_map(|entry| entry.claim.as_deref()) {
