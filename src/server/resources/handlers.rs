@@ -1,7 +1,5 @@
 //! The implementation of each action, shared by all kinds: create, get, list, patch, delete, and the module actions.
 
-use std::sync::OnceLock;
-
 use axum::http::{Method, Request};
 
 use super::{
@@ -43,9 +41,9 @@ struct ApiRequest<'a> {
     /// The faults of path parameters that the body repeats.
     repeated: Vec<Fault>,
     /// The request's changes to keys and owners, for the security log.
-    people: &'a OnceLock<SecurityNote>,
+    people: Option<SecurityNote>,
     /// Warnings that a source owns what the request has changed.
-    owned: &'a OnceLock<Vec<String>>,
+    owned: Vec<String>,
 }
 
 /// An endpoint that is ready for requests.
@@ -99,37 +97,30 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
     };
     let visibility = visibility.for_revision(snapshot.revision, current);
     let repeated = body_fields::take_parameters(&mut content, endpoint, &parameters);
-    let (people, owned) = (OnceLock::new(), OnceLock::new());
-    let (kind, headers) = (endpoint.kind, parts.headers);
-    let call =
-        ApiRequest { app, caller, visibility, snapshot, kind, headers, size, repeated, people: &people, owned: &owned };
+    let (kind, headers, people, owned) = (endpoint.kind, parts.headers, None, Vec::new());
+    let call = ApiRequest { app, caller, visibility, snapshot, kind, headers, size, repeated, people, owned };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
-    let mut response = dispatch(call, endpoint.action, key, content, at, parts.uri.query()).await?;
-    if let Some(note) = people.into_inner() {
-        response.extensions_mut().insert(note);
-    }
-    response::warn(&mut response, &owned.into_inner().unwrap_or_default());
-    Ok(response)
+    dispatch(call, endpoint.action, key, content, at, parts.uri.query()).await
 }
 
 /// Calls the handler of an action. `at` is the revision that a read asks for.
 async fn dispatch(
-    call: ApiRequest<'_>,
+    mut call: ApiRequest<'_>,
     action: Action,
     key: Key,
     content: Tape,
     at: Option<u64>,
     query: Option<&str>,
 ) -> ApiResult {
-    match action {
+    let mut response = match action {
         Action::Create => Box::pin(call.create(key, body_fields::body(content)?)).await,
         Action::List => {
             let ApiRequest { app, caller, visibility, snapshot, headers, .. } = call;
             let reader = list::ListReader { owner: caller.owner, visibility };
-            Box::pin(list::list(app, reader, snapshot, at, key, query, headers)).await
+            return Box::pin(list::list(app, reader, snapshot, at, key, query, headers)).await;
         }
         Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).
@@ -147,7 +138,12 @@ async fn dispatch(
             let operations = vec![Operation::DeleteModule { host: key.clone(), slot }];
             Box::pin(call.commit(&key, Some(slot), operations)).await.map(|_| no_content())
         }
+    }?;
+    if let Some(note) = call.people {
+        response.extensions_mut().insert(note);
     }
+    response::warn(&mut response, &call.owned);
+    Ok(response)
 }
 
 fn no_content() -> Response {
@@ -155,7 +151,7 @@ fn no_content() -> Response {
 }
 
 impl ApiRequest<'_> {
-    async fn create(&self, mut key: Key, content: Tape) -> ApiResult {
+    async fn create(&mut self, mut key: Key, content: Tape) -> ApiResult {
         let (kind, info) = (self.kind, self.kind.info());
         let (spec, faults) = with_body(self.size, move || body_fields::decode(kind, content.root(), None)).await?;
         let mut spec = body_fields::without_faults(spec, self.with_faults(faults))?;
@@ -220,7 +216,7 @@ impl ApiRequest<'_> {
         Ok(self.conditional(&rendered))
     }
 
-    async fn patch(&self, key: Key, content: Tape) -> ApiResult {
+    async fn patch(&mut self, key: Key, content: Tape) -> ApiResult {
         let info = self.kind.info();
         let patch = body_fields::patch_fields(info, content.root(), self.app.writes.blanks_count);
         let (kind, named) = (self.kind, patch.changed.clone());
@@ -252,7 +248,7 @@ impl ApiRequest<'_> {
         Ok(response)
     }
 
-    async fn put_module(&self, host: Key, slot: &'static Slot, content: Tape) -> ApiResult {
+    async fn put_module(&mut self, host: Key, slot: &'static Slot, content: Tape) -> ApiResult {
         check_id(&self.snapshot, Some(host.kind), &host.id)?;
         let (module, faults) = with_body(self.size, move || body_fields::decode_module(slot, content.root())).await?;
         let module = body_fields::without_faults(module, self.with_faults(faults))?;
@@ -276,7 +272,7 @@ impl ApiRequest<'_> {
 
     /// Commits if the client's precondition holds at the revision that changes.
     async fn commit(
-        &self,
+        &mut self,
         key: &Key,
         slot: Option<&'static Slot>,
         operations: Vec<Operation>,
@@ -322,10 +318,7 @@ impl ApiRequest<'_> {
         };
         match self.app.writes.intake.commit(quick, enter, settle).await.ok_or_else(ApiError::internal)? {
             Ok((snapshot, warnings)) => {
-                if let Some(note) = note {
-                    let _ = self.people.set(note);
-                }
-                let _ = self.owned.set(warnings);
+                (self.people, self.owned) = (note, warnings);
                 Ok(snapshot)
             }
             Err(Declined::Declined(error)) => Err(error),

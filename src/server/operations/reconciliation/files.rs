@@ -123,12 +123,9 @@ impl FileCache {
         if !missing.is_empty() {
             return Err(ApiError::missing_files(missing));
         }
-        let whole = files.into_iter().zip(digests).map(|(file, digest)| match texts.get(digest) {
-            Some(text) => {
-                let (name, text, values, is_context) = (file.name, Arc::clone(text), file.values, file.context);
-                Ok(SentFile { name, text, values, is_context })
-            }
-            None => Err(ApiError::missing_files(vec![digest.to_string()])),
+        let whole = files.into_iter().zip(digests).map(|(file, digest)| {
+            let text = texts.get(digest).cloned().ok_or_else(|| ApiError::missing_files(vec![digest.to_string()]))?;
+            Ok(SentFile { name: file.name, text, values: file.values, is_context: file.context })
         });
         whole.collect()
     }
