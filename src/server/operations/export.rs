@@ -73,13 +73,12 @@ async fn get(
 ) -> ApiResult {
     let (source, adopt) = parameters(query.as_deref())?;
     let place = admissions.reconciliations.for_owner(&caller.owner)?;
-    place
-        .run(move |_| {
-            let snapshot = served.store.snapshot();
-            let exported = export(&snapshot, &source, adopt, clock::now())?;
-            json_response(StatusCode::OK, &ExportedManifests::new(exported, snapshot.revision))
-        })
-        .await
+    let run = move |_| {
+        let snapshot = served.store.snapshot();
+        let exported = export(&snapshot, &source, adopt, clock::now())?;
+        json_response(StatusCode::OK, &ExportedManifests::new(exported, snapshot.revision))
+    };
+    place.run(run).await
 }
 
 /// Reads the source, and whether to include resources without one.

@@ -102,16 +102,14 @@ async fn get(
     headers: HeaderMap,
 ) -> ApiResult {
     let place = admissions.searches.for_owner(&caller.owner)?;
-    place
-        .run(move |_| {
-            let snapshot = served.store.snapshot();
-            let missing =
-                || ApiError::with_code(Code::NotFound, format!("no resource has the ID `{}`", printable(&id)));
-            let entry = find(&snapshot, &id).ok_or_else(missing)?;
-            let origin = ResourceOrigin::find(&served.store, entry, &served.base_urls.base_url)?;
-            conditional::json_response(&headers, &origin)
-        })
-        .await
+    let run = move |_| {
+        let snapshot = served.store.snapshot();
+        let missing = || ApiError::with_code(Code::NotFound, format!("no resource has the ID `{}`", printable(&id)));
+        let entry = find(&snapshot, &id).ok_or_else(missing)?;
+        let origin = ResourceOrigin::find(&served.store, entry, &served.base_urls.base_url)?;
+        conditional::json_response(&headers, &origin)
+    };
+    place.run(run).await
 }
 
 #[cfg(test)]

@@ -72,15 +72,14 @@ async fn list(
         return Err(ApiError::new(query::at(COLLECTION, message)));
     };
     let place = admissions.searches.for_owner(&caller.owner)?;
-    place
-        .run(move |_| {
-            let (snapshot, all) = (served.store.snapshot(), format!("{}{PATH}", served.base_urls.base_url));
-            let uri = format!("{all}?{COLLECTION}={}", segment(&path));
-            let (default_limit, further) = (Some(DEFAULT_LIMIT), &[(COLLECTION, path)]);
-            let list = PagedList { uri: &all, collection: &collection, default_limit, further };
-            let (entries, next) = page.select(&snapshot, &list, |_| Ok(true))?;
-            let names: Vec<ResourceName> = entries.iter().map(|entry| ResourceName::new(entry)).collect();
-            conditional::json_response(&headers, &json!({"resources": names, "uri": uri, "next_page_uri": next}))
-        })
-        .await
+    let run = move |_| {
+        let (snapshot, all) = (served.store.snapshot(), format!("{}{PATH}", served.base_urls.base_url));
+        let uri = format!("{all}?{COLLECTION}={}", segment(&path));
+        let (default_limit, further) = (Some(DEFAULT_LIMIT), &[(COLLECTION, path)]);
+        let list = PagedList { uri: &all, collection: &collection, default_limit, further };
+        let (entries, next) = page.select(&snapshot, &list, |_| Ok(true))?;
+        let names: Vec<ResourceName> = entries.iter().map(|entry| ResourceName::new(entry)).collect();
+        conditional::json_response(&headers, &json!({"resources": names, "uri": uri, "next_page_uri": next}))
+    };
+    place.run(run).await
 }

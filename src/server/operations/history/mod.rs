@@ -137,28 +137,27 @@ async fn get(
     headers: HeaderMap,
 ) -> ApiResult {
     let place = admissions.searches.for_owner(&caller.owner)?;
-    place
-        .run(move |_| {
-            let state = served.store.snapshot();
-            let current = state.revision;
-            let unknown = || {
-                let message = format!("revision {} does not exist; the store is at revision {current}", printable(&id));
-                ApiError::with_code(Code::RevisionNotFound, message)
-            };
-            let revision = at_revision::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
-            let Some(found) = served.store.details(revision)? else {
-                if revision > current {
-                    return Err(unknown());
-                }
-                let oldest = served.store.oldest_revision()?;
-                let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
-                return Err(ApiError::with_code(Code::RevisionGone, message));
-            };
-            let rendered =
-                response::rendered(HistoryEntry::body_of(&found, &served.base_urls.base_url, &served.store, &state)?);
-            Ok(conditional::response(&headers, &rendered))
-        })
-        .await
+    let run = move |_| {
+        let state = served.store.snapshot();
+        let current = state.revision;
+        let unknown = || {
+            let message = format!("revision {} does not exist; the store is at revision {current}", printable(&id));
+            ApiError::with_code(Code::RevisionNotFound, message)
+        };
+        let revision = at_revision::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
+        let Some(found) = served.store.details(revision)? else {
+            if revision > current {
+                return Err(unknown());
+            }
+            let oldest = served.store.oldest_revision()?;
+            let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
+            return Err(ApiError::with_code(Code::RevisionGone, message));
+        };
+        let rendered =
+            response::rendered(HistoryEntry::body_of(&found, &served.base_urls.base_url, &served.store, &state)?);
+        Ok(conditional::response(&headers, &rendered))
+    };
+    place.run(run).await
 }
 
 /// Returns who set each field of a resource.
@@ -171,18 +170,17 @@ async fn blame(
         return Err(ApiError::new(query::at("resource", "`resource` is required".into())));
     };
     let place = admissions.searches.for_owner(&caller.owner)?;
-    place
-        .run(move |_| {
-            let snapshot = served.store.snapshot();
-            let kinds = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::Owner);
-            let keys = kinds.filter_map(|kind| Key::at_path(kind, &path));
-            let found = keys.filter_map(|key| snapshot.get(&key)).find(|entry| entry.key.path() == path);
-            let missing = || ApiError::new(Fault::new(Code::NotFound, "no resource has this path").at("resource"));
-            let key = found.map(|entry| entry.key.clone()).ok_or_else(missing)?;
-            let blame = served.store.blame(&key)?.ok_or_else(missing)?;
-            json_response(StatusCode::OK, &ResourceBlame::new(&key, blame, &snapshot))
-        })
-        .await
+    let run = move |_| {
+        let snapshot = served.store.snapshot();
+        let kinds = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::Owner);
+        let keys = kinds.filter_map(|kind| Key::at_path(kind, &path));
+        let found = keys.filter_map(|key| snapshot.get(&key)).find(|entry| entry.key.path() == path);
+        let missing = || ApiError::new(Fault::new(Code::NotFound, "no resource has this path").at("resource"));
+        let key = found.map(|entry| entry.key.clone()).ok_or_else(missing)?;
+        let blame = served.store.blame(&key)?.ok_or_else(missing)?;
+        json_response(StatusCode::OK, &ResourceBlame::new(&key, blame, &snapshot))
+    };
+    place.run(run).await
 }
 
 /// Reads the filter of a list.
