@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The port of plain HTTP, where no edge terminates TLS.
-const PLAIN_HTTP: u16 = 80;
+pub(crate) const PLAIN_HTTP: u16 = 80;
 
 /// Whether an edge presents a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +48,12 @@ fn covers(certificate: &TlsCertificate, host: &str) -> bool {
 }
 
 /// The wildcard that a certificate for a host can have instead.
-fn wildcard_of(host: &str) -> Option<String> {
+pub(crate) fn wildcard_of(host: &str) -> Option<String> {
     host.split_once('.').map(|(_, rest)| format!("*.{rest}"))
 }
 
-/// The names that a certificate is valid for, in their normal form.
-fn names(certificate: &TlsCertificate) -> impl Iterator<Item = String> {
+/// The names that a certificate is valid for, in their normal form. As for browsers, only subject alternative names count.
+pub(crate) fn names(certificate: &TlsCertificate) -> impl Iterator<Item = String> {
     let facts = certificate.certificate_pem.read().facts().ok();
     let names = facts.map(|facts| &facts.subject_alternative_names);
     names.into_iter().flat_map(|names| names.dns_names.iter().chain(&names.ips)).map(|name| host_name(name))

@@ -4,9 +4,9 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use super::view::GatewayCertificate;
 use crate::{
-    model::{Claim, HttpsEdge, Kind, Snapshot, TlsCertificate, traffic::host_name},
+    model::{Claim, HttpsEdge, Kind, Snapshot, TlsCertificate},
     syntax::x509::CertificateFacts,
-    tenancy::certificates::{Presentation, presentation},
+    tenancy::certificates::{Presentation, names, presentation, wildcard_of},
 };
 
 /// A certificate that can be presented.
@@ -17,8 +17,7 @@ struct Candidate<'s> {
     facts: &'s CertificateFacts,
 }
 
-/// The certificates of a revision, by the names that they are valid for, in lower case. As for browsers, only subject
-/// alternative names count.
+/// The certificates of a revision, by the names that they are valid for.
 pub(super) struct Certificates<'s>(HashMap<String, Vec<Candidate<'s>>>);
 
 impl<'s> Certificates<'s> {
@@ -28,11 +27,9 @@ impl<'s> Certificates<'s> {
         for entry in snapshot.newest_first(Kind::TlsCertificate, None, u64::MAX) {
             let Some(certificate) = entry.spec_as::<TlsCertificate>() else { continue };
             let Ok(facts) = certificate.certificate_pem.read().facts() else { continue };
-            let names = &facts.subject_alternative_names;
-            for name in names.dns_names.iter().chain(&names.ips) {
-                let candidates = by_name.entry(host_name(name)).or_default();
+            for name in names(certificate) {
                 let (id, claim) = (entry.key.id.as_str(), entry.claim.as_deref());
-                candidates.push(Candidate { id, claim, certificate, facts });
+                by_name.entry(name).or_default().push(Candidate { id, claim, certificate, facts });
             }
         }
         for candidates in by_name.values_mut() {
@@ -47,8 +44,7 @@ impl<'s> Certificates<'s> {
 
     /// Returns the certificates of an edge for a host in its normal form, in order of preference. `claim` is the edge's.
     pub(super) fn for_host(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<GatewayCertificate> {
-        let wildcard = host.split_once('.').map(|(_, rest)| format!("*.{rest}"));
-        let wildcard = wildcard.filter(|wildcard| wildcard != host);
+        let wildcard = wildcard_of(host).filter(|wildcard| wildcard != host);
         let exact = self.0.get(host).into_iter().flatten();
         let exact_ids: Vec<&str> = exact.clone().map(|it| it.id).collect();
         let covering = wildcard.and_then(|name| self.0.get(&name)).into_iter().flatten();

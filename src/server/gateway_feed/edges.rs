@@ -29,10 +29,9 @@ use crate::{
     },
     server::operations::saml::signer::Signer,
     store::Store,
+    tenancy::certificates::PLAIN_HTTP,
 };
 
-/// The port of plain HTTP, where no edge terminates TLS.
-const PLAIN_HTTP: u16 = 80;
 /// The field for the key of a service provider.
 const SAML_KEY: &str = "request_signing_private_key_pem";
 

@@ -17,7 +17,7 @@ use crate::{
         secrets::redact::quotable_key,
     },
     server::telemetry::security::note::SecurityNote,
-    store::{CommitError, StoreError, ids},
+    store::{CommitError, Declined, StoreError, ids},
     syntax::text::without_tokens,
 };
 
@@ -175,6 +175,15 @@ impl From<CommitError> for ApiError {
             CommitError::Refused(refusal) => Self::from_faults(refusal.faults),
             CommitError::Stale { .. } => Self::with_code(Code::Conflict, "the store changed during the request"),
             CommitError::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<Declined<ApiError>> for ApiError {
+    fn from(error: Declined<ApiError>) -> Self {
+        match error {
+            Declined::Declined(error) => error,
+            Declined::Commit(error) => error.into(),
         }
     }
 }

@@ -5,7 +5,7 @@ use axum::extract::Path;
 use crate::{
     model::{BaseUrls, Owner, snapshot::Rendered},
     server::{http::precondition::Precondition, prelude::*},
-    store::{Attempt, Declined},
+    store::Attempt,
 };
 
 /// The path of the list.
@@ -128,18 +128,13 @@ async fn patch(
     let operations = vec![set_role(key.id.clone(), update.role)];
     let note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
     let respond = move || -> ApiResult {
-        let made =
-            served.store.commit_with(Attempt::new(caller.author()), |current| -> Result<Vec<Operation>, ApiError> {
-                // The key may have been revoked, or its owner demoted, while the request waited.
-                access.admit_again(current, &Intent::Owners, &headers)?;
-                precondition.check(|| current.get(&key).map(|entry| render(entry, &served.base_urls)).transpose())?;
-                Ok(operations)
-            });
-        let snapshot = match made {
-            Ok(committed) => committed.snapshot,
-            Err(Declined::Declined(error)) => return Err(error),
-            Err(Declined::Commit(error)) => return Err(error.into()),
+        let made = |current: &Snapshot| -> Result<Vec<Operation>, ApiError> {
+            // The key may have been revoked, or its owner demoted, while the request waited.
+            access.admit_again(current, &Intent::Owners, &headers)?;
+            precondition.check(|| current.get(&key).map(|entry| render(entry, &served.base_urls)).transpose())?;
+            Ok(operations)
         };
+        let snapshot = served.store.commit_with(Attempt::new(caller.author()), made)?.snapshot;
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         let mut response = response::resource(StatusCode::OK, &render(entry, &served.base_urls)?);
         if let Some(note) = note {

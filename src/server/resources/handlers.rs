@@ -316,14 +316,10 @@ impl ApiRequest<'_> {
             let committed = entered.and_then(|entered| app.served.store.settle(entered));
             committed.map(|committed| (committed.snapshot, warnings))
         };
-        match self.app.writes.intake.commit(quick, enter, settle).await.ok_or_else(ApiError::internal)? {
-            Ok((snapshot, warnings)) => {
-                (self.people, self.owned) = (note, warnings);
-                Ok(snapshot)
-            }
-            Err(Declined::Declined(error)) => Err(error),
-            Err(Declined::Commit(error)) => Err(error.into()),
-        }
+        let committed = self.app.writes.intake.commit(quick, enter, settle).await;
+        let (snapshot, warnings) = committed.ok_or_else(ApiError::internal)??;
+        (self.people, self.owned) = (note, warnings);
+        Ok(snapshot)
     }
 
     /// Adds the faults of repeated path parameters to those of the other fields.
