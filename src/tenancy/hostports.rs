@@ -10,6 +10,8 @@
 //!
 //! Only hosts that are added are judged. What an edge already has stays: its age does not tell who had the host first.
 
+use std::cell::LazyCell;
+
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::delegation::{WHOLE, consent_to_ask_for, prefixes_of};
@@ -174,7 +176,6 @@ pub(crate) fn hostport_faults<'a>(
     source: &str,
     is_declared: &dyn Fn(&Key) -> bool,
 ) -> Vec<(Key, Fault)> {
-    let (mut served, mut held) = (None, None);
     let mut found = Vec::new();
     let is_own = |entry: &Entry| match entry.claim.as_deref() {
         None => is_declared(&entry.key),
@@ -182,15 +183,16 @@ pub(crate) fn hostport_faults<'a>(
         // Whoever only declares the edge of another source does not have it.
         Some(claim) => is_declared(&entry.key) && (claim.receiver() == Some(source) || claim.is_returned_by(source)),
     };
+    let served = LazyCell::new(|| HostOwners::new(snapshot, Some(source), &is_own, &|_, _| true));
+    let held = LazyCell::new(|| hostports_of(snapshot, source));
     for wanted in edges {
         yield_to_requests();
         let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
         for (index, text, address) in added(edge, former(snapshot, &wanted.key)) {
             // Hosts of the source move between its edges.
-            if held.get_or_insert_with(|| hostports_of(snapshot, source)).contains(&address) {
+            if held.contains(&address) {
                 continue;
             }
-            let served = served.get_or_insert_with(|| HostOwners::new(snapshot, Some(source), &is_own, &|_, _| true));
             if let Some(rival) = served.rival(&address) {
                 found.push((wanted.key.clone(), fault(index, text, &rival, Some(source), &wanted.claim.name)));
             }
@@ -207,7 +209,6 @@ pub(crate) fn retaken_hostports<'k>(
     after: &Snapshot,
     source: Option<&str>,
 ) -> Vec<(Key, Fault)> {
-    let mut served = None;
     let mut found = Vec::new();
     let is_own = |entry: &Entry| entry.source() == source;
     // A host that the source gets back now does not count as its own.
@@ -216,10 +217,10 @@ pub(crate) fn retaken_hostports<'k>(
             |edge: &HttpsEdge| added(edge, former(before, &entry.key)).iter().any(|(_, added, _)| *added == text);
         !is_own(entry) || !entry.spec_as::<HttpsEdge>().is_some_and(gets)
     };
+    let served = LazyCell::new(|| HostOwners::new(after, source, &is_own, &counts));
     for key in keys.filter(|key| key.kind == Kind::HttpsEdge) {
         let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { continue };
         for (index, text, address) in added(edge, former(before, key)) {
-            let served = served.get_or_insert_with(|| HostOwners::new(after, source, &is_own, &counts));
             if let Some(rival) = served.rival(&address) {
                 found.push((key.clone(), fault(index, text, &rival, source, "")));
             }
@@ -236,11 +237,8 @@ pub(super) fn added_hostport_fault(
     edge: &HttpsEdge,
     former: Option<&HttpsEdge>,
 ) -> Option<Fault> {
-    let added = added(edge, former);
-    if added.is_empty() {
-        return None;
-    }
     let is_own = |entry: &Entry| entry.source() == source;
-    let served = HostOwners::new(current, source, &is_own, &|_, _| true);
-    added.into_iter().find_map(|(index, text, address)| Some(fault(index, text, &served.rival(&address)?, source, "")))
+    let served = LazyCell::new(|| HostOwners::new(current, source, &is_own, &|_, _| true));
+    let mut added = added(edge, former).into_iter();
+    added.find_map(|(index, text, address)| Some(fault(index, text, &served.rival(&address)?, source, "")))
 }

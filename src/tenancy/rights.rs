@@ -127,10 +127,7 @@ impl OperationCheck<'_> {
             _ => WriteAction::Update,
         };
         self.check_write(key.kind, self.owner(entry), action)?;
-        self.check_edge(entry)?;
-        if moves_route(operation) {
-            self.check_move(entry)?;
-        }
+        self.check_edge(entry, operation)?;
         match operation {
             Operation::Claim { claim: Some(claim), .. } => self.check_claim(entry, claim),
             // A resource that loses its owner counts as created without one.
@@ -207,26 +204,17 @@ impl OperationCheck<'_> {
         receiver.filter(|receiver| taken_by == Some(receiver)).or_else(|| entry.source())
     }
 
-    /// Checks another match of a route on an edge that no source owns: as when it is created, it changes what the edge does.
-    fn check_move(&self, route: &Entry) -> Result<(), Denied> {
-        let edge = route.key.parent_key().and_then(|parent| self.current.get(&parent));
-        match edge.filter(|edge| edge.claim.is_none()) {
-            Some(edge) => self.check_write(edge.key.kind, None, WriteAction::Update),
-            None => Ok(()),
-        }
-    }
-
-    /// Checks a change of a route without a source: as when it is created, it changes what its edge does.
-    fn check_edge(&self, entry: &Entry) -> Result<(), Denied> {
-        let parent = entry.key.parent_key().filter(|_| entry.claim.is_none());
-        let Some(edge) = parent.and_then(|parent| self.current.get(&parent)).filter(|edge| edge.claim.is_some()) else {
-            return Ok(());
-        };
+    /// Checks a change of a route without a source, and another match of any route on an edge that no source owns: as when it
+    /// is created, it changes what its edge does.
+    fn check_edge(&self, route: &Entry, operation: &Operation) -> Result<(), Denied> {
+        let Some(edge) = route.key.parent_key().and_then(|parent| self.current.get(&parent)) else { return Ok(()) };
         // A plan adopts it, and planning has checked the paths that the edge delegates.
-        if self.claims.get(&entry.key).is_some_and(|claim| delegates(edge, &claim.source)) {
-            return Ok(());
-        }
-        self.check_write(edge.key.kind, edge.source(), WriteAction::Update)
+        let is_delegated = || self.claims.get(&route.key).is_some_and(|claim| delegates(edge, &claim.source));
+        let is_judged = match edge.claim {
+            None => moves_route(operation),
+            Some(_) => route.claim.is_none() && !is_delegated(),
+        };
+        if is_judged { self.check_write(edge.key.kind, edge.source(), WriteAction::Update) } else { Ok(()) }
     }
 
     /// Checks the ID of a TLS edge that a manifest states: the edge is in another system, and may be somebody else's.
