@@ -66,17 +66,6 @@ impl OwnerView {
     }
 }
 
-/// A page of owners, newest first.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct OwnerPage {
-    /// The owners.
-    pub owners: Vec<OwnerView>,
-    /// The URI of the list.
-    pub uri: String,
-    /// The URI of the next page, if there is one.
-    pub next_page_uri: Option<String>,
-}
-
 /// The new role of an owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -101,10 +90,9 @@ async fn list(
     let collection = Key::new(Kind::Owner, Id::new(""));
     let uri = format!("{}{PATH}", base_urls.base_url);
     let list = PagedList { uri: &uri, collection: &collection, default_limit: Some(DEFAULT_LIMIT), further: &[] };
-    let (entries, next_page_uri) = page.select(&snapshot, &list, |_| Ok(true))?;
-    let owners = entries.iter().map(|entry| OwnerView::new(entry, base_urls)).collect();
-    let list = OwnerPage { owners, uri, next_page_uri };
-    conditional::json_response(&headers, &list)
+    let (entries, next) = page.select(&snapshot, &list, |_| Ok(true))?;
+    let owners: Vec<OwnerView> = entries.iter().map(|entry| OwnerView::new(entry, base_urls)).collect();
+    conditional::json_response(&headers, &json!({"owners": owners, "uri": uri, "next_page_uri": next}))
 }
 
 /// Returns an owner.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{ApiKey, Code, Id, Key, Kind, Severity, Snapshot, drift::DriftedResource, key::segment},
+    model::{Code, Id, Severity, Snapshot, drift::DriftedResource, key::segment},
     plan::format::json::{Item, Spot},
     reconcile::{
         sources::handle::SourceHandle,
@@ -97,13 +97,8 @@ pub(crate) struct AppliedBy {
 
 impl AppliedBy {
     fn new((key, owner): &(Id, Id), snapshot: &Snapshot) -> Self {
-        let entry = snapshot.get(&Key::new(Kind::ApiKey, key.clone()));
-        let spec = entry.and_then(|entry| entry.spec_as::<ApiKey>());
-        Self {
-            key_id: key.to_string(),
-            key_description: spec.map(|spec| spec.description.clone()).unwrap_or_default(),
-            owner_id: owner.to_string(),
-        }
+        let key_description = snapshot.key_description(key).to_owned();
+        Self { key_id: key.to_string(), key_description, owner_id: owner.to_string() }
     }
 }
 
