@@ -1,7 +1,7 @@
 //! Certificates that expire soon.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde_json::json;
 
 use super::{
     events::EventType,
@@ -9,7 +9,7 @@ use super::{
     transitions::{ExpiringCertificate, NewTransition},
 };
 use crate::{
-    model::{Entry, JsonError, Kind, Secrets, Snapshot, json},
+    model::{Entry, Snapshot},
     server::telemetry::metrics::inventory::expiry,
 };
 
@@ -17,43 +17,35 @@ use crate::{
 /// hand.
 const DAYS: i64 = 21;
 
-/// `data` of an event.
-#[derive(Serialize)]
-struct CertificateData<'a> {
-    kind: Kind,
-    id: &'a str,
-    source: Option<&'a str>,
-    name: Option<&'a str>,
-    uri: String,
-    not_after: Timestamp,
-    days_left: i64,
-}
-
 /// Describes the certificates that have expired or expire soon.
 pub(super) fn expiring(
     snapshot: &Snapshot,
     now: Timestamp,
     base_url: &str,
-) -> Result<Vec<(ExpiringCertificate, NewTransition)>, JsonError> {
-    snapshot.iter().filter_map(|entry| describe(entry, now, base_url).transpose()).collect()
+) -> Vec<(ExpiringCertificate, NewTransition)> {
+    snapshot.iter().filter_map(|entry| describe(entry, now, base_url)).collect()
 }
 
-fn describe(
-    entry: &Entry,
-    now: Timestamp,
-    base_url: &str,
-) -> Result<Option<(ExpiringCertificate, NewTransition)>, JsonError> {
-    let ends = expiry(entry).and_then(|expiry| Timestamp::from_second(expiry.second).ok());
-    let Some(not_after) = ends.filter(|ends| ends.duration_since(now) <= SignedDuration::from_hours(DAYS * 24)) else {
-        return Ok(None);
-    };
+fn describe(entry: &Entry, now: Timestamp, base_url: &str) -> Option<(ExpiringCertificate, NewTransition)> {
+    let not_after = Timestamp::from_second(expiry(entry)?.second).ok()?;
+    if not_after.duration_since(now) > SignedDuration::from_hours(DAYS * 24) {
+        return None;
+    }
     let kind = entry.key.kind;
     let id = entry.key.id.to_string();
     let days_left = not_after.duration_since(now).as_secs().div_euclid(24 * 3600);
     let claim = entry.claim.as_deref();
     let (source, name) = (claim.map(|claim| claim.source.as_str()), claim.map(|claim| claim.name.as_str()));
     let uri = format!("{base_url}{}", entry.key.path());
-    let data = CertificateData { kind, id: &id, source, name, uri, not_after, days_left };
+    let data = json!({
+        "kind": kind,
+        "id": id,
+        "source": source,
+        "name": name,
+        "uri": uri,
+        "not_after": not_after,
+        "days_left": days_left,
+    });
     let named = match (source, name) {
         (Some(source), Some(name)) => format!("{kind} `{name}` of source `{source}` ({id})"),
         _ => format!("{kind} {id}"),
@@ -70,7 +62,7 @@ fn describe(
         source: source.map(str::to_owned),
         kind: Some(kind),
         text: line(&text),
-        data: json::value(&data, Secrets::Masked)?,
+        data,
     };
-    Ok(Some((ExpiringCertificate { id, not_after: not_after.as_second() }, new)))
+    Some((ExpiringCertificate { id, not_after: not_after.as_second() }, new))
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::json;
 
 use super::{change_text, cursors::Cursor, events::EventType, transitions::Transition};
 use crate::{
@@ -88,12 +89,6 @@ struct NotifiedChange {
     text: String,
 }
 
-#[derive(Serialize)]
-struct GapData {
-    from_revision: u64,
-    to_revision: u64,
-}
-
 /// The recipient of notifications.
 pub(super) struct Recipient<'a> {
     /// Tells the notifications of this store from those of others.
@@ -169,7 +164,7 @@ pub(super) fn gap_notification(
     let from_revision = before.revision + 1;
     let id = recipient.id(&from_revision.to_le_bytes(), to_revision);
     let text = format!("The history no longer has revisions {from_revision} to {to_revision}");
-    let data = GapData { from_revision, to_revision };
+    let data = json!({"from_revision": from_revision, "to_revision": to_revision});
     Notification::new(id, "gap", now, text, data, Cursor { revision: to_revision, parts: 0, ..before })
 }
 
@@ -273,7 +268,7 @@ fn change(
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
     use crate::store::commit::header::ResourceChange;

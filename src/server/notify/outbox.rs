@@ -13,7 +13,6 @@ use super::{
 use crate::{
     reconcile::sources::handle::{SourceHandle, SourceObserver},
     store::{Store, clock},
-    syntax::text::escaped,
 };
 
 /// How often a thread without work checks whether it must end.
@@ -101,12 +100,8 @@ impl Outbox {
             let snapshot = self.store.snapshot();
             let revision = snapshot.revision;
             if last.is_none_or(|(seen, at)| seen != revision || at.elapsed() >= CERTIFICATE_INTERVAL) {
-                match certificates::expiring(&snapshot, clock::now(), &self.base_url) {
-                    Ok(found) => self.transitions.note_certificates(revision, found),
-                    Err(error) => {
-                        tracing::warn!("cannot describe expiring certificates: {}", escaped(&error.to_string()));
-                    }
-                }
+                let found = certificates::expiring(&snapshot, clock::now(), &self.base_url);
+                self.transitions.note_certificates(revision, found);
                 last = Some((revision, Instant::now()));
             }
             drop(snapshot);

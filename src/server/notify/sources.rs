@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     events::EventType,
@@ -10,14 +10,7 @@ use super::{
     transitions::{NewTransition, ObservedSource, ReportedState},
 };
 use crate::{
-    model::{
-        Code, JsonError, Secrets, Severity,
-        author::CommitAuthor,
-        diagnostics::Name,
-        drift::{DriftState, DriftedResource},
-        json,
-        key::segment,
-    },
+    model::{Code, Severity, diagnostics::Name, drift::DriftState, key::segment},
     plan::format::json::Item,
     reconcile::{
         sources::handle::SourceHandle,
@@ -36,37 +29,6 @@ const MOST_ERRORS: usize = 10;
 const MOST_DRIFTED: usize = 20;
 /// The most drifted resources that a text names.
 const NAMED_DRIFTED: usize = 3;
-
-/// `data` of the events of sources.
-#[derive(Serialize)]
-struct SourceData<'a> {
-    source: &'a str,
-    uri: String,
-    state: SourceState,
-    previous_state: Option<&'a str>,
-    reason: String,
-    message: &'a str,
-    revision: u64,
-    commit: Option<&'a str>,
-    tag: Option<&'a str>,
-    commit_author: Option<&'a CommitAuthor>,
-    applied_commit: Option<&'a str>,
-    errors: Vec<NotifiedError<'a>>,
-    errors_omitted: usize,
-    drifted: &'a [DriftedResource],
-    drifted_omitted: usize,
-    suspension: Option<SuspensionView>,
-}
-
-#[derive(Serialize)]
-struct NotifiedError<'a> {
-    code: &'a str,
-    message: &'a str,
-    help: Option<&'a str>,
-    file: Option<&'a str>,
-    line: Option<usize>,
-    column: Option<usize>,
-}
 
 /// A snapshot of a source's status.
 pub(super) struct SourceSnapshot<'f> {
@@ -137,45 +99,41 @@ impl<'f> SourceSnapshot<'f> {
     }
 
     /// Describes an event. `told` is what was told before.
-    pub(super) fn describe(
-        &self,
-        r#type: EventType,
-        told: Option<&ReportedState>,
-        base_url: &str,
-    ) -> Result<NewTransition, JsonError> {
+    pub(super) fn describe(&self, r#type: EventType, told: Option<&ReportedState>, base_url: &str) -> NewTransition {
         let (source, findings) = (self.following.source.as_str(), &self.status.findings);
         let attempt = self.attempt();
         let has_drifted = r#type == EventType::SourceDrifted;
         let drift = if has_drifted { findings.drift.as_slice() } else { &[] };
         let drifted = drift.get(..MOST_DRIFTED).unwrap_or(drift);
-        let errors: Vec<NotifiedError<'_>> = match r#type {
-            EventType::SourceInvalid | EventType::SourceFailed => {
-                self.errors().take(MOST_ERRORS).map(|(_, item)| NotifiedError::new(item)).collect()
-            }
+        let error = |(_, Item { code, message, help, spot, .. }): &(Name, Item)| {
+            let (file, line, column) = (&spot.file, spot.line, spot.column);
+            json!({"code": code, "message": message, "help": help, "file": file, "line": line, "column": column})
+        };
+        let errors: Vec<Value> = match r#type {
+            EventType::SourceInvalid | EventType::SourceFailed => self.errors().take(MOST_ERRORS).map(error).collect(),
             _ => Vec::new(),
         };
         let errors_omitted = if errors.is_empty() { 0 } else { findings.errors.saturating_sub(errors.len()) };
-        let data = SourceData {
-            source,
-            uri: format!("{base_url}/sources/{}", segment(source)),
-            state: self.state(),
-            previous_state: told.map(|told| told.state.as_str()),
-            reason: self.condition.reason.to_string(),
-            message: &self.condition.message,
-            revision: self.condition.observed_revision,
-            commit: attempt.and_then(|sync| sync.commit.as_deref()),
-            tag: attempt.and_then(|sync| sync.tag.as_deref()),
-            commit_author: attempt.and_then(|sync| sync.commit_author.as_ref()),
-            applied_commit: self.status.applied.as_ref().and_then(|sync| sync.commit.as_deref()),
-            errors,
-            errors_omitted,
-            drifted,
-            drifted_omitted: if has_drifted { findings.drifted.saturating_sub(drifted.len()) } else { 0 },
-            suspension: self.suspension.clone().map(SuspensionView::new),
-        };
+        let data = json!({
+            "source": source,
+            "uri": format!("{base_url}/sources/{}", segment(source)),
+            "state": self.state(),
+            "previous_state": told.map(|told| told.state.as_str()),
+            "reason": self.condition.reason.to_string(),
+            "message": self.condition.message,
+            "revision": self.condition.observed_revision,
+            "commit": attempt.and_then(|sync| sync.commit.as_deref()),
+            "tag": attempt.and_then(|sync| sync.tag.as_deref()),
+            "commit_author": attempt.and_then(|sync| sync.commit_author.as_ref()),
+            "applied_commit": self.status.applied.as_ref().and_then(|sync| sync.commit.as_deref()),
+            "errors": errors,
+            "errors_omitted": errors_omitted,
+            "drifted": drifted,
+            "drifted_omitted": if has_drifted { findings.drifted.saturating_sub(drifted.len()) } else { 0 },
+            "suspension": self.suspension.clone().map(SuspensionView::new),
+        });
         let text = line(&format!("Source `{source}` {}", self.text(r#type, told)));
-        let data = json::value(&data, Secrets::Masked)?;
-        Ok(NewTransition { r#type, source: Some(source.to_owned()), kind: None, text, data })
+        NewTransition { r#type, source: Some(source.to_owned()), kind: None, text, data }
     }
 
     /// Describes the event.
@@ -241,14 +199,6 @@ impl<'f> SourceSnapshot<'f> {
             true => self.condition.message.clone(),
             false => format!("{}: {}", self.condition.message, named.join(", ")),
         }
-    }
-}
-
-impl<'a> NotifiedError<'a> {
-    fn new(item: &'a Item) -> Self {
-        let Item { code, message, help, spot, .. } = item;
-        let (help, file) = (help.as_deref(), spot.file.as_deref());
-        Self { code, message, help, file, line: spot.line, column: spot.column }
     }
 }
 

@@ -179,7 +179,7 @@ fn an_event_follows_the_revision_of_its_time() {
             || ObservedSource::Troubled(told(news)),
             |r#type, _| {
                 let (source, data) = (Some("shop".to_owned()), Value::Null);
-                Ok(NewTransition { r#type, source, kind: None, text: news.to_owned(), data })
+                NewTransition { r#type, source, kind: None, text: news.to_owned(), data }
             },
         );
         commit(&store);

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::{events::EventType, state_files};
 use crate::{
-    model::{Code, JsonError, Kind, Secrets, json},
+    model::{Code, Kind, Secrets, json},
     store::{Store, StoreError, clock, engine::OnDisk, write_beside},
     syntax::text::escaped,
 };
@@ -141,7 +141,7 @@ impl TransitionLog {
         source: &str,
         revision: u64,
         observed: impl FnOnce() -> ObservedSource,
-        describe: impl FnOnce(EventType, Option<&ReportedState>) -> Result<NewTransition, JsonError>,
+        describe: impl FnOnce(EventType, Option<&ReportedState>) -> NewTransition,
     ) {
         let mut state = self.state();
         let told = state.sources.get(source).cloned();
@@ -160,18 +160,11 @@ impl TransitionLog {
             }
             (ObservedSource::Troubled(now), _) => (now.r#type, Some(now)),
         };
-        let new = match describe(r#type, told.as_ref()) {
-            Ok(new) => new,
-            Err(error) => {
-                tracing::warn!(source, "cannot describe the event `{}`: {}", r#type, escaped(&error.to_string()));
-                return;
-            }
-        };
         match now {
             Some(now) => drop(state.sources.insert(source.to_owned(), now)),
             None => drop(state.sources.remove(source)),
         }
-        state.add(new, revision);
+        state.add(describe(r#type, told.as_ref()), revision);
         self.save(&mut state);
     }
 
@@ -252,7 +245,7 @@ mod tests {
     }
 
     fn see(log: &TransitionLog, observed: ObservedSource) {
-        log.note_source("shop", 3, || observed, |r#type, _| Ok(new(r#type)));
+        log.note_source("shop", 3, || observed, |r#type, _| new(r#type));
     }
 
     fn told(log: &TransitionLog) -> Vec<String> {
