@@ -102,7 +102,7 @@ impl Delivery {
         let outbox = Arc::clone(&self.outbox);
         let newest = outbox.store.snapshot().revision;
         while !outbox.stop.is_set() {
-            self.fill_transition(&outbox)?;
+            self.fill_transition(&outbox);
             if !self.pending.is_empty() {
                 return Ok(());
             }
@@ -121,22 +121,20 @@ impl Delivery {
     }
 
     /// Reads the events up to the next selected one. An event follows the revision that the store had then.
-    fn fill_transition(&mut self, outbox: &Outbox) -> Result<(), String> {
+    fn fill_transition(&mut self, outbox: &Outbox) {
         while let Some(transition) = outbox.transitions.after(self.cursor.transition) {
             // After a backup was restored, the store may not have that revision.
             if transition.revision > self.cursor.revision && self.cursor.revision < outbox.store.snapshot().revision {
-                return Ok(());
+                return;
             }
             if self.target.filter.selects(&transition) {
                 let recipient = Recipient { store: &outbox.scope, name: &self.target.name };
-                let made = message::transition_notification(&recipient, self.cursor, transition);
-                self.pending.push_back(made.map_err(|error| error.to_string())?);
-                return Ok(());
+                self.pending.push_back(message::transition_notification(&recipient, self.cursor, transition));
+                return;
             }
             self.cursor.transition = transition.number;
             self.pass();
         }
-        Ok(())
     }
 
     /// Reads the next revision, if the target is told of revisions.
@@ -150,14 +148,12 @@ impl Delivery {
         let revision = self.cursor.revision + 1;
         let Some(found) = outbox.store.details(revision).map_err(|error| error.to_string())? else {
             let last = self.last_missing(revision, newest)?;
-            let gap = message::gap_notification(&recipient, self.cursor, last, clock::now());
-            self.pending.push_back(gap.map_err(|error| error.to_string())?);
+            self.pending.push_back(message::gap_notification(&recipient, self.cursor, last, clock::now()));
             return Ok(());
         };
         let outline = RevisionOutline::new(&found, &outbox.store).map_err(|error| error.to_string())?;
         let now = outbox.store.snapshot();
         let made = message::revision_notifications(&recipient, changes, &outbox.base_url, self.cursor, outline, &now);
-        let made = made.map_err(|error| error.to_string())?;
         self.pending = made.into_iter().skip(self.cursor.parts).collect();
         if self.pending.is_empty() {
             self.cursor = Cursor { revision, parts: 0, ..self.cursor };

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{change_text, cursors::Cursor, events::EventType, transitions::Transition};
 use crate::{
-    model::{Author, Id, JsonError, Key, Kind, Secrets, Snapshot, author::CommitAuthor, drift::writer, json},
+    model::{Author, Id, Key, Kind, Snapshot, author::CommitAuthor, drift::writer},
     server::resources::change::{ChangeFilter, actor},
     store::{
         Store, StoreError,
@@ -41,36 +41,10 @@ pub(super) struct Notification {
 }
 
 impl Notification {
-    fn new(
-        id: Id,
-        r#type: &str,
-        timestamp: Timestamp,
-        text: String,
-        data: impl Serialize,
-        after: Cursor,
-    ) -> Result<Self, JsonError> {
-        let body = json::bytes(&NotificationBody { id: &id, r#type, timestamp, text: &text, data }, Secrets::Masked)?;
-        Ok(Self { id, body, text, after })
+    fn new(id: Id, r#type: &str, timestamp: Timestamp, text: String, data: &Value, after: Cursor) -> Self {
+        let body = json!({"id": id, "type": r#type, "timestamp": timestamp, "text": text, "data": data});
+        Self { id, body: body.to_string().into_bytes(), text, after }
     }
-}
-
-#[derive(Serialize)]
-struct NotificationBody<'a, D> {
-    id: &'a Id,
-    r#type: &'a str,
-    timestamp: Timestamp,
-    text: &'a str,
-    data: D,
-}
-
-#[derive(Serialize)]
-struct RevisionData<'a> {
-    revision: u64,
-    time: Timestamp,
-    actor: &'a Author,
-    part: usize,
-    parts: usize,
-    changes: &'a [NotifiedChange],
 }
 
 #[derive(Serialize)]
@@ -129,7 +103,7 @@ pub(super) fn revision_notifications(
     before: Cursor,
     outline: RevisionOutline,
     now: &Snapshot,
-) -> Result<Vec<Notification>, JsonError> {
+) -> Vec<Notification> {
     let revision = before.revision + 1;
     let RevisionOutline { hash, at, author, resources } = outline;
     let parents = parent_names(&resources);
@@ -144,12 +118,19 @@ pub(super) fn revision_notifications(
     let notifications = changes.chunks(MOST_CHANGES).zip(1..).map(|(changes, part)| {
         let id = recipient.id(&hash, part as u64);
         let text = revision_text(revision, &writer(&author, now), &author, changes, (part, parts));
-        let data = RevisionData { revision, time: at, actor: &actor, part, parts, changes };
+        let data = json!({
+            "revision": revision,
+            "time": at,
+            "actor": actor,
+            "part": part,
+            "parts": parts,
+            "changes": changes,
+        });
         let after = match part == parts {
             true => Cursor { revision, parts: 0, ..before },
             false => Cursor { parts: part, ..before },
         };
-        Notification::new(id, &r#type, at, text, data, after)
+        Notification::new(id, &r#type, at, text, &data, after)
     });
     notifications.collect()
 }
@@ -160,12 +141,12 @@ pub(super) fn gap_notification(
     before: Cursor,
     to_revision: u64,
     now: Timestamp,
-) -> Result<Notification, JsonError> {
+) -> Notification {
     let from_revision = before.revision + 1;
     let id = recipient.id(&from_revision.to_le_bytes(), to_revision);
     let text = format!("The history no longer has revisions {from_revision} to {to_revision}");
     let data = json!({"from_revision": from_revision, "to_revision": to_revision});
-    Notification::new(id, "gap", now, text, data, Cursor { revision: to_revision, parts: 0, ..before })
+    Notification::new(id, "gap", now, text, &data, Cursor { revision: to_revision, parts: 0, ..before })
 }
 
 /// Returns the notification about an event of a source or certificate.
@@ -173,12 +154,12 @@ pub(super) fn transition_notification(
     recipient: &Recipient<'_>,
     before: Cursor,
     transition: Transition,
-) -> Result<Notification, JsonError> {
+) -> Notification {
     let Transition { number, r#type, at, text, data, .. } = transition;
     let r#type = r#type.to_string();
     // After a lost file, another event can have the same number.
     let id = recipient.id(format!("{} {at} {text}", r#type).as_bytes(), number);
-    Notification::new(id, &r#type, at, text, data, Cursor { transition: number, ..before })
+    Notification::new(id, &r#type, at, text, &data, Cursor { transition: number, ..before })
 }
 
 /// Puts a text on one line of limited length.
@@ -268,8 +249,6 @@ fn change(
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
     use crate::store::commit::header::ResourceChange;
 
@@ -295,7 +274,6 @@ mod tests {
             outline(resources),
             &Snapshot::default(),
         )
-        .unwrap()
     }
 
     #[test]
@@ -383,7 +361,7 @@ mod tests {
     #[test]
     fn a_gap_names_the_revisions() {
         let before = Cursor { revision: 2, parts: 0, transition: 4 };
-        let gap = gap_notification(&RECIPIENT, before, 9, Timestamp::UNIX_EPOCH).unwrap();
+        let gap = gap_notification(&RECIPIENT, before, 9, Timestamp::UNIX_EPOCH);
         let body: Value = serde_json::from_slice(&gap.body).unwrap();
         assert_eq!((&body["type"], &body["data"]), (&json!("gap"), &json!({"from_revision": 3, "to_revision": 9})));
         assert_eq!(gap.after, Cursor { revision: 9, parts: 0, transition: 4 });

@@ -20,11 +20,7 @@ use super::{
     config::{NotificationSink, WebhookFormat, WebhookUrl, check_url},
     message::Notification,
 };
-use crate::{
-    files::sync_folder,
-    http_client,
-    model::{Id, JsonError},
-};
+use crate::{files::sync_folder, http_client, model::Id};
 
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -62,12 +58,11 @@ impl NotificationSink {
     pub(super) fn deliver(&self, agent: &Agent, notification: &Notification) -> Result<(), String> {
         match self {
             NotificationSink::Webhook { url, format, secret_file } => {
-                let body: Result<Cow<'_, [u8]>, JsonError> = match format {
-                    WebhookFormat::Json => Ok(Cow::Borrowed(notification.body.as_slice())),
-                    WebhookFormat::Slack => chat::slack(&notification.text).map(Cow::Owned),
-                    WebhookFormat::Teams => chat::teams(&notification.text).map(Cow::Owned),
+                let body = match format {
+                    WebhookFormat::Json => Cow::Borrowed(notification.body.as_slice()),
+                    WebhookFormat::Slack => Cow::Owned(chat::slack(&notification.text)),
+                    WebhookFormat::Teams => Cow::Owned(chat::teams(&notification.text)),
                 };
-                let body = body.map_err(|error| error.to_string())?;
                 send(agent, url, secret_file.as_deref(), &notification.id, &body)
             }
             NotificationSink::File(path) => append(path, &notification.body).map_err(|error| unwritable(path, &error)),
