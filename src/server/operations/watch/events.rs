@@ -34,14 +34,6 @@ struct WatchedChange<'a> {
     uri: String,
 }
 
-/// The data of the event that ends a revision.
-#[derive(Serialize)]
-struct WatchedRevision<'a> {
-    revision: u64,
-    time: Timestamp,
-    actor: &'a Author,
-}
-
 /// Some events of a revision.
 pub(super) struct Portion {
     pub(super) text: Bytes,
@@ -71,8 +63,8 @@ pub(super) fn portion(
         write(&mut text, None, changed.event.as_str(), &data(base_urls, visibility, revision, &actor, changed)?);
     }
     let Revision { snapshot, at, .. } = revision;
-    let end = WatchedRevision { revision: snapshot.revision, time: *at, actor: &actor };
-    write(&mut text, Some(snapshot.revision), "revision", &json::bytes(&end, Secrets::Masked)?);
+    let end = json!({"revision": snapshot.revision, "time": at, "actor": actor});
+    write(&mut text, Some(snapshot.revision), "revision", end.to_string().as_bytes());
     Ok(Portion { text: text.into(), next: None })
 }
 
