@@ -243,10 +243,7 @@ impl OperationCheck<'_> {
     fn check_unowned_certificate(&self, kind: Kind) -> Result<(), Denied> {
         // For a followed source, the kinds that it may adopt decide.
         let is_judged = kind == Kind::TlsCertificate && self.rights.origin != ChangeOrigin::Followed;
-        match is_judged && !self.rights.scope.global {
-            true => Err(Denied::Certificate),
-            false => Ok(()),
-        }
+        if is_judged && !self.rights.scope.global { Err(Denied::Certificate) } else { Ok(()) }
     }
 
     /// Whether the actor may make such a change to a resource of a source, or of none.

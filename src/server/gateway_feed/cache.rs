@@ -136,14 +136,9 @@ impl Feeds {
         revision: u64,
     ) -> Result<Option<Arc<Feed>>, JsonError> {
         let known = self.kept().iter().find(|feed| feed.revision == revision).cloned();
-        match known {
-            Some(feed) => Ok(Some(feed)),
-            None => match store.snapshot_at(revision) {
-                // Not kept: the gateway that asked for it has the current one next time.
-                Ok(snapshot) => Feed::new(store, base_urls, &snapshot, None).map(|feed| Some(Arc::new(feed))),
-                Err(_) => Ok(None),
-            },
-        }
+        // Not kept: the gateway that asked for it has the current one next time.
+        let make = || Some(Feed::new(store, base_urls, &store.snapshot_at(revision).ok()?, None).map(Arc::new));
+        known.map(Ok).or_else(make).transpose()
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Feed>>> {

@@ -96,10 +96,7 @@ impl<'s> EdgeResolver<'s> {
             (true, TerminateAt::Upstream) => GatewayTermination::Upstream,
         };
         let terminates = terminate_at == GatewayTermination::Edge;
-        let mutual_tls = match edge.mutual_tls.as_deref().filter(|it| it.enabled) {
-            Some(mutual_tls) => Some(self.mutual_tls(mutual_tls)?),
-            None => None,
-        };
+        let mutual_tls = edge.mutual_tls.as_deref().filter(|it| it.enabled);
         let hostports = edge.hostports.iter().filter_map(|text| self.hostport(text, terminates, entry, edge)).collect();
         Ok(GatewayEdge {
             id: key.id.to_string(),
@@ -108,7 +105,7 @@ impl<'s> EdgeResolver<'s> {
             terminate_at,
             min_version: tls.min_version.filter(|_| terminates),
             hostports,
-            mutual_tls,
+            mutual_tls: mutual_tls.map(|it| self.mutual_tls(it)).transpose()?,
             routes: self.routes(key, passes_tls_through(edge))?,
         })
     }

@@ -97,14 +97,9 @@ fn answer(
     let mut response = match conditional::not_modified(&reader.headers, &feed.etag) {
         Some(response) => response,
         None => {
-            let former = match reader.since.filter(|since| *since <= feed.revision) {
-                Some(since) => feeds.earlier(store, base_urls, since)?,
-                None => None,
-            };
-            let configuration = match &former {
-                Some(former) => feed.since(former),
-                None => feed.whole(),
-            };
+            let since = reader.since.filter(|since| *since <= feed.revision);
+            let former = since.map(|since| feeds.earlier(store, base_urls, since)).transpose()?.flatten();
+            let configuration = former.map_or_else(|| feed.whole(), |former| feed.since(&former));
             let body = json::bytes(&configuration, Secrets::Revealed)?.into();
             tracing::info!(
                 target: AUDIT,

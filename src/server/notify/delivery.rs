@@ -177,10 +177,7 @@ impl Delivery {
         while kept - missing > 1 {
             let middle = missing + (kept - missing) / 2;
             let found = self.outbox.store.headers(&Query::Revision(middle), u64::MAX, 1);
-            match found.map_err(|error| error.to_string())?.is_empty() {
-                false => kept = middle,
-                true => missing = middle,
-            }
+            if found.map_err(|error| error.to_string())?.is_empty() { missing = middle } else { kept = middle }
         }
         Ok(missing)
     }
