@@ -137,7 +137,10 @@ impl Feeds {
     ) -> Result<Option<Arc<Feed>>, JsonError> {
         let known = self.kept().iter().find(|feed| feed.revision == revision).cloned();
         // Not kept: the gateway that asked for it has the current one next time.
-        let make = || Some(Feed::new(store, base_urls, &store.snapshot_at(revision).ok()?, None).map(Arc::new));
+        let make = || {
+            let snapshot = store.snapshot_at(revision).ok()?;
+            Some(Feed::new(store, base_urls, &snapshot, None).map(Arc::new))
+        };
         known.map(Ok).or_else(make).transpose()
     }
 

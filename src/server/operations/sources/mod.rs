@@ -108,7 +108,8 @@ impl SourceInPath {
     ) -> ApiResult {
         blocking(move || {
             let (app, name) = (&self.app, self.following.source.as_str());
-            let before = change(&followed(app, name)?)?;
+            let source = followed(app, name)?;
+            let before = change(&source)?;
             let mut found = view(app, name)?;
             found.replaced_suspension = before.map(SuspensionView::new);
             let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
