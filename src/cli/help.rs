@@ -1,9 +1,9 @@
 //! The help of the program: the groups of commands, the headings of options that commands share, and examples.
 //!
-//! The table [`GROUPS`] names each command once. A command shows its own options first; the options that it shares with
+//! `examples.txt` names each command once. A command shows its own options first; the options that it shares with
 //! others have one of the headings, in their order below.
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::LazyLock};
 
 use clap::Command;
 
@@ -23,288 +23,24 @@ pub(crate) const OUTPUT: &str = "Output options";
 pub(crate) const LOG: &str = "Log options";
 
 /// A command, with examples: what each does, and its line.
-type CommandExamples = (&'static str, &'static [(&'static str, &'static str)]);
+type CommandExamples = (&'static str, Vec<(&'static str, &'static str)>);
 
 /// Every command, in the groups and the order in which the help lists them.
-static GROUPS: [(&str, &[CommandExamples]); 6] = [
-    (
-        "Reconcile",
-        &[
-            (
-                "reconcile",
-                &[
-                    ("Show the plan and apply it", "edgewright reconcile manifests"),
-                    ("Apply exactly what was reviewed", "edgewright reconcile manifests --plan reviewed.plan"),
-                    ("Apply the manifests of a team through a server", "edgewright apply teams/shop --context prod"),
-                ],
-            ),
-            (
-                "plan",
-                &[
-                    ("Show what would change", "edgewright plan manifests"),
-                    ("Save the plan for a review", "edgewright plan manifests --out reviewed.plan"),
-                    (
-                        "Comment on a pull request, without secrets",
-                        "edgewright plan manifests --secrets=assume --format markdown --output pr.md",
-                    ),
-                ],
-            ),
-            (
-                "validate",
-                &[
-                    ("Check a folder", "edgewright validate manifests"),
-                    ("Show only the warnings that a branch adds", "edgewright validate manifests --base origin/main"),
-                    ("Check a folder that uses another one", "edgewright validate teams/shop --with platform"),
-                ],
-            ),
-            (
-                "diff",
-                &[
-                    ("Compare two folders", "edgewright diff manifests.old manifests"),
-                    ("Show what a branch changes", "edgewright diff --rev origin/main...HEAD manifests"),
-                ],
-            ),
-            (
-                "fmt",
-                &[
-                    ("Format a folder", "edgewright fmt manifests"),
-                    ("Fail in CI if a file is not formatted", "edgewright fmt --check manifests"),
-                ],
-            ),
-        ],
-    ),
-    (
-        "Inspect",
-        &[
-            (
-                "get",
-                &[
-                    ("List the edges with their sources, files and commits", "edgewright get edges -o wide"),
-                    ("Show one route", "edgewright get route storefront/cart -o yaml"),
-                    (
-                        "List the routes of an edge that have no description",
-                        "edgewright get routes --edge storefront --filter 'obj.description == \"\"'",
-                    ),
-                ],
-            ),
-            (
-                "status",
-                &[
-                    ("Show the sources of a server", "edgewright status"),
-                    ("Wait until a server has applied the current files", "edgewright status --wait"),
-                    ("Watch the sources of another server", "edgewright status --watch --context prod"),
-                ],
-            ),
-            (
-                "history",
-                &[
-                    ("Show the last changes", "edgewright history"),
-                    ("Show who changed a route", "edgewright history --resource storefront/cart --changes"),
-                    ("Show a revision", "edgewright history show 12"),
-                ],
-            ),
-            (
-                "blame",
-                &[
-                    ("Show who set each field of an edge", "edgewright blame edge storefront"),
-                    ("Show it as JSON", "edgewright blame storefront/cart --format json"),
-                ],
-            ),
-            (
-                "trace",
-                &[
-                    ("Trace a request in the store", "edgewright trace https://shop.example.com/cart"),
-                    (
-                        "Trace a POST in manifests before they are applied",
-                        "edgewright trace POST shop.example.com/login --manifests manifests",
-                    ),
-                ],
-            ),
-            (
-                "export",
-                &[
-                    ("Write the manifests of a source", "edgewright export manifests --source shop"),
-                    ("Write manifests that adopt resources without a source", "edgewright export manifests --adopt"),
-                ],
-            ),
-        ],
-    ),
-    (
-        "Operate",
-        &[
-            (
-                "serve",
-                &[
-                    ("Serve a store, and follow a folder", "edgewright serve --manifests manifests"),
-                    (
-                        "Serve other machines with TLS",
-                        "edgewright serve --listen 0.0.0.0:8484 --tls-cert tls.crt --tls-key tls.key",
-                    ),
-                ],
-            ),
-            (
-                "suspend",
-                &[
-                    ("Suspend a source", "edgewright suspend shop --reason 'incident 42' --context prod"),
-                    ("Suspend it for two hours", "edgewright suspend shop --reason maintenance --for 2h"),
-                ],
-            ),
-            (
-                "resume",
-                &[
-                    ("Resume a source", "edgewright resume shop --context prod"),
-                    (
-                        "Continue from a commit after a force push",
-                        "edgewright resume a --accept-commit 0123456789abcdef0123456789abcdef01234567",
-                    ),
-                ],
-            ),
-            (
-                "rollback",
-                &[
-                    ("Show what a rollback would change", "edgewright rollback --to 12 --dry-run"),
-                    ("Roll back one source", "edgewright rollback --to 12 --source shop"),
-                ],
-            ),
-            (
-                "transfer",
-                &[
-                    ("Move an edge to another source", "edgewright transfer --from shop --to checkout edge/checkout"),
-                    (
-                        "Show what moving everything would change",
-                        "edgewright transfer --from old --to new --all --dry-run",
-                    ),
-                ],
-            ),
-            (
-                "destroy",
-                &[
-                    ("Show what would be deleted", "edgewright destroy --source shop --dry-run"),
-                    ("Delete it without asking", "edgewright destroy --source shop --confirm shop"),
-                ],
-            ),
-            (
-                "healthcheck",
-                &[
-                    ("Check the server of this machine", "edgewright healthcheck"),
-                    ("Check one on another port", "edgewright healthcheck --listen 127.0.0.1:9000 --timeout 2s"),
-                ],
-            ),
-        ],
-    ),
-    (
-        "Access",
-        &[
-            (
-                "login",
-                &[
-                    ("Log in, and type the token", "edgewright login prod --server https://edge.example.com"),
-                    (
-                        "Read the token from a password manager each time",
-                        "edgewright login prod --server https://edge.lan --token-command 'pass edge'",
-                    ),
-                ],
-            ),
-            (
-                "logout",
-                &[
-                    ("Remove the current context", "edgewright logout"),
-                    ("Remove another one", "edgewright logout prod"),
-                ],
-            ),
-            (
-                "context",
-                &[
-                    ("List the contexts", "edgewright context list"),
-                    ("Use one for read-only commands", "edgewright context use prod"),
-                    ("Show which server or store a command would use", "edgewright context show --effective"),
-                ],
-            ),
-            (
-                "keys",
-                &[
-                    ("List the keys", "edgewright keys list"),
-                    ("Create a key for one source", "edgewright keys create --description ci --apply shop"),
-                    ("Revoke a key", "edgewright keys revoke ak_0123456789"),
-                ],
-            ),
-            (
-                "owners",
-                &[
-                    ("List the owners and their roles", "edgewright owners list"),
-                    ("Limit an owner to reading", "edgewright owners set-role usr_0123456789 viewer"),
-                ],
-            ),
-            (
-                "security-log",
-                &[
-                    (
-                        "Show the last refused requests",
-                        "edgewright security-log show --event permission_refused --last 20",
-                    ),
-                    ("Check that nobody has changed the log", "edgewright security-log verify"),
-                ],
-            ),
-        ],
-    ),
-    (
-        "Store",
-        &[
-            (
-                "store",
-                &[
-                    ("Check a store", "edgewright store check --store /var/lib/edgewright"),
-                    ("Show what can be recovered from a damaged store", "edgewright store repair"),
-                    ("Encrypt the secrets with a new data key", "edgewright store rekey"),
-                ],
-            ),
-            (
-                "backup",
-                &[
-                    ("Back up a store", "edgewright backup edgewright.backup"),
-                    ("Back up the store of a server", "edgewright backup edgewright.backup --context prod"),
-                ],
-            ),
-            (
-                "restore",
-                &[
-                    ("Restore a backup", "edgewright restore edgewright.backup --store restored.db"),
-                    (
-                        "Restore the state of an earlier time",
-                        "edgewright restore edgewright.backup --store new.db --to 2026-11-22T10:00:00Z",
-                    ),
-                ],
-            ),
-        ],
-    ),
-    (
-        "Other",
-        &[
-            (
-                "explain",
-                &[
-                    ("Explain an error", "edgewright explain ERR_EDGEWRIGHT_UNKNOWN_FIELD"),
-                    ("Explain a lint", "edgewright explain shadowed-route"),
-                ],
-            ),
-            (
-                "schema",
-                &[
-                    ("Print the schema of any manifest", "edgewright schema"),
-                    ("Write all schemas for an editor", "edgewright schema --write schemas"),
-                ],
-            ),
-            (
-                "completions",
-                &[
-                    ("Enable completion in this Bash session", "source <(edgewright completions bash)"),
-                    ("Install completions for fish", "edgewright completions fish"),
-                ],
-            ),
-            ("man", &[("Write the manual pages", "edgewright man /usr/local/share/man/man1")]),
-        ],
-    ),
-];
+static GROUPS: LazyLock<Vec<(&'static str, Vec<CommandExamples>)>> = LazyLock::new(|| {
+    let group = |text: &'static str| {
+        let (title, commands) = text.split_once("\n\n")?;
+        Some((title, commands.split("\n\n").filter_map(command_examples).collect()))
+    };
+    include_str!("examples.txt").split("\n= ").skip(1).filter_map(group).collect()
+});
+
+/// The command and the examples of a paragraph.
+fn command_examples(text: &'static str) -> Option<CommandExamples> {
+    let (name, examples) = text.trim_end().split_once('\n')?;
+    let mut lines = examples.lines();
+    let examples = std::iter::from_fn(|| Some((lines.next()?.strip_prefix("# ")?, lines.next()?)));
+    Some((name, examples.collect()))
+}
 
 /// The groups with the names of their commands.
 pub(super) fn groups() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
@@ -336,7 +72,7 @@ fn template(command: &Command) -> String {
     let find = |name: &str| command.get_subcommands().find(|subcommand| subcommand.get_name() == name);
     let width = command.get_subcommands().map(|subcommand| subcommand.get_name().len()).max().unwrap_or_default();
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n\n".to_owned();
-    for (group, commands) in &GROUPS {
+    for (group, commands) in GROUPS.iter() {
         let _ = writeln!(text, "{header}{group}:{header:#}");
         for (name, about) in commands.iter().filter_map(|(name, _)| Some((*name, summary(find(name)?)))) {
             let _ = writeln!(text, "  {literal}{name}{literal:#}{:1$}  {about}", "", width - name.len());
@@ -431,7 +167,7 @@ mod tests {
             assert!(summary.chars().count() <= SUMMARY, "{}: {summary}", command.get_name());
         }
         let help = program.clone().render_help().to_string();
-        for (group, commands) in &GROUPS {
+        for (group, commands) in GROUPS.iter() {
             assert_eq!(help.matches(&format!("\n{group}:\n")).count(), 1, "{help}");
             assert!(commands.iter().all(|(name, _)| help.contains(&format!("\n  {name} "))), "{help}");
         }
@@ -441,7 +177,7 @@ mod tests {
     fn every_example_is_a_valid_line() {
         for (name, examples) in GROUPS.iter().flat_map(|(_, commands)| commands.iter()) {
             assert!(!examples.is_empty(), "{name}");
-            for (_, line) in *examples {
+            for (_, line) in examples {
                 let line = line.strip_prefix("source <(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(line);
                 assert!(line.len() <= LINE, "{line}");
                 let matches = with_help(Cli::command()).try_get_matches_from(words(line));
