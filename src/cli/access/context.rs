@@ -108,47 +108,24 @@ impl Args {
     }
 }
 
-/// A context as the list shows it.
-struct ContextItem<'a> {
-    name: &'a str,
-    is_current: bool,
-    context: &'a ServerContext,
-}
-
 /// The columns of the list.
 const COLUMNS: [&str; 5] = ["name", "current", "server", "source", "token"];
 
-fn items(contexts: &Contexts) -> Vec<ContextItem<'_>> {
-    let all = contexts.all.iter();
-    all.map(|(name, context)| ContextItem { name, is_current: *name == contexts.current, context }).collect()
-}
-
-impl ListItem for ContextItem<'_> {
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn cell(&self, column: &str) -> String {
-        let cell: &str = match column {
-            "current" if self.is_current => "*",
-            "current" => "",
-            "server" => &self.context.server,
-            "source" => &self.context.source,
-            "token" => origin_of_token(self.context),
-            _ => self.name,
-        };
-        cell.to_owned()
-    }
-
-    fn into_value(self) -> Value {
-        json!({
-            "name": self.name,
-            "current": self.is_current,
-            "server": self.context.server,
-            "source": self.context.source,
-            "token": origin_of_token(self.context),
-        })
-    }
+/// The contexts as the list shows them.
+fn items(contexts: &Contexts) -> Vec<ListItem> {
+    let item = |(name, context): (&String, &ServerContext)| {
+        let is_current = *name == contexts.current;
+        let document = json!({
+            "name": name,
+            "current": is_current,
+            "server": context.server,
+            "source": context.source,
+            "token": origin_of_token(context),
+        });
+        let mark = if is_current { "*" } else { "" };
+        ListItem { name: name.clone(), document, columns: vec![("current", mark.to_owned())] }
+    };
+    contexts.all.iter().map(item).collect()
 }
 
 /// The flags that only matter for what a command would use.

@@ -21,7 +21,7 @@ use crate::{
             print, print_all, say,
         },
         prelude::*,
-        target::{ApiClient, ListedKey, StoreOrServer, create_key, delete_key, list_keys, owner_role},
+        target::{ApiClient, StoreOrServer, create_key, delete_key, list_keys, owner_role},
     },
     model::{
         any_resource::AnyResource,
@@ -293,67 +293,37 @@ pub(crate) fn create(
     commit(store, log, operations)
 }
 
-/// A key as the list shows it.
-struct KeyItem {
-    id: String,
-    owner: String,
-    role: &'static str,
-    created_at: String,
-    description: String,
-    scope: Option<KeyScope>,
-}
-
 /// The columns of the list.
 const COLUMNS: [&str; 4] = ["description", "role", "scope", "id"];
 /// The further columns of `wide`.
 const WIDE_COLUMNS: [&str; 2] = ["owner", "created_at"];
 
-impl ListItem for KeyItem {
-    fn name(&self) -> String {
-        self.id.clone()
-    }
-
-    fn cell(&self, column: &str) -> String {
-        match column {
-            "description" => self.description.clone(),
-            "role" => self.role.to_owned(),
-            "scope" => self.scope.as_ref().map(KeyScope::to_string).unwrap_or_default(),
-            "owner" => self.owner.clone(),
-            "created_at" => self.created_at.clone(),
-            _ => self.id.clone(),
-        }
-    }
-
-    fn into_value(self) -> Value {
-        let Self { id, owner, role, created_at, description, scope } = self;
-        json!({
-            "id": id,
-            "description": description,
-            "owner_id": owner,
-            "role": role,
-            "scope": scope,
-            "created_at": created_at,
-        })
-    }
+/// A key as the list shows it.
+fn item(id: &str, owner: &str, role: &str, created_at: &str, description: &str, scope: Option<&KeyScope>) -> ListItem {
+    let document = json!({
+        "id": id,
+        "description": description,
+        "owner_id": owner,
+        "role": role,
+        "scope": scope,
+        "created_at": created_at,
+    });
+    let scope = scope.map(KeyScope::to_string).unwrap_or_default();
+    ListItem { name: id.to_owned(), document, columns: vec![("scope", scope), ("owner", owner.to_owned())] }
 }
 
-fn list_in_store(snapshot: &Snapshot) -> Vec<KeyItem> {
+fn list_in_store(snapshot: &Snapshot) -> Vec<ListItem> {
     let keys = snapshot.newest_first(Kind::ApiKey, None, u64::MAX);
     let listed = |entry: &Arc<Entry>| {
         let key = entry.spec_as::<ApiKey>()?;
-        Some(KeyItem {
-            id: entry.key.id.to_string(),
-            owner: key.owner_id.clone(),
-            role: rules::key_role(snapshot, key).unwrap_or_default().as_str(),
-            created_at: entry.created_at.to_string(),
-            description: key.description.clone(),
-            scope: key.scope.as_deref().cloned(),
-        })
+        let (id, created_at) = (entry.key.id.as_str(), entry.created_at.to_string());
+        let role = rules::key_role(snapshot, key).unwrap_or_default().as_str();
+        Some(item(id, &key.owner_id, role, &created_at, &key.description, key.scope.as_deref()))
     };
     keys.filter_map(listed).collect()
 }
 
-fn list_on_server(client: &ApiClient) -> Result<(Vec<KeyItem>, Option<String>), Failure> {
+fn list_on_server(client: &ApiClient) -> Result<(Vec<ListItem>, Option<String>), Failure> {
     let keys = list_keys(client)?;
     let roles: HashMap<String, Role> = match owners::list_owners(client) {
         Ok(owners) => owners.into_iter().collect(),
@@ -365,11 +335,10 @@ fn list_on_server(client: &ApiClient) -> Result<(Vec<KeyItem>, Option<String>), 
     };
     let role = |owner: &str| roles.get(owner).map_or("", |role| role.as_str());
     let warning = wide_keys_on_server(&keys, &roles);
-    let items = keys.into_iter().map(|key| {
+    let items = keys.iter().map(|key| {
         let most = key.scope.as_ref().and_then(|scope| scope.role).filter(|most| roles.get(&key.owner_id) > Some(most));
         let role = most.map_or_else(|| role(&key.owner_id), Role::as_str);
-        let ListedKey { id, owner_id: owner, created_at, description, scope, .. } = key;
-        KeyItem { id, owner, role, created_at, description, scope }
+        item(&key.id, &key.owner_id, role, &key.created_at, &key.description, key.scope.as_ref())
     });
     Ok((items.collect(), warning))
 }

@@ -79,8 +79,7 @@ impl Args {
                         (owners_in_store(&store), wide_keys(&store.snapshot()))
                     }
                 };
-                let items = owners.into_iter().map(|(id, role)| OwnerItem { id, role: role.as_str() });
-                print(list.format.list(&["id", "role"], &[], items.collect()))?;
+                print(list.format.list(&["id", "role"], &[], owners.into_iter().map(item).collect()))?;
                 warning.iter().for_each(|warning| say(warning));
             }
             Args::SetRole { place, owner, role, log } => {
@@ -104,23 +103,8 @@ impl Args {
 }
 
 /// An owner as the list shows it.
-struct OwnerItem {
-    id: String,
-    role: &'static str,
-}
-
-impl ListItem for OwnerItem {
-    fn name(&self) -> String {
-        self.id.clone()
-    }
-
-    fn cell(&self, column: &str) -> String {
-        if column == "role" { self.role.to_owned() } else { self.id.clone() }
-    }
-
-    fn into_value(self) -> Value {
-        json!({"id": self.id, "role": self.role})
-    }
+fn item((id, role): (String, Role)) -> ListItem {
+    ListItem { document: json!({"id": id, "role": role.as_str()}), name: id, columns: Vec::new() }
 }
 
 fn owners_in_store(store: &Store) -> Vec<(String, Role)> {

@@ -19,7 +19,7 @@ use kinds::{name_of, plural};
 pub(crate) use kinds::{parse_kind, plurals, short_name_of};
 pub(super) use reader::ResourceReader;
 pub(crate) use reader::full_name;
-use reader::{ListedResource, NAME, parent_and_name};
+use reader::{NAME, parent_and_name};
 
 /// List resources, or show one.
 ///
@@ -119,15 +119,16 @@ impl Args {
         if !self.format.is_document() || self.sort_by.is_some() {
             origin.add_names(kind, &mut found)?;
         }
-        self.sort(kind, &mut found)?;
-        print(self.rendered(kind, found, wanted.is_some()))
+        let mut items: Vec<ListItem> = found.into_iter().map(|listed| listed.into_item()).collect();
+        self.sort(kind, &mut items)?;
+        print(self.rendered(kind, items, wanted.is_some()))
     }
 
     /// Sorts the resources by a column.
-    fn sort(&self, kind: Kind, found: &mut [ListedResource]) -> Result<(), Failure> {
+    fn sort(&self, kind: Kind, items: &mut [ListItem]) -> Result<(), Failure> {
         let Some(column) = &self.sort_by else { return Ok(()) };
         let field = column.to_lowercase().replace('-', "_");
-        let Some(first) = found.first() else { return Ok(()) };
+        let Some(first) = items.first() else { return Ok(()) };
         let (narrow, wide) = columns(kind, first);
         let columns = [narrow, wide].concat();
         if !columns.contains(&field.as_str()) {
@@ -140,7 +141,7 @@ impl Args {
             let message = format!("{} have no column `{}`", plural(name_of(kind)), printable(column));
             return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
         }
-        found.sort_by_cached_key(|listed| listed.cell(&field));
+        items.sort_by_cached_key(|item| item.cell(&field));
         Ok(())
     }
 
@@ -176,22 +177,22 @@ impl Args {
     }
 
     /// The output.
-    fn rendered(&self, kind: Kind, mut found: Vec<ListedResource>, is_one: bool) -> String {
+    fn rendered(&self, kind: Kind, mut items: Vec<ListItem>, is_one: bool) -> String {
         // One resource that was asked for is not a list.
-        let is_alone = is_one && found.len() == 1 && self.format.is_document();
-        if let Some(only) = found.pop_if(|_| is_alone) {
-            return self.format.document(&only.body);
+        let is_alone = is_one && items.len() == 1 && self.format.is_document();
+        if let Some(only) = items.pop_if(|_| is_alone) {
+            return self.format.document(&only.document);
         }
-        let (columns, wide) = found.first().map(|first| columns(kind, first)).unwrap_or_default();
-        self.format.list(&columns, &wide, found)
+        let (columns, wide) = items.first().map(|first| columns(kind, first)).unwrap_or_default();
+        self.format.list(&columns, &wide, items)
     }
 }
 
 /// The columns of resources of a kind, and the further ones of `wide`. All of them have the same fields.
-fn columns(kind: Kind, first: &ListedResource) -> (Vec<&'static str>, Vec<&'static str>) {
+fn columns(kind: Kind, first: &ListItem) -> (Vec<&'static str>, Vec<&'static str>) {
     // A chosen identifier is the name.
     let is_shown = |field: &&'static str| {
-        first.body.get(*field).is_some() && (*field == "id" || *field != kind.info().id_parameter)
+        first.document.get(*field).is_some() && (*field == "id" || *field != kind.info().id_parameter)
     };
     let columns = std::iter::once(NAME).chain(COLUMNS.into_iter().filter(is_shown)).collect();
     (columns, WIDE_COLUMNS.into_iter().filter(is_shown).collect())

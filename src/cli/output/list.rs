@@ -25,15 +25,28 @@ pub(crate) struct ListArgs {
 }
 
 /// An item of a list.
-pub(crate) trait ListItem {
+pub(crate) struct ListItem {
     /// The item as other commands take it.
-    fn name(&self) -> String;
+    pub name: String,
+    /// The item as programs read it. Its fields are the columns of a table.
+    pub document: Value,
+    /// The columns that are no field, or whose text is another one.
+    pub columns: Vec<(&'static str, String)>,
+}
 
+impl ListItem {
     /// The content of a table column.
-    fn cell(&self, column: &str) -> String;
-
-    /// The item as programs read it.
-    fn into_value(self) -> Value;
+    pub(crate) fn cell(&self, column: &str) -> String {
+        if let Some((_, text)) = self.columns.iter().find(|(name, _)| *name == column) {
+            return text.clone();
+        }
+        match self.document.get(column) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            Some(other) => other.to_string(),
+        }
+    }
 }
 
 impl ListFormat {
@@ -43,13 +56,13 @@ impl ListFormat {
     }
 
     /// Renders a list. Only the wide table has the columns of `wide`.
-    pub(crate) fn list<I: ListItem>(self, columns: &[&str], wide: &[&str], items: Vec<I>) -> String {
+    pub(crate) fn list(self, columns: &[&str], wide: &[&str], items: Vec<ListItem>) -> String {
         match self {
             ListFormat::Table => table_of(columns, &items),
             ListFormat::Wide => table_of(&[columns, wide].concat(), &items),
-            ListFormat::Name => items.iter().map(|item| format!("{}\n", escaped(&item.name()))).collect(),
+            ListFormat::Name => items.iter().map(|item| format!("{}\n", escaped(&item.name))).collect(),
             ListFormat::Json | ListFormat::Yaml => {
-                self.document(&Value::Array(items.into_iter().map(I::into_value).collect()))
+                self.document(&Value::Array(items.into_iter().map(|item| item.document).collect()))
             }
         }
     }
@@ -63,7 +76,7 @@ impl ListFormat {
     }
 }
 
-fn table_of<I: ListItem>(columns: &[&str], items: &[I]) -> String {
-    let row = |item: &I| columns.iter().map(|column| item.cell(column)).collect();
+fn table_of(columns: &[&str], items: &[ListItem]) -> String {
+    let row = |item: &ListItem| columns.iter().map(|column| item.cell(column)).collect();
     titled(columns, items.iter().map(row).collect())
 }

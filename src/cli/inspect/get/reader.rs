@@ -35,29 +35,17 @@ const MOST_NAMED: usize = 5;
 /// A resource of a list, and its parent, which the API's response need not contain.
 pub(super) struct ListedResource {
     kind: Kind,
-    pub(super) parent: Option<Id>,
-    pub(super) body: Value,
+    parent: Option<Id>,
+    body: Value,
     /// The name in the manifests, after that of the parent, with identifiers for what has none; empty until it is looked up.
-    pub(super) name: String,
+    name: String,
 }
 
-impl ListItem for ListedResource {
-    fn name(&self) -> String {
-        format!("{}/{}", short_name_of(self.kind), self.name)
-    }
-
-    fn cell(&self, field: &str) -> String {
-        match self.body.get(field) {
-            _ if field == NAME => self.name.clone(),
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
-            Some(other) => other.to_string(),
-        }
-    }
-
-    fn into_value(self) -> Value {
-        self.body
+impl ListedResource {
+    /// The resource as the list shows it.
+    pub(super) fn into_item(self) -> ListItem {
+        let name = format!("{}/{}", short_name_of(self.kind), self.name);
+        ListItem { name, document: self.body, columns: vec![(NAME, self.name)] }
     }
 }
 
