@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
+use super::contexts::{Contexts, ServerContext, context_name};
 use crate::{
     cli::{
         input::option_origins::OptionOrigins,
@@ -173,12 +173,11 @@ fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -
 }
 
 fn describe(name: &str, context: &ServerContext) -> String {
-    let ca_file = context.ca_file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
     let lines = [
         ("name", name),
         ("server", context.server.as_str()),
         ("source", context.source.as_str()),
-        ("ca_file", ca_file.as_str()),
+        ("ca_file", context.ca_file.as_str()),
         ("version_header", context.version_header.as_str()),
         ("token", origin_of_token(context)),
     ];
@@ -188,8 +187,5 @@ fn describe(name: &str, context: &ServerContext) -> String {
 
 /// The origin of the token, without the command, which can have credentials.
 fn origin_of_token(context: &ServerContext) -> &'static str {
-    match context.token {
-        ContextToken::Stored(_) => "saved",
-        ContextToken::Command(_) => "from a command",
-    }
+    if context.token.is_empty() { "from a command" } else { "saved" }
 }

@@ -2,7 +2,7 @@
 
 use std::path::absolute;
 
-use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
+use super::contexts::{Contexts, ServerContext, context_name};
 use crate::{
     cli::{
         input::prompt,
@@ -57,9 +57,9 @@ impl Args {
         let known = Contexts::read()?;
         check_free(&known, &name, &server)?;
         let former = known.all.get(&name);
-        let token = match &self.token_command {
-            Some(command) => ContextToken::Command(Secret::new(command.as_str())),
-            None => ContextToken::Stored(prompt::secret(&format!("Token of an API key for {}: ", printable(&server)))?),
+        let (token, token_command) = match &self.token_command {
+            Some(command) => (Secret::default(), Secret::new(command.as_str())),
+            None => (prompt::secret(&format!("Token of an API key for {}: ", printable(&server)))?, Secret::default()),
         };
         let ca_file = self.ca_file.as_deref().map(absolute_path).transpose()?;
         let kept =
@@ -69,7 +69,8 @@ impl Args {
         let context = ServerContext {
             server: server.clone(),
             token,
-            ca_file: ca_file.or_else(|| former?.ca_file.clone()),
+            token_command,
+            ca_file: kept(&ca_file, former.map(|former| &former.ca_file)),
             source: kept(&self.source, former.map(|former| &former.source)),
             version_header: if is_default { String::new() } else { version_header.clone() },
         };
@@ -112,14 +113,11 @@ fn check_free(contexts: &Contexts, name: &str, server: &str) -> Result<(), Failu
 }
 
 /// The absolute path of a file: a context is used in any folder.
-fn absolute_path(file: &Path) -> Result<PathBuf, Failure> {
+fn absolute_path(file: &Path) -> Result<String, Failure> {
     let unusable = |reason: String| {
         let message = format!("cannot use `--ca-file` {}: {reason}", file.display());
         Failure::from(Diagnostic::error(Code::Unreadable, message).help("use the path of a PEM file"))
     };
     let path = absolute(file).map_err(|error| unusable(error.to_string()))?;
-    if path.to_str().is_none() {
-        return Err(unusable("its path is not UTF-8".to_owned()));
-    }
-    Ok(path)
+    path.into_os_string().into_string().map_err(|_| unusable("its path is not UTF-8".to_owned()))
 }

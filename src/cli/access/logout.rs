@@ -1,6 +1,6 @@
 //! `edgewright logout`: removes a context (D105).
 
-use super::contexts::{ContextToken, Contexts, context_name, unknown};
+use super::contexts::{Contexts, context_name, unknown};
 use crate::{
     cli::{output::say, prelude::*},
     store::tokens::split_token,
@@ -28,8 +28,8 @@ impl Args {
             Ok((name, context))
         })?;
         say(&format!("Removed context {name} ({}).", context.server));
-        if let ContextToken::Stored(token) = &context.token {
-            let key = split_token(token.expose()).map_or_else(|| "ID".to_owned(), |(key, _)| key.to_string());
+        if !context.token.is_empty() {
+            let key = split_token(context.token.expose()).map_or_else(|| "ID".to_owned(), |(key, _)| key.to_string());
             say(&format!("Its API key is still valid: to revoke it, run `edgewright keys revoke {key}`."));
         }
         Ok(Exit::Done)

@@ -5,10 +5,7 @@ use std::fs;
 use ureq::tls::RootCerts;
 
 use crate::{
-    cli::{
-        access::contexts::{ContextToken, ServerContext},
-        prelude::*,
-    },
+    cli::{access::contexts::ServerContext, prelude::*},
     http_client,
     store::seal::command::output_of,
 };
@@ -38,13 +35,13 @@ impl Credentials {
     /// Reads the token of a context, or has its command print it. The variable is for other servers: it must not reach this
     /// one.
     pub(crate) fn from_context(context: &ServerContext) -> Result<Self, Failure> {
-        let token = match &context.token {
-            ContextToken::Stored(token) => Secret::new(token.expose().trim()),
-            ContextToken::Command(command) => run_token_command(command.expose())?,
+        let token = match context.token.is_empty() {
+            true => run_token_command(context.token_command.expose())?,
+            false => Secret::new(context.token.expose().trim()),
         };
-        let authorities = match &context.ca_file {
-            Some(file) => read_authorities(file)?,
-            None => RootCerts::PlatformVerifier,
+        let authorities = match context.ca_file.as_str() {
+            "" => RootCerts::PlatformVerifier,
+            file => read_authorities(file)?,
         };
         Ok(Self { token, authorities })
     }
@@ -65,10 +62,10 @@ fn run_token_command(command: &str) -> Result<Secret, Failure> {
     Ok(Secret::new(text))
 }
 
-fn read_authorities(file: &Path) -> Result<RootCerts, Failure> {
+fn read_authorities(file: &str) -> Result<RootCerts, Failure> {
     let read = fs::read(file).map_err(|error| error.to_string());
     read.and_then(|pem| http_client::authorities(&pem)).map_err(|reason| {
-        Diagnostic::error(Code::Unreadable, format!("cannot use `ca_file` {}: {reason}", file.display()))
+        Diagnostic::error(Code::Unreadable, format!("cannot use `ca_file` {file}: {reason}"))
             .help("set it to a PEM file with the certificates of the server's authorities")
             .into()
     })

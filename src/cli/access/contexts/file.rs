@@ -7,10 +7,8 @@ use std::{
 };
 
 use rustix::fs::OFlags;
-use serde::Deserialize;
-use serde_json::json;
 
-use super::{ContextToken, Contexts, ServerContext};
+use super::{Contexts, ServerContext};
 use crate::{
     cli::{config::place_in, prelude::*},
     files::{appended, write_whole},
@@ -28,28 +26,6 @@ const LOCK: &str = "contexts.lock";
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The most bytes that are read.
 const MOST_BYTES: u64 = 1 << 20;
-
-/// The contents of the file.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ContextsDocument {
-    /// The name of the current context.
-    current: String,
-    /// The contexts by name.
-    contexts: BTreeMap<String, ContextDocument>,
-}
-
-/// A context in the file. An empty text is unset.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ContextDocument {
-    server: String,
-    token: String,
-    token_command: String,
-    ca_file: String,
-    source: String,
-    version_header: String,
-}
 
 /// The folder of the user for the configuration of this program. A relative path does not count, as in the XDG Base
 /// Directory Specification: it would be another folder in each working folder.
@@ -119,7 +95,7 @@ pub(super) fn change<T>(folder: &Path, change: impl FnOnce(&mut Contexts) -> Res
     lock_exclusively(&lock, folder, LOCK_WAIT)?;
     let mut contexts = read(folder)?;
     let done = change(&mut contexts)?;
-    let text = serialize(&contexts);
+    let text = to_yaml(&json::value(&contexts, Secrets::Revealed)?);
     write_whole(&path, &appended(&path, ".tmp"), |writer| writer.write_all(text.as_bytes())).map_err(failed)?;
     drop(lock);
     Ok(done)
@@ -146,21 +122,17 @@ fn parse(path: &Path, text: &str) -> Result<Contexts, Failure> {
         return Ok(Contexts::default());
     }
     let mut faults = content.take_faults();
-    let (document, found) = decode::<ContextsDocument>(content.root(), None);
+    let (contexts, found) = decode::<Contexts>(content.root(), None);
     faults.extend(found);
     if let Some(fault) = faults.into_iter().next() {
         return Err(fail(&hide_value(fault)));
     }
-    let ContextsDocument { current, contexts } = document.unwrap_or_default();
-    let mut all = BTreeMap::new();
-    for (name, document) in contexts {
-        let context = parse_context(document).map_err(|fault| {
-            let place = fault.path.under(&FieldPath::root().join("contexts").join(name.as_str()));
-            fail(&fault.at(place))
-        })?;
-        all.insert(name, context);
+    let contexts = contexts.unwrap_or_default();
+    for (name, context) in &contexts.all {
+        let place = FieldPath::root().join("contexts").join(name.as_str());
+        check_context(context).map_err(|fault| fail(&fault.under(&place)))?;
     }
-    Ok(Contexts { current, all })
+    Ok(contexts)
 }
 
 /// A fault that does not quote the value, which can be a token.
@@ -172,45 +144,16 @@ fn hide_value(mut fault: Fault) -> Fault {
     fault
 }
 
-/// The context that a document describes.
-fn parse_context(document: ContextDocument) -> Result<ServerContext, Fault> {
-    let ContextDocument { server, token, token_command, ca_file, source, version_header } = document;
-    if server.is_empty() {
+/// Requires a server, and one origin of its token.
+fn check_context(context: &ServerContext) -> Result<(), Fault> {
+    if context.server.is_empty() {
         return Err(Fault::new(Code::Required, "`server` is required").help("set it to the URL of a server"));
     }
-    let token = match (token.is_empty(), token_command.is_empty()) {
-        (false, true) => ContextToken::Stored(Secret::new(token)),
-        (true, false) => ContextToken::Command(Secret::new(token_command)),
-        _ => {
-            let fault = Fault::new(Code::NotAllowed, "`token` and `token_command` cannot be combined");
-            return Err(fault.help("set one of them, or run `edgewright login` again"));
-        }
-    };
-    let ca_file = Some(ca_file).filter(|file| !file.is_empty()).map(PathBuf::from);
-    Ok(ServerContext { server, token, ca_file, source, version_header })
-}
-
-/// The text of the file, with the tokens.
-fn serialize(contexts: &Contexts) -> String {
-    let one = |context: &ServerContext| {
-        let (token, command) = match &context.token {
-            ContextToken::Stored(token) => (token.expose(), ""),
-            ContextToken::Command(command) => ("", command.expose()),
-        };
-        let ca_file = context.ca_file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
-        let fields = [
-            ("server", context.server.as_str()),
-            ("token", token),
-            ("token_command", command),
-            ("ca_file", ca_file.as_str()),
-            ("source", context.source.as_str()),
-            ("version_header", context.version_header.as_str()),
-        ];
-        let fields = fields.into_iter().filter(|(_, value)| !value.is_empty());
-        Value::Object(fields.map(|(name, value)| (name.to_owned(), json!(value))).collect())
-    };
-    let all: BTreeMap<&String, Value> = contexts.all.iter().map(|(name, context)| (name, one(context))).collect();
-    to_yaml(&json!({"current": contexts.current, "contexts": all}))
+    if context.token.is_empty() == context.token_command.is_empty() {
+        let fault = Fault::new(Code::NotAllowed, "`token` and `token_command` cannot be combined");
+        return Err(fault.help("set one of them, or run `edgewright login` again"));
+    }
+    Ok(())
 }
 
 /// The failure for a file with an error. Only its line is named: the file has tokens.
@@ -236,9 +179,15 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 mod tests {
     use super::*;
 
-    fn context(token: ContextToken) -> ServerContext {
-        let (ca_file, source) = (Some("/etc/ca.pem".into()), "shop".to_owned());
-        ServerContext { server: "https://edge.example.com".into(), token, ca_file, source, version_header: "V".into() }
+    fn context(token: &str, command: &str) -> ServerContext {
+        ServerContext {
+            server: "https://edge.example.com".into(),
+            token: Secret::new(token),
+            token_command: Secret::new(command),
+            ca_file: "/etc/ca.pem".into(),
+            source: "shop".into(),
+            version_header: "V".into(),
+        }
     }
 
     fn message(failure: &Failure) -> String {
@@ -252,19 +201,19 @@ mod tests {
         assert!(read(&home).unwrap().all.is_empty());
         change(&home, |contexts| {
             contexts.current = "no".to_owned();
-            contexts.all.insert("no".to_owned(), context(ContextToken::Stored(Secret::new("ew_1"))));
+            contexts.all.insert("no".to_owned(), context("ew_1", ""));
             let command = "pass show 'edge: #1'\n";
-            contexts.all.insert("b:8484".to_owned(), context(ContextToken::Command(Secret::new(command))));
+            contexts.all.insert("b:8484".to_owned(), context("", command));
             Ok(())
         })
         .unwrap();
         let found = read(&home).unwrap();
         assert_eq!(found.current, "no");
         let (stored, command) = (found.all.get("no").unwrap(), found.all.get("b:8484").unwrap());
-        assert!(matches!(&stored.token, ContextToken::Stored(token) if token.expose() == "ew_1"));
-        assert!(matches!(&command.token, ContextToken::Command(it) if it.expose() == "pass show 'edge: #1'\n"));
+        assert_eq!((stored.token.expose(), stored.token_command.expose()), ("ew_1", ""));
+        assert_eq!((command.token.expose(), command.token_command.expose()), ("", "pass show 'edge: #1'\n"));
         assert_eq!((stored.source.as_str(), stored.version_header.as_str()), ("shop", "V"));
-        assert_eq!(stored.ca_file.as_deref(), Some(Path::new("/etc/ca.pem")));
+        assert_eq!(stored.ca_file, "/etc/ca.pem");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&home), mode(&home.join(FILE)), mode(&home.join(LOCK))), (0o700, 0o600, 0o600));
         assert!(!home.join("contexts.yaml.tmp").exists());
@@ -276,7 +225,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let add = |name: &str| {
             change(folder.path(), |contexts| {
-                contexts.all.insert(name.to_owned(), context(ContextToken::Stored(Secret::new("ew_1"))));
+                contexts.all.insert(name.to_owned(), context("ew_1", ""));
                 if name == "bad" { Err(super::super::unknown(name)) } else { Ok(()) }
             })
         };

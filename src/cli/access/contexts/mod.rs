@@ -2,41 +2,44 @@
 
 mod file;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cli::{output::say, prelude::*};
 
 /// The longest name of a context.
 const LONGEST_NAME: usize = 100;
 
-/// A server that a user has logged in to.
-#[derive(Debug, Clone)]
+/// A server that a user has logged in to, as the file has it. An empty text is unset.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerContext {
     /// The URL.
     pub server: String,
-    /// The origin of the token.
-    pub token: ContextToken,
+    /// The token, unless a command prints it.
+    #[serde(skip_serializing_if = "Secret::is_empty")]
+    pub token: Secret,
+    /// A shell command that prints the token. It can contain credentials.
+    #[serde(skip_serializing_if = "Secret::is_empty")]
+    pub token_command: Secret,
     /// The PEM file with the authorities to trust, instead of those of the system.
-    pub ca_file: Option<PathBuf>,
-    /// The default of `--source`, or empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ca_file: String,
+    /// The default of `--source`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// The name of the server's version header, or empty for the default.
+    /// The name of the server's version header, unless it is the default.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub version_header: String,
 }
 
-/// The origin of a context's token.
-#[derive(Debug, Clone)]
-pub(crate) enum ContextToken {
-    /// The token itself.
-    Stored(Secret),
-    /// A shell command that prints the token. It can contain credentials.
-    Command(Secret),
-}
-
 /// The contexts of a user.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Contexts {
     /// The name of the current context, or empty.
     pub current: String,
     /// The contexts by name.
+    #[serde(rename = "contexts")]
     pub all: BTreeMap<String, ServerContext>,
 }
 
