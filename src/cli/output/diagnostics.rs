@@ -5,7 +5,7 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
+use miette::{Diagnostic as _, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, SourceCode};
 
 use super::excerpt::{Excerpt, HIDDEN};
 use crate::{
@@ -129,15 +129,12 @@ pub(super) fn count(diagnostics: &[Diagnostic], files: usize) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
-/// A diagnostic in miette's form.
+/// A diagnostic in miette's form, with an excerpt.
+#[derive(Debug, thiserror::Error)]
+#[error("{facts}")]
 struct DiagnosticReport {
-    message: String,
-    code: String,
-    help: Option<String>,
-    /// `None` for a place related to another report.
-    severity: Option<Severity>,
-    source: Option<Excerpt>,
-    labels: Vec<LabeledSpan>,
+    facts: MietteDiagnostic,
+    excerpt: Option<Excerpt>,
     /// Places in other files, each with a report of its own.
     elsewhere: Vec<DiagnosticReport>,
 }
@@ -146,79 +143,51 @@ impl DiagnosticReport {
     fn new(diagnostic: &Diagnostic) -> Self {
         let same_file = |place: &Place| diagnostic.place.as_ref().is_some_and(|it| Arc::ptr_eq(&it.file, &place.file));
         let (here, elsewhere): (Vec<_>, Vec<_>) = diagnostic.related.iter().partition(|(place, _)| same_file(place));
-        let mut source = None;
-        let mut labels = Vec::new();
-        if let Some(place) = &diagnostic.place {
-            let places: Vec<_> =
-                std::iter::once(place).chain(here.iter().map(|(place, _)| place)).map(|it| it.span.clone()).collect();
-            let excerpt = Excerpt::new(&place.file, &places);
-            let mut spans = excerpt.spans();
-            let label = (!here.is_empty()).then(|| "here".to_owned());
-            labels.extend(spans.next().map(|span| LabeledSpan::new_primary_with_span(label, span)));
-            let related = spans.zip(&here);
-            labels.extend(
-                related.map(|(span, (_, label))| LabeledSpan::new_with_span(Some(escaped(label).into_owned()), span)),
-            );
-            source = Some(excerpt);
-        }
+        let severity = match diagnostic.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        };
+        let facts = MietteDiagnostic::new(escaped(&diagnostic.message)).with_severity(severity);
+        let mut facts = facts.with_code(diagnostic.code.to_string());
+        facts.help = diagnostic.help.as_deref().map(|help| escaped(help).into_owned());
+        let excerpt = diagnostic.place.as_ref().map(|place| {
+            let places = std::iter::once(place).chain(here.iter().map(|(place, _)| place));
+            let excerpt = Excerpt::new(&place.file, &places.map(|it| it.span.clone()).collect::<Vec<_>>());
+            let own = (!here.is_empty()).then(|| "here".to_owned());
+            let related = here.iter().map(|(_, label)| Some(escaped(label).into_owned()));
+            let labels = std::iter::once(own).chain(related).zip(excerpt.spans()).enumerate();
+            let labels = labels.map(|(number, (label, span))| match number {
+                0 => LabeledSpan::new_primary_with_span(label, span),
+                _ => LabeledSpan::new_with_span(label, span),
+            });
+            facts.labels = Some(labels.collect());
+            excerpt
+        });
         let elsewhere = elsewhere.into_iter().map(|(place, label)| {
             let excerpt = Excerpt::new(&place.file, std::slice::from_ref(&place.span));
-            DiagnosticReport {
-                message: escaped(label).into_owned(),
-                code: String::new(),
-                help: None,
-                severity: None,
-                labels: excerpt.spans().map(|span| LabeledSpan::new_primary_with_span(None, span)).collect(),
-                source: Some(excerpt),
-                elsewhere: Vec::new(),
-            }
+            let labels = excerpt.spans().map(|span| LabeledSpan::new_primary_with_span(None, span));
+            let facts = MietteDiagnostic::new(escaped(label)).with_severity(miette::Severity::Advice);
+            Self { facts: facts.with_labels(labels), excerpt: Some(excerpt), elsewhere: Vec::new() }
         });
-        Self {
-            message: escaped(&diagnostic.message).into_owned(),
-            code: diagnostic.code.to_string(),
-            help: diagnostic.help.as_deref().map(|help| escaped(help).into_owned()),
-            severity: Some(diagnostic.severity),
-            source,
-            labels,
-            elsewhere: elsewhere.collect(),
-        }
+        Self { elsewhere: elsewhere.collect(), facts, excerpt }
     }
 }
-
-impl fmt::Display for DiagnosticReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl fmt::Debug for DiagnosticReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for DiagnosticReport {}
 
 impl miette::Diagnostic for DiagnosticReport {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        (!self.code.is_empty()).then(|| Box::new(&self.code) as Box<dyn fmt::Display>)
+        self.facts.code()
     }
     fn severity(&self) -> Option<miette::Severity> {
-        Some(match self.severity {
-            Some(Severity::Error) => miette::Severity::Error,
-            Some(Severity::Warning) => miette::Severity::Warning,
-            None => miette::Severity::Advice,
-        })
+        self.facts.severity()
     }
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.facts.help()
     }
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.source.as_ref().map(|source| source as &dyn SourceCode)
+        self.excerpt.as_ref().map(|excerpt| excerpt as &dyn SourceCode)
     }
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        (!self.labels.is_empty())
-            .then(|| Box::new(self.labels.iter().cloned()) as Box<dyn Iterator<Item = LabeledSpan>>)
+        self.facts.labels()
     }
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
         let related = self.elsewhere.iter().map(|report| report as &dyn miette::Diagnostic);

@@ -24,6 +24,7 @@ const CUT: &str = "…";
 pub(super) const HIDDEN: &str = "(hidden)";
 
 /// Excerpts of one file, as a source for miette.
+#[derive(Debug)]
 pub(super) struct Excerpt {
     name: String,
     text: String,
@@ -32,6 +33,7 @@ pub(super) struct Excerpt {
 }
 
 /// Consecutive lines.
+#[derive(Debug)]
 struct Block {
     /// The number of the first line, from 0.
     first: usize,
@@ -41,6 +43,7 @@ struct Block {
 }
 
 /// A place in the excerpt.
+#[derive(Debug)]
 struct Mark {
     /// The position in the text of the excerpt.
     span: SourceSpan,
