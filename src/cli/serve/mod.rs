@@ -75,9 +75,8 @@ impl Args {
         self.check(&config, matches)?;
         let mut bound = self.open(passed?)?;
         let outputs = self.start_outputs(&bound, &mut config)?;
-        let store = Arc::clone(&bound.store);
-        let mut sources = LiveSources::new(&self.loading, &self.ownership, self.drift, self.log_format, store)
-            .observed_by(outputs.notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>));
+        let observer = outputs.notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>);
+        let mut sources = LiveSources::new(self, Arc::clone(&bound.store), observer);
         let first_syncs = sources.start(self.wanted(&config))?;
         let following = sources.list();
         if following.iter().next().is_some() && !bound.server.wait(first_syncs) {

@@ -42,7 +42,7 @@ use crate::{
     },
 };
 use config_watch::ReloadCause;
-use sources::SourceChanges;
+use sources::{FollowedFrom, SourceChanges};
 
 pub(super) use config_watch::ConfigWatch;
 pub(super) use sources::LiveSources;
@@ -142,7 +142,7 @@ impl<'a> Reloader<'a> {
     fn take_effect(&mut self, program: &Command) -> Result<SourceChanges, Failure> {
         let config = self.config.reload()?;
         check(&config, program)?;
-        let changes = self.sources.change(self.args.wanted(&config))?;
+        let changes = self.sources.follow(self.args.wanted(&config), FollowedFrom::Reload)?;
         let keys = self.keys_for_a_restart(&config);
         if !keys.is_empty() {
             let keys = keys.join(", ");

@@ -4,12 +4,8 @@ use std::time::Instant;
 
 use crate::{
     cli::{
-        manifests::source_args::{Loading, Ownership},
         prelude::*,
-        serve::{
-            log::{self, LogFormat},
-            source_config::ConfiguredSource,
-        },
+        serve::{args::Args, log, source_config::ConfiguredSource},
     },
     manifest::tree::remote::{Mirrors, no_mirrors},
     reconcile::{
@@ -17,7 +13,7 @@ use crate::{
             handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver},
             registry::SourceRegistry,
         },
-        sync_loop::{WatchedSource, drift_policy::DriftPolicy, health::Reason, suspension::Suspensions},
+        sync_loop::{WatchedSource, health::Reason, suspension::Suspensions},
     },
 };
 
@@ -38,7 +34,7 @@ impl SourceChanges {
 
 /// The moment at which sources are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FollowedFrom {
+pub(super) enum FollowedFrom {
     /// The start of the server.
     Start,
     /// A reload of a server that serves already: new sources do not make it unready.
@@ -47,10 +43,8 @@ enum FollowedFrom {
 
 /// The sources that a server follows. Their loops stop when it is dropped.
 pub(in crate::cli) struct LiveSources<'a> {
-    loading: &'a Loading,
-    ownership: &'a Ownership,
-    drift: DriftPolicy,
-    format: LogFormat,
+    /// The options, with what a source does not set.
+    args: &'a Args,
     store: Arc<Store>,
     /// Read with the first source: a server that follows none does not need them.
     suspensions: Option<Arc<Suspensions>>,
@@ -63,23 +57,10 @@ pub(in crate::cli) struct LiveSources<'a> {
 }
 
 impl<'a> LiveSources<'a> {
-    /// No sources yet. `loading`, `ownership` and `drift` have what a source does not set.
-    pub(in crate::cli) fn new(
-        loading: &'a Loading,
-        ownership: &'a Ownership,
-        drift: DriftPolicy,
-        format: LogFormat,
-        store: Arc<Store>,
-    ) -> Self {
+    /// No sources yet. `observer` gets their states.
+    pub(in crate::cli) fn new(args: &'a Args, store: Arc<Store>, observer: Option<Arc<dyn SourceObserver>>) -> Self {
         let (running, list) = (Vec::new(), SourceRegistry::default());
-        let (suspensions, mirrors, observer) = (None, None, None);
-        Self { loading, ownership, drift, format, store, suspensions, mirrors, running, list, observer }
-    }
-
-    /// Shows the states of the sources to an observer.
-    pub(in crate::cli) fn observed_by(mut self, observer: Option<Arc<dyn SourceObserver>>) -> Self {
-        self.observer = observer;
-        self
+        Self { args, store, suspensions: None, mirrors: None, running, list, observer }
     }
 
     /// The list for the API. It changes with the sources.
@@ -112,12 +93,6 @@ impl<'a> LiveSources<'a> {
         })
     }
 
-    /// Follows other sources, after an error the same as before. Returns when those that are not followed any longer
-    /// have ended their runs.
-    pub(super) fn change(&mut self, wanted: Vec<ConfiguredSource>) -> Result<SourceChanges, Diagnostic> {
-        self.follow(wanted, FollowedFrom::Reload)
-    }
-
     /// Waits a while for the first syncs of the sources that a reload has added or changed. Returns the names of those that
     /// cannot be read or applied, and of those that have not been synced yet.
     pub(super) fn first_results(&mut self, changes: &SourceChanges) -> (Vec<String>, Vec<String>) {
@@ -146,7 +121,13 @@ impl<'a> LiveSources<'a> {
         (failed.collect(), unseen)
     }
 
-    fn follow(&mut self, wanted: Vec<ConfiguredSource>, from: FollowedFrom) -> Result<SourceChanges, Diagnostic> {
+    /// Follows other sources, after an error the same as before. Returns when those that are not followed any longer have
+    /// ended their runs.
+    pub(super) fn follow(
+        &mut self,
+        wanted: Vec<ConfiguredSource>,
+        from: FollowedFrom,
+    ) -> Result<SourceChanges, Diagnostic> {
         // All that can fail comes first, so that an error changes nothing.
         self.prepare_mirrors(&wanted)?;
         let mut watched = BTreeMap::new();
@@ -234,7 +215,8 @@ impl<'a> LiveSources<'a> {
     }
 
     fn watch(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
-        let followed = source.clone().into_followed(self.loading, self.ownership, self.drift, self.mirrors.as_ref())?;
+        let Args { loading, ownership, drift, .. } = self.args;
+        let followed = source.clone().into_followed(loading, ownership, *drift, self.mirrors.as_ref())?;
         let followed = FollowedSource { observer: self.observer.clone(), ..followed };
         WatchedSource::new(followed).map_err(|error| not_watched(&source.name, &error))
     }
@@ -245,7 +227,7 @@ impl<'a> LiveSources<'a> {
         suspensions: Arc<Suspensions>,
         before: Option<&SourceHandle>,
     ) -> notify::Result<LoopGuard> {
-        let (reported, format, list) = (Arc::clone(&self.store), self.format, self.list.clone());
+        let (reported, format, list) = (Arc::clone(&self.store), self.args.log_format, self.list.clone());
         source.start(Arc::clone(&self.store), suspensions, before, move |report, author| {
             if let (Author::Source { source, .. }, Some(plan)) = (author, report.applied_plan()) {
                 list.request_syncs_after(source, plan);
