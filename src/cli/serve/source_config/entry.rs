@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::cli::prelude::*;
+use crate::{cli::prelude::*, manifest::tree::CommitVerifier};
 
 /// A source in the configuration file.
 #[derive(Debug, Deserialize)]
@@ -56,7 +56,7 @@ pub(crate) struct SourceEntry {
     /// The authorities of HTTPS servers.
     pub(super) ca_file: Option<PathBuf>,
     /// The signatures that a commit needs to be applied.
-    pub(super) verify: Option<VerifyEntry>,
+    pub(super) verify: Option<CommitVerifier>,
 }
 
 /// The limits of a source.
@@ -73,12 +73,4 @@ pub(super) struct ScopeEntry {
     pub(super) roles: Option<Vec<Role>>,
     /// The folder of token files.
     pub(super) token_folder: Option<PathBuf>,
-}
-
-/// The signatures that a commit needs to be applied.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct VerifyEntry {
-    /// The file of the SSH keys that may sign.
-    pub(super) allowed_signers_file: PathBuf,
 }

@@ -87,8 +87,7 @@ impl SourceEntry {
                 let fault = fault("verify", Code::Required, "`allowed_signers_file` cannot be empty");
                 return Err(fault.help("set it to the file with the keys that may sign"));
             }
-            Some(verify) => Some(CommitVerifier { allowed_signers_file: verify.allowed_signers_file.clone() }),
-            None => None,
+            verifier => verifier.clone(),
         };
         let (revision, semver) = match &wanted {
             RevisionSpec::Ref(name) => (name.clone(), String::new()),

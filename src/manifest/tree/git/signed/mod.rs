@@ -16,6 +16,7 @@ use std::{fs, path::PathBuf};
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use git2::{ErrorCode, Oid, Repository};
 use jiff::Timestamp;
+use serde::Deserialize;
 
 use crate::{
     model::{Code, Diagnostic},
@@ -27,8 +28,9 @@ use sshsig::SshSignature;
 /// The namespace in which Git signs.
 const NAMESPACE: &str = "git";
 
-/// Verifies the commits of a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Verifies the commits of a source, as the configuration file says.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct CommitVerifier {
     /// The file of allowed signers.
     pub allowed_signers_file: PathBuf,
