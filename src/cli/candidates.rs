@@ -13,7 +13,7 @@ use super::{
     inspect::get::{full_name, parse_kind, plurals, short_name_of},
 };
 use crate::{
-    cli::{output::print, prelude::*, store::store_args::StoreArgs},
+    cli::{command_prelude::*, store::store_args::StoreArgs},
     lint::LINTS,
     model::diagnostics::code::REGISTRY,
 };

@@ -4,7 +4,7 @@ use clap::Command;
 use clap_complete::Shell;
 
 use super::candidates::REQUEST;
-use crate::cli::{output::print, prelude::*};
+use crate::cli::command_prelude::*;
 
 /// Print a shell completion script.
 ///

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 mod candidates;
 mod command;
+mod command_prelude;
 mod completions;
 mod config;
 mod failure;

@@ -6,14 +6,10 @@ use serde_json::json;
 use super::contexts::{Contexts, ServerContext, context_name};
 use crate::{
     cli::{
+        command_prelude::*,
         input::option_origins::OptionOrigins,
-        manifests::source_args::source_name,
-        output::{
-            list::{ListArgs, ListItem},
-            print, say,
-        },
-        prelude::*,
-        target::{StoreOrServer, TOKEN},
+        output::list::{ListArgs, ListItem},
+        target::TOKEN,
     },
     store::probe,
 };

@@ -14,14 +14,14 @@ use super::{
 };
 use crate::{
     cli::{
+        command_prelude::*,
         config::Config,
         output::{
             check_not_discarded, is_readable_by_others,
             list::{ListArgs, ListItem},
-            print, print_all, say,
+            print_all,
         },
-        prelude::*,
-        target::{ApiClient, StoreOrServer, create_key, delete_key, list_keys, owner_role},
+        target::{create_key, delete_key, list_keys, owner_role},
     },
     model::{
         any_resource::AnyResource,

@@ -1,7 +1,7 @@
 //! Changes of keys and owners in a store that no server has open, and the security log that they append to (D99).
 
 use crate::{
-    cli::{output::say, prelude::*, serve::limit_args::unusable, store::store_args::StoreArgs},
+    cli::{command_prelude::*, serve::limit_args::unusable, store::store_args::StoreArgs},
     model::operation::Operation,
     server::telemetry::security::{LocalChanges, LocalLog, SECURITY_LOG},
     store::Commit,

@@ -5,11 +5,9 @@ use std::path::absolute;
 use super::contexts::{Contexts, ServerContext, context_name};
 use crate::{
     cli::{
+        command_prelude::*,
         input::prompt,
-        manifests::source_args::source_name,
-        output::say,
-        prelude::*,
-        target::{ApiClient, Credentials, parse_server_url},
+        target::{Credentials, parse_server_url},
     },
     server::{VERSION_HEADER, operations::whoami},
 };

@@ -1,10 +1,7 @@
 //! `edgewright logout`: removes a context (D105).
 
 use super::contexts::{Contexts, context_name, unknown};
-use crate::{
-    cli::{output::say, prelude::*},
-    store::tokens::split_token,
-};
+use crate::{cli::command_prelude::*, store::tokens::split_token};
 
 /// Remove a context and its token.
 ///

@@ -12,12 +12,9 @@ use super::{
 };
 use crate::{
     cli::{
-        output::{
-            list::{ListArgs, ListItem},
-            print, say,
-        },
-        prelude::*,
-        target::{ApiClient, StoreOrServer, list_keys, set_owner_role},
+        command_prelude::*,
+        output::list::{ListArgs, ListItem},
+        target::{list_keys, set_owner_role},
     },
     model::Owner,
     server::operations::owners::{OwnerView, PATH, set_role},

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use crate::{
-    cli::{output::print, prelude::*, serve::limit_args::unusable},
+    cli::{command_prelude::*, serve::limit_args::unusable},
     server::telemetry::security::{
         SECURITY_LOG,
         verification::{LogError, ReadLog, read},

@@ -4,11 +4,7 @@ use std::fmt::Write as _;
 
 use super::{get::ResourceReader, history::Form};
 use crate::{
-    cli::{
-        output::{print, table::table},
-        prelude::*,
-        target::StoreOrServer,
-    },
+    cli::{command_prelude::*, output::table::table},
     server::operations::history::document::{FieldBlame, PATH, ResourceBlame},
 };
 

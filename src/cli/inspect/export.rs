@@ -6,11 +6,7 @@ use std::{
 };
 
 use crate::{
-    cli::{
-        output::print,
-        prelude::*,
-        target::{ApiClient, StoreOrServer},
-    },
+    cli::command_prelude::*,
     manifest::export::export,
     server::operations::export::{ADOPT, ExportedManifests, PATH, SOURCE},
 };

@@ -5,13 +5,9 @@ mod reader;
 
 use crate::{
     cli::{
+        command_prelude::*,
         operate::revision::revision_name,
-        output::{
-            list::{ListFormat, ListItem},
-            print, say,
-        },
-        prelude::*,
-        target::StoreOrServer,
+        output::list::{ListFormat, ListItem},
     },
     model::decode::list,
 };

@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::get::ResourceReader;
 use crate::{
     cli::{
+        command_prelude::*,
         operate::revision::{commit_prefix, revision_failure, revision_in_store, revision_name, revision_on_server},
-        output::{json_line, print, say},
-        prelude::*,
-        target::{ApiClient, StoreOrServer, each_record, get_entry, to_record},
+        output::json_line,
+        target::{each_record, get_entry, to_record},
     },
     server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryResource},
     store::{

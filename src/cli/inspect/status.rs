@@ -9,11 +9,9 @@ use jiff::Timestamp;
 
 use crate::{
     cli::{
+        command_prelude::*,
         input::durations::duration,
-        manifests::source_args::source_name,
-        output::{during, list::ListFormat, print, print_coloured},
-        prelude::*,
-        target::ServerArgs,
+        output::{list::ListFormat, print_coloured},
     },
     server::operations::sources::view::{SourceState, SourceView},
 };

@@ -4,15 +4,14 @@ use std::{fmt::Write as _, net::IpAddr};
 
 use crate::{
     cli::{
+        command_prelude::*,
         input::option_origins::OptionOrigins,
         manifests::{
             review::ContextArgs,
             source_args::{Loading, Ownership},
         },
-        output::{diagnostics, print, table::table},
-        prelude::*,
+        output::table::table,
         store::store_args::snapshot_of,
-        target::{ServerTarget, StoreOrServer},
     },
     reconcile::Prepared,
     routing::{TracedRequest, trace},

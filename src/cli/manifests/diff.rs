@@ -5,14 +5,7 @@ use super::{
     source_args::{Loading, ReportedSource, report_source},
 };
 use crate::{
-    cli::{
-        output::{Output, diagnostics, during},
-        prelude::*,
-        target::{ServerArgs, ServerTarget},
-    },
-    manifest::tree::revisions,
-    plan::deletion_budget::DeletionBudget,
-    reconcile::compare,
+    cli::command_prelude::*, manifest::tree::revisions, plan::deletion_budget::DeletionBudget, reconcile::compare,
 };
 
 /// Compare two folders of manifests, or two Git revisions.

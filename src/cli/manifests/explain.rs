@@ -1,7 +1,7 @@
 //! `edgewright explain`.
 
 use crate::{
-    cli::{output::print, prelude::*},
+    cli::command_prelude::*,
     lint::{self, LINTS, Lint},
     model::diagnostics::code::REGISTRY,
     tenancy,

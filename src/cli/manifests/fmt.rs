@@ -7,10 +7,7 @@ use std::{
 };
 
 use crate::{
-    cli::{
-        output::{diagnostics, print},
-        prelude::*,
-    },
+    cli::command_prelude::*,
     files::write_whole,
     manifest::{format::format, tree::find},
 };

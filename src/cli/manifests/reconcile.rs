@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{
     cli::{
+        command_prelude::*,
         leak::leak,
-        output::{Output, destination, diagnostics, say, unless_closed},
-        prelude::*,
+        output::{destination, unless_closed},
         serve::huge_pages,
-        target::{PlanFile, Proposal, RunMemory, ServerTarget, StoreOrServer, StoreTarget, Target},
+        target::{PlanFile, Proposal, RunMemory, StoreTarget, Target},
     },
     plan::{deletion_budget::DeletionBudget, saved::SavedPlan},
 };

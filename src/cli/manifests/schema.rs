@@ -1,10 +1,7 @@
 //! `edgewright schema`.
 
 use crate::{
-    cli::{
-        output::{generated::GeneratedFiles, print},
-        prelude::*,
-    },
+    cli::{command_prelude::*, output::generated::GeneratedFiles},
     manifest::load::schema::{ANY, all},
     server::{VERSION_HEADER, openapi::document},
 };

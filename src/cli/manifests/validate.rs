@@ -6,12 +6,7 @@ use super::{
     source_args::{Manifests, ReportedSource, report_source},
 };
 use crate::{
-    cli::{
-        leak::leak,
-        output::{Output, during},
-        prelude::*,
-        target::{ServerArgs, ServerTarget, Target},
-    },
+    cli::{command_prelude::*, leak::leak, target::Target},
     manifest::load,
     reconcile::validate_loaded,
 };

@@ -5,12 +5,9 @@ use serde::Serialize;
 use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
 use crate::{
     cli::{
+        command_prelude::*,
         config::{Config, location::config_path},
         input::prompt::{self, Confirmation},
-        manifests::source_args::source_name,
-        output::{Output, during},
-        prelude::*,
-        target::StoreOrServer,
     },
     plan::deletion_budget::DeletionBudget,
     reconcile::run::destroy::Destroy,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::{
-    cli::{input::durations::duration, output::print, prelude::*},
+    cli::{command_prelude::*, input::durations::duration},
     http_client,
 };
 

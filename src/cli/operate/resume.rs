@@ -4,7 +4,7 @@ use ureq::http::Method;
 
 use super::suspend::SEE_SUSPENSION;
 use crate::{
-    cli::{manifests::source_args::source_name, output::say, prelude::*, target::StoreOrServer},
+    cli::command_prelude::*,
     manifest::tree::whole_commit,
     reconcile::sync_loop::suspension::Suspensions,
     server::operations::sources::view::{SourceResume, SourceView},

@@ -5,10 +5,7 @@ use std::ops::ControlFlow;
 use serde::de::IgnoredAny;
 
 use crate::{
-    cli::{
-        prelude::*,
-        target::{ApiClient, each_record},
-    },
+    cli::{command_prelude::*, target::each_record},
     server::operations::{history::document::PATH, sources::view::SourceList},
     store::{
         RevisionError,

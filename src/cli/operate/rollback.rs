@@ -8,11 +8,8 @@ use super::{
 };
 use crate::{
     cli::{
+        command_prelude::*,
         input::prompt::{self, Confirmation},
-        manifests::source_args::source_name,
-        output::{Output, during},
-        prelude::*,
-        target::StoreOrServer,
     },
     plan::deletion_budget::DeletionBudget,
     reconcile::run::rollback::Rollback,

@@ -8,11 +8,10 @@ use serde::Serialize;
 use super::revision::{revision_in_store, revision_on_server};
 use crate::{
     cli::{
+        command_prelude::*,
         leak::leak,
         manifests::reconcile::{apply, failed},
-        output::{Output, diagnostics, during, say},
-        prelude::*,
-        target::{ApiClient, RequestEffect, SendError, StoreOrServer, foreign_response, no_response, parse_report},
+        target::{RequestEffect, SendError, foreign_response, no_response, parse_report},
     },
     plan::{
         format::json::Item,

@@ -3,10 +3,7 @@
 use ureq::http::Method;
 
 use crate::{
-    cli::{
-        input::durations::duration, inspect::status::text::suspension_text, manifests::source_args::source_name,
-        output::say, prelude::*, target::StoreOrServer,
-    },
+    cli::{command_prelude::*, input::durations::duration, inspect::status::text::suspension_text},
     reconcile::sync_loop::suspension::{Suspension, Suspensions},
     server::operations::sources::view::{SourceSuspend, SourceView, SuspensionView},
 };

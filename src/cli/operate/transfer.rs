@@ -4,13 +4,7 @@ use serde::Serialize;
 
 use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
 use crate::{
-    cli::{
-        inspect::get::parse_kind,
-        manifests::source_args::{new_source_name, source_name},
-        output::{Output, during},
-        prelude::*,
-        target::StoreOrServer,
-    },
+    cli::{command_prelude::*, inspect::get::parse_kind, manifests::source_args::new_source_name},
     plan::transfer::Transfer,
     reconcile::run::transfer::{apply_transfer, plan_transfer},
     server::operations::transfer::{PATH, TransferRequest},

@@ -6,11 +6,7 @@ use std::{
 };
 
 use crate::{
-    cli::{
-        output::{during, print_all, say},
-        prelude::*,
-        target::StoreOrServer,
-    },
+    cli::{command_prelude::*, output::print_all},
     files::{appended, create_temporary, rename},
     server::operations::backup::PATH,
     store::maintenance::backup_read::BackupFile,

@@ -2,11 +2,7 @@
 
 use super::store_args::StoreArgs;
 use crate::{
-    cli::{
-        inspect::history::scrubbed_text,
-        output::{diagnostics, during, print, say},
-        prelude::*,
-    },
+    cli::{command_prelude::*, inspect::history::scrubbed_text},
     store::{
         StoreError,
         commit::header::Verified,

@@ -14,11 +14,7 @@ use ureq::http::Method;
 
 use super::target::{RequestEffect, parse_response};
 use crate::{
-    cli::{
-        output::{during, say},
-        prelude::*,
-        target::{ApiClient, StoreOrServer},
-    },
+    cli::command_prelude::*,
     server::operations::rekey::{PATH, RekeyReport, RekeyRequest},
     store::{MasterChange, folder::default_master_key, seal::MasterKeySource},
 };

@@ -4,10 +4,7 @@ use jiff::Timestamp;
 
 use super::{check, store_args::StoreArgs};
 use crate::{
-    cli::{
-        output::{during, say},
-        prelude::*,
-    },
+    cli::command_prelude::*,
     store::maintenance::{
         backup_read::BackupFile,
         restore::{PointInTime, restore},

@@ -1,13 +1,7 @@
 //! `edgewright store scrub`: removes API tokens from what the history has recorded (D23).
 
 use super::store_args::StoreArgs;
-use crate::{
-    cli::{
-        output::{diagnostics, during, print, say},
-        prelude::*,
-    },
-    store::RecordedTokens,
-};
+use crate::{cli::command_prelude::*, store::RecordedTokens};
 
 const HELP: &str =
     "change or delete it, and run `edgewright store scrub` again: only a commit changes the current state";

@@ -6,12 +6,11 @@ use std::collections::{HashMap, hash_map};
 use super::kinds::{kinds, name_of, parse_kind, plural, short_name_of};
 use crate::{
     cli::{
+        command_prelude::*,
         failure::if_found,
         inspect::status::text::short_commit,
         operate::revision::{revision_failure, revision_in_store, revision_on_server},
         output::list::ListItem,
-        prelude::*,
-        target::{ApiClient, StoreOrServer},
     },
     filter::Filter,
     model::{Entry, decode::list, json::deserialize, view::view_json},

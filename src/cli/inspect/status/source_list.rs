@@ -1,9 +1,6 @@
 //! The list of a server's sources.
 
-use crate::{
-    cli::{prelude::*, target::ApiClient},
-    server::operations::sources::view::SourceList,
-};
+use crate::{cli::command_prelude::*, server::operations::sources::view::SourceList};
 
 /// The path of the list.
 pub(super) const SOURCES: &str = "/sources";

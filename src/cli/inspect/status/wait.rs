@@ -4,7 +4,7 @@ use std::{thread, time::Instant};
 
 use super::source_list::{SOURCES, sources};
 use crate::{
-    cli::{prelude::*, target::ApiClient},
+    cli::command_prelude::*,
     server::operations::sources::view::{SourceCounts, SourceList, SourceState, SourceView},
 };
 

@@ -10,9 +10,8 @@ use super::{
 };
 use crate::{
     cli::{
-        output::{append, is_on_terminal, json_line, list::ListFormat, redraw, say},
-        prelude::*,
-        target::ApiClient,
+        command_prelude::*,
+        output::{append, is_on_terminal, json_line, list::ListFormat, redraw},
     },
     reconcile::sync_loop::health::Reason,
     server::operations::sources::view::{SourceList, SourceState, SourceView},
