@@ -90,13 +90,10 @@ impl Args {
             Ok(kind) => (kind, self.wanted.as_deref().or(name_of_kind)),
             Err(_) => (origin.find_kind(&self.kind)?, Some(self.kind.as_str())),
         };
-        let (of_name, wanted) = match wanted {
-            Some(wanted) => {
-                let (parent, name) = parent_and_name(kind, wanted);
-                (parent, Some(name))
-            }
-            None => (None, None),
-        };
+        let (of_name, wanted) = wanted.map_or((None, None), |wanted| {
+            let (parent, name) = parent_and_name(kind, wanted);
+            (parent, Some(name))
+        });
         let parent = self.parent_option(kind, of_name)?;
         let parents = origin.parents(kind, parent, wanted)?;
         let mut found = match wanted {
@@ -110,10 +107,10 @@ impl Args {
             say(&format!("No {} found.", plural(name_of(kind))));
         }
         if self.format == ListFormat::Wide {
-            origin.add_origins(kind, &mut found)?;
+            origin.add_origins(&mut found)?;
         }
         if !self.format.is_document() || self.sort_by.is_some() {
-            origin.add_names(kind, &mut found)?;
+            origin.add_names(&mut found)?;
         }
         let mut items: Vec<ListItem> = found.into_iter().map(|listed| listed.into_item()).collect();
         self.sort(kind, &mut items)?;

@@ -1,7 +1,7 @@
 //! The resources in a store or on a server: lists, names and origins.
 
 use serde_json::json;
-use std::collections::{HashMap, hash_map};
+use std::collections::HashMap;
 
 use super::kinds::{kinds, name_of, parse_kind, plural, short_name_of};
 use crate::{
@@ -31,10 +31,9 @@ const MOST_WIDE: usize = 100;
 /// The most resources of one name that an error lists.
 const MOST_NAMED: usize = 5;
 
-/// A resource of a list, and its parent, which the API's response need not contain.
+/// A resource of a list. Its parent need not be in the API's response.
 pub(super) struct ListedResource {
-    kind: Kind,
-    parent: Option<Id>,
+    key: Key,
     body: Value,
     /// The name in the manifests, after that of the parent, with identifiers for what has none; empty until it is looked up.
     name: String,
@@ -43,7 +42,7 @@ pub(super) struct ListedResource {
 impl ListedResource {
     /// The resource as the list shows it.
     pub(super) fn into_item(self) -> ListItem {
-        let name = format!("{}/{}", short_name_of(self.kind), self.name);
+        let name = format!("{}/{}", short_name_of(self.key.kind), self.name);
         ListItem { name, document: self.body, columns: vec![(NAME, self.name)] }
     }
 }
@@ -173,7 +172,7 @@ impl ResourceReader {
             }
             (None, _) => self.list_all(of, &[None], &[])?,
         };
-        Ok(parents.iter().map(|parent| Some(Id::new(text(&parent.body, "id")))).collect())
+        Ok(parents.into_iter().map(|parent| Some(parent.key.id)).collect())
     }
 
     /// Whether a resource is found by its id without its parent. A server only knows that of the current revision.
@@ -183,14 +182,22 @@ impl ResourceReader {
 
     /// The parent of a resource, if the resource exists.
     fn find_parent(&self, kind: Kind, id: &str) -> Result<Option<Id>, Failure> {
-        let client = match self {
-            ResourceReader::Store(_, snapshot) => {
-                return Ok(snapshot.find_child(kind, &Id::new(id)).and_then(|child| child.key.parent.clone()));
-            }
-            ResourceReader::Server(client, _) => client,
-        };
-        let found = if_found(client.get::<ResourceOrigin>(&format!("/resources/{}", segment(id))))?;
+        if let ResourceReader::Store(_, snapshot) = self {
+            return Ok(snapshot.find_child(kind, &Id::new(id)).and_then(|child| child.key.parent.clone()));
+        }
+        let found = self.origin(&Key::new(kind, Id::new(id)))?;
         Ok(found.and_then(|found| Key::at_path(kind, &found.path)?.parent))
+    }
+
+    /// The origin of a resource. A server finds one by its ID alone, if the ID is of this service.
+    fn origin(&self, key: &Key) -> Result<Option<ResourceOrigin>, Failure> {
+        match self {
+            ResourceReader::Store(store, snapshot) => {
+                Ok(snapshot.get(key).map(|entry| ResourceOrigin::find(store, entry, "")).transpose()?)
+            }
+            ResourceReader::Server(..) if key.kind.facts().prefix.is_empty() => Ok(None),
+            ResourceReader::Server(client, _) => if_found(client.get(&format!("{PATH}/{}", segment(key.id.as_str())))),
+        }
     }
 
     fn find_key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
@@ -206,11 +213,7 @@ impl ResourceReader {
     fn find_keys(&self, kind: Kind, wanted: &str) -> Result<Vec<Key>, Failure> {
         let (parent, name) = parent_and_name(kind, wanted);
         let parents = self.parents(kind, parent, Some(name))?;
-        let key = |listed: ListedResource| {
-            let id = Id::new(text(&listed.body, kind.info().id_parameter));
-            Key { kind, parent: listed.parent, id }
-        };
-        Ok(self.find(kind, &parents, name)?.into_iter().map(key).collect())
+        Ok(self.find(kind, &parents, name)?.into_iter().map(|listed| listed.key).collect())
     }
 
     /// Finds a resource by id or name below any of the parents. Two sources can use one name.
@@ -239,23 +242,13 @@ impl ResourceReader {
     }
 
     /// Adds the source, the file and line, and the commit of each resource.
-    pub(super) fn add_origins(&self, kind: Kind, found: &mut [ListedResource]) -> Result<(), Failure> {
+    pub(super) fn add_origins(&self, found: &mut [ListedResource]) -> Result<(), Failure> {
         if found.len() > MOST_WIDE {
             let message = format!("`wide` shows up to {MOST_WIDE} resources (found {})", found.len());
             return Err(Diagnostic::error(Code::Parameter, message).help("name a resource, or set --filter").into());
         }
         for listed in found {
-            let id = text(&listed.body, kind.info().id_parameter).to_owned();
-            let key = Key { kind, parent: listed.parent.clone(), id: Id::new(&id) };
-            let origin = match self {
-                ResourceReader::Server(client, _) if !kind.facts().prefix.is_empty() => {
-                    Some(client.get::<ResourceOrigin>(&format!("/resources/{}", segment(&id)))?)
-                }
-                ResourceReader::Store(store, snapshot) => {
-                    snapshot.get(&key).map(|entry| ResourceOrigin::find(store, entry, "")).transpose()?
-                }
-                ResourceReader::Server(..) => None,
-            };
+            let origin = self.origin(&listed.key)?;
             let Value::Object(fields) = &mut listed.body else { continue };
             let line = origin.as_ref().and_then(|origin| origin.line).map(|line| format!(":{line}"));
             let (source, file, commit) = origin.map(|it| (it.source, it.file, it.commit)).unwrap_or_default();
@@ -267,7 +260,7 @@ impl ResourceReader {
     }
 
     /// Adds the names of the resources. Those at an earlier revision of a server have none.
-    pub(super) fn add_names(&self, kind: Kind, found: &mut [ListedResource]) -> Result<(), Failure> {
+    pub(super) fn add_names(&self, found: &mut [ListedResource]) -> Result<(), Failure> {
         let mut known: HashMap<String, HashMap<String, String>> = HashMap::new();
         let is_one = found.len() == 1;
         let mut name = |key: &Key| -> Result<String, Failure> {
@@ -276,29 +269,24 @@ impl ResourceReader {
                     snapshot.get(key).and_then(|entry| Some(entry.claim.as_deref()?.name.clone()))
                 }
                 ResourceReader::Server(_, Some(_)) => None,
-                ResourceReader::Server(client, None) if is_one && !key.kind.facts().prefix.is_empty() => {
-                    let origin = client.get::<ResourceOrigin>(&format!("{PATH}/{}", segment(key.id.as_str())));
-                    if_found(origin)?.map(|origin| origin.name)
+                ResourceReader::Server(_, None) if is_one && !key.kind.facts().prefix.is_empty() => {
+                    self.origin(key)?.map(|origin| origin.name)
                 }
                 ResourceReader::Server(client, None) => {
-                    let names = match known.entry(key.collection_path()) {
-                        hash_map::Entry::Occupied(found) => found.into_mut(),
-                        hash_map::Entry::Vacant(new) => {
-                            let names = names_on_server(client, new.key())?;
-                            new.insert(names)
-                        }
-                    };
-                    names.get(key.id.as_str()).cloned()
+                    let collection = key.collection_path();
+                    let names = known.remove(&collection).map_or_else(|| names_on_server(client, &collection), Ok)?;
+                    let name = names.get(key.id.as_str()).cloned();
+                    known.insert(collection, names);
+                    name
                 }
             };
             Ok(name.filter(|name| !name.is_empty()).unwrap_or_else(|| key.id.to_string()))
         };
         for listed in found {
-            let id = Id::new(text(&listed.body, kind.info().id_parameter));
-            let key = Key { kind, parent: listed.parent.clone(), id };
+            let key = &listed.key;
             listed.name = match key.parent_key() {
-                Some(parent) => format!("{}/{}", name(&parent)?, name(&key)?),
-                None => name(&key)?,
+                Some(parent) => format!("{}/{}", name(&parent)?, name(key)?),
+                None => name(key)?,
             };
         }
         Ok(())
@@ -313,11 +301,10 @@ impl ResourceReader {
         let mut found = Vec::new();
         for parent in parents {
             let items = self.list(kind, parent.as_ref(), filters)?;
-            found.extend(items.into_iter().map(|body| ListedResource {
-                kind,
-                parent: parent.clone(),
-                body,
-                name: String::new(),
+            found.extend(items.into_iter().map(|body| {
+                let id = body.get(kind.info().id_parameter).and_then(Value::as_str).unwrap_or_default();
+                let key = Key { kind, parent: parent.clone(), id: Id::new(id) };
+                ListedResource { key, body, name: String::new() }
             }));
         }
         Ok(found)
@@ -433,8 +420,4 @@ fn list_on_server(
         Some(_) => failure.with_help(Code::NotFound, "run the command again"),
         None => failure,
     })
-}
-
-fn text<'v>(item: &'v Value, field: &str) -> &'v str {
-    item.get(field).and_then(Value::as_str).unwrap_or_default()
 }
