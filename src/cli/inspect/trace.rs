@@ -135,7 +135,10 @@ impl Args {
 
     /// The request, for a server.
     fn to_send(&self) -> RequestToTrace {
-        let (method, url) = self.method_and_url();
+        let (method, url) = match self.request.as_slice() {
+            [method, url] => (method.as_str(), url.as_str()),
+            url => ("GET", url.first().map(String::as_str).unwrap_or_default()),
+        };
         let headers =
             self.headers.iter().map(|(name, value)| HeaderToTrace { name: name.clone(), value: value.clone() });
         RequestToTrace {
@@ -152,27 +155,15 @@ impl Args {
         self.context.with_context(Arc::new(self.loading.disk(self.manifests.clone())), &self.loading)
     }
 
-    fn method_and_url(&self) -> (&str, &str) {
-        match self.request.as_slice() {
-            [method, url] => (method.as_str(), url.as_str()),
-            [url] => ("GET", url.as_str()),
-            _ => ("GET", ""),
-        }
-    }
-
+    /// The request, for a store.
     fn request(&self) -> Result<TracedRequest, Failure> {
-        let (method, url) = self.method_and_url();
-        if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic()) {
-            let fault =
-                Diagnostic::error(Code::InvalidFormat, format!("`{}` is not an HTTP method", printable(method)));
-            return Err(fault.help("put the method first: `edgewright trace POST https://…`").into());
-        }
-        let request = TracedRequest::new(method, url).map_err(|reason| {
-            Diagnostic::error(Code::InvalidFormat, format!("invalid URL `{}`: {reason}", printable(url)))
-                .help("use a URL such as `https://shop.example.com/cart`")
-        })?;
-        let (client_ip, user_agent) = (self.client_ip, self.user_agent.clone());
-        Ok(TracedRequest { client_ip, user_agent, headers: self.headers.clone(), ..request })
+        self.to_send().parse().map_err(|fault| {
+            let help = match fault.path.to_string().as_str() {
+                "/method" => "put the method first: `edgewright trace POST https://…`",
+                _ => "use a URL such as `https://shop.example.com/cart`",
+            };
+            fault.help(help).into()
+        })
     }
 
     /// Returns a copy of a store's state with the manifests' plan applied. Without a store, only the context is there.

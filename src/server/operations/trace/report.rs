@@ -99,7 +99,7 @@ pub(crate) struct ModuleInTrace {
 
 impl RequestToTrace {
     /// Parses the request.
-    pub(in crate::server) fn parse(self) -> Result<TracedRequest, Fault> {
+    pub(crate) fn parse(self) -> Result<TracedRequest, Fault> {
         let invalid = |field: &str, message: String| Fault::new(Code::InvalidFormat, message).at(field);
         let method = if self.method.is_empty() { "GET" } else { self.method.as_str() };
         if !method.bytes().all(|byte| byte.is_ascii_alphabetic()) {
