@@ -43,11 +43,12 @@ pub(crate) struct Args {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let (server, host) = parse_server_url(&self.server)?;
+        let (server, uri) = parse_server_url(&self.server)?;
+        let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         let name = match &self.name {
             Some(name) => name.clone(),
-            None => context_name(&host).map_err(|reason| {
-                let message = format!("`{}` is not a valid context name: {reason}", printable(&host));
+            None => context_name(host).map_err(|reason| {
+                let message = format!("`{}` is not a valid context name: {reason}", printable(host));
                 Diagnostic::error(Code::Parameter, message).help("name the context: `edgewright login NAME --server …`")
             })?,
         };

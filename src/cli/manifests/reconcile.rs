@@ -155,8 +155,9 @@ impl PlanArgs {
         let memory = if self.no_cache { RunMemory::Off } else { RunMemory::On };
         Ok(match self.place.server.url() {
             Some(url) => {
-                let target = ServerTarget::new(url, &self.place.server, options)?;
-                Box::new(if dry_run { target } else { target.for_apply() })
+                let mut target = ServerTarget::new(url, &self.place.server, options)?;
+                target.applies = !dry_run;
+                Box::new(target)
             }
             None if dry_run => Box::new(StoreTarget::for_dry_run(options, self.place.store.clone(), memory, detail)),
             None => Box::new(StoreTarget::open(options, self.place.store.clone(), memory, detail)?),

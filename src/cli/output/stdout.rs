@@ -25,9 +25,11 @@ pub(in crate::cli) fn print_all(data: impl AsRef<[u8]>) -> Result<(), Failure> {
 
 /// Fails if nobody would ever see what is written to standard output. One that was closed is the null device by now.
 pub(in crate::cli) fn check_not_discarded() -> Result<(), Failure> {
-    match is_discarded() {
-        true => Err(unwritable(&io::Error::other("it is closed or discarded"))),
-        false => Ok(()),
+    let null = rustix::fs::stat("/dev/null").map(|null| null.st_rdev);
+    let stdout = rustix::fs::fstat(io::stdout()).map(|stdout| stdout.st_rdev);
+    match (null, stdout) {
+        (Ok(null), Ok(stdout)) if null == stdout => Err(unwritable(&io::Error::other("it is closed or discarded"))),
+        _ => Ok(()),
     }
 }
 
@@ -50,13 +52,6 @@ pub(in crate::cli) fn is_readable_by_others() -> bool {
     rustix::fs::fstat(io::stdout()).is_ok_and(|facts| is_open(facts.st_mode))
 }
 
-/// Whether standard output is the null device.
-fn is_discarded() -> bool {
-    let null = rustix::fs::stat("/dev/null").map(|null| null.st_rdev);
-    let stdout = rustix::fs::fstat(io::stdout()).map(|stdout| stdout.st_rdev);
-    matches!((null, stdout), (Ok(null), Ok(stdout)) if null == stdout)
-}
-
 /// Writes data at once.
 pub(super) fn write(data: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
@@ -71,7 +66,12 @@ pub(in crate::cli) fn print_coloured(text: &str) -> Result<(), Failure> {
 
 /// Writes the next text of an output without an end. Returns whether its reader is still there.
 pub(in crate::cli) fn append(text: &str) -> Result<bool, Failure> {
-    match write(for_stdout(text.to_owned()).as_bytes()) {
+    let written = if has_colours() {
+        write(text.as_bytes())
+    } else {
+        write(anstream::adapter::strip_str(text).to_string().as_bytes())
+    };
+    match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(unwritable(&error)),
         Ok(()) => Ok(true),
@@ -96,11 +96,6 @@ pub(in crate::cli) fn is_on_terminal() -> bool {
 pub(super) fn terminal_width() -> Option<usize> {
     let size = is_on_terminal().then(|| rustix::termios::tcgetwinsize(io::stdout()).ok())??;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
-}
-
-/// The text without colours if stdout is not a terminal.
-fn for_stdout(text: String) -> String {
-    if has_colours() { text } else { anstream::adapter::strip_str(&text).to_string() }
 }
 
 /// Whether stdout shows colours.

@@ -95,10 +95,8 @@ pub(super) fn diagnostics(format: LogFormat, found: &[Diagnostic], author: Optio
     let source = origin.as_ref().and_then(|origin| origin.source);
     let commit = origin.as_ref().and_then(|origin| origin.commit);
     for it in found.iter().take(MOST_DIAGNOSTICS) {
-        let (file, line, column) = match it.position() {
-            Some((file, line, column)) => (Some(file), Some(line), Some(column)),
-            None => (None, None, None),
-        };
+        let place = it.position();
+        let (file, line, column) = (place.map(|it| it.0), place.map(|it| it.1), place.map(|it| it.2));
         let (code, help) = (it.code.to_string(), it.help.as_deref());
         match it.severity {
             Severity::Error => {

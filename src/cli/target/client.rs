@@ -77,7 +77,7 @@ pub(crate) struct ApiClient {
 impl ApiClient {
     /// Prepares a client. Sends nothing yet.
     pub(crate) fn new(url: &str, version_header: &str, credentials: Credentials) -> Result<Self, Failure> {
-        let (url, uri) = address(url)?;
+        let (url, uri) = parse_server_url(url)?;
         if uri.scheme_str() == Some("http") && !is_this_machine(&uri) {
             let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
             let _ = writeln!(
@@ -393,7 +393,7 @@ pub(crate) fn rejects_field(text: &[u8], is_it: impl Fn(&str) -> bool) -> bool {
 }
 
 /// Validates a server URL and removes trailing slashes.
-pub(super) fn address(text: &str) -> Result<(String, Uri), Failure> {
+pub(crate) fn parse_server_url(text: &str) -> Result<(String, Uri), Failure> {
     // A password does not belong on a command line, or in the messages that show the URL.
     let text = text.trim_end_matches('/');
     let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
@@ -407,13 +407,6 @@ pub(super) fn address(text: &str) -> Result<(String, Uri), Failure> {
         return Err(fault.help("use a URL such as `https://edge.example.com`").into());
     };
     Ok((text.to_owned(), uri))
-}
-
-/// Validates a server URL, and returns it without trailing slashes, and its host and port.
-pub(crate) fn parse_server_url(text: &str) -> Result<(String, String), Failure> {
-    let (url, uri) = address(text)?;
-    let host = uri.authority().map(|authority| authority.as_str().to_owned()).unwrap_or_default();
-    Ok((url, host))
 }
 
 /// Whether a server runs on this machine.

@@ -44,7 +44,7 @@ pub(crate) struct ServerTarget {
     url: String,
     options: Options,
     /// Whether the plan is applied after it was shown.
-    applies: bool,
+    pub applies: bool,
     /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
     reviewed: Option<String>,
     /// A request to trace with the plan.
@@ -80,11 +80,6 @@ impl ServerTarget {
             traced: None,
             proposed: None,
         })
-    }
-
-    /// Makes the plans ones to apply.
-    pub(crate) fn for_apply(self) -> Self {
-        Self { applies: true, ..self }
     }
 
     /// The dry run, still without files.

@@ -3,7 +3,7 @@
 use clap::builder::NonEmptyStringValueParser;
 
 use super::{
-    client::{ApiClient, address},
+    client::{ApiClient, parse_server_url},
     credentials::Credentials,
 };
 use crate::{
@@ -119,7 +119,7 @@ impl ServerArgs {
     /// Prepares a client of a server. Sends nothing yet.
     pub(crate) fn connect(&self, url: &str) -> Result<ApiClient, Failure> {
         // First, because a URL with a password must not be shown.
-        address(url)?;
+        parse_server_url(url)?;
         let credentials = match &self.used {
             Some((_, context)) => Credentials::from_context(context)?,
             None => Credentials::from_environment(url)?,

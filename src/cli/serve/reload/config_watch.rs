@@ -23,26 +23,19 @@ pub(super) enum ReloadCause {
     Changed,
 }
 
-/// A request to the watch.
-#[derive(Debug, Clone, Copy)]
-enum Wake {
-    Reload,
-    Stop,
-}
-
-/// Asks for a reload, and ends the watch.
+/// Asks for a reload, or with nothing for the end of the watch.
 #[derive(Debug, Clone)]
-pub(in crate::cli) struct ReloadTrigger(Sender<Wake>);
+pub(in crate::cli) struct ReloadTrigger(Sender<Option<ReloadCause>>);
 
 impl ReloadTrigger {
     /// Asks for a reload now.
     pub(in crate::cli) fn reload(&self) {
-        let _ = self.0.send(Wake::Reload);
+        let _ = self.0.send(Some(ReloadCause::Asked));
     }
 
     /// Ends the watch.
     pub(in crate::cli) fn stop(&self) {
-        let _ = self.0.send(Wake::Stop);
+        let _ = self.0.send(None);
     }
 }
 
@@ -50,7 +43,7 @@ impl ReloadTrigger {
 #[derive(Debug)]
 pub(in crate::cli) struct ConfigWatch {
     path: PathBuf,
-    received: Receiver<Wake>,
+    received: Receiver<Option<ReloadCause>>,
     /// The file when it was last to be read.
     seen: Option<ConfigStamp>,
 }
@@ -96,11 +89,11 @@ impl ConfigWatch {
     /// Waits for a request. Breaks with one to read the file, or with none at the end of the watch.
     fn receive(&mut self, time: Duration) -> ControlFlow<Option<ReloadCause>> {
         match self.received.recv_timeout(time) {
-            Ok(Wake::Reload) => {
+            Ok(Some(cause)) => {
                 self.seen = ConfigStamp::read(&self.path);
-                ControlFlow::Break(Some(ReloadCause::Asked))
+                ControlFlow::Break(Some(cause))
             }
-            Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => ControlFlow::Break(None),
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => ControlFlow::Break(None),
             Err(RecvTimeoutError::Timeout) => ControlFlow::Continue(()),
         }
     }
