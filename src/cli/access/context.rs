@@ -87,10 +87,7 @@ impl Args {
             Args::Use { name, none } => {
                 let name = name.filter(|_| !none).unwrap_or_default();
                 let server = Contexts::change(|contexts| {
-                    let server = match name.is_empty() {
-                        true => None,
-                        false => Some(contexts.get(&name)?.server.clone()),
-                    };
+                    let server = if name.is_empty() { None } else { Some(contexts.get(&name)?.server.clone()) };
                     contexts.current.clone_from(&name);
                     Ok(server)
                 })?;

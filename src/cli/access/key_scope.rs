@@ -39,12 +39,8 @@ pub(super) struct ScopeArgs {
     #[arg(help_heading = help::SCOPE, long, env = "EDGEWRIGHT_SCOPE_GLOBAL")]
     global: bool,
     /// Time at which the key expires, such as 2027-01-31T18:00:00Z.
-    #[arg(help_heading = help::SCOPE, long,
-        value_name = "TIME",
-        env = "EDGEWRIGHT_SCOPE_EXPIRES_AT",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(help_heading = help::SCOPE, long, value_name = "TIME", env = "EDGEWRIGHT_SCOPE_EXPIRES_AT")]
+    #[arg(default_value = "", hide_default_value = true)]
     expires_at: String,
     /// Address or network that the key can be used from, such as 192.0.2.0/24 (default: any). Repeatable.
     #[arg(help_heading = help::SCOPE)]

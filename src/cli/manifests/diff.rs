@@ -1,6 +1,7 @@
 //! `edgewright diff`.
 
 use super::{
+    reconcile::exit_without_changes,
     review::{ComparedRevision, ReviewArgs},
     source_args::{Loading, ReportedSource, report_source},
 };
@@ -63,11 +64,7 @@ impl Args {
         // Nothing is applied, but a reviewer should see what reconcile would refuse.
         diagnostics::diagnostics(&report.refusals);
         self.output.conclude(report)?;
-        Ok(match &report.plan {
-            None => Exit::Invalid,
-            Some(plan) if self.detailed_exitcode && !plan.is_empty() => Exit::Pending,
-            Some(_) => Exit::Done,
-        })
+        Ok(exit_without_changes(report, self.detailed_exitcode))
     }
 
     /// The old and the new manifests.

@@ -118,7 +118,7 @@ impl PlanArgs {
             Ok(()) if is_pending => apply(&self.output, &mut report, UNCHANGED, || target.apply())?,
             decided => {
                 let exit = match decided {
-                    Ok(()) => self.exit_without_changes(&report),
+                    Ok(()) => exit_without_changes(&report, self.detailed_exitcode),
                     Err(failure) => {
                         if !dry_run {
                             target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
@@ -195,14 +195,14 @@ impl PlanArgs {
         }
         Ok(())
     }
+}
 
-    /// The exit code of a run that changes nothing.
-    fn exit_without_changes(&self, report: &Report) -> Exit {
-        match &report.plan {
-            None => Exit::Invalid,
-            Some(plan) if self.detailed_exitcode && !plan.is_empty() => Exit::Pending,
-            Some(_) => Exit::Done,
-        }
+/// The exit code of a run that changes nothing.
+pub(super) fn exit_without_changes(report: &Report, detailed_exitcode: bool) -> Exit {
+    match &report.plan {
+        None => Exit::Invalid,
+        Some(plan) if detailed_exitcode && !plan.is_empty() => Exit::Pending,
+        Some(_) => Exit::Done,
     }
 }
 

@@ -30,10 +30,8 @@ impl ContextArgs {
 
     /// The context at a Git revision.
     fn at(&self, revision: ComparedRevision<'_>, loading: &Loading) -> Result<Option<Arc<dyn Tree>>, Failure> {
-        if self.with.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Arc::new(revision.tree(&self.with, loading)?)))
+        let context = (!self.with.is_empty()).then(|| revision.tree(&self.with, loading)).transpose()?;
+        Ok(context.map(|context| Arc::new(context) as Arc<dyn Tree>))
     }
 }
 

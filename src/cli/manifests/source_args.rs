@@ -52,15 +52,8 @@ pub(crate) struct Ownership {
         value_parser = new_source_name)]
     pub(super) source: String,
     /// Delete resources that the source owns and no longer declares.
-    #[arg(
-        long,
-        env = "EDGEWRIGHT_PRUNE",
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = true,
-        default_missing_value = "true"
-    )]
+    #[arg(long, env = "EDGEWRIGHT_PRUNE", default_value_t = true, default_missing_value = "true")]
+    #[arg(action = ArgAction::Set, num_args = 0..=1, require_equals = true)]
     prune: bool,
     /// Skip invalid resources and everything that depends on them, and apply the rest.
     ///

@@ -41,14 +41,11 @@ pub(crate) fn revision_in_store(store: &Store, name: &RevisionName) -> Result<u6
 pub(crate) fn revision_on_server(client: &ApiClient, name: &RevisionName) -> Result<u64, Failure> {
     match name {
         RevisionName::Number(number) => Ok(*number),
-        RevisionName::Latest => match latest(client)? {
-            Some(revision) => Ok(revision),
-            None => Err(not_found("the server's history has no revision".to_owned())),
-        },
-        RevisionName::Commit(commit) => match newest_from(client, commit)? {
-            Some(revision) => Ok(revision),
-            None => Err(not_found(format!("no revision was applied from commit {commit}"))),
-        },
+        RevisionName::Latest => {
+            latest(client)?.ok_or_else(|| not_found("the server's history has no revision".to_owned()))
+        }
+        RevisionName::Commit(commit) => newest_from(client, commit)?
+            .ok_or_else(|| not_found(format!("no revision was applied from commit {commit}"))),
         RevisionName::Either(number, _) if is_revision(client, *number)? => Ok(*number),
         // The server reports a number that is neither.
         RevisionName::Either(number, commit) => Ok(newest_from(client, commit)?.unwrap_or(*number)),

@@ -40,12 +40,9 @@ impl Args {
                 .help("use a time such as 2h, or omit --for to suspend the source until you resume it")
                 .into());
         }
-        let until = match self.time {
-            Some(time) => Some(clock::now().checked_add(time).map_err(|_| {
-                Diagnostic::error(Code::OutOfRange, "`--for` is too long").help("use a shorter time, or none")
-            })?),
-            None => None,
-        };
+        let until = self.time.map(|time| clock::now().checked_add(time)).transpose().map_err(|_| {
+            Diagnostic::error(Code::OutOfRange, "`--for` is too long").help("use a shorter time, or none")
+        })?;
         let (named, replaced) = match self.place.client()? {
             Some(client) => {
                 let until = until.map(|until| until.to_string()).unwrap_or_default();

@@ -58,9 +58,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SAML_BASE_URL", value_parser = public_url)]
     pub(super) saml_base_url: Option<String>,
     /// Name of the header that selects the API version.
-    #[arg(help_heading = help::CONNECTION)]
-    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER,
-        value_parser = header_name)]
+    #[arg(help_heading = help::CONNECTION, value_parser = header_name)]
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     pub(super) version_header: String,
     /// File to write the admin token to on the first start (mode 0600), instead of stderr.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]

@@ -18,9 +18,8 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "ORIGIN", env = "EDGEWRIGHT_CORS_ORIGIN", value_delimiter = ',')]
     cors_origin: Vec<CorsOrigin>,
     /// Maximum number of concurrent requests; further ones get 503.
-    #[arg(help_heading = help::REQUESTS)]
-    #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_REQUESTS", default_value_t = DEFAULT_IN_FLIGHT,
-        value_parser = at_least_one)]
+    #[arg(help_heading = help::REQUESTS, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_REQUESTS", default_value_t = DEFAULT_IN_FLIGHT)]
     max_requests: usize,
     /// Maximum number of requests per second and API key, with bursts of twice as many; further ones get 429. 0 sets no
     /// limit.

@@ -73,12 +73,8 @@ pub(super) enum Args {
         #[command(flatten)]
         place: StoreOrServer,
         /// File with a new master key: 32 bytes, raw or in base64 or hexadecimal.
-        #[arg(
-            long,
-            value_name = "FILE",
-            env = "EDGEWRIGHT_NEW_MASTER_KEY_FILE",
-            conflicts_with = "new_master_key_command"
-        )]
+        #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_NEW_MASTER_KEY_FILE")]
+        #[arg(conflicts_with = "new_master_key_command")]
         new_master_key_file: Option<PathBuf>,
         /// Shell command that prints a new master key in base64 or hexadecimal.
         #[arg(long, value_name = "COMMAND", env = "EDGEWRIGHT_NEW_MASTER_KEY_COMMAND", hide_env_values = true)]

@@ -84,16 +84,13 @@ impl StoreArgs {
     }
 
     pub(super) fn require(&self, store: Option<Store>) -> Result<Store, Failure> {
-        match store {
-            Some(store) => Ok(store),
-            None => {
-                let near = self.near().map(|near| format!("did you mean `--store {near}`?"));
-                let help = near.unwrap_or_else(|| "set --store to the folder of your store;".to_owned());
-                let message = format!("no store found in `{}`", self.shown());
-                let help = format!("{help} `edgewright reconcile` and `edgewright serve` create a store");
-                Err(Diagnostic::error(Code::StoreFormat, message).help(help).into())
-            }
-        }
+        store.ok_or_else(|| {
+            let near = self.near().map(|near| format!("did you mean `--store {near}`?"));
+            let help = near.unwrap_or_else(|| "set --store to the folder of your store;".to_owned());
+            let message = format!("no store found in `{}`", self.shown());
+            let help = format!("{help} `edgewright reconcile` and `edgewright serve` create a store");
+            Diagnostic::error(Code::StoreFormat, message).help(help).into()
+        })
     }
 
     /// Opens the store if it exists: a run that applies nothing must not create one.
@@ -103,10 +100,7 @@ impl StoreArgs {
 
     /// Opens the store, and creates it if it does not exist.
     pub(crate) fn open_or_create(&self) -> Result<Store, Failure> {
-        match self.open_if_there()? {
-            Some(store) => Ok(store),
-            None => self.create(),
-        }
+        self.open_if_there()?.map_or_else(|| self.create(), Ok)
     }
 
     /// Opens a store that does not exist yet. Asks first if it may be a mistyped one and there is a terminal.

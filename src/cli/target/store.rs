@@ -172,10 +172,7 @@ impl Target for StoreTarget {
     }
 
     fn apply(&mut self) -> Result<u64, Failure> {
-        let store = match self.store.take() {
-            Some(store) => store,
-            None => self.args.create()?,
-        };
+        let store = self.store.take().map_or_else(|| self.args.create(), Ok)?;
         let store = &*self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
         let applied = during("Applying", || commit_speculative(store, &self.options, &planned));

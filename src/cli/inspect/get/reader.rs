@@ -129,13 +129,14 @@ impl ResourceReader {
 
     /// The help for a name that no resource has. Only a store has all names at hand.
     fn near_name(&self, name: &str) -> String {
-        let names = match self {
-            ResourceReader::Store(_, snapshot) => names(snapshot, name.contains('/')),
-            ResourceReader::Server(..) => Vec::new(),
-        };
+        let (has_parent, mut names) = (name.contains('/'), Vec::new());
+        if let ResourceReader::Store(_, snapshot) = self {
+            let known = |entry: &Entry| if has_parent { full_name(snapshot, entry) } else { own_name(entry) };
+            names.extend(snapshot.iter().filter_map(|entry| known(entry)));
+        }
         match nearest(name, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{}`?", printable(near)),
-            None if name.contains('/') => {
+            None if has_parent => {
                 "name a resource as `KIND/NAME`, a route as `EDGE/ROUTE`, or by its ID; `edgewright get` lists them"
                     .into()
             }
@@ -265,9 +266,7 @@ impl ResourceReader {
         let is_one = found.len() == 1;
         let mut name = |key: &Key| -> Result<String, Failure> {
             let name = match self {
-                ResourceReader::Store(_, snapshot) => {
-                    snapshot.get(key).and_then(|entry| Some(entry.claim.as_deref()?.name.clone()))
-                }
+                ResourceReader::Store(_, snapshot) => snapshot.get(key).and_then(|entry| own_name(entry)),
                 ResourceReader::Server(_, Some(_)) => None,
                 ResourceReader::Server(_, None) if is_one && !key.kind.facts().prefix.is_empty() => {
                     self.origin(key)?.map(|origin| origin.name)
@@ -326,22 +325,17 @@ fn names_on_server(client: &ApiClient, collection: &str) -> Result<HashMap<Strin
     Ok(names.into_iter().map(|it| (it.id, it.name)).collect())
 }
 
-/// The names of resources, of children with or without that of their parents.
-fn names(snapshot: &Snapshot, with_parents: bool) -> Vec<String> {
-    let name = |entry: &Entry| match with_parents {
-        true => full_name(snapshot, entry),
-        false => Some(entry.claim.as_deref()?.name.clone()),
-    };
-    snapshot.iter().filter_map(|entry| name(entry)).collect()
-}
-
 /// The name of a resource, after that of its parent.
 pub(crate) fn full_name(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
-    let own = |entry: &Entry| Some(entry.claim.as_deref()?.name.clone());
     match entry.key.parent_key() {
-        Some(parent) => Some(format!("{}/{}", own(snapshot.get(&parent)?)?, own(entry)?)),
-        None => own(entry),
+        Some(parent) => Some(format!("{}/{}", own_name(snapshot.get(&parent)?)?, own_name(entry)?)),
+        None => own_name(entry),
     }
+}
+
+/// The name of a resource in its manifest.
+fn own_name(entry: &Entry) -> Option<String> {
+    Some(entry.claim.as_deref()?.name.clone())
 }
 
 /// The help for what is neither an id nor a name: a kind may be meant.
