@@ -60,13 +60,11 @@ pub(crate) fn create_key(
 ) -> Result<(), Failure> {
     let collection = Kind::ApiKey.facts().collection;
     let owner = printable(&spec.owner_id);
-    let lost = match role {
-        Some(_) => format!(
-            "run `edgewright keys list`, and revoke a new key of `{owner}`: nobody has its token, and the owner has the role `{}`",
-            Role::default().as_str()
-        ),
-        None => format!("run `edgewright keys list`, and revoke a new key of `{owner}`: nobody has its token"),
-    };
+    let as_default = role.map(|_| format!(", and the owner has the role `{}`", Role::default().as_str()));
+    let lost = format!(
+        "run `edgewright keys list`, and revoke a new key of `{owner}`: nobody has its token{}",
+        as_default.unwrap_or_default()
+    );
     let made: ListedKey =
         client.change(&Method::POST, collection, Some(&json::bytes(spec, Secrets::Masked)?), &lost)?;
     let is_set = role.map_or(Ok(()), |role| set_owner_role(client, &made.owner_id, role)).inspect_err(|_| {

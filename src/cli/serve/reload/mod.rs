@@ -84,9 +84,20 @@ impl<'a> Reloader<'a> {
     ) -> Self {
         metrics::describe_gauge!(SUCCESSFUL, "1 if the configuration file was applied when it was last read.");
         metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
-        record_success();
         let at_start = config.startup_values.clone();
-        Self { args, at_start, config, options, sources, failure: None, security_log, manager, rest_writes }
+        let failure = None;
+        let reloader = Self { args, at_start, config, options, sources, failure, security_log, manager, rest_writes };
+        reloader.record(true);
+        reloader
+    }
+
+    /// Records whether the file is applied.
+    fn record(&self, is_applied: bool) {
+        self.sources.list().set_outdated(!is_applied);
+        metrics::gauge!(SUCCESSFUL).set(f64::from(u8::from(is_applied)));
+        if is_applied {
+            metrics::gauge!(SUCCEEDED_AT).set(clock::now().as_second() as f64);
+        }
     }
 
     /// Reads the file again whenever it is to be read, until the watch ends. One reload ends before the next one starts.
@@ -99,8 +110,7 @@ impl<'a> Reloader<'a> {
                 return;
             }
             if catch_unwind(AssertUnwindSafe(|| self.reload(now, program))).is_err() {
-                record_failure();
-                self.sources.list().set_outdated(true);
+                self.record(false);
                 tracing::error!("reading the configuration file panicked; the last good configuration stays in effect");
             }
             if now == ReloadCause::Asked {
@@ -114,8 +124,7 @@ impl<'a> Reloader<'a> {
     fn reload(&mut self, cause: ReloadCause, program: &Command) {
         match self.take_effect(program) {
             Ok(changes) => {
-                record_success();
-                self.sources.list().set_outdated(false);
+                self.record(true);
                 let is_news = self.failure.take().is_some() || cause == ReloadCause::Asked;
                 if !changes.is_empty() {
                     self.say(&changes);
@@ -124,8 +133,7 @@ impl<'a> Reloader<'a> {
                 }
             }
             Err(failure) => {
-                record_failure();
-                self.sources.list().set_outdated(true);
+                self.record(false);
                 let text = failure.diagnostics.iter().map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n");
                 // A file that stays broken is reported once, unless somebody asks.
                 if cause == ReloadCause::Asked || self.failure.as_ref() != Some(&text) {
@@ -232,13 +240,4 @@ fn check(config: &Config, program: &Command) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-fn record_success() {
-    metrics::gauge!(SUCCESSFUL).set(1.0);
-    metrics::gauge!(SUCCEEDED_AT).set(clock::now().as_second() as f64);
-}
-
-fn record_failure() {
-    metrics::gauge!(SUCCESSFUL).set(0.0);
 }
