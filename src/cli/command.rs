@@ -15,7 +15,7 @@ use super::{
     reference, serve,
     store::{self, backup, restore},
 };
-use crate::model::{build, diagnostics::code::Code};
+use crate::model::{Code, build};
 
 /// Reconciles an edge gateway with manifests in Git.
 ///

@@ -1,14 +1,7 @@
 //! The ends of a command: its exit code, or the failure with the reasons.
 
 use crate::{
-    model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name},
-            fault::Fault,
-        },
-        json::JsonError,
-    },
+    model::{Code, Diagnostic, Fault, JsonError, diagnostics::Name},
     reconcile::ApplyError,
     store::{CommitError, StoreError},
 };

@@ -23,15 +23,7 @@ use crate::{
         },
         target::{create_key, delete_key, list_keys, owner_role},
     },
-    model::{
-        any_resource::AnyResource,
-        diagnostics::fault::Faults,
-        key_scope::KeyScope,
-        kind::{api_key::ApiKey, owner::Owner},
-        operation::Operation,
-        rules,
-        snapshot::Entry,
-    },
+    model::{AnyResource, ApiKey, Entry, KeyScope, Operation, Owner, diagnostics::Faults, rules},
     reconcile::run::token,
     server::{
         operations::sources::{MOST_UNFOLLOWED, view::SourceList},

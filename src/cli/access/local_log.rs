@@ -2,7 +2,7 @@
 
 use crate::{
     cli::{command_prelude::*, serve::limit_args::unusable, store::store_args::StoreArgs},
-    model::operation::Operation,
+    model::Operation,
     server::telemetry::security::{LocalChanges, LocalLog, SECURITY_LOG},
     store::Commit,
 };

@@ -23,7 +23,7 @@ use crate::{
     },
     model::{
         decode::decode,
-        diagnostics::fault::{Path as FieldPath, Segment, add_new_faults},
+        diagnostics::{FieldPath, Segment, fault::add_new_faults},
         node::Tape,
     },
     server::{

@@ -10,10 +10,7 @@ use miette::{Diagnostic as _, GraphicalReportHandler, GraphicalTheme, LabeledSpa
 use super::excerpt::{Excerpt, HIDDEN};
 use crate::{
     cli::prelude::*,
-    model::diagnostics::{
-        diagnostic::{Place, counted},
-        fault::MOST_FAULTS,
-    },
+    model::diagnostics::{MOST_FAULTS, Place, diagnostic::counted},
 };
 
 /// The most diagnostics printed to a terminal.

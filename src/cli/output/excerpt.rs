@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
-use crate::{cli::prelude::*, manifest::load::schema::fields, model::diagnostics::diagnostic::SourceFile};
+use crate::{cli::prelude::*, manifest::load::schema::fields, model::diagnostics::SourceFile};
 
 /// The most characters of a line shown around one place.
 const MOST_CHARACTERS: usize = 160;

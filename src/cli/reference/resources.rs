@@ -1,16 +1,12 @@
 //! The page of kinds and modules, from the JSON Schema of manifests.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::Value;
-
 use super::{
     fields::{body, description, fields, list, referenced, section},
     markdown::{code, paragraph},
 };
 use crate::{
+    cli::prelude::*,
     manifest::load::schema::{ANY, all},
-    model::Kind,
 };
 
 /// The envelope of a manifest, whose type is described before the kinds.

@@ -1,7 +1,7 @@
 //! The options of the time for which a store keeps changed and deleted secrets (D96).
 
 use crate::{
-    cli::help,
+    cli::prelude::*,
     store::seal::{KeyLifetimes, MOST_DAYS},
 };
 

@@ -4,23 +4,17 @@ use std::{
     io::{Read, Write},
     sync::OnceLock,
     thread,
-    time::Duration,
 };
 
 use axum::http::Uri;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
 use ureq::{
     Agent, Body,
     http::{Method, Request, Response, request::Builder},
 };
 
 use super::credentials::{Credentials, TOKEN};
-use crate::{
-    cli::failure::{Exit, Failure},
-    http_client,
-    model::{Code, Diagnostic, Secret},
-};
+use crate::{cli::prelude::*, http_client};
 
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(10);

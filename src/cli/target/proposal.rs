@@ -1,10 +1,6 @@
 //! What a command proposes to change, wherever it is planned and applied.
 
-use crate::{
-    cli::failure::Failure,
-    model::Diagnostic,
-    plan::{Plan, report::Report, saved::SavedPlan},
-};
+use crate::{cli::prelude::*, plan::saved::SavedPlan};
 
 /// The result of planning.
 #[derive(Default)]

@@ -18,7 +18,7 @@ use crate::{
         prelude::*,
     },
     manifest::{Loaded, tree::collect},
-    model::diagnostics::diagnostic::{Cause, SourceFile, sort},
+    model::diagnostics::{Cause, SourceFile, diagnostic::sort},
     plan::{
         Effect,
         format::json::{Item, ReportDocument},
