@@ -15,28 +15,21 @@ use crate::{
 };
 
 /// The commands of other tools, and how to do the same.
-static OTHER_WORDS: [(&[&str], &str); 13] = [
-    (&["deploy", "sync", "up"], "to apply manifests, run `edgewright reconcile PATH`"),
-    (
-        &["create", "add", "edit", "patch", "set", "update"],
-        "to change a resource, change its manifest and run `edgewright reconcile PATH`",
-    ),
-    (
-        &["delete", "remove", "rm"],
-        "to delete a resource, remove its manifest and run `edgewright reconcile PATH`; `edgewright destroy` deletes all \
-         resources of a source",
-    ),
-    (&["describe", "inspect", "show"], "to show a resource, run `edgewright get ID --format yaml`"),
-    (&["list", "ls"], "to list resources, run `edgewright get KIND`"),
-    (&["log", "logs"], "to show what was changed, run `edgewright history`"),
-    (&["revert", "undo"], "to go back to an earlier revision, run `edgewright rollback`"),
-    (&["check", "lint", "test", "verify"], "to check manifests, run `edgewright validate PATH`"),
-    (&["format"], "to format manifests, run `edgewright fmt PATH`"),
-    (&["import", "dump"], "to write existing resources as manifests, run `edgewright export`"),
-    (&["run", "server", "start"], "to start a server, run `edgewright serve`"),
-    (&["pause", "stop"], "to stop applying a source, run `edgewright suspend`"),
-    (&["version"], "to show the version, run `edgewright --version`"),
-];
+const OTHER_WORDS: &str = "\
+deploy sync up: to apply manifests, run `edgewright reconcile PATH`
+create add edit patch set update: to change a resource, change its manifest and run `edgewright reconcile PATH`
+delete remove rm: to delete a resource, remove its manifest and run `edgewright reconcile PATH`; `edgewright destroy` \
+    deletes all resources of a source
+describe inspect show: to show a resource, run `edgewright get ID --format yaml`
+list ls: to list resources, run `edgewright get KIND`
+log logs: to show what was changed, run `edgewright history`
+revert undo: to go back to an earlier revision, run `edgewright rollback`
+check lint test verify: to check manifests, run `edgewright validate PATH`
+format: to format manifests, run `edgewright fmt PATH`
+import dump: to write existing resources as manifests, run `edgewright export`
+run server start: to start a server, run `edgewright serve`
+pause stop: to stop applying a source, run `edgewright suspend`
+version: to show the version, run `edgewright --version`";
 
 /// The commands whose arguments are paths of manifests, and the options for them of other tools.
 const PATH_COMMANDS: [&str; 6] = ["plan", "reconcile", "apply", "validate", "fmt", "diff"];
@@ -44,11 +37,10 @@ const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
 /// The options of other tools for a change without a question, and what the commands have in their place.
 const CONFIRMATIONS: [&str; 4] = ["--yes", "-y", "--auto-approve", "--force"];
-static CONFIRMED: [(&[&str], &str); 3] = [
-    (&["reconcile", "apply"], "omit it: `reconcile` applies without asking, and `plan` only shows the plan"),
-    (&["transfer"], "omit it: `transfer` applies without asking, and --dry-run only shows the plan"),
-    (&["destroy"], "to delete without asking, set --confirm to the name of the source"),
-];
+const CONFIRMED: &str = "\
+reconcile apply: omit it: `reconcile` applies without asking, and `plan` only shows the plan
+transfer: omit it: `transfer` applies without asking, and --dry-run only shows the plan
+destroy: to delete without asking, set --confirm to the name of the source";
 
 /// Replaces the tip of a usage error that is about a word of another tool. Takes the arguments of the process.
 pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString>) -> Error {
@@ -71,9 +63,13 @@ pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString
 
 /// The tip for a command, unless it is one of a command that has others.
 fn other_word(word: &str, mut arguments: impl Iterator<Item = OsString>) -> Option<String> {
-    let is_first = arguments.nth(1).is_some_and(|first| first == word);
-    let (_, tip) = OTHER_WORDS.iter().find(|(words, _)| is_first && words.contains(&word))?;
-    Some((*tip).to_owned())
+    arguments.nth(1).filter(|first| first == word).and_then(|_| tip(OTHER_WORDS, word))
+}
+
+/// The tip in the line of a word.
+fn tip(table: &str, word: &str) -> Option<String> {
+    let mut lines = table.lines().filter_map(|line| line.split_once(": "));
+    lines.find(|(words, _)| words.split(' ').any(|it| it == word)).map(|(_, tip)| tip.to_owned())
 }
 
 /// The tip for an option that names manifests or confirms a change.
@@ -81,8 +77,7 @@ fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Opti
     let mut arguments = arguments.skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let command = arguments.next()?;
     if CONFIRMATIONS.contains(&option) {
-        let (_, tip) = CONFIRMED.iter().find(|(commands, _)| commands.contains(&command.as_str()))?;
-        return Some((*tip).to_owned());
+        return tip(CONFIRMED, &command);
     }
     let command = Some(command).filter(|command| PATH_COMMANDS.contains(&command.as_str()))?;
     let path = arguments.skip_while(|argument| argument != option).nth(1);

@@ -49,16 +49,18 @@ impl StoreArgs {
 
     pub(super) fn open_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
         log::start_for_command();
-        let store = Store::open_briefly(&self.store, self.retention(), source)?;
-        announce_opened(&store, diagnostics::say);
-        store.set_key_lifetimes(self.secret_days.lifetimes())?;
-        Ok(store)
+        self.opened(Store::open_briefly(&self.store, self.retention(), source)?, diagnostics::say)
     }
 
     /// Opens the store for as long as the server runs.
     pub(crate) fn open_to_serve(&self) -> Result<Store, Failure> {
         let store = Store::open_encrypted(&self.store, self.retention(), &self.master_key.source()?)?;
-        announce_opened(&store, |warning| tracing::warn!("{warning}"));
+        self.opened(store, |warning| tracing::warn!("{warning}"))
+    }
+
+    /// Tells what people must know of a store that was opened to write, and sets what the options say.
+    fn opened(&self, store: Store, say: impl Fn(&str)) -> Result<Store, Failure> {
+        announce_opened(&store, say);
         store.set_key_lifetimes(self.secret_days.lifetimes())?;
         Ok(store)
     }

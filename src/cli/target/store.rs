@@ -79,9 +79,9 @@ impl StoreTarget {
     fn propose_dry_run(&mut self) -> Result<Proposal, Failure> {
         if let Some(recorder) = &self.recorder
             && let Some(on_disk) = self.args.on_disk()?
-            && let Some(recalled) = plan_cache::load(&on_disk, &self.options, recorder)
+            && let Some(answer) = plan_cache::load(&on_disk, &self.options, recorder)
         {
-            return Ok(recalled.into());
+            return Ok(recalled(answer));
         }
         self.read_store()?;
         let proposal = self.plan_and_report(None)?;
@@ -103,15 +103,13 @@ fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, plann
     plan_cache::save(&on_disk, options, recorder, &done);
 }
 
-impl From<CachedAnswer> for Proposal {
-    fn from(recalled: CachedAnswer) -> Self {
-        let CachedAnswer { warnings, unchanged, revision, files } = recalled;
-        let plan = RedactedPlan { base: revision, unchanged, ..RedactedPlan::default() };
-        let (first_file, files) = (files.first().map(|file| file.source.name.clone()), files.len());
-        let (plan, diagnostics) = (Some(plan), warnings);
-        let report = Report { command: "plan", diagnostics, plan, files, first_file, ..Report::default() };
-        Proposal { report, ..Proposal::default() }
-    }
+/// The proposal of a run that was remembered.
+fn recalled(recalled: CachedAnswer) -> Proposal {
+    let CachedAnswer { warnings, unchanged, revision, files } = recalled;
+    let plan = Some(RedactedPlan { base: revision, unchanged, ..RedactedPlan::default() });
+    let (first_file, files) = (files.first().map(|file| file.source.name.clone()), files.len());
+    let report = Report { command: "plan", diagnostics: warnings, plan, files, first_file, ..Report::default() };
+    Proposal { report, ..Proposal::default() }
 }
 
 impl StoreTarget {
