@@ -152,7 +152,7 @@ fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -
         }
     }
     if server.url().is_some() {
-        let header = server.version_header();
+        let header = server.version_header.as_str();
         let is_of_context = server.used_context().is_some_and(|(_, context)| context.version_header == header);
         let is_of_context = is_of_context && !origins.is_set("version_header");
         let why = if is_of_context { of_context.clone() } else { origins.describe("version_header") };

@@ -26,7 +26,7 @@ pub(crate) struct OptionOrigins<'a> {
     command: &'a Command,
     arguments: &'a ArgMatches,
     config: &'a Config,
-    current_context: CurrentContext,
+    pub current_context: CurrentContext,
 }
 
 impl<'a> OptionOrigins<'a> {
@@ -38,11 +38,6 @@ impl<'a> OptionOrigins<'a> {
         current_context: CurrentContext,
     ) -> Self {
         Self { command, arguments, config, current_context }
-    }
-
-    /// The use of the current context.
-    pub(crate) fn current_context(&self) -> CurrentContext {
-        self.current_context
     }
 
     /// Whether an option is on the command line.

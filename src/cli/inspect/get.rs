@@ -78,7 +78,7 @@ impl Args {
             None => (self.kind.as_str(), None),
         };
         let named = match parse_kind(kind) {
-            Err(unknown) if !self.can_be_id() => return Err(unknown),
+            Err(unknown) if !self.can_be_name() || !self.kind.contains('_') => return Err(unknown),
             named => named,
         };
         if self.format == ListFormat::Wide && self.at.is_some() {
@@ -141,11 +141,6 @@ impl Args {
     /// Whether the only argument can name a resource.
     fn can_be_name(&self) -> bool {
         self.wanted.is_none() && self.filter.is_none()
-    }
-
-    /// Whether the only argument can be an id.
-    fn can_be_id(&self) -> bool {
-        self.can_be_name() && self.kind.contains('_')
     }
 
     /// The parent that an option or the name itself names.

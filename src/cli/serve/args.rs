@@ -114,7 +114,7 @@ impl Args {
         if let Some(file) = &config.git_hook {
             check_hook_secret(file)?;
         }
-        if !config.client_certificates.is_empty() && !self.listen.knows_clients() {
+        if !config.client_certificates.is_empty() && self.listen.tls_client_ca.is_none() {
             let fault = Diagnostic::error(Code::Parameter, "`client_certificates` requires `--tls-client-ca`");
             return Err(fault.help("set --tls-client-ca to the authorities of clients' certificates").into());
         }

@@ -30,7 +30,7 @@ pub(super) struct ListenArgs {
     tls_key: Option<PathBuf>,
     /// PEM file with certificate authorities. Clients need a certificate from one of them.
     #[arg(help_heading = help::CONNECTION, long, value_name = "FILE", env = "EDGEWRIGHT_TLS_CLIENT_CA")]
-    tls_client_ca: Option<PathBuf>,
+    pub(super) tls_client_ca: Option<PathBuf>,
     /// Whether clients need a certificate if --tls-client-ca is set.
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "WHEN", env = "EDGEWRIGHT_TLS_CLIENT_AUTH", value_enum, default_value_t = ClientAuth::Required)]
@@ -139,11 +139,6 @@ impl ListenArgs {
             (None, None) if self.tls_client_ca.is_some() => Err(missing("--tls-client-ca", "--tls-cert")),
             (None, None) => Ok(None),
         }
-    }
-
-    /// Whether clients can have certificates.
-    pub(super) fn knows_clients(&self) -> bool {
-        self.tls_client_ca.is_some()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `edgewright backup`: writes a store with its history to one file (D100).
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Write},
 };
 
@@ -44,7 +44,7 @@ impl Args {
         self.check_free()?;
         let temporary = TempFile::next_to(&self.file)?;
         let verified = during("Backing up", || -> Result<BackupFile, Failure> {
-            let mut file = temporary.create()?;
+            let mut file = create_temporary(&temporary.path).map_err(|error| temporary.unwritable(&error))?;
             self.read(&mut |piece| file.write_all(piece).map_err(|error| temporary.unwritable(&error)))?;
             file.sync_all().map_err(|error| temporary.unwritable(&error))?;
             drop(file);
@@ -109,10 +109,6 @@ impl TempFile {
         }
         // Another run may write a backup of the same name.
         Ok(Self { path: appended(file, &format!("{}.tmp", ids::fresh("."))) })
-    }
-
-    fn create(&self) -> Result<File, Failure> {
-        create_temporary(&self.path).map_err(|error| self.unwritable(&error))
     }
 
     /// Gives the file its name, durably.

@@ -34,7 +34,7 @@ pub(crate) struct ServerArgs {
     /// Name of the server's version header.
     #[arg(help_heading = help::CONNECTION, hide_short_help = true)]
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
-    version_header: String,
+    pub version_header: String,
     /// The context that the server comes from, with its name.
     #[arg(skip)]
     used: Option<(String, ServerContext)>,
@@ -54,7 +54,7 @@ impl ServerArgs {
             return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
         }
         let (server, context) = (self.server.take(), self.context.take());
-        if flags.is_empty() && origins.current_context() == CurrentContext::OnlyByFlag {
+        if flags.is_empty() && origins.current_context == CurrentContext::OnlyByFlag {
             return Ok(());
         }
         match (flags.first().copied(), server, context) {
@@ -66,10 +66,10 @@ impl ServerArgs {
             }
             _ if origins.is_set("store") => Ok(()),
             (_, None, Some(name)) => self.enter(&name, origins),
-            (_, None, None) if origins.current_context() == CurrentContext::Ignored => Ok(()),
+            (_, None, None) if origins.current_context == CurrentContext::Ignored => Ok(()),
             (_, None, None) => {
                 let contexts = Contexts::read()?;
-                let is_allowed = origins.current_context() == CurrentContext::Used;
+                let is_allowed = origins.current_context == CurrentContext::Used;
                 if let Some((name, context)) = contexts.current_for(is_allowed)? {
                     self.use_context(name, context, origins);
                 }
@@ -104,11 +104,6 @@ impl ServerArgs {
     /// The context that the server comes from, with its name.
     pub(crate) fn used_context(&self) -> Option<(&str, &ServerContext)> {
         self.used.as_ref().map(|(name, context)| (name.as_str(), context))
-    }
-
-    /// The name of the server's version header.
-    pub(crate) fn version_header(&self) -> &str {
-        &self.version_header
     }
 
     /// The source of the context, if it has one and the command names no other.

@@ -194,7 +194,9 @@ impl<'a> LiveSources<'a> {
         for guard in removed {
             guard.finish(|| self.list.is_stopping());
         }
-        self.drop_mirrors();
+        if let Some(mirrors) = &self.mirrors {
+            mirrors.keep_only(&mirrors_of(mirrors, self.running.iter().map(|(source, _)| source)));
+        }
     }
 
     /// Creates the folder of the mirrors if a source needs it.
@@ -206,12 +208,6 @@ impl<'a> LiveSources<'a> {
             self.mirrors = Some(Arc::new(mirrors));
         }
         Ok(())
-    }
-
-    /// Removes the mirrors of sources that are not followed any longer.
-    fn drop_mirrors(&self) {
-        let Some(mirrors) = &self.mirrors else { return };
-        mirrors.keep_only(&mirrors_of(mirrors, self.running.iter().map(|(source, _)| source)));
     }
 
     fn watch(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
