@@ -81,7 +81,8 @@ pub(super) fn dispatch(
     config: Config,
 ) -> CommandResult {
     let lints = config.lints.clone();
-    let origins = OptionOrigins::new(command, matches, &config, current_context(&chosen));
+    let current_context = current_context(&chosen);
+    let origins = OptionOrigins { command, arguments: matches, config: &config, current_context };
     match chosen {
         Command::Reconcile(mut args) => args.common.place.choose(&origins).and_then(|()| args.run(lints)),
         Command::Plan(mut args) => args.place.choose(&origins).and_then(|()| args.run(lints)),

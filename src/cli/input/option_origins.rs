@@ -23,23 +23,15 @@ pub(crate) enum CurrentContext {
 
 /// The origins of a command's options.
 pub(crate) struct OptionOrigins<'a> {
-    command: &'a Command,
-    arguments: &'a ArgMatches,
-    config: &'a Config,
+    /// The whole program.
+    pub command: &'a Command,
+    /// The arguments of the program.
+    pub arguments: &'a ArgMatches,
+    pub config: &'a Config,
     pub current_context: CurrentContext,
 }
 
-impl<'a> OptionOrigins<'a> {
-    /// Takes the whole program and its arguments, and the configuration file.
-    pub(crate) fn new(
-        command: &'a Command,
-        arguments: &'a ArgMatches,
-        config: &'a Config,
-        current_context: CurrentContext,
-    ) -> Self {
-        Self { command, arguments, config, current_context }
-    }
-
+impl OptionOrigins<'_> {
     /// Whether an option is on the command line.
     pub(crate) fn is_flag(&self, id: &str) -> bool {
         self.source(id) == Some(ValueSource::CommandLine)

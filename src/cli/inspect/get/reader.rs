@@ -168,17 +168,13 @@ impl ResourceReader {
         let Some(of) = kind.info().parent else { return Ok(vec![None]) };
         let parents = match (named, wanted) {
             (Some(named), _) => self.find(of, &[None], named)?,
-            (None, Some(wanted)) if has_prefix(kind, wanted) && self.finds_by_id() => {
+            // A server finds a resource by its ID alone only in the current revision.
+            (None, Some(wanted)) if has_prefix(kind, wanted) && !matches!(self, ResourceReader::Server(_, Some(_))) => {
                 return Ok(self.find_parent(kind, wanted)?.into_iter().map(Some).collect());
             }
             (None, _) => self.list_all(of, &[None], &[])?,
         };
         Ok(parents.into_iter().map(|parent| Some(parent.key.id)).collect())
-    }
-
-    /// Whether a resource is found by its id without its parent. A server only knows that of the current revision.
-    fn finds_by_id(&self) -> bool {
-        !matches!(self, ResourceReader::Server(_, Some(_)))
     }
 
     /// The parent of a resource, if the resource exists.
