@@ -1,5 +1,9 @@
 //! The OpenAPI document for the pages: its references name the page that has a type.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
 use super::{
     fields::{fields, list, referenced, type_of},
     markdown::code,
