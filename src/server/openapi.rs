@@ -9,13 +9,11 @@ use super::{
     operations::OPERATIONS,
     resources::endpoint::{Action, Endpoint, endpoints},
 };
-use crate::{
-    filter,
-    model::{Kind, kind_info::KindInfo},
-};
+use crate::{filter, model::Kind};
+use operation_document::OperationDocument;
 use schemas::{SCHEMAS, Schemas, description_of, redirect};
 
-pub(super) mod extension;
+pub(super) mod operation_document;
 mod operation_texts;
 pub(crate) mod schemas;
 #[cfg(test)]
@@ -93,143 +91,71 @@ fn tags() -> Vec<Value> {
 
 fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
     let info = endpoint.kind.info();
-    let mut operation = json!({
-        "operationId": operation_texts::operation_id(endpoint),
-        "summary": operation_texts::summary(endpoint),
-        "description": operation_texts::description(endpoint),
-        "tags": [operation_texts::tag(info.name)],
-        "responses": responses(schemas, endpoint, info),
-    });
-    let Some(fields) = operation.as_object_mut() else { return operation };
-    if let Some(body) = body(schemas, endpoint, info) {
-        fields.insert("requestBody".into(), body);
-    }
-    let parameters = parameters(endpoint);
-    if !parameters.is_empty() {
-        fields.insert("parameters".into(), Value::Array(parameters));
-    }
-    if endpoint.extension {
-        fields.insert("x-extension".into(), json!(true));
-    }
-    operation
-}
-
-fn body(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Option<Value> {
-    let (schema, example) = match endpoint.action {
-        Action::Create => (schemas.request_of(info.spec_schema), (info.example)()),
-        Action::Patch => (schemas.update_of(info), Some((info.patch_example)())),
-        Action::PutModule(slot) => (schemas.request_of(slot.spec_schema), Some((slot.example)())),
-        _ => return None,
-    };
-    let required = match endpoint.action {
-        Action::Patch => endpoint.kind != Kind::EventSource,
-        Action::PutModule(slot) => !slot.empty_is_harmless,
-        _ => true,
-    };
-    let mut media = json!({"schema": schema});
-    if let (Some(media), Some(example)) = (media.as_object_mut(), example) {
-        media.insert("example".into(), example);
-    }
-    Some(json!({"required": required, "content": {"application/json": media}}))
-}
-
-fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Value {
-    let (status, description, schema) = match endpoint.action {
-        Action::Create => ("201", "Created", Some(schemas.response_of(info.view_schema))),
-        Action::Get | Action::Patch => ("200", "OK", Some(schemas.response_of(info.view_schema))),
+    let operation = OperationDocument::new(
+        &operation_texts::tag(info.name),
+        &operation_texts::operation_id(endpoint),
+        &operation_texts::summary(endpoint),
+        &operation_texts::description(endpoint),
+    );
+    let operation = if endpoint.extension { operation.extension() } else { operation };
+    let operation = match endpoint.action {
+        Action::Create => overridable(operation)
+            .with_body(true, schemas.request_of(info.spec_schema), (info.example)())
+            .responds("201", "Created", schemas.response_of(info.view_schema))
+            .header("201", "ETag", "The strong ETag of the response.")
+            .header("201", "Location", "The URI of the resource.")
+            .response_header("201", WARNING, CHANGE_WARNING, true),
         Action::List => {
             let items = schemas.response_of(info.view_schema);
-            ("200", "OK", Some(schemas.list(info.name, info.list, items, info.kind.is_paged())))
+            let list = schemas.list(info.name, info.list, items, info.kind.is_paged());
+            let operation = if info.kind.is_paged() { operation.paged("resource", "resources") } else { operation };
+            let filters = filter::parameters(endpoint.kind).map(|parameter| {
+                json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
+            });
+            let operation = filters.fold(operation.parameter(at_parameter()), OperationDocument::parameter);
+            operation.ok(list).conditional_on("page", true)
         }
-        Action::PutModule(slot) | Action::GetModule(slot) => ("200", "OK", Some(schemas.response_of(slot.view_schema))),
-        Action::Delete | Action::DeleteModule(_) => ("204", "Deleted", None),
+        Action::Get => operation.parameter(at_parameter()).ok(schemas.response_of(info.view_schema)).conditional(),
+        Action::GetModule(slot) => {
+            operation.parameter(at_parameter()).ok(schemas.response_of(slot.view_schema)).conditional()
+        }
+        Action::Patch => changing(operation)
+            .with_body(endpoint.kind != Kind::EventSource, schemas.update_of(info), Some((info.patch_example)()))
+            .ok(schemas.response_of(info.view_schema))
+            .tagged()
+            .response_header("200", WARNING, CHANGE_WARNING, true),
+        Action::PutModule(slot) => changing(operation)
+            .with_body(!slot.empty_is_harmless, schemas.request_of(slot.spec_schema), Some((slot.example)()))
+            .ok(schemas.response_of(slot.view_schema))
+            .tagged()
+            .response_header("200", WARNING, CHANGE_WARNING, true),
+        Action::Delete | Action::DeleteModule(_) => changing(operation)
+            .responds_empty("204", "Deleted")
+            .response_header("204", WARNING, "Warns that a source owns the resource.", true),
     };
-    let etag = json!({"description": "The strong ETag of the response.", "schema": {"type": "string"}});
-    let location = json!({"description": "The URI of the resource.", "schema": {"type": "string"}});
-    let warning = warning_header(
-        "Warns that the change left a blank field unchanged, cleared a field along with other changes, or emptied an enforced restriction, or that a source owns the resource.",
-    );
-    let headers = match endpoint.action {
-        Action::List => {
-            json!({"ETag": {"description": "The strong ETag of the page.", "schema": {"type": "string"}, "x-extension": true}})
-        }
-        Action::Patch | Action::PutModule(_) => json!({"ETag": etag, "Edgewright-Warning": warning}),
-        Action::Create => json!({"ETag": etag, "Location": location, "Edgewright-Warning": warning}),
-        Action::Get | Action::GetModule(_) => json!({"ETag": etag}),
-        Action::Delete | Action::DeleteModule(_) => {
-            json!({"Edgewright-Warning": warning_header("Warns that a source owns the resource.")})
-        }
-    };
-    let success = match schema {
-        Some(schema) => {
-            json!({"description": description, "content": {"application/json": {"schema": schema}}, "headers": headers})
-        }
-        None => json!({"description": description, "headers": headers}),
-    };
-    let mut responses = Map::new();
-    responses.insert(status.into(), success);
-    for status in failures(endpoint) {
-        responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));
-    }
-    if matches!(endpoint.action, Action::Get | Action::GetModule(_) | Action::List) {
-        responses.insert(
-            "304".into(),
-            json!({"description": "Not modified: the client's copy is current (`If-None-Match`)."}),
-        );
-    }
-    Value::Object(responses)
+    operation.build(match endpoint.action {
+        Action::Get | Action::GetModule(_) | Action::List => "400 401 404 410 429 500 503",
+        _ => "400 401 403 404 408 409 412 413 415 429 500 503",
+    })
+}
+
+/// The header of a response that warns.
+const WARNING: &str = "Edgewright-Warning";
+const CHANGE_WARNING: &str = "Warns that the change left a blank field unchanged, cleared a field along with other changes, or emptied an enforced restriction, or that a source owns the resource.";
+
+/// Adds the header that overrides a source (D103).
+fn overridable(operation: OperationDocument) -> OperationDocument {
+    operation.request_header("Edgewright-Override", "The source whose manifests the change overrides, required if the source's policy for API writes is `header`. The history records it.", true)
+}
+
+/// Adds the headers of a request that changes a resource.
+fn changing(operation: OperationDocument) -> OperationDocument {
+    overridable(operation.request_header("If-Match", "The ETag of the resource that the change is based on.", false))
 }
 
 fn path_parameters(path: &str) -> Value {
     let names = path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
     names.map(|name| json!({"name": name, "in": "path", "required": true, "description": operation_texts::path_parameter(name), "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\s\x00-\x1f\x7f-\x9f]+$"}})).collect()
-}
-
-fn parameters(endpoint: &Endpoint) -> Vec<Value> {
-    match endpoint.action {
-        Action::List => {
-            let page = [
-                json!({"name": "limit", "in": "query", "description": "The number of resources per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}}),
-                json!({"name": "before_id", "in": "query", "description": "Continues after this resource.", "schema": {"type": "string"}}),
-            ];
-            let filters = filter::parameters(endpoint.kind).map(|parameter| {
-                json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
-            });
-            let known = json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}, "x-extension": true});
-            let page = page.into_iter().filter(|_| endpoint.kind.is_paged());
-            page.chain([at_parameter()]).chain(filters).chain([known]).collect()
-        }
-        Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => {
-            vec![
-                json!({"name": "If-Match", "in": "header", "description": "The ETag of the resource that the change is based on.", "schema": {"type": "string"}}),
-                override_parameter(),
-            ]
-        }
-        Action::Get | Action::GetModule(_) => {
-            vec![
-                at_parameter(),
-                json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}}),
-            ]
-        }
-        Action::Create => vec![override_parameter()],
-    }
-}
-
-/// The header of a response that warns.
-fn warning_header(description: &str) -> Value {
-    json!({"description": description, "schema": {"type": "string"}, "x-extension": true})
-}
-
-/// The header that overrides a source (D103).
-fn override_parameter() -> Value {
-    json!({
-        "name": "Edgewright-Override",
-        "in": "header",
-        "description": "The source whose manifests the change overrides, required if the source's policy for API \
-                        writes is `header`. The history records it.",
-        "schema": {"type": "string"},
-        "x-extension": true,
-    })
 }
 
 /// The parameter of reads with a revision (D79).
@@ -241,14 +167,6 @@ fn at_parameter() -> Value {
         "schema": {"type": "string", "pattern": "^([0-9]{1,20}|[0-9A-Fa-f]{7,64}|latest)$"},
         "x-extension": true,
     })
-}
-
-/// The error statuses of an endpoint.
-fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
-    match endpoint.action {
-        Action::Get | Action::GetModule(_) | Action::List => &["400", "401", "404", "410", "429", "500", "503"],
-        _ => &["400", "401", "403", "404", "408", "409", "412", "413", "415", "429", "500", "503"],
-    }
 }
 
 /// The errors by status.

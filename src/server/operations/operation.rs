@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::server::{
     auth::permission::Intent,
     http::page,
-    openapi::{extension::ExtensionOperation, schemas::Schemas},
+    openapi::{operation_document::OperationDocument, schemas::Schemas},
     state::AppState,
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct ApiOperation {
     query: Option<&'static [QueryParameter]>,
     names: [&'static str; 3],
     description: &'static str,
-    document: Option<fn(ExtensionOperation, &mut Schemas) -> ExtensionOperation>,
+    document: Option<fn(OperationDocument, &mut Schemas) -> OperationDocument>,
     failures: &'static str,
 }
 
@@ -103,7 +103,7 @@ impl ApiOperation {
     pub(in crate::server) const fn documented(
         self,
         failures: &'static str,
-        document: fn(ExtensionOperation, &mut Schemas) -> ExtensionOperation,
+        document: fn(OperationDocument, &mut Schemas) -> OperationDocument,
     ) -> Self {
         Self { document: Some(document), failures, ..self }
     }
@@ -135,7 +135,7 @@ impl ApiOperation {
     /// The operation in the OpenAPI document, if it is there.
     pub(in crate::server) fn document(&self, schemas: &mut Schemas) -> Option<Value> {
         let [tag, id, summary] = self.names;
-        let mut operation = ExtensionOperation::new(tag, id, summary, self.description);
+        let mut operation = OperationDocument::new(tag, id, summary, self.description).extension();
         if let Some([item, items]) = self.paged {
             operation = operation.paged(item, items);
         }

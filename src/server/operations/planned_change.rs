@@ -10,7 +10,7 @@ use crate::{
     },
     reconcile::{PlanResult, measure, sync_loop::sync_log},
     server::{
-        openapi::{extension::ExtensionOperation, schemas::Schemas},
+        openapi::{operation_document::OperationDocument, schemas::Schemas},
         prelude::*,
     },
     store::{Attempt, commit::header::Outcome},
@@ -27,7 +27,7 @@ pub(crate) struct ChangeRun {
 }
 
 /// The part of the OpenAPI document that these operations have in common.
-pub(super) fn document(operation: ExtensionOperation, schemas: &mut Schemas, planned: &str) -> ExtensionOperation {
+pub(super) fn document(operation: OperationDocument, schemas: &mut Schemas, planned: &str) -> OperationDocument {
     let run = schemas.response::<ChangeRun>();
     operation.responds("200", planned, run.clone()).responds("201", "Applied as a new revision", run)
 }

@@ -1,16 +1,16 @@
-//! The operations that are no endpoint of a kind or module, all of which extend the API specification.
+//! The builder of an operation of the document.
 
 use serde_json::{Map, Value, json};
 
-/// An operation of the document, marked `x-extension`.
-pub(crate) struct ExtensionOperation {
+/// An operation of the document.
+pub(crate) struct OperationDocument {
     fields: Map<String, Value>,
     parameters: Vec<Value>,
     body: Option<Value>,
     successes: Map<String, Value>,
 }
 
-impl ExtensionOperation {
+impl OperationDocument {
     /// Starts an operation without parameters, body and responses.
     pub(crate) fn new(tag: &str, id: &str, summary: &str, description: &str) -> Self {
         let fields = [
@@ -18,7 +18,6 @@ impl ExtensionOperation {
             ("summary", json!(summary)),
             ("description", json!(description)),
             ("tags", json!([tag])),
-            ("x-extension", json!(true)),
         ];
         Self {
             fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
@@ -26,6 +25,12 @@ impl ExtensionOperation {
             body: None,
             successes: Map::new(),
         }
+    }
+
+    /// Marks an operation that the API specification lacks.
+    pub(crate) fn extension(mut self) -> Self {
+        self.fields.insert("x-extension".to_owned(), json!(true));
+        self
     }
 
     /// Makes it an operation without an API key.
@@ -38,6 +43,15 @@ impl ExtensionOperation {
     pub(crate) fn parameter(mut self, parameter: Value) -> Self {
         self.parameters.push(parameter);
         self
+    }
+
+    /// Adds a header of the request.
+    pub(super) fn request_header(self, name: &str, description: &str, is_extension: bool) -> Self {
+        let mut parameter = json!({"name": name, "in": "header"});
+        if let (Some(parameter), Value::Object(text)) = (parameter.as_object_mut(), text(description, is_extension)) {
+            parameter.extend(text);
+        }
+        self.parameter(parameter)
     }
 
     /// Adds the parameters of a list in pages. `items` are what the pages have, in the singular and plural.
@@ -58,16 +72,20 @@ impl ExtensionOperation {
 
     /// Sets the request body.
     pub(crate) fn body(self, schema: Value, example: Value) -> Self {
-        self.with_body(true, schema, example)
+        self.with_body(true, schema, Some(example))
     }
 
     /// Sets a request body that can be left out.
     pub(crate) fn optional_body(self, schema: Value, example: Value) -> Self {
-        self.with_body(false, schema, example)
+        self.with_body(false, schema, Some(example))
     }
 
-    fn with_body(mut self, is_required: bool, schema: Value, example: Value) -> Self {
-        let media = json!({"schema": schema, "example": example});
+    /// Sets the request body.
+    pub(super) fn with_body(mut self, is_required: bool, schema: Value, example: Option<Value>) -> Self {
+        let media = match example {
+            Some(example) => json!({"schema": schema, "example": example}),
+            None => json!({"schema": schema}),
+        };
         self.body = Some(json!({"required": is_required, "content": {"application/json": media}}));
         self
     }
@@ -89,10 +107,21 @@ impl ExtensionOperation {
         self
     }
 
+    /// Adds a response without a body.
+    pub(super) fn responds_empty(mut self, status: &str, description: &str) -> Self {
+        self.successes.insert(status.to_owned(), json!({"description": description}));
+        self
+    }
+
     /// Adds a header to a response.
-    pub(crate) fn header(mut self, status: &str, name: &str, description: &str) -> Self {
+    pub(crate) fn header(self, status: &str, name: &str, description: &str) -> Self {
+        self.response_header(status, name, description, false)
+    }
+
+    /// Adds a header to a response, which can extend the API specification.
+    pub(super) fn response_header(mut self, status: &str, name: &str, description: &str, is_extension: bool) -> Self {
         if let Some(Value::Object(response)) = self.successes.get_mut(status) {
-            let header = json!({"description": description, "schema": {"type": "string"}});
+            let header = text(description, is_extension);
             if let Some(headers) = response.entry("headers").or_insert_with(|| json!({})).as_object_mut() {
                 headers.insert(name.to_owned(), header);
             }
@@ -106,15 +135,15 @@ impl ExtensionOperation {
     }
 
     /// Adds an ETag, and the response to a client whose copy is current.
-    pub(crate) fn conditional(mut self) -> Self {
-        let unchanged = json!({"description": "Not modified: the client's copy is current (`If-None-Match`)."});
-        self.successes.insert("304".to_owned(), unchanged);
-        self.tagged().parameter(json!({
-            "name": "If-None-Match",
-            "in": "header",
-            "description": "The ETag of the client's copy.",
-            "schema": {"type": "string"},
-        }))
+    pub(crate) fn conditional(self) -> Self {
+        self.conditional_on("response", false)
+    }
+
+    /// Adds the ETag of a response or page, and the response to a client whose copy is current.
+    pub(super) fn conditional_on(self, tagged: &str, is_extension: bool) -> Self {
+        self.responds_empty("304", "Not modified: the client's copy is current (`If-None-Match`).")
+            .response_header("200", "ETag", &format!("The strong ETag of the {tagged}."), is_extension)
+            .request_header("If-None-Match", "The ETag of the client's copy.", is_extension)
     }
 
     /// Makes it an operation without an API key, whose response has no form that clients know.
@@ -134,5 +163,13 @@ impl ExtensionOperation {
         let responses = failures.split(' ').map(refer).chain(successes).collect();
         fields.insert("responses".to_owned(), Value::Object(responses));
         Value::Object(fields)
+    }
+}
+
+/// What a header is: a text.
+fn text(description: &str, is_extension: bool) -> Value {
+    match is_extension {
+        true => json!({"description": description, "schema": {"type": "string"}, "x-extension": true}),
+        false => json!({"description": description, "schema": {"type": "string"}}),
     }
 }
