@@ -3,7 +3,7 @@
 use crate::{
     cli::{command_prelude::*, serve::limit_args::unusable, store::store_args::StoreArgs},
     model::Operation,
-    server::telemetry::security::{LocalChanges, LocalLog, SECURITY_LOG},
+    server::telemetry::security::{LocalLog, SECURITY_LOG},
     store::Commit,
 };
 
@@ -33,7 +33,7 @@ impl LocalLogArgs {
 
 /// Commits changes made on the command line, and logs those of keys and owners.
 pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
-    let changes = LocalChanges::from_operations(&operations);
+    let changes = operations.clone();
     let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
     store.commit(commit).map_err(ApplyError::Commit)?;
     if let Err(error) = log.append(&changes) {

@@ -174,21 +174,14 @@ impl Guards {
         let Some(log) = &self.log else { return };
         let request_id = response.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
         let status = response.status().as_u16();
-        let SecurityNote { key, owner, changes, path } = note;
-        for change in changes {
+        for record in note.0 {
             log.write(SecurityRecord {
                 peer: origin.client.map(|client| client.address),
                 through: origin.client.and_then(|client| client.proxy),
-                key: key.clone(),
-                owner: owner.clone(),
                 method: Some(origin.method),
-                path: path.clone(),
                 status: Some(status),
-                reason: change.reason.into(),
-                target: change.target,
-                role: change.role,
                 request_id: request_id.map(str::to_owned),
-                ..SecurityRecord::new(change.event)
+                ..record
             });
         }
     }

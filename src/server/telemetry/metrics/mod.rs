@@ -213,7 +213,7 @@ impl Meter {
         note_path(&self.path);
         let mut response = answered(answering).await;
         if let Some(note) = response.extensions_mut().get_mut::<SecurityNote>() {
-            note.path = Some(Arc::clone(&self.path));
+            note.set_path(&self.path);
         }
         let status = response.status();
         let at = FREQUENT.iter().position(|known| *known == status && *method == self.method);

@@ -110,7 +110,7 @@ impl fmt::Display for SecurityEvent {
 }
 
 /// An event with its circumstances. Nothing in it is secret, and nothing is text that a client without a valid token has
-/// chosen.
+/// chosen. A line has only the fields that are set.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct SecurityRecord {
     /// When it happened.
@@ -118,40 +118,29 @@ pub(crate) struct SecurityRecord {
     /// The event.
     pub event: SecurityEvent,
     /// The address of the client.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<IpAddr>,
     /// The trusted proxy that sent the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub through: Option<IpAddr>,
     /// The caller's API key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<Id>,
     /// The key's owner.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<Id>,
     /// The followed source that made a change.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The method of the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<&'static str>,
     /// The template of the request's path.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<Arc<str>>,
     /// The status of the response.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// Why.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: Cow<'static, str>,
     /// The key or owner that was changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Id>,
     /// The role that an owner was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// The ID of the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

@@ -18,6 +18,7 @@ use std::{
     ffi::OsString,
     fs::{self, File, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
+    num::NonZero,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -61,30 +62,21 @@ const BEGINNING: &[u8] = b"{\"seq\":";
 pub(super) struct LogEntry {
     #[serde(flatten)]
     pub record: SecurityRecord,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[serde(flatten)]
     pub repeated: Option<Repeated>,
     /// The events before this one that the log does not have.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub dropped: u64,
+    pub dropped: Option<NonZero<u64>>,
     /// The hash of the line before the first one of this file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
     /// The length and digest of what was cut off.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub torn_bytes: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub torn_digest: Option<String>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl LogEntry {
     /// An event for the file.
     pub(super) fn new(record: SecurityRecord) -> Self {
-        Self { record, repeated: None, dropped: 0, previous: None, torn_bytes: None, torn_digest: None }
+        Self { record, repeated: None, dropped: None, previous: None, torn_bytes: None, torn_digest: None }
     }
 }
 
@@ -107,7 +99,11 @@ impl ChainEnd {
     /// Adds a line to the chain, and its bytes to `bytes`.
     fn add(&mut self, entry: &LogEntry, bytes: &mut Vec<u8>) -> io::Result<()> {
         let seq = self.seq + 1;
-        let mut body = serde_json::to_vec(&NumberedEntry { seq, entry })?;
+        let mut line = serde_json::to_value(NumberedEntry { seq, entry })?;
+        if let Some(fields) = line.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
+        }
+        let mut body = serde_json::to_vec(&line)?;
         let hash = chain(&self.hash, &body);
         body.pop();
         bytes.append(&mut body);

@@ -38,7 +38,7 @@ mod sources;
 pub(crate) mod verification;
 mod writer;
 
-pub(crate) use offline_changes::{LocalChanges, LocalLog};
+pub(crate) use offline_changes::LocalLog;
 pub(super) use writer::{DROPPED, EVENTS};
 pub(crate) use writer::{SecurityLog, SecurityLogThread, open};
 

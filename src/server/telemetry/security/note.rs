@@ -3,46 +3,21 @@
 
 use std::{borrow::Borrow, sync::Arc};
 
-use super::event::SecurityEvent;
+use super::event::{SecurityEvent, SecurityRecord};
 use crate::{
-    model::{
-        id::Id,
-        kind::owner::{Owner, Role},
-        operation::Operation,
-    },
+    model::{id::Id, kind::owner::Owner, operation::Operation},
     store::revision::ChangeEvent,
 };
 
-/// The note of a response.
+/// The note of a response: the events of its request, without what only the router knows.
 #[derive(Debug, Clone)]
-pub(crate) struct SecurityNote {
-    /// The caller's API key, if the store has it.
-    pub(in crate::server) key: Option<Id>,
-    /// The key's owner.
-    pub(in crate::server) owner: Option<Id>,
-    /// The changes.
-    pub(in crate::server) changes: Vec<SecurityChange>,
-    /// The template of the path, which the endpoint adds.
-    pub(in crate::server) path: Option<Arc<str>>,
-}
-
-/// One event of a request.
-#[derive(Debug, Clone)]
-pub(crate) struct SecurityChange {
-    pub(in crate::server) event: SecurityEvent,
-    pub(in crate::server) reason: &'static str,
-    /// The key or owner that was changed.
-    pub(in crate::server) target: Option<Id>,
-    /// The role that an owner was given.
-    pub(in crate::server) role: Option<Role>,
-}
+pub(crate) struct SecurityNote(pub(in crate::server) Vec<SecurityRecord>);
 
 impl SecurityNote {
     /// The note of a request that was refused, or of a read, by a key of an owner.
     pub(in crate::server) fn new(event: SecurityEvent, reason: &'static str, actor: Option<(&Id, &Id)>) -> Self {
-        let change = SecurityChange { event, reason, target: None, role: None };
         let (key, owner) = actor.map(|(key, owner)| (key.clone(), owner.clone())).unzip();
-        Self { key, owner, changes: vec![change], path: None }
+        Self(vec![SecurityRecord { key, owner, reason: reason.into(), ..SecurityRecord::new(event) }])
     }
 
     /// The note of a request that has made operations, if they change keys or owners.
@@ -50,19 +25,27 @@ impl SecurityNote {
         (key, owner): (&Id, &Id),
         operations: &[O],
     ) -> Option<Self> {
-        let changes = administrative_changes(operations);
-        (!changes.is_empty()).then(|| Self { key: Some(key.clone()), owner: Some(owner.clone()), changes, path: None })
+        let mut changes = administrative_changes(operations);
+        for change in &mut changes {
+            (change.key, change.owner) = (Some(key.clone()), Some(owner.clone()));
+        }
+        (!changes.is_empty()).then_some(Self(changes))
+    }
+
+    /// Notes the template of the request's path.
+    pub(in crate::server::telemetry) fn set_path(&mut self, path: &Arc<str>) {
+        self.0.iter_mut().for_each(|record| record.path = Some(Arc::clone(path)));
     }
 
     /// Whether the request had no valid token.
     pub(in crate::server) fn is_failed_authentication(&self) -> bool {
         let failed = [SecurityEvent::AuthenticationFailed, SecurityEvent::WebhookRefused];
-        self.changes.iter().any(|change| failed.contains(&change.event))
+        self.0.iter().any(|record| failed.contains(&record.event))
     }
 }
 
 /// The changes of keys, owners and roles among operations.
-pub(in crate::server) fn administrative_changes<O: Borrow<Operation>>(operations: &[O]) -> Vec<SecurityChange> {
+pub(in crate::server) fn administrative_changes<O: Borrow<Operation>>(operations: &[O]) -> Vec<SecurityRecord> {
     let changes = operations.iter().map(Borrow::<Operation>::borrow).filter_map(|operation| {
         let key = operation.key();
         let change = match operation {
@@ -77,7 +60,7 @@ pub(in crate::server) fn administrative_changes<O: Borrow<Operation>>(operations
             }
             _ => None,
         };
-        Some(SecurityChange { event, reason: "", target: Some(key.id.clone()), role })
+        Some(SecurityRecord { target: Some(key.id.clone()), role, ..SecurityRecord::new(event) })
     });
     changes.collect()
 }

@@ -16,35 +16,20 @@ const COMMAND_LINE: &str = "command line";
 #[derive(Debug, Default)]
 pub(crate) struct LocalLog(Option<ChainedFile>);
 
-/// Changes of keys and owners, for the log.
-#[derive(Debug)]
-pub(crate) struct LocalChanges(Vec<LogEntry>);
-
-impl LocalChanges {
-    /// The changes among operations.
-    pub(crate) fn from_operations(operations: &[Operation]) -> Self {
-        let entries = administrative_changes(operations).into_iter().map(|change| {
-            LogEntry::new(SecurityRecord {
-                reason: Cow::Borrowed(COMMAND_LINE),
-                target: change.target,
-                role: change.role,
-                ..SecurityRecord::new(change.event)
-            })
-        });
-        Self(entries.collect())
-    }
-}
-
 impl LocalLog {
     /// Opens the log at a path, and continues its chain. Only one process can have it open.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         ChainedFile::open(path, FileBounds::default()).map(|file| Self(Some(file)))
     }
 
-    /// Appends changes durably.
-    pub(crate) fn append(&mut self, changes: &LocalChanges) -> io::Result<()> {
+    /// Appends the changes of keys and owners among operations durably.
+    pub(crate) fn append(&mut self, operations: &[Operation]) -> io::Result<()> {
+        let changes = administrative_changes(operations).into_iter();
+        let changes: Vec<LogEntry> = changes
+            .map(|change| LogEntry::new(SecurityRecord { reason: Cow::Borrowed(COMMAND_LINE), ..change }))
+            .collect();
         match &mut self.0 {
-            Some(file) if !changes.0.is_empty() => file.append(&changes.0),
+            Some(file) if !changes.is_empty() => file.append(&changes),
             _ => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, ErrorKind},
+    num::NonZero,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -188,7 +189,7 @@ impl LogWriter {
     fn append(&mut self, mut entries: Vec<LogEntry>, may_wait: bool) {
         let Some(first) = entries.first_mut() else { return };
         let dropped = self.state.dropped.swap(0, Ordering::Relaxed);
-        first.dropped = dropped;
+        first.dropped = NonZero::new(dropped);
         if let Err(error) = self.try_append(&entries, may_wait) {
             self.state.dropped.fetch_add(dropped, Ordering::Relaxed);
             self.state.lose(entries.len() as u64);
