@@ -73,7 +73,7 @@ impl ListenArgs {
     /// Binds the address, unless a service manager has passed a socket, and loads what TLS needs.
     pub(super) fn bind(&self, passed: Option<TcpListener>) -> Result<(Server, Option<Arc<Tls>>), Failure> {
         let tls = self.files()?.map(Tls::load).transpose()?;
-        let server = match passed {
+        let mut server = match passed {
             Some(socket) => self.take_over(socket)?,
             None => {
                 let listen = self.listen.as_deref().unwrap_or(ADDRESS);
@@ -93,14 +93,15 @@ impl ListenArgs {
         }
         // The limit of open files is raised by now.
         let defaults = ConnectionLimits::default();
-        let limits = ConnectionLimits {
+        server.limits = ConnectionLimits {
             most: self.max_connections.unwrap_or(defaults.most),
             most_per_address: self.max_connections_per_address,
             head: self.head_timeout,
             idle: self.idle_timeout,
             stall: self.stall_timeout,
         };
-        Ok((server.limited(limits).secured(tls.clone()), tls))
+        server.tls.clone_from(&tls);
+        Ok((server, tls))
     }
 
     /// Serves on the socket of a service manager. If `--listen` is set, the operator and `edgewright healthcheck` go by it, so

@@ -150,7 +150,7 @@ impl Args {
             .blanks_count(self.blanks_count)
             .outbox(outputs.notifier.as_ref().map(Notifier::outbox))
             .tls(bound.tls.clone(), ClientCertificates::new(config.client_certificates.clone()))
-            .guarded(self.limits.settings(bound.server.most_connections()), outputs.log.clone())
+            .guarded(self.limits.settings(bound.server.limits.most), outputs.log.clone())
             .rest_writes(rest_writes.clone());
         match &config.git_hook {
             Some(file) => app.git_hook(file.clone()),
@@ -194,7 +194,8 @@ impl Args {
             let name = "configuration".to_owned();
             std::thread::Builder::new().name(name).spawn_scoped(scope, move || reloader.run(watch, program))?;
             manager.ready(&base_url);
-            let served = server.run_following(service, following, on_hangup, move || stopping.stopping());
+            let answer = Box::new(move |request| service.answer(request));
+            let served = server.run_following(answer, following, on_hangup, move || stopping.stopping());
             trigger.stop();
             served
         });

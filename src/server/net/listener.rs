@@ -34,7 +34,7 @@ use crate::{
         handle::{GRACE, SourceHandle},
         registry::SourceRegistry,
     },
-    server::{app::App, http::service::ApiService, telemetry::metrics},
+    server::{app::App, telemetry::metrics},
 };
 
 /// The grace period for background work after the last connection is closed.
@@ -58,8 +58,10 @@ pub struct Server {
     signals: Signals,
     /// Tells the streams of changes that the server stops.
     stopping: watch::Sender<bool>,
-    limits: ConnectionLimits,
-    tls: Option<Arc<Tls>>,
+    /// The limits of connections.
+    pub(crate) limits: ConnectionLimits,
+    /// None to speak HTTP without TLS.
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 /// Signals from a service manager.
@@ -126,25 +128,6 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// The most connections at a time.
-    pub(crate) fn most_connections(&self) -> usize {
-        self.limits.most
-    }
-
-    /// Sets the limits of connections.
-    #[must_use]
-    pub(crate) fn limited(mut self, limits: ConnectionLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Speaks TLS.
-    #[must_use]
-    pub(crate) fn secured(mut self, tls: Option<Arc<Tls>>) -> Self {
-        self.tls = tls;
-        self
-    }
-
     /// Waits for a future before the first request. Returns false if the process is asked to stop.
     pub fn wait(&mut self, ready: impl Future<Output = ()>) -> bool {
         let signals = &mut self.signals;
@@ -167,7 +150,7 @@ impl Server {
             }
             loops.iter().for_each(|following| following.request_sync());
         };
-        self.run_answering(answer_with(router), following, hangup, || {})
+        self.run_following(answer_with(router), following, hangup, || {})
     }
 
     /// Calls `alive` at each interval, from a task among those that serve requests: not if these get no turn.
@@ -181,18 +164,9 @@ impl Server {
         });
     }
 
-    /// Like [`Self::run`], for sources that may change. Calls `hangup` on each SIGHUP, and `stopping` when it has to stop.
+    /// Like [`Self::run`], for sources that may change. Calls `hangup` on each SIGHUP, and `stopping_begins` when it has to
+    /// stop.
     pub(crate) fn run_following(
-        self,
-        service: Arc<ApiService>,
-        following: SourceRegistry,
-        hangup: impl FnMut() + Send + 'static,
-        stopping_begins: impl FnOnce() + Send + 'static,
-    ) -> io::Result<()> {
-        self.run_answering(Box::new(move |request| service.answer(request)), following, hangup, stopping_begins)
-    }
-
-    fn run_answering(
         self,
         answer: Box<Handler>,
         following: SourceRegistry,
