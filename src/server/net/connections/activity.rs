@@ -70,7 +70,7 @@ pub(super) struct Activity {
     room: Notify,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ActivityState {
     /// Whether a request's head has arrived.
     had_request: bool,
@@ -82,8 +82,8 @@ struct ActivityState {
     admitted: usize,
     /// The admitted requests without a response yet.
     running: usize,
-    /// Since when there is no request, or the handshake is over.
-    since: Instant,
+    /// Since when there is no request, or the handshake is over; none before that.
+    since: Option<Instant>,
     /// When the first byte of a later head came.
     head_began: Option<Instant>,
     /// Since when the socket takes no more bytes.
@@ -110,23 +110,7 @@ impl ActivityState {
 impl Activity {
     /// The state of a new connection.
     pub(super) fn new(now: Instant) -> Self {
-        let state = ActivityState {
-            had_request: false,
-            is_http2: false,
-            in_flight: 0,
-            admitted: 0,
-            running: 0,
-            since: now,
-            head_began: None,
-            blocked: None,
-            offered: BTreeMap::new(),
-            next: 0,
-            taken: 0,
-            unsent: 0,
-            refused: None,
-            close: None,
-        };
-        Self { accepted: now, state: Mutex::new(state), closing: Notify::new(), room: Notify::new() }
+        Self { accepted: now, state: Mutex::default(), closing: Notify::new(), room: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, ActivityState> {
@@ -135,7 +119,7 @@ impl Activity {
 
     /// Notes the end of the TLS handshake.
     pub(super) fn note_secured(&self, now: Instant) {
-        self.state().since = now;
+        self.state().since = Some(now);
     }
 
     /// Notes bytes from the client.
@@ -197,7 +181,7 @@ impl Activity {
         }
         match state.stalled_since() {
             Some(since) => Some((CloseReason::EvictedStalled, since)),
-            None if state.in_flight == 0 => Some((CloseReason::EvictedIdle, state.since)),
+            None if state.in_flight == 0 => Some((CloseReason::EvictedIdle, state.since.unwrap_or(self.accepted))),
             _ => None,
         }
     }
@@ -215,13 +199,14 @@ impl Activity {
         if state.in_flight > 0 {
             return None;
         }
+        let since = state.since.unwrap_or(self.accepted);
         if !state.had_request {
-            return is_over(state.since, limits.head).then_some(CloseReason::HeadTimeout);
+            return is_over(since, limits.head).then_some(CloseReason::HeadTimeout);
         }
         if state.head_began.is_some_and(|at| is_over(at, limits.head)) {
             return Some(CloseReason::HeadTimeout);
         }
-        is_over(state.since, limits.idle).then_some(CloseReason::IdleTimeout)
+        is_over(since, limits.idle).then_some(CloseReason::IdleTimeout)
     }
 
     /// Notes a request, until the returned value is dropped.
@@ -328,7 +313,7 @@ impl Drop for RequestInProgress {
         }
         state.in_flight = state.in_flight.saturating_sub(1);
         if state.in_flight == 0 {
-            state.since = Instant::now();
+            state.since = Some(Instant::now());
         }
         drop(state);
         self.activity.room.notify_waiters();

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -242,12 +242,16 @@ impl WaitingConnection {
 
 impl Drop for WaitingConnection {
     fn drop(&mut self) {
-        let mut open = self.table.open();
-        if let Some(count) = open.waiting.get_mut(&self.address) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                open.waiting.remove(&self.address);
-            }
+        remove_one(&mut self.table.open().waiting, self.address);
+    }
+}
+
+/// Takes a connection from the count of its address.
+fn remove_one(counts: &mut HashMap<IpAddr, usize>, address: IpAddr) {
+    if let Entry::Occupied(mut count) = counts.entry(address) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
         }
     }
 }
@@ -285,13 +289,8 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.table.open();
-        if let Some((address, _)) = open.all.remove(&self.number)
-            && let Some(count) = open.of_address.get_mut(&address)
-        {
-            *count -= 1;
-            if *count == 0 {
-                open.of_address.remove(&address);
-            }
+        if let Some((address, _)) = open.all.remove(&self.number) {
+            remove_one(&mut open.of_address, address);
         }
         drop(open);
         metrics::gauge!(connection_metrics::OPEN).decrement(1.0);
