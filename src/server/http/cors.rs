@@ -2,24 +2,19 @@
 
 use std::str::FromStr;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, Any as AnyHeader, CorsLayer};
 
 /// An origin that is allowed: `https://console.example.com`, or `*` for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CorsOrigin {
-    /// Pages of any origin.
-    Any,
-    /// Pages of one origin.
-    Named(HeaderValue),
-}
+pub(crate) struct CorsOrigin(HeaderValue);
 
 impl FromStr for CorsOrigin {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "*" {
-            return Ok(CorsOrigin::Any);
+            return Ok(Self(ANY.clone()));
         }
         let wrong = || "expected an origin such as https://console.example.com, or `*`".to_owned();
         let uri: Uri = text.parse().map_err(|_| wrong())?;
@@ -30,46 +25,30 @@ impl FromStr for CorsOrigin {
         if text.to_ascii_lowercase() != origin || !["http", "https"].contains(&scheme) || !is_host {
             return Err(wrong());
         }
-        HeaderValue::from_str(&origin).map(CorsOrigin::Named).map_err(|_| wrong())
+        HeaderValue::from_str(&origin).map(Self).map_err(|_| wrong())
     }
 }
 
 /// The pages that may call the API.
 #[derive(Debug)]
-pub(crate) enum Cors {
-    /// None.
-    Off,
-    /// All.
-    Any,
-    /// Pages of some origins.
-    Named(Vec<HeaderValue>),
-}
+pub(crate) struct Cors(pub(crate) Vec<CorsOrigin>);
 
-/// The headers of responses that a page can read. The API needs no cookies, so `*` stands for all.
-static EXPOSED: (HeaderName, HeaderValue) = (header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
-static ALLOWED_ANY: (HeaderName, HeaderValue) = (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+/// All origins, or all headers: the API needs no cookies, so `*` stands for all.
+static ANY: HeaderValue = HeaderValue::from_static("*");
 /// A cache must not give the response for one origin to another.
-static VARY: (HeaderName, HeaderValue) = (header::VARY, HeaderValue::from_static("origin"));
+static VARY: HeaderValue = HeaderValue::from_static("origin");
 
 impl Cors {
-    /// Allows some origins.
-    pub(crate) fn new(origins: Vec<CorsOrigin>) -> Self {
-        let mut named = Vec::new();
-        for origin in origins {
-            match origin {
-                CorsOrigin::Any => return Cors::Any,
-                CorsOrigin::Named(origin) => named.push(origin),
-            }
-        }
-        if named.is_empty() { Cors::Off } else { Cors::Named(named) }
+    fn allows(&self, origin: &HeaderValue) -> bool {
+        self.0.iter().any(|CorsOrigin(allowed)| allowed == origin)
     }
 
     /// The layer that answers preflight requests; none if no page may call the API.
     pub(in crate::server) fn preflights(&self) -> Option<CorsLayer> {
-        let origin = match self {
-            Cors::Off => return None,
-            Cors::Any => AllowOrigin::any(),
-            Cors::Named(origins) => AllowOrigin::list(origins.iter().cloned()),
+        let origin = match self.0.as_slice() {
+            [] => return None,
+            _ if self.allows(&ANY) => AllowOrigin::any(),
+            origins => AllowOrigin::list(origins.iter().map(|CorsOrigin(origin)| origin.clone())),
         };
         let layer = CorsLayer::new()
             .allow_origin(origin)
@@ -79,33 +58,24 @@ impl Cors {
         Some(layer)
     }
 
-    /// The origin of a request, if it decides about the headers of the response.
+    /// The origin of a request, if it can decide about the headers of the response.
     pub(in crate::server) fn origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        match self {
-            Cors::Named(_) => headers.get(header::ORIGIN).cloned(),
-            Cors::Off | Cors::Any => None,
-        }
+        if self.0.is_empty() { None } else { headers.get(header::ORIGIN).cloned() }
     }
 
     /// Adds the headers of a response that is not the answer to a preflight request.
     pub(in crate::server) fn allow(&self, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
-        let mut add = |(name, value): &(HeaderName, HeaderValue)| {
-            headers.append(name, value.clone());
-        };
-        match self {
-            Cors::Off => {}
-            Cors::Any => {
-                add(&ALLOWED_ANY);
-                add(&EXPOSED);
-            }
-            Cors::Named(allowed) => {
-                add(&VARY);
-                if let Some(origin) = origin.filter(|origin| allowed.contains(origin)) {
-                    add(&EXPOSED);
-                    headers.append(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-                }
-            }
+        if self.0.is_empty() {
+            return;
         }
+        if self.allows(&ANY) {
+            headers.append(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY.clone());
+        } else {
+            headers.append(header::VARY, VARY.clone());
+            let Some(origin) = origin.filter(|origin| self.allows(origin)) else { return };
+            headers.append(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        }
+        headers.append(header::ACCESS_CONTROL_EXPOSE_HEADERS, ANY.clone());
     }
 }
 
@@ -115,7 +85,7 @@ mod tests {
     use super::*;
 
     fn allowed(origins: &[&str], origin: Option<&'static str>) -> (Option<String>, bool) {
-        let cors = Cors::new(origins.iter().map(|origin| origin.parse().unwrap()).collect());
+        let cors = Cors(origins.iter().map(|origin| origin.parse().unwrap()).collect());
         let (mut request, mut response) = (HeaderMap::new(), HeaderMap::new());
         if let Some(origin) = origin {
             request.insert(header::ORIGIN, HeaderValue::from_static(origin));

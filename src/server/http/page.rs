@@ -43,19 +43,10 @@ pub(crate) struct PagedList<'a> {
 impl Page {
     /// Reads the query of a list, whose parameters have been [checked](query::check).
     pub(crate) fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
-        let mut page = Page { limit: None, before_id: None, at: None };
-        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            match query::canonical(&name) {
-                "limit" => {
-                    let limit = value.parse::<usize>().ok().filter(|limit| (1..=MOST_LIMIT).contains(limit));
-                    let message = || format!("`limit` must be a whole number from 1 to {MOST_LIMIT}");
-                    page.limit = Some(limit.ok_or_else(|| ApiError::new(query::at("limit", message())))?);
-                }
-                "before_id" => page.before_id = Some(value.into_owned()),
-                _ => {}
-            }
-        }
-        Ok(page)
+        let limit = |value: &str| value.parse::<usize>().ok().filter(|limit| (1..=MOST_LIMIT).contains(limit));
+        let message = |_: &str| format!("`limit` must be a whole number from 1 to {MOST_LIMIT}");
+        let limit = query::parsed(query, "limit", limit, message)?;
+        Ok(Page { limit, before_id: query::value(query, "before_id"), at: None })
     }
 
     /// The resources of the page, which are those that `keep` selects, and the URI of the next page.

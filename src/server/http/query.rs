@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Returns the name of a parameter that a client may have sent under another one.
-pub(super) fn canonical(name: &str) -> &str {
+fn canonical(name: &str) -> &str {
     match name {
         // A client in TypeScript sends the name of its own parameter.
         "beforeId" => "before_id",
@@ -54,7 +54,7 @@ pub(crate) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError>
 /// Returns the value of a parameter, if the query has it.
 pub(crate) fn value(query: Option<&str>, name: &str) -> Option<String> {
     let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+    pairs.find(|(known, _)| canonical(known) == name).map(|(_, value)| value.into_owned())
 }
 
 /// Parses the value of a parameter, if the query has it. `message` is that of the error for a value.

@@ -122,7 +122,7 @@ impl Guards {
     /// Creates the limits.
     pub(crate) fn new(settings: GuardSettings, log: Option<SecurityLog>) -> Self {
         Self {
-            cors: Cors::new(settings.cors_origins),
+            cors: Cors(settings.cors_origins),
             in_flight: InFlight::new(
                 settings.most_in_flight,
                 BodyLimits { most: settings.most_bodies, bytes: MOST_BYTES },
