@@ -139,11 +139,9 @@ impl RequestPlace {
     }
 
     fn begin_body(&self) -> Result<Reception, ApiError> {
-        let sender = match self.owner.get() {
-            Some(owner) => Sender::Owner(owner.clone()),
-            None => Sender::Site(self.site),
-        };
-        let reception = Bodies::begin(&self.limit.bodies, sender)?;
+        let owner = self.owner.get().cloned();
+        let site = self.site.filter(|_| owner.is_none());
+        let reception = Bodies::begin(&self.limit.bodies, Sender { owner, site })?;
         *self.place.borrow_mut() = None;
         Ok(reception)
     }
