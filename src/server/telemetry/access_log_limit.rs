@@ -27,25 +27,17 @@ struct Refusals {
     others: u64,
 }
 
-/// The logging decision for a request.
-#[derive(Debug, PartialEq, Eq)]
-struct RefusalLine {
-    has_line: bool,
-    /// Whether the request is the first of an interval.
-    begins: bool,
-}
-
 impl Refusals {
-    fn add(&mut self, client: Option<IpAddr>, now: Instant) -> RefusalLine {
-        let begins = self.ends.is_none();
+    /// Counts a request. Returns whether it has a line of its own.
+    fn add(&mut self, client: Option<IpAddr>, now: Instant) -> bool {
         self.ends.get_or_insert(now + INTERVAL);
         if self.known.len() >= MOST && !self.known.contains_key(&client) {
             self.others += 1;
-            return RefusalLine { has_line: false, begins };
+            return false;
         }
         let count = self.known.entry(client).or_default();
         *count += 1;
-        RefusalLine { has_line: *count <= LINES, begins }
+        *count <= LINES
     }
 
     fn has_ended(&self, now: Instant) -> bool {
@@ -75,7 +67,10 @@ impl AccessLogLimit {
     pub(super) fn add(self: &Arc<Self>, client: Option<IpAddr>) -> bool {
         let now = Instant::now();
         self.end(now);
-        let RefusalLine { has_line, begins } = self.0.lock().unwrap_or_else(PoisonError::into_inner).add(client, now);
+        let (begins, has_line) = {
+            let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            (refusals.ends.is_none(), refusals.add(client, now))
+        };
         if begins && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let floods = Arc::downgrade(self);
             // Otherwise a flood that ends would have its number logged only with the next one.
@@ -119,10 +114,10 @@ mod tests {
     #[test]
     fn a_flood_has_some_lines_and_a_count() {
         let (mut refusals, now) = (Refusals::default(), Instant::now());
-        assert_eq!(refusals.add(address(1), now), RefusalLine { has_line: true, begins: true });
-        let lines = (1..1000).filter(|_| refusals.add(address(1), now).has_line).count();
+        assert!(refusals.add(address(1), now));
+        let lines = (1..1000).filter(|_| refusals.add(address(1), now)).count();
         assert_eq!(lines as u64, LINES - 1);
-        assert_eq!(refusals.add(address(2), now), RefusalLine { has_line: true, begins: false });
+        assert!(refusals.add(address(2), now));
         assert_eq!(refusals.unlogged(), [("0.0.0.1".to_owned(), 1000 - LINES)]);
         assert!(!refusals.has_ended(now) && refusals.has_ended(now + INTERVAL));
     }
@@ -130,10 +125,10 @@ mod tests {
     #[test]
     fn many_addresses_have_one_count_together() {
         let (mut refusals, now) = (Refusals::default(), Instant::now());
-        let lines = (0..100_000).filter(|number| refusals.add(address(*number), now).has_line).count();
+        let lines = (0..100_000).filter(|number| refusals.add(address(*number), now)).count();
         assert_eq!((lines, refusals.known.len()), (MOST, MOST));
         assert_eq!(refusals.unlogged(), [("other clients".to_owned(), 100_000 - MOST as u64)]);
         // New addresses do not hide the ones that were there before.
-        assert!(refusals.add(address(0), now).has_line);
+        assert!(refusals.add(address(0), now));
     }
 }
