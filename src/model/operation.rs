@@ -82,6 +82,14 @@ impl Operation {
         }
     }
 
+    /// Returns the Spec of a creation or patch as its concrete type.
+    pub(crate) fn spec_as<R: 'static>(&self) -> Option<&R> {
+        match self {
+            Operation::Create { spec, .. } | Operation::Patch { spec, .. } => spec.as_any().downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// Returns the equivalent API call as method and path. Changes of ownership and internal kinds have none.
     pub fn call(&self) -> Option<(&'static str, String)> {
         if self.key().kind == Kind::Owner {

@@ -47,9 +47,7 @@ pub(super) fn check<O: Borrow<Operation>>(caller: &Caller, current: &Snapshot, o
 /// Checks an operation of a caller whose key has no scope.
 fn check_one(caller: &Caller, current: &Snapshot, operation: &Operation) -> Result<(), Fault> {
     let (key, role) = (operation.key(), caller.role);
-    if let Operation::Create { spec, .. } = operation
-        && let Some(created) = spec.as_any().downcast_ref::<ApiKey>()
-    {
+    if let (Operation::Create { .. }, Some(created)) = (operation, operation.spec_as::<ApiKey>()) {
         return check_creation(caller, created, current);
     }
     // The role of the owner who has it now, and the one that the operation gives.
@@ -60,12 +58,7 @@ fn check_one(caller: &Caller, current: &Snapshot, operation: &Operation) -> Resu
             entry.and_then(|entry| rules::role_of(current, &entry.owner_id))
         }
     };
-    let next = match operation {
-        Operation::Create { spec, .. } | Operation::Patch { spec, .. } => {
-            spec.as_any().downcast_ref::<Owner>().map(|owner| owner.role)
-        }
-        _ => None,
-    };
+    let next = operation.spec_as::<Owner>().map(|owner| owner.role);
     match now.into_iter().chain(next).find(|target| !may_administer(role, *target)) {
         None => Ok(()),
         Some(target) => Err(refused(key, role, target, current)),
@@ -87,18 +80,14 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
         check_change(caller, &present.owner_id, current)?;
         within(caller, own, current, &present.owner_id, present.scope.as_deref())?;
     }
-    match operation {
-        Operation::Create { spec, .. } => match spec.as_any().downcast_ref::<ApiKey>() {
-            Some(created) => {
-                check_creation(caller, created, current)?;
-                within(caller, own, current, &created.owner_id, created.scope.as_deref())
-            }
-            None => Ok(()),
-        },
-        Operation::Patch { spec, fields, .. } if fields.iter().any(|field| field == "scope") => {
-            let scope = spec.as_any().downcast_ref::<ApiKey>().and_then(|key| key.scope.as_deref());
+    match (operation, operation.spec_as::<ApiKey>()) {
+        (Operation::Create { .. }, Some(created)) => {
+            check_creation(caller, created, current)?;
+            within(caller, own, current, &created.owner_id, created.scope.as_deref())
+        }
+        (Operation::Patch { fields, .. }, patch) if fields.iter().any(|field| field == "scope") => {
             let owner = present.map(|present| present.owner_id.as_str()).unwrap_or_default();
-            within(caller, own, current, owner, scope)
+            within(caller, own, current, owner, patch.and_then(|key| key.scope.as_deref()))
         }
         _ => Ok(()),
     }

@@ -54,12 +54,7 @@ pub(in crate::server) fn administrative_changes<O: Borrow<Operation>>(operations
             _ => ChangeEvent::Updated,
         };
         let event = SecurityEvent::from_change(key.kind, change)?;
-        let role = match operation {
-            Operation::Create { spec, .. } | Operation::Patch { spec, .. } => {
-                spec.as_any().downcast_ref::<Owner>().map(|owner| owner.role)
-            }
-            _ => None,
-        };
+        let role = operation.spec_as::<Owner>().map(|owner| owner.role);
         Some(SecurityRecord { target: Some(key.id.clone()), role, ..SecurityRecord::new(event) })
     });
     changes.collect()
