@@ -3,7 +3,7 @@
 /// Gives each variant of an enum its name, as requests, responses, manifests and commands have it.
 macro_rules! names {
     ($type:ident: $($variant:ident $name:literal),+) => {
-        #[allow(dead_code)] // not every enum is read from a name
+        #[allow(dead_code, unreachable_pub)] // not every enum is read from a name, or public
         impl $type {
             /// Every variant, in order.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];

@@ -2,15 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::limits::ConnectionLimits;
+use crate::model::names::names;
 
 /// The requests of a connection that are handled whatever its client has read.
 const FREE: usize = 8;
@@ -24,8 +23,7 @@ pub(super) const LEAST_TAKEN: usize = 32 << 10;
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Why a connection is closed by the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CloseReason {
     /// Others need its place: no request has arrived.
     EvictedSilent,
@@ -41,22 +39,9 @@ pub(super) enum CloseReason {
     Stalled,
 }
 
-impl CloseReason {
-    /// All reasons.
-    pub(super) const ALL: [Self; 6] = [
-        Self::EvictedSilent,
-        Self::EvictedIdle,
-        Self::EvictedStalled,
-        Self::HeadTimeout,
-        Self::IdleTimeout,
-        Self::Stalled,
-    ];
-}
-
-impl fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
+names! {
+    CloseReason: EvictedSilent "evicted_silent", EvictedIdle "evicted_idle", EvictedStalled "evicted_stalled",
+    HeadTimeout "head_timeout", IdleTimeout "idle_timeout", Stalled "stalled"
 }
 
 /// The state of a connection, which its tasks share.

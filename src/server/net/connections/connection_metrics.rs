@@ -1,6 +1,7 @@
 //! The metrics of connections.
 
 use super::activity::CloseReason;
+use crate::model::names::names;
 
 pub(super) const OPEN: &str = "edgewright_connections";
 pub(in crate::server) const ACCEPTED: &str = "edgewright_connections_accepted_total";
@@ -18,26 +19,18 @@ pub(super) enum RefusedFor {
     Address,
 }
 
-impl RefusedFor {
-    /// The label of metrics.
-    pub(super) fn label(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Address => "address",
-        }
-    }
-}
+names!(RefusedFor: Full "full", Address "address");
 
 /// Describes the metrics with labels, and starts their counters at 0.
 pub(in crate::server) fn describe() {
     metrics::describe_gauge!(OPEN, "Open connections.");
     metrics::gauge!(OPEN).increment(0.0);
     metrics::describe_counter!(REFUSED, "Connections that were refused because no other could be closed, by reason.");
-    for reason in [RefusedFor::Full, RefusedFor::Address] {
-        metrics::counter!(REFUSED, "reason" => reason.label()).increment(0);
+    for reason in RefusedFor::ALL {
+        metrics::counter!(REFUSED, "reason" => reason.as_str()).increment(0);
     }
     metrics::describe_counter!(CLOSED, "Connections that the server closed early, by reason.");
     for reason in CloseReason::ALL {
-        metrics::counter!(CLOSED, "reason" => reason.to_string()).increment(0);
+        metrics::counter!(CLOSED, "reason" => reason.as_str()).increment(0);
     }
 }

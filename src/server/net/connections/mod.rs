@@ -203,7 +203,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Acceptor>, stopped: &watch:
 
 /// Refuses a connection that has no place.
 fn refuse(shared: &Acceptor, stream: &TcpStream, reason: RefusedFor) {
-    metrics::counter!(connection_metrics::REFUSED, "reason" => reason.label()).increment(1);
+    metrics::counter!(connection_metrics::REFUSED, "reason" => reason.as_str()).increment(1);
     if shared.tls.is_none() {
         send_refusal(stream, &refusal::busy());
     }
@@ -234,8 +234,8 @@ async fn serve_connection(
         reason = overdue(&activity, &shared.limits) => Some(reason),
     };
     if let Some(reason) = closed {
-        metrics::counter!(connection_metrics::CLOSED, "reason" => reason.to_string()).increment(1);
-        tracing::debug!(%peer, %reason, "the connection is closed");
+        metrics::counter!(connection_metrics::CLOSED, "reason" => reason.as_str()).increment(1);
+        tracing::debug!(%peer, reason = reason.as_str(), "the connection is closed");
     }
     // The socket is closed by now.
     drop(slot);

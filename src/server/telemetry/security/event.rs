@@ -1,16 +1,16 @@
 //! The events of the security log, and their form.
 
-use std::{borrow::Cow, fmt, net::IpAddr, sync::Arc};
+use std::{borrow::Cow, net::IpAddr, sync::Arc};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::{
-    model::{Kind, id::Id, kind::owner::Role},
+    model::{Kind, id::Id, kind::owner::Role, names::names},
     store::revision::ChangeEvent,
 };
 
-/// An event of the security log.
+/// An event of the security log. Those before [`SecurityEvent::Started`] are about the log itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SecurityEvent {
@@ -55,26 +55,6 @@ pub(crate) enum SecurityEvent {
 }
 
 impl SecurityEvent {
-    /// All events that requests and the server cause; the others are about the log itself.
-    pub(crate) const ALL: [Self; 16] = [
-        Self::Started,
-        Self::Stopped,
-        Self::AuthenticationFailed,
-        Self::PermissionRefused,
-        Self::RateLimited,
-        Self::WebhookRefused,
-        Self::GatewayRead,
-        Self::BackupRead,
-        Self::KeyCreated,
-        Self::KeyChanged,
-        Self::KeyDeleted,
-        Self::OwnerCreated,
-        Self::RoleChanged,
-        Self::OwnerDeleted,
-        Self::CredentialsChanged,
-        Self::StoreRekeyed,
-    ];
-
     /// The event of a change of a key or owner.
     pub(crate) fn from_change(kind: Kind, change: ChangeEvent) -> Option<Self> {
         Some(match (kind, change) {
@@ -103,10 +83,13 @@ impl SecurityEvent {
     }
 }
 
-impl fmt::Display for SecurityEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
+names! {
+    SecurityEvent: LogCreated "log_created", LogContinued "log_continued", LineTorn "line_torn", Started "started",
+    Stopped "stopped", AuthenticationFailed "authentication_failed", PermissionRefused "permission_refused",
+    RateLimited "rate_limited", WebhookRefused "webhook_refused", GatewayRead "gateway_read", BackupRead "backup_read",
+    KeyCreated "key_created", KeyChanged "key_changed", KeyDeleted "key_deleted", OwnerCreated "owner_created",
+    RoleChanged "role_changed", OwnerDeleted "owner_deleted", CredentialsChanged "credentials_changed",
+    StoreRekeyed "store_rekeyed"
 }
 
 /// An event with its circumstances. Nothing in it is secret, and nothing is text that a client without a valid token has

@@ -99,7 +99,7 @@ fn is_full(error: &io::Error) -> bool {
 impl SecurityLog {
     /// Logs an event. Never waits: if the queue is full, the event is dropped and counted.
     pub(crate) fn write(&self, record: SecurityRecord) {
-        metrics::counter!(EVENTS, "event" => record.event.to_string()).increment(1);
+        metrics::counter!(EVENTS, "event" => record.event.as_str()).increment(1);
         let most = if record.event.is_repeatable() { REPEATED } else { QUEUE };
         let queued = self.state.queued.fetch_add(1, Ordering::Relaxed);
         if queued >= most || self.sender.try_send(LogMessage::Event(Box::new(record))).is_err() {
