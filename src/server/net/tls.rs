@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -67,10 +67,6 @@ impl TlsTexts {
             client_ca: files.client_ca.as_deref().map(read).transpose()?,
         })
     }
-
-    fn authorities(&self) -> blake3::Hash {
-        blake3::hash(self.client_ca.as_deref().unwrap_or_default().as_bytes())
-    }
 }
 
 fn read(path: &Path) -> Result<String, Fault> {
@@ -83,16 +79,23 @@ fn read(path: &Path) -> Result<String, Fault> {
 /// TLS of a server.
 pub(crate) struct Tls {
     files: TlsFiles,
-    current: ArcSwap<ServerConfig>,
-    /// The end of the certificate's validity, in Unix time.
-    expiry: AtomicI64,
+    current: ArcSwap<LoadedTls>,
     /// Whether the files have an error, so that an earlier certificate is in use.
     is_outdated: AtomicBool,
     /// Asks for a reload.
     asked: Notify,
     seen: Mutex<SeenFiles>,
-    /// A digest of the authorities of clients' certificates.
+    /// Tells connections of new authorities.
     authorities: watch::Sender<blake3::Hash>,
+}
+
+/// What was loaded from the files.
+struct LoadedTls {
+    config: Arc<ServerConfig>,
+    /// The end of the certificate's validity, in Unix time.
+    expiry: i64,
+    /// A digest of the authorities of clients' certificates.
+    authorities: blake3::Hash,
 }
 
 /// The fingerprint that distinguishes one state of the files from the next.
@@ -106,23 +109,21 @@ impl Tls {
     /// Loads the files.
     pub(crate) fn load(files: TlsFiles) -> Result<Arc<Self>, Fault> {
         let texts = TlsTexts::read(&files)?;
-        let (config, expiry) = configured(&files, &texts)?;
-        let authorities = watch::Sender::new(texts.authorities());
+        let loaded = configured(&files, &texts)?;
         let digest = digest(&Ok(texts));
         Ok(Arc::new(Self {
             files,
-            current: ArcSwap::new(config),
-            expiry: AtomicI64::new(expiry),
+            authorities: watch::Sender::new(loaded.authorities),
+            current: ArcSwap::from_pointee(loaded),
             is_outdated: AtomicBool::new(false),
             asked: Notify::new(),
             seen: Mutex::new(SeenFiles { last: digest, tried: digest }),
-            authorities,
         }))
     }
 
     /// Performs handshakes with the current certificate.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.current.load_full())
+        TlsAcceptor::from(Arc::clone(&self.current.load().config))
     }
 
     /// Tells when the authorities of clients' certificates change after now.
@@ -137,7 +138,7 @@ impl Tls {
 
     /// The end of the certificate's validity, in Unix time.
     pub(crate) fn expiry(&self) -> i64 {
-        self.expiry.load(Ordering::Relaxed)
+        self.current.load().expiry
     }
 
     /// Asks for a reload now.
@@ -179,20 +180,16 @@ impl Tls {
             seen.tried = now;
         }
         let loaded = texts.and_then(|texts| {
-            let (config, expiry) = configured(&self.files, &texts)?;
-            self.check_expiry(expiry, Timestamp::now().as_second())?;
-            Ok((config, expiry, texts.authorities()))
+            let loaded = configured(&self.files, &texts)?;
+            self.check_expiry(loaded.expiry, Timestamp::now().as_second())?;
+            Ok(loaded)
         });
         match loaded {
-            Ok((config, expiry, authorities)) => {
-                self.current.store(config);
+            Ok(loaded) => {
+                let (expiry, authorities) = (loaded.expiry, loaded.authorities);
+                self.current.store(Arc::new(loaded));
                 // Connections that begin from now on have the new ones.
-                self.authorities.send_if_modified(|now| {
-                    let is_new = *now != authorities;
-                    *now = authorities;
-                    is_new
-                });
-                self.expiry.store(expiry, Ordering::Relaxed);
+                self.authorities.send_if_modified(|now| std::mem::replace(now, authorities) != authorities);
                 self.is_outdated.store(false, Ordering::Relaxed);
                 let until = Timestamp::from_second(expiry).map(|at| at.to_string()).unwrap_or_default();
                 tracing::info!("The TLS certificate is loaded; it is valid until {until}.");
@@ -211,24 +208,20 @@ impl Tls {
 
 /// A digest of the contents, or of the error. The contents themselves are not kept.
 fn digest(texts: &Result<TlsTexts, Fault>) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    let mut add = |text: &str| {
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
+    let parts = match texts {
+        Ok(texts) => [texts.certificate.as_str(), texts.key.as_str(), texts.client_ca.as_deref().unwrap_or_default()],
+        Err(fault) => [fault.message.as_str(), "", ""],
     };
-    match texts {
-        Ok(texts) => {
-            add(&texts.certificate);
-            add(&texts.key);
-            add(texts.client_ca.as_deref().unwrap_or_default());
-        }
-        Err(fault) => add(&fault.message),
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
     }
     hasher.finalize()
 }
 
-/// The settings of TLS, and the end of the certificate's validity.
-fn configured(files: &TlsFiles, texts: &TlsTexts) -> Result<(Arc<ServerConfig>, i64), Fault> {
+/// The settings of TLS.
+fn configured(files: &TlsFiles, texts: &TlsTexts) -> Result<LoadedTls, Fault> {
     let facts = x509::certificate(&texts.certificate).map_err(|fault| invalid(&files.certificate, &fault))?.facts;
     x509::check_key(&texts.certificate, &texts.key).map_err(|fault| invalid(&files.key, &fault))?;
     let expiry = facts.not_after.parse().map_or(0, Timestamp::as_second);
@@ -260,7 +253,8 @@ fn configured(files: &TlsFiles, texts: &TlsTexts) -> Result<(Arc<ServerConfig>, 
     let config = clients.with_single_cert(chain, key);
     let mut config = config.map_err(|error| unusable(&files.certificate, error.to_string()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok((Arc::new(config), expiry))
+    let authorities = blake3::hash(texts.client_ca.as_deref().unwrap_or_default().as_bytes());
+    Ok(LoadedTls { config: Arc::new(config), expiry, authorities })
 }
 
 fn invalid(path: &Path, fault: &PemFault) -> Fault {
