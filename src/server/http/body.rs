@@ -97,15 +97,9 @@ pub(crate) async fn take_begun(
     if declared.is_some_and(|length| length > limits.bytes as u64) {
         return Err(too_large(limits));
     }
-    let bytes = match RequestPlace::receive() {
-        Some(reception) => {
-            let mut reception = reception?;
-            let bytes = receive(body, limits, Some(&mut reception), judge).await?;
-            RequestPlace::received(reception)?;
-            bytes
-        }
-        None => receive(body, limits, None, judge).await?,
-    };
+    let mut reception = RequestPlace::receive()?;
+    let bytes = receive(body, limits, &mut reception, judge).await?;
+    RequestPlace::received(reception)?;
     if !bytes.is_empty() && !is_json(headers) {
         return Err(ApiError::with_code(
             Code::ContentType,
@@ -119,32 +113,28 @@ pub(crate) async fn take_begun(
 async fn receive(
     body: Body,
     limits: Limits,
-    mut reception: Option<&mut Reception>,
+    reception: &mut Reception,
     judge: impl FnOnce(&[u8]) -> Result<(), ApiError>,
 ) -> Result<Bytes, ApiError> {
     let (began, mut body, mut bytes) = (Instant::now(), Limited::new(body, limits.bytes), Vec::new());
     let mut judge = Some(judge);
     loop {
         let left = limits.time_limit(bytes.len()).saturating_sub(began.elapsed());
-        let frame = async {
-            let frame = tokio::time::timeout(left, body.frame()).await;
-            frame.map_err(|_| ApiError::with_code(Code::Timeout, "timeout while receiving the request body"))
+        let frame = tokio::select! {
+            biased;
+            stopped = reception.stopped() => return Err(stopped),
+            frame = tokio::time::timeout(left, body.frame()) => frame,
         };
-        let frame = match &mut reception {
-            Some(reception) => tokio::select! {
-                biased;
-                stopped = reception.stopped() => Err(stopped),
-                frame = frame => frame,
-            },
-            None => frame.await,
+        let data = match frame {
+            Ok(None) => return Ok(Bytes::from(bytes)),
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => return Err(too_large(limits)),
+            Ok(Some(Err(_))) => return Err(ApiError::with_code(Code::Syntax, "incomplete request body")),
+            Err(_) => {
+                return Err(ApiError::with_code(Code::Timeout, "timeout while receiving the request body"));
+            }
         };
-        let data = match frame? {
-            None => return Ok(Bytes::from(bytes)),
-            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-            Some(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(limits)),
-            Some(Err(_)) => return Err(ApiError::with_code(Code::Syntax, "incomplete request body")),
-        };
-        if let Some(reception) = reception.as_ref().filter(|_| !limits.has_place) {
+        if !limits.has_place {
             reception.grow(data.len())?;
         }
         bytes.extend_from_slice(&data);
@@ -203,7 +193,10 @@ mod tests {
     use tokio::time::Interval;
 
     use super::*;
-    use crate::server::operations::hooks;
+    use crate::server::{
+        limits::guards::{GuardSettings, Guards},
+        operations::hooks,
+    };
 
     /// A client that sends so many bytes each second and never ends.
     struct SlowClient {
@@ -228,7 +221,8 @@ mod tests {
     async fn given_up(bytes: usize, limits: Limits) -> u64 {
         let began = Instant::now();
         let body = SlowClient { seconds: tokio::time::interval(Duration::from_secs(1)), bytes };
-        let error = take(&HeaderMap::new(), Body::new(body), limits).await.unwrap_err();
+        let place = Guards::new(GuardSettings::default(), None).in_flight.enter("/trace", None).unwrap();
+        let error = place.hold(take(&HeaderMap::new(), Body::new(body), limits)).await.unwrap_err();
         assert_eq!(error.code(), Code::Timeout);
         began.elapsed().as_secs()
     }

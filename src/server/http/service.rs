@@ -11,17 +11,19 @@ use axum::{
 };
 use tower::ServiceExt;
 
-use super::{endpoint_paths::EndpointPaths, response::add_request_id, router};
+use super::{
+    endpoint_paths::EndpointPaths,
+    response::add_request_id,
+    router,
+    security_headers::{add_security_headers, is_page},
+};
 use crate::server::{
     app::App,
-    limits::guards,
+    limits::guards::RequestOrigin,
     net::{connections::ResponseFuture, drain},
     state::AppState,
     telemetry::{
-        access_log,
-        access_log_limit::AccessLogLimit,
-        metrics,
-        request_labels::{known_method, note_client},
+        access_log, access_log_limit::AccessLogLimit, metrics, request_labels::note_client,
         security::note::SecurityNote,
     },
 };
@@ -63,20 +65,19 @@ impl ApiService {
         Box::pin(async move {
             let mut request = request;
             service.state.access.client_certificates.vouch(&mut request);
-            service.state.access.guards.note_client(&mut request);
+            let client = service.state.access.guards.note_client(&mut request);
             let floods = Arc::clone(&service.floods);
-            access_log::logged(request, floods, |request| service.respond(request)).await
+            access_log::logged(request, floods, |request| service.respond(request, client)).await
         })
     }
 
     /// Handles a request, and adds what all responses have in common.
-    async fn respond(&self, request: Request) -> Response {
+    async fn respond(&self, request: Request, client: RequestOrigin) -> Response {
         let guards = &self.state.access.guards;
         let is_preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let preflights = self.preflights.as_ref().filter(|_| is_preflight);
-        let is_page = guards::is_page(request.uri().path());
-        let client = guards.origin(&request, known_method(request.method()));
+        let is_page = is_page(request.uri().path());
         note_client(client.site());
         let place = guards.in_flight.enter(request.uri().path(), client.site());
         let web_origin = guards.cors.origin(request.headers());
@@ -96,7 +97,7 @@ impl ApiService {
         if preflights.is_none() {
             guards.cors.allow(web_origin, headers);
         }
-        guards::add_security_headers(headers, is_page);
+        add_security_headers(headers, is_page);
         add_request_id(headers);
         if status == StatusCode::NO_CONTENT {
             headers.remove(header::CONTENT_LENGTH);

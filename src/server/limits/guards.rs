@@ -25,18 +25,19 @@ use crate::server::{
         cors::{Cors, CorsOrigin},
         proxy::{ClientAddress, Network, site_of},
     },
-    telemetry::security::{
-        SecurityLog,
-        event::{SecurityEvent, SecurityRecord},
-        note::SecurityNote,
+    telemetry::{
+        request_labels::known_method,
+        security::{
+            SecurityLog,
+            event::{SecurityEvent, SecurityRecord},
+            note::SecurityNote,
+        },
     },
 };
 
 pub(in crate::server) use super::bodies::{Reception, SHED};
 pub(crate) use super::in_flight::DEFAULT_IN_FLIGHT;
 pub(in crate::server) use super::in_flight::RequestPlace;
-
-pub(in crate::server) use crate::server::http::security_headers::{add_security_headers, is_page};
 
 /// The counters of what is limited.
 pub(crate) const RATE_LIMITED: &str = "edgewright_rate_limited_requests_total";
@@ -140,23 +141,22 @@ impl Guards {
         self.rates.take(&caller.key).map_err(|seconds| rate_limited(caller, "requests of the key", message, seconds))
     }
 
-    /// Notes in a request where it comes from, whatever it says itself.
-    pub(crate) fn note_client(&self, request: &mut Request) {
-        let noted = self.client(request).and_then(|client| HeaderValue::from_str(&client.address.to_string()).ok());
+    /// Notes in a request where it comes from, whatever it says itself, and returns it.
+    pub(crate) fn note_client(&self, request: &mut Request) -> RequestOrigin {
+        let origin = self.origin(request);
+        let noted = origin.client.and_then(|client| HeaderValue::from_str(&client.address.to_string()).ok());
         request.headers_mut().remove(CLIENT);
         if let Some(noted) = noted {
             request.headers_mut().insert(CLIENT, noted);
         }
+        origin
     }
 
     /// Where a request comes from.
-    pub(crate) fn origin(&self, request: &Request, method: &'static str) -> RequestOrigin {
-        RequestOrigin { client: self.client(request), method }
-    }
-
-    fn client(&self, request: &Request) -> Option<ClientAddress> {
-        let ConnectInfo(peer) = request.extensions().get::<ConnectInfo<SocketAddr>>()?;
-        Some(ClientAddress::resolve(peer.ip(), request.headers(), &self.trusted))
+    pub(crate) fn origin(&self, request: &Request) -> RequestOrigin {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let client = peer.map(|ConnectInfo(peer)| ClientAddress::resolve(peer.ip(), request.headers(), &self.trusted));
+        RequestOrigin { client, method: known_method(request.method()) }
     }
 
     /// Slows down the answer to a request that failed to authenticate. Returns another answer if there were too many. A

@@ -122,10 +122,9 @@ impl RequestPlace {
         PLACE.try_with(|place| place.count_owner(owner)).unwrap_or(Ok(()))
     }
 
-    /// Begins to receive the body of the current request, which has no place until [`Self::received`]. None outside a
-    /// request.
-    pub(in crate::server) fn receive() -> Option<Result<Reception, ApiError>> {
-        PLACE.try_with(RequestPlace::begin_body).ok()
+    /// Begins to receive the body of the current request, which has no place until [`Self::received`].
+    pub(in crate::server) fn receive() -> Result<Reception, ApiError> {
+        PLACE.try_with(RequestPlace::begin_body).unwrap_or_else(|_| Err(ApiError::internal()))
     }
 
     /// Takes a place again once the body is there, or returns the error for a client that must retry.

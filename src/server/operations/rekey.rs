@@ -73,7 +73,7 @@ impl RekeyReport {
 
 /// Makes a new data key, and takes over a new master key.
 async fn create(State(state): State<AppState>, caller: Caller, request: Request) -> ApiResult {
-    let origin = state.access.guards.origin(&request, "POST");
+    let origin = state.access.guards.origin(&request);
     let body = RequestBody::from_request(request, &state).await?;
     let RekeyRequest { forget_secrets } = if body.is_empty() { RekeyRequest::default() } else { body.decode()? };
     let turn = state.admissions.rekeys.anonymous().map_err(|_| busy())?;

@@ -209,7 +209,9 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_LENGTH, length.parse().unwrap());
             let body = Body::new(Beginning(beginning));
-            let refused = runtime.block_on(Upload::receive(&app, &caller, &headers, body)).err().unwrap();
+            let place = app.access.guards.in_flight.enter("/reconciliations", None).unwrap();
+            let receiving = place.hold(Upload::receive(&app, &caller, &headers, body));
+            let refused = runtime.block_on(receiving).err().unwrap();
             (refused.code(), refused.message().contains("limit of reconciliations (1 running, 1 waiting)"))
         };
         let plans = [
