@@ -13,7 +13,7 @@
 use std::{
     convert::Infallible,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -23,7 +23,10 @@ use super::{
     rate_limit::too_many,
     slots::{Slots, classes},
 };
-use crate::server::http::{api_error::ApiError, proxy::site_of};
+use crate::{
+    lock::Lock,
+    server::http::{api_error::ApiError, proxy::site_of},
+};
 
 /// The time in which failures are counted.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -44,7 +47,7 @@ struct FailureCount {
 /// The failures of all addresses, in bounded memory: an attacker with many addresses does not displace one with many
 /// failures, which is asked for more often.
 pub(super) struct Failures {
-    known: Cache<IpAddr, Arc<Mutex<FailureCount>>>,
+    known: Cache<IpAddr, Arc<Lock<FailureCount>>>,
     waiting: Slots,
 }
 
@@ -72,9 +75,9 @@ impl Failures {
 
     /// Counts a failure, and returns how many the address has had in its window.
     fn add(&self, address: IpAddr, now: Instant) -> u32 {
-        let none = || Ok::<_, Infallible>(Arc::new(Mutex::new(FailureCount { since: now, count: 0 })));
+        let none = || Ok::<_, Infallible>(Arc::new(Lock::new(FailureCount { since: now, count: 0 })));
         let Ok(known) = self.known.get_or_insert_with(&site_of(address), none);
-        let mut failures = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = known.lock();
         if now.saturating_duration_since(failures.since) >= WINDOW {
             *failures = FailureCount { since: now, count: 0 };
         }

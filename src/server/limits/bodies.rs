@@ -27,15 +27,12 @@
 //!
 //! A body that is complete is never taken away: its request is about to be answered. Its memory counts until then.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
+    lock::Lock,
     model::{diagnostics::code::Code, id::Id},
     server::http::api_error::ApiError,
 };
@@ -73,7 +70,7 @@ pub(super) struct Sender {
 #[derive(Debug)]
 pub(super) struct Bodies {
     limits: BodyLimits,
-    table: Mutex<BodyTable>,
+    table: Lock<BodyTable>,
 }
 
 #[derive(Debug, Default)]
@@ -133,22 +130,18 @@ impl Shortage {
 impl Bodies {
     /// No bodies.
     pub(super) fn new(limits: BodyLimits) -> Self {
-        Self { limits, table: Mutex::default() }
-    }
-
-    fn table(&self) -> MutexGuard<'_, BodyTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { limits, table: Lock::default() }
     }
 
     /// The number of bodies that are being received.
     pub(super) fn count(&self) -> usize {
-        self.table().all.receiving
+        self.table.lock().all.receiving
     }
 
     /// Begins to receive a body. Others end if there are too many.
     pub(super) fn begin(bodies: &Arc<Self>, sender: Sender) -> Result<Reception, ApiError> {
         let (stop, stopped) = oneshot::channel();
-        let mut table = bodies.table();
+        let mut table = bodies.table.lock();
         let number = table.next;
         table.next += 1;
         table.change_totals(&sender, |totals| totals.receiving += 1);
@@ -254,7 +247,7 @@ pub(in crate::server) struct Reception {
 impl Reception {
     /// Notes bytes that have come. Returns the error if there is no memory for them.
     pub(in crate::server) fn grow(&self, bytes: usize) -> Result<(), ApiError> {
-        let mut table = self.bodies.table();
+        let mut table = self.bodies.table.lock();
         table.grow(self.number, bytes);
         let shortage = table.make_room(self.bodies.limits, self.number);
         shortage.map_or(Ok(()), |shortage| Err(shortage.error()))
@@ -267,13 +260,13 @@ impl Reception {
 
     /// The body is there. It keeps its memory, and cannot be ended any more.
     pub(super) fn complete(&self) {
-        self.bodies.table().complete(self.number);
+        self.bodies.table.lock().complete(self.number);
     }
 }
 
 impl Drop for Reception {
     fn drop(&mut self) {
-        self.bodies.table().remove(self.number);
+        self.bodies.table.lock().remove(self.number);
     }
 }
 
@@ -321,7 +314,7 @@ mod tests {
             assert_eq!(reasons, [None, None, Some(Code::RateLimited), None]);
             assert_eq!((ended(&mut other), bodies.count()), (None, 5));
             drop((held, other, newest));
-            let table = bodies.table();
+            let table = bodies.table.lock();
             assert_eq!((table.all, table.shares.len()), (BodyTotals::default(), 0));
         });
     }

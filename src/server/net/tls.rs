@@ -13,7 +13,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -34,6 +34,7 @@ use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
 use crate::{
+    lock::Lock,
     model::diagnostics::{code::Code, fault::Fault},
     reconcile::sync_loop::schedule::TICK,
     syntax::x509::{self, PemFault},
@@ -84,7 +85,7 @@ pub(crate) struct Tls {
     is_outdated: AtomicBool,
     /// Asks for a reload.
     asked: Notify,
-    seen: Mutex<SeenFiles>,
+    seen: Lock<SeenFiles>,
     /// Tells connections of new authorities.
     authorities: watch::Sender<blake3::Hash>,
 }
@@ -117,7 +118,7 @@ impl Tls {
             current: ArcSwap::from_pointee(loaded),
             is_outdated: AtomicBool::new(false),
             asked: Notify::new(),
-            seen: Mutex::new(SeenFiles { last: digest, tried: digest }),
+            seen: Lock::new(SeenFiles { last: digest, tried: digest }),
         }))
     }
 
@@ -171,7 +172,7 @@ impl Tls {
         let texts = TlsTexts::read(&self.files);
         let now = digest(&texts);
         {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = self.seen.lock();
             let is_settled = seen.last == now;
             seen.last = now;
             if !is_asked && (!is_settled || seen.tried == now) {

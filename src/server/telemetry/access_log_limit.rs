@@ -4,9 +4,11 @@
 use std::{
     collections::BTreeMap,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
+
+use crate::lock::Lock;
 
 /// The log target of requests.
 pub(super) const TARGET: &str = "edgewright::access";
@@ -60,7 +62,7 @@ impl Refusals {
 
 /// Limits the lines about refused requests without an API key.
 #[derive(Debug, Default)]
-pub(crate) struct AccessLogLimit(Mutex<Refusals>);
+pub(crate) struct AccessLogLimit(Lock<Refusals>);
 
 impl AccessLogLimit {
     /// Counts a refused request of an address. Returns whether it has a line of its own.
@@ -68,7 +70,7 @@ impl AccessLogLimit {
         let now = Instant::now();
         self.end(now);
         let (begins, has_line) = {
-            let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut refusals = self.0.lock();
             (refusals.ends.is_none(), refusals.add(client, now))
         };
         if begins && let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -87,7 +89,7 @@ impl AccessLogLimit {
     /// Logs what was counted, if the interval has ended.
     fn end(&self, now: Instant) {
         let ended = {
-            let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut refusals = self.0.lock();
             refusals.has_ended(now).then(|| std::mem::take(&mut *refusals))
         };
         // Other requests do not wait for the log.
@@ -99,7 +101,7 @@ impl AccessLogLimit {
 
 impl Drop for AccessLogLimit {
     fn drop(&mut self) {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).log();
+        self.0.lock().log();
     }
 }
 

@@ -36,13 +36,14 @@ mod queue;
 mod tests;
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
 use tokio::sync::oneshot;
 
 use crate::{
+    lock::Lock,
     model::{diagnostics::code::Code, id::Id},
     server::http::api_error::ApiError,
 };
@@ -57,17 +58,11 @@ pub(crate) struct Slots(Arc<SlotState>);
 
 struct SlotState {
     class: Class,
-    queue: Mutex<PlaceQueue>,
+    queue: Lock<PlaceQueue>,
     /// The requests over the share of their owner.
     refused_owner: AtomicU64,
     /// The requests for which no place was free.
     refused_full: AtomicU64,
-}
-
-impl SlotState {
-    fn queue(&self) -> MutexGuard<'_, PlaceQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The place of a request that runs or waits for its turn, until it is dropped.
@@ -83,7 +78,7 @@ impl Slots {
     /// Creates the places of a class.
     pub(crate) fn new(class: Class) -> Self {
         let (refused_owner, refused_full) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(SlotState { class, queue: Mutex::default(), refused_owner, refused_full }))
+        Self(Arc::new(SlotState { class, queue: Lock::default(), refused_owner, refused_full }))
     }
 
     /// Takes a place, or returns the error for a client that must retry: 429 if its owner has its share, and 503 if the
@@ -95,7 +90,7 @@ impl Slots {
     /// Takes a place like [`Self::enter`], for callers with an answer of their own.
     fn take(&self, owner: Option<&Id>, pool: SlotPool) -> Result<WorkPlace, NoPlace> {
         let (state, group) = (&self.0, TurnGroup { owner: owner.cloned(), pool });
-        let (number, turn) = state.queue().enter(&state.class, &group)?;
+        let (number, turn) = state.queue.lock().enter(&state.class, &group)?;
         Ok(WorkPlace { state: Arc::clone(state), group, number, turn })
     }
 
@@ -107,7 +102,7 @@ impl Slots {
     /// Returns the error of [`Self::enter`] if it would return one now.
     pub(crate) fn check(&self, owner: &Id, pool: SlotPool) -> Result<(), ApiError> {
         let (state, group) = (&self.0, TurnGroup { owner: Some(owner.clone()), pool });
-        let checked = state.queue().check(&state.class, &group);
+        let checked = state.queue.lock().check(&state.class, &group);
         checked.map_err(|refusal| self.refused(refusal))
     }
 
@@ -145,12 +140,12 @@ impl Slots {
 
     /// The number of requests that run.
     pub(crate) fn running(&self) -> usize {
-        self.0.queue().running()
+        self.0.queue.lock().running()
     }
 
     /// The number of requests that wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.0.queue().waiting()
+        self.0.queue.lock().waiting()
     }
 
     /// The number of refused requests by reason.
@@ -172,7 +167,7 @@ impl WorkPlace {
             return Ok(());
         }
         let group = TurnGroup { owner: Some(owner.clone()), pool: self.group.pool };
-        self.state.queue().transfer(&self.state.class, &self.group, &group)?;
+        self.state.queue.lock().transfer(&self.state.class, &self.group, &group)?;
         self.group = group;
         Ok(())
     }
@@ -189,7 +184,7 @@ impl WorkPlace {
 
 impl Drop for WorkPlace {
     fn drop(&mut self) {
-        let next = self.state.queue().leave(&self.state.class, &self.group, self.number);
+        let next = self.state.queue.lock().leave(&self.state.class, &self.group, self.number);
         for turn in next {
             // A place that is being dropped meanwhile gives its turn to the next one.
             let _ = turn.send(());

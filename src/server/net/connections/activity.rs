@@ -2,14 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::sync::Notify;
 
 use super::limits::ConnectionLimits;
-use crate::model::names::names;
+use crate::{lock::Lock, model::names::names};
 
 /// The requests of a connection that are handled whatever its client has read.
 const FREE: usize = 8;
@@ -48,7 +48,7 @@ names! {
 #[derive(Debug)]
 pub(super) struct Activity {
     accepted: Instant,
-    state: Mutex<ActivityState>,
+    state: Lock<ActivityState>,
     /// Set when the connection is to be closed.
     closing: Notify,
     /// Tells requests that wait for their turn.
@@ -95,21 +95,17 @@ impl ActivityState {
 impl Activity {
     /// The state of a new connection.
     pub(super) fn new(now: Instant) -> Self {
-        Self { accepted: now, state: Mutex::default(), closing: Notify::new(), room: Notify::new() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, ActivityState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { accepted: now, state: Lock::default(), closing: Notify::new(), room: Notify::new() }
     }
 
     /// Notes the end of the TLS handshake.
     pub(super) fn note_secured(&self, now: Instant) {
-        self.state().since = Some(now);
+        self.state.lock().since = Some(now);
     }
 
     /// Notes bytes from the client.
     pub(super) fn note_read(&self, now: Instant) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // Other bytes of HTTP/2 than requests come at any time.
         if state.had_request && state.in_flight == 0 && !state.is_http2 {
             state.head_began.get_or_insert(now);
@@ -118,7 +114,7 @@ impl Activity {
 
     /// Notes how many bytes the socket has taken; none if it takes no more.
     pub(super) fn note_written(&self, taken: Option<usize>, now: Instant) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(taken) = taken else {
             state.blocked.get_or_insert(now);
             return;
@@ -136,12 +132,12 @@ impl Activity {
 
     /// Notes that the client is told why it is not understood.
     pub(super) fn note_refused(&self, now: Instant) {
-        self.state().refused = Some(now);
+        self.state.lock().refused = Some(now);
     }
 
     /// Closes the connection.
     pub(super) fn close(&self, reason: CloseReason) {
-        self.state().close = Some(reason);
+        self.state.lock().close = Some(reason);
         self.closing.notify_one();
     }
 
@@ -152,12 +148,12 @@ impl Activity {
 
     /// Why the connection is closed, if others need its place.
     pub(super) fn close_reason(&self) -> Option<CloseReason> {
-        self.state().close
+        self.state.lock().close
     }
 
     /// Why the connection can give its place to another, and since when: it has no request, or its client takes nothing.
     pub(super) fn eviction(&self) -> Option<(CloseReason, Instant)> {
-        let state = self.state();
+        let state = self.state.lock();
         if state.close.is_some() {
             return None;
         }
@@ -173,7 +169,7 @@ impl Activity {
 
     /// Why the connection has had enough time.
     pub(super) fn overdue(&self, limits: &ConnectionLimits, now: Instant) -> Option<CloseReason> {
-        let state = self.state();
+        let state = self.state.lock();
         let is_over = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
         if state.refused.is_some_and(|at| is_over(at, LINGER)) {
             return Some(CloseReason::HeadTimeout);
@@ -196,7 +192,7 @@ impl Activity {
 
     /// Notes a request, until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>, is_http2: bool) -> RequestInProgress {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.had_request = true;
         state.is_http2 = is_http2;
         state.in_flight += 1;
@@ -242,7 +238,7 @@ impl RequestInProgress {
     }
 
     fn enter(&mut self) -> bool {
-        let mut state = self.activity.state();
+        let mut state = self.activity.state.lock();
         let expected = state.unsent.saturating_add(state.running.saturating_mul(EXPECTED));
         if state.admitted >= FREE && expected >= MOST_UNSENT {
             return false;
@@ -256,7 +252,7 @@ impl RequestInProgress {
 
     /// Notes a response, and how many bytes of it are known.
     pub(super) fn answered(&mut self, bytes: usize, now: Instant) {
-        let mut state = self.activity.state();
+        let mut state = self.activity.state.lock();
         if self.stage == FlightStage::Running {
             state.running = state.running.saturating_sub(1);
         }
@@ -272,7 +268,7 @@ impl RequestInProgress {
     pub(super) fn handed(&mut self, bytes: usize, now: Instant) {
         let bytes = bytes.min(self.unsent);
         self.unsent -= bytes;
-        let mut state = self.activity.state();
+        let mut state = self.activity.state.lock();
         state.unsent = state.unsent.saturating_sub(bytes);
         state.offered.insert(self.number, now);
         drop(state);
@@ -281,13 +277,13 @@ impl RequestInProgress {
 
     /// Notes that the client has taken everything there is so far, such as all events of a stream.
     pub(super) fn caught_up(&self) {
-        self.activity.state().offered.remove(&self.number);
+        self.activity.state.lock().offered.remove(&self.number);
     }
 }
 
 impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        let mut state = self.activity.state();
+        let mut state = self.activity.state.lock();
         state.offered.remove(&self.number);
         state.unsent = state.unsent.saturating_sub(self.unsent);
         if self.stage == FlightStage::Running {

@@ -4,7 +4,7 @@ use std::{
     cmp::Reverse,
     collections::{HashMap, hash_map::Entry},
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,6 +18,7 @@ use super::{
     connection_metrics::{self, RefusedFor},
     limits::{ConnectionLimits, counted},
 };
+use crate::lock::Lock;
 
 /// How long a new connection keeps its place at least, so that its first request can arrive.
 const LEAST_AGE: Duration = Duration::from_millis(20);
@@ -45,7 +46,7 @@ pub(super) struct ConnectionTable {
     most_waiting: usize,
     /// Has a reference for each waiting connection that any place would do for, and one.
     searching: Arc<()>,
-    open: Mutex<OpenConnections>,
+    open: Lock<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
@@ -80,19 +81,15 @@ impl ConnectionTable {
             queue: Arc::new(Semaphore::new(most_waiting)),
             most_waiting,
             searching: Arc::default(),
-            open: Mutex::default(),
+            open: Lock::default(),
         })
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a place for a connection, if one is free.
     pub(super) fn slot(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let address = counted(address);
         let most = self.limits.most_of(address);
-        if most < self.limits.most && self.open().of_address.get(&address).is_some_and(|count| *count >= most) {
+        if most < self.limits.most && self.open.lock().of_address.get(&address).is_some_and(|count| *count >= most) {
             return None;
         }
         let permit = Arc::clone(&self.places).try_acquire_owned().ok()?;
@@ -105,12 +102,12 @@ impl ConnectionTable {
         let address = counted(address);
         let is_limited = self.limits.most_of(address) < self.limits.most;
         let share = if is_limited { (self.most_waiting / 4).max(1) } else { self.most_waiting };
-        let waiting = self.open().waiting.get(&address).copied().unwrap_or_default();
+        let waiting = self.open.lock().waiting.get(&address).copied().unwrap_or_default();
         if share < self.most_waiting && waiting >= share {
             return None;
         }
         let permit = Arc::clone(&self.queue).acquire_owned().await.ok()?;
-        *self.open().waiting.entry(address).or_default() += 1;
+        *self.open.lock().waiting.entry(address).or_default() += 1;
         Some(WaitingConnection { table: Arc::clone(self), address, _permit: permit })
     }
 
@@ -121,13 +118,13 @@ impl ConnectionTable {
 
     /// The connections of an address that are not being closed.
     fn staying(&self, address: IpAddr) -> usize {
-        let open = self.open();
+        let open = self.open.lock();
         open.all.values().filter(|(other, it)| *other == address && it.close_reason().is_none()).count()
     }
 
     fn enter(self: &Arc<Self>, address: IpAddr, permit: OwnedSemaphorePermit) -> ConnectionSlot {
         let activity = Arc::new(Activity::new(Instant::now()));
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let number = open.next;
         open.next += 1;
         open.all.insert(number, (address, Arc::clone(&activity)));
@@ -140,7 +137,7 @@ impl ConnectionTable {
 
     /// Closes as many connections as are searching for a place, unless others are being closed already.
     fn make_places(&self) -> MadeRoom {
-        let closing = self.open().all.values().filter(|(_, it)| it.close_reason().is_some()).count();
+        let closing = self.open.lock().all.values().filter(|(_, it)| it.close_reason().is_some()).count();
         let expected = closing + self.places.available_permits();
         let searching = Arc::strong_count(&self.searching) - 1;
         match searching.saturating_sub(expected) {
@@ -151,7 +148,7 @@ impl ConnectionTable {
 
     /// Closes the connections that need their places least: those that have been without a request for the longest.
     fn make_room(&self, of: Option<IpAddr>, needed: usize, now: Instant) -> MadeRoom {
-        let open = self.open();
+        let open = self.open.lock();
         let mut free = Vec::new();
         let (mut silent_left, mut stalled_left): (Option<Duration>, Option<Duration>) = (None, None);
         for (address, activity) in open.all.values() {
@@ -242,7 +239,7 @@ impl WaitingConnection {
 
 impl Drop for WaitingConnection {
     fn drop(&mut self) {
-        remove_one(&mut self.table.open().waiting, self.address);
+        remove_one(&mut self.table.open.lock().waiting, self.address);
     }
 }
 
@@ -288,7 +285,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut open = self.table.open();
+        let mut open = self.table.open.lock();
         if let Some((address, _)) = open.all.remove(&self.number) {
             remove_one(&mut open.of_address, address);
         }

@@ -2,11 +2,13 @@
 //! memory.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+
+use crate::lock::Lock;
 
 /// The pages in memory above which clients share the last one.
 const MOST_PAGES: usize = 8;
@@ -15,7 +17,7 @@ const MOST_AGE: Duration = Duration::from_secs(5);
 
 /// The last page, and how many there are.
 #[derive(Default)]
-pub(crate) struct ScrapedPages(Mutex<LastScrape>);
+pub(crate) struct ScrapedPages(Lock<LastScrape>);
 
 #[derive(Default)]
 struct LastScrape {
@@ -41,7 +43,7 @@ impl ScrapedPages {
     /// Returns a new page, or the last one if many are on their way.
     pub(super) fn get(&self, make: impl FnOnce() -> String) -> Bytes {
         let held = {
-            let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let last = self.0.lock();
             let is_recent = last.made.is_some_and(|made| made.elapsed() < MOST_AGE);
             if is_recent && Arc::strong_count(&last.held) > MOST_PAGES {
                 return last.page.clone();
@@ -49,7 +51,7 @@ impl ScrapedPages {
             Arc::clone(&last.held)
         };
         let page = Bytes::from_owner(HeldPage { text: make(), _held: held });
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         last.made = Some(Instant::now());
         last.page = page.clone();
         page

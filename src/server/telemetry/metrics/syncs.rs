@@ -1,18 +1,15 @@
 //! When each source was last in sync with what a client sent.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
-use crate::store::clock;
+use crate::{lock::Lock, store::clock};
 
 /// The most sources; the one that was in sync the longest ago makes room.
 const MOST_SOURCES: usize = 100;
 
 /// The last successful sync of each source, since the server started.
 #[derive(Default)]
-pub(crate) struct SyncTimes(Mutex<BTreeMap<String, i64>>);
+pub(crate) struct SyncTimes(Lock<BTreeMap<String, i64>>);
 
 impl SyncTimes {
     /// Records a successful sync.
@@ -21,7 +18,7 @@ impl SyncTimes {
     }
 
     fn note_at(&self, source: &str, second: i64) {
-        let mut times = self.times();
+        let mut times = self.0.lock();
         times.insert(source.to_owned(), second);
         if times.len() > MOST_SOURCES {
             let oldest = times.iter().min_by_key(|(_, second)| **second).map(|(source, _)| source.clone());
@@ -33,16 +30,12 @@ impl SyncTimes {
 
     /// Returns the Unix time of a source's last successful sync.
     pub(in crate::server) fn last(&self, source: &str) -> Option<i64> {
-        self.times().get(source).copied()
+        self.0.lock().get(source).copied()
     }
 
     /// Returns the sources with the Unix time of their last successful sync.
     pub(super) fn all(&self) -> Vec<(String, i64)> {
-        self.times().iter().map(|(source, second)| (source.clone(), *second)).collect()
-    }
-
-    fn times(&self) -> MutexGuard<'_, BTreeMap<String, i64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().iter().map(|(source, second)| (source.clone(), *second)).collect()
     }
 }
 

@@ -116,6 +116,6 @@ fn requests_wait_while_the_client_has_much_to_read() {
     let entered = running.iter_mut().filter_map(|flight| flight.enter().then_some(())).count();
     assert!(entered < MOST_UNSENT / EXPECTED, "{entered}");
     drop((flights, next, running));
-    let state = activity.state();
+    let state = activity.state.lock();
     assert_eq!((state.in_flight, state.admitted, state.running, state.unsent), (0, 0, 0, 0));
 }

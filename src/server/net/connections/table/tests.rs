@@ -89,7 +89,7 @@ fn a_place_is_free_when_its_connection_has_ended() {
             assert!(slot.is_some());
             drop(slot);
         }
-        assert!(table.open().all.is_empty() && table.open().of_address.is_empty());
+        assert!(table.open.lock().all.is_empty() && table.open.lock().of_address.is_empty());
     });
 }
 
@@ -126,7 +126,7 @@ fn one_address_cannot_fill_the_queue() {
         waiting.pop();
         assert!(table.queue(OTHER).await.is_some());
         waiting.clear();
-        assert!(table.open().waiting.is_empty());
+        assert!(table.open.lock().waiting.is_empty());
     });
 }
 
