@@ -88,6 +88,14 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     fault::point("folder.sync").and_then(|()| folder.sync_all())
 }
 
+/// Turns the error for a file that does not exist into none.
+pub(crate) fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// The folder that has the name of a path.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))

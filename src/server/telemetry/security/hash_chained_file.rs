@@ -15,7 +15,6 @@
 //! new one, whose first line says so.
 
 use std::{
-    ffi::OsString,
     fs::{self, File, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
     num::NonZero,
@@ -30,7 +29,7 @@ use super::{
     log_line::{LineHead, hex},
 };
 use crate::{
-    files::{open_regular, private},
+    files::{appended, if_exists, open_regular, private},
     store::{
         commit::{entries::Hash, header::chain},
         disk::lock_wait::{MOMENT, retry_while_locked},
@@ -201,11 +200,7 @@ impl ChainedFile {
 
     /// Whether the path still leads to the open file. Lines in a file that was removed would be lost.
     fn is_in_place(&self) -> io::Result<bool> {
-        let there = match fs::symlink_metadata(&self.path) {
-            Ok(there) => there,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
-        };
+        let Some(there) = if_exists(fs::symlink_metadata(&self.path))? else { return Ok(false) };
         let open = self.file.metadata()?;
         Ok((there.dev(), there.ino()) == (open.dev(), open.ino()))
     }
@@ -223,25 +218,16 @@ impl ChainedFile {
     /// Continues in a new file, and drops the oldest one.
     fn rotate(&mut self) -> io::Result<()> {
         for number in (1..self.bounds.files).rev() {
-            rename_if_there(&numbered(&self.path, number), &numbered(&self.path, number + 1))?;
+            if_exists(fs::rename(numbered(&self.path, number), numbered(&self.path, number + 1)))?;
         }
-        rename_if_there(&self.path, &numbered(&self.path, 1))?;
+        if_exists(fs::rename(&self.path, numbered(&self.path, 1)))?;
         self.continue_in(open_locked(&self.path)?, "")
     }
 }
 
 /// The path of an older file; 1 is the newest of them.
 pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(format!(".{number}"));
-    PathBuf::from(name)
-}
-
-fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    appended(path, &format!(".{number}"))
 }
 
 fn open_locked(path: &Path) -> io::Result<File> {
@@ -302,12 +288,8 @@ impl Tail {
 
 /// The end of the chain in the newest older file.
 fn older_end(path: &Path) -> io::Result<ChainEnd> {
-    let older = numbered(path, 1);
-    let mut file = match open_regular(&older, File::options().read(true)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ChainEnd::default()),
-        Err(error) => return Err(error),
-    };
+    let older = if_exists(open_regular(&numbered(path, 1), File::options().read(true)))?;
+    let Some(mut file) = older else { return Ok(ChainEnd::default()) };
     let length = file.metadata()?.len();
     Ok(Tail::read(&mut file, length)?.end.unwrap_or_default())
 }

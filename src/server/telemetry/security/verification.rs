@@ -7,7 +7,7 @@ use super::{
     log_line::{LineHead, hex},
 };
 use crate::{
-    files::read_regular,
+    files::{if_exists, read_regular},
     store::commit::{entries::Hash, header::chain},
 };
 
@@ -71,24 +71,21 @@ pub(crate) fn read(path: &Path) -> Result<ReadLog, LogError> {
 /// The contents of the files, the oldest one first, and which one is missing between them.
 fn files(path: &Path) -> io::Result<(Vec<Vec<u8>>, Option<String>)> {
     let mut files = vec![read_regular(path, MOST_BYTES)?];
+    let mut gap = None;
     for number in 1..MOST_FILES {
-        match read_regular(&numbered(path, number), MOST_BYTES) {
-            Ok(file) => files.push(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let is_there = |number: &u32| fs::symlink_metadata(numbered(path, *number)).is_ok();
-                let gap = (number + 1..MOST_FILES).find(is_there).map(|older| {
-                    let names = [number, older].map(|number| numbered(path, number));
-                    let [missing, older] = names.map(|path| path.display().to_string());
-                    format!("`{missing}` is missing, but the older `{older}` exists")
-                });
-                files.reverse();
-                return Ok((files, gap));
-            }
-            Err(error) => return Err(error),
-        }
+        let Some(file) = if_exists(read_regular(&numbered(path, number), MOST_BYTES))? else {
+            let is_there = |number: &u32| fs::symlink_metadata(numbered(path, *number)).is_ok();
+            gap = (number + 1..MOST_FILES).find(is_there).map(|older| {
+                let names = [number, older].map(|number| numbered(path, number));
+                let [missing, older] = names.map(|path| path.display().to_string());
+                format!("`{missing}` is missing, but the older `{older}` exists")
+            });
+            break;
+        };
+        files.push(file);
     }
     files.reverse();
-    Ok((files, None))
+    Ok((files, gap))
 }
 
 /// Checks the chain through all files.
