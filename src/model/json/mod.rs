@@ -61,6 +61,14 @@ pub(crate) fn object<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> 
     Ok(fields)
 }
 
+/// Removes the fields of an object that are null.
+pub(crate) fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        other => other,
+    }
+}
+
 /// Serializes to bytes, on one line.
 pub(crate) fn bytes<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
     let mut bytes = Vec::with_capacity(256);

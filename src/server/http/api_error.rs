@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     model::{
@@ -13,7 +13,7 @@ use crate::{
             code::Code,
             fault::{Fault, MOST_FAULTS, Segment},
         },
-        json::JsonError,
+        json::{JsonError, without_nulls},
         secrets::redact::quotable_key,
     },
     server::telemetry::security::note::SecurityNote,
@@ -238,8 +238,7 @@ fn message(fault: &Fault) -> String {
 impl ApiError {
     /// The status of the first fault.
     fn status(&self) -> StatusCode {
-        let code = self.faults.first().map_or(Code::Internal, |fault| fault.code);
-        StatusCode::from_u16(code.info().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        StatusCode::from_u16(self.code().info().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// The body of a response. It is a [`Value`], whose serialization cannot fail, so that an error never has an empty
@@ -247,34 +246,25 @@ impl ApiError {
     fn document(&self, operation: &str) -> Value {
         let internal = Fault::new(Code::Internal, INTERNAL);
         let first = self.faults.first().unwrap_or(&internal);
-        let mut details = Map::new();
-        details.insert("operation_id".into(), json!(operation));
-        let field = pointer(first);
-        if !field.is_empty() {
-            details.insert("field".into(), json!(field));
-        }
-        if let Some(revision) = self.revision {
-            details.insert("revision".into(), json!(revision.to_string()));
-        }
-        let mut body = Map::new();
-        body.insert("error_code".into(), json!(first.code.to_string()));
-        body.insert("status_code".into(), json!(self.status().as_u16()));
-        body.insert("msg".into(), json!(message(first)));
-        body.insert("details".into(), Value::Object(details));
-        if self.faults.len() > 1 {
-            let errors = self.faults.iter().map(|fault| {
-                json!({
-                    "error_code": fault.code.to_string(),
-                    "field": pointer(fault),
-                    "msg": message(fault),
-                })
-            });
-            body.insert("errors".into(), errors.collect());
-        }
-        if !self.missing.is_empty() {
-            body.insert("missing".into(), json!(self.missing));
-        }
-        Value::Object(body)
+        let errors = self.faults.iter().map(|fault| {
+            json!({
+                "error_code": fault.code.to_string(),
+                "field": pointer(fault),
+                "msg": message(fault),
+            })
+        });
+        without_nulls(json!({
+            "error_code": first.code.to_string(),
+            "status_code": self.status().as_u16(),
+            "msg": message(first),
+            "details": without_nulls(json!({
+                "operation_id": operation,
+                "field": Some(pointer(first)).filter(|field| !field.is_empty()),
+                "revision": self.revision.map(|revision| revision.to_string()),
+            })),
+            "errors": Some(errors.collect::<Vec<_>>()).filter(|errors| errors.len() > 1),
+            "missing": Some(&self.missing).filter(|missing| !missing.is_empty()),
+        }))
     }
 }
 

@@ -219,9 +219,8 @@ fn response_form(definition: &mut Value) {
 /// from the keyword, generators make clients that send the default, or that require the field.
 fn write_form(definition: &mut Value) {
     list_variants(definition);
-    let required: Vec<Value> = definition.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-    let properties = definition.get_mut("properties").and_then(Value::as_object_mut);
-    for (name, property) in properties.into_iter().flatten() {
+    let required = required(definition);
+    for (name, property) in properties(definition) {
         if let Some(map) = property.get_mut("additionalProperties").filter(|map| map.is_object()) {
             *map = or_null(map.take());
         }
@@ -254,19 +253,26 @@ fn list_variants(definition: &mut Value) {
 }
 
 fn without_defaults(definition: &mut Value) {
-    let properties = definition.get_mut("properties").and_then(Value::as_object_mut);
-    for property in properties.into_iter().flat_map(|properties| properties.values_mut()) {
+    for (_, property) in properties(definition) {
         if let Some(property) = property.as_object_mut() {
-            property.retain(|keyword, _| keyword != "default");
+            property.shift_remove("default");
         }
     }
+}
+
+/// The fields of a form that must be given.
+fn required(definition: &Value) -> Vec<Value> {
+    definition.get("required").and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+fn properties(definition: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
+    definition.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
 }
 
 /// Moves a default into the description, unless it is the same as unset.
 fn describe_default(property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
-    let Some(default) = property.get("default").cloned() else { return };
-    property.retain(|keyword, _| keyword != "default");
+    let Some(default) = property.shift_remove("default") else { return };
     let default = match default {
         Value::Bool(true) => "true".to_owned(),
         Value::Number(number) if number.as_f64() != Some(0.0) => number.to_string(),
@@ -286,10 +292,9 @@ fn allow_blank_variants(requests: &mut Map<String, Value>) {
     let with_variants = requests.iter().filter(|(_, definition)| definition.get("enum").is_some());
     let variants: Vec<Value> = with_variants.map(|(name, _)| json!({"$ref": format!("#{REQUESTS}/{name}")})).collect();
     for definition in requests.values_mut() {
-        let required: Vec<Value> = definition.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let required = required(definition);
         let mut blank = Vec::new();
-        let properties = definition.get_mut("properties").and_then(Value::as_object_mut);
-        for (name, property) in properties.into_iter().flatten() {
+        for (name, property) in properties(definition) {
             let options = property.get("anyOf").and_then(Value::as_array);
             let has_variants = options.is_some_and(|options| options.iter().any(|option| variants.contains(option)));
             if has_variants && !required.contains(&json!(name)) {
@@ -312,7 +317,7 @@ fn or_blank(property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     match property.get_mut("anyOf").and_then(Value::as_array_mut) {
         Some(options) => options.insert(options.len().saturating_sub(1), json!({"type": "string", "const": ""})),
-        None => property.retain(|keyword, _| keyword != "minLength"),
+        None => drop(property.shift_remove("minLength")),
     }
 }
 

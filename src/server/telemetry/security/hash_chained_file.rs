@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     files::{appended, if_exists, open_regular, private},
+    model::json::without_nulls,
     store::{
         commit::{entries::Hash, header::chain},
         disk::lock_wait::{MOMENT, retry_while_locked},
@@ -98,10 +99,7 @@ impl ChainEnd {
     /// Adds a line to the chain, and its bytes to `bytes`.
     fn add(&mut self, entry: &LogEntry, bytes: &mut Vec<u8>) -> io::Result<()> {
         let seq = self.seq + 1;
-        let mut line = serde_json::to_value(NumberedEntry { seq, entry })?;
-        if let Some(fields) = line.as_object_mut() {
-            fields.retain(|_, value| !value.is_null());
-        }
+        let line = without_nulls(serde_json::to_value(NumberedEntry { seq, entry })?);
         let mut body = serde_json::to_vec(&line)?;
         let hash = chain(&self.hash, &body);
         body.pop();
