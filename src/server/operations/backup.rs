@@ -53,7 +53,7 @@ async fn get(
         let _held = place;
         send(backup, &sender).await;
     });
-    let mut response = Response::new(Body::new(ChannelBody::new(pieces, Arc::default())));
+    let mut response = Response::new(Body::new(ChannelBody(pieces)));
     response.extensions_mut().insert(caller.note(SecurityEvent::BackupRead, ""));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));

@@ -26,10 +26,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    convert::Infallible,
-    sync::{Mutex, PoisonError},
-};
+use std::convert::Infallible;
 
 use tokio::sync::{mpsc, watch};
 
@@ -98,9 +95,9 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
         return Err(ApiError::revision_gone(known, app.served.store.snapshot().revision));
     }
     let place = place(&app, &caller)?;
-    let (chunks, received) = mpsc::channel(CHUNKS);
-    let last = Arc::new(Mutex::new(None));
-    let body = ChannelBody::new(received, Arc::clone(&last));
+    let (chunks, received) = mpsc::channel(CHUNKS + 1);
+    // The last event has room even if its client has taken none of the others.
+    let last = chunks.clone().try_reserve_owned().map_err(|_| ApiError::internal())?;
     let stopping = app.stopping.clone();
     let mut watcher = Watcher { app, headers, filter: wanted.filter, known, chunks };
     tokio::spawn(async move {
@@ -110,12 +107,10 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
             () = stopped(stopping) => None,
         };
         if let Some(error) = end {
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(events::error(&error));
+            drop(last.send(Ok(events::error(&error))));
         }
-        // The body ends when this sender is dropped, after the last event is in its place.
-        drop(watcher);
     });
-    let mut response = Response::new(Body::new(body));
+    let mut response = Response::new(Body::new(ChannelBody(received)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
