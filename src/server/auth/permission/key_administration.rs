@@ -77,7 +77,8 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
     }
     let present = current.get(key).and_then(|entry| entry.spec_as::<ApiKey>());
     if let Some(present) = present {
-        check_change(caller, &present.owner_id, current)?;
+        let message = "only admins may change or delete the keys of another owner with a key that has a scope";
+        check_owner(caller, &present.owner_id, message, current)?;
         within(caller, own, current, &present.owner_id, present.scope.as_deref())?;
     }
     match (operation, operation.spec_as::<ApiKey>()) {
@@ -93,20 +94,16 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
     }
 }
 
-/// Only admins change and delete keys of others.
-fn check_change(caller: &Caller, owner: &str, current: &Snapshot) -> Result<(), Fault> {
-    if owner == caller.owner.as_str() || caller.role == Role::Admin {
-        return Ok(());
-    }
-    Err(refusal("only admins may change or delete the keys of another owner with a key that has a scope", current))
+/// Only admins administer keys of others.
+fn check_owner(caller: &Caller, owner: &str, message: &str, current: &Snapshot) -> Result<(), Fault> {
+    let is_allowed = owner == caller.owner.as_str() || caller.role == Role::Admin;
+    if is_allowed { Ok(()) } else { Err(refusal(message, current)) }
 }
 
 /// Only admins create keys for others.
 fn check_creation(caller: &Caller, created: &ApiKey, current: &Snapshot) -> Result<(), Fault> {
-    if created.owner_id == caller.owner.as_str() || caller.role == Role::Admin {
-        return Ok(());
-    }
-    Err(refusal("only admins may create a key for another owner", current).at("owner_id"))
+    let message = "only admins may create a key for another owner";
+    check_owner(caller, &created.owner_id, message, current).map_err(|fault| fault.at("owner_id"))
 }
 
 /// Refuses a key of an owner that may do more than the caller's key.

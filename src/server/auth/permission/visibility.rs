@@ -40,10 +40,7 @@ impl SecretVisibility {
     /// The caller's visibility of earlier states. A source may have had another owner's resources, or the reverse, so
     /// that a caller who does not see everything sees nothing.
     pub(in crate::server) fn for_earlier_state(self) -> Self {
-        match self {
-            Self::Everything => Self::Everything,
-            Self::Nothing | Self::OfSources(_) => Self::Nothing,
-        }
+        if self == Self::Everything { self } else { Self::Nothing }
     }
 
     /// The caller's visibility of the state of a revision, if the store is at another one.
@@ -53,11 +50,7 @@ impl SecretVisibility {
 
     /// Whether the caller sees the secrets of a resource itself.
     pub(in crate::server) fn sees(&self, entry: &Entry) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::Everything => true,
-            Self::OfSources(scope) => entry.claim.as_deref().is_some_and(|claim| scope.may_apply(&claim.source)),
-        }
+        *self == Self::Everything || entry.claim.as_deref().is_some_and(|claim| self.sees_source(&claim.source))
     }
 
     /// Whether the caller sees the secrets of all resources of a source.
