@@ -18,11 +18,9 @@ use std::{
 };
 
 use quick_cache::sync::Cache;
+use tokio::sync::Semaphore;
 
-use super::{
-    rate_limit::too_many,
-    slots::{Slots, classes},
-};
+use super::rate_limit::too_many;
 use crate::{
     lock::Lock,
     server::http::{api_error::ApiError, proxy::site_of},
@@ -35,6 +33,8 @@ const AT_ONCE: u32 = 20;
 const ANSWERED: u32 = 1000;
 /// How long an answer waits.
 const DELAY: Duration = Duration::from_millis(100);
+/// The most answers that wait: waiting must not cost more than it prevents.
+const MOST_WAITING: usize = 64;
 /// The most addresses that are remembered.
 const MOST_ADDRESSES: usize = 4096;
 
@@ -48,12 +48,12 @@ struct FailureCount {
 /// failures, which is asked for more often.
 pub(super) struct Failures {
     known: Cache<IpAddr, Arc<Lock<FailureCount>>>,
-    waiting: Slots,
+    waiting: Semaphore,
 }
 
 impl Default for Failures {
     fn default() -> Self {
-        Self { known: Cache::new(MOST_ADDRESSES), waiting: Slots::new(classes::DELAYED_ANSWERS) }
+        Self { known: Cache::new(MOST_ADDRESSES), waiting: Semaphore::new(MOST_WAITING) }
     }
 }
 
@@ -65,7 +65,7 @@ impl Failures {
             return None;
         }
         if count <= ANSWERED
-            && let Ok(_place) = self.waiting.anonymous()
+            && let Ok(_place) = self.waiting.try_acquire()
         {
             tokio::time::sleep(DELAY).await;
             return None;

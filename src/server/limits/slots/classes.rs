@@ -103,10 +103,6 @@ pub(in crate::server) const WEBHOOKS: Class =
 pub(in crate::server) const REKEYS: Class =
     Class { name: "rekeys", what: "key rotations", running: 1, waiting: 0, owner_waiting: 0, ..SEARCHES };
 
-/// Answers to failed authentication that wait: waiting must not cost more than it prevents (D98).
-pub(in crate::server) const DELAYED_ANSWERS: Class =
-    Class { name: "delayed_answers", what: "delayed responses", running: 64, waiting: 0, owner_waiting: 0, ..SEARCHES };
-
 /// All requests, while the server works for them (D98).
 pub(in crate::server) fn requests(most: usize) -> Class {
     Class {

@@ -148,7 +148,6 @@ fn the_places_of_every_class_add_up() {
         classes::BACKUPS,
         classes::WEBHOOKS,
         classes::REKEYS,
-        classes::DELAYED_ANSWERS,
         classes::requests(1024),
         classes::streams(100),
         classes::streams(1),

@@ -62,7 +62,7 @@ use axum::{
     http::Version,
     response::Response,
 };
-use hyper::body::Incoming;
+use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
@@ -313,7 +313,8 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 ) {
     let mut authorities = peer.authorities.take();
     let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(activity)));
-    let service = HttpConnection { shared: Arc::clone(shared), peer, activity: Arc::clone(activity) };
+    let (acceptor, activity) = (Arc::clone(shared), Arc::clone(activity));
+    let service = service_fn(move |request| respond(&acceptor, &peer, &activity, request));
     let connection = shared.builder.serve_connection(io, service);
     tokio::pin!(connection);
     tokio::select! {
@@ -335,14 +336,13 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 
 /// Completes when the authorities of a client's certificate are replaced, if it has one.
 async fn replaced(authorities: &mut Option<watch::Receiver<blake3::Hash>>) {
-    let is_replaced = match authorities {
-        Some(authorities) => authorities.changed().await.is_ok(),
-        None => false,
-    };
     // Without a sender, the server is gone.
-    if !is_replaced {
-        std::future::pending::<()>().await;
+    if let Some(authorities) = authorities
+        && authorities.changed().await.is_ok()
+    {
+        return;
     }
+    std::future::pending().await
 }
 
 fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
@@ -361,36 +361,29 @@ struct Peer {
     authorities: Option<watch::Receiver<blake3::Hash>>,
 }
 
-/// Passes on the requests of a connection.
-struct HttpConnection {
-    shared: Arc<Acceptor>,
-    peer: Peer,
-    activity: Arc<Activity>,
-}
-
-impl hyper::service::Service<Request<Incoming>> for HttpConnection {
-    type Response = Response<SentBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<SentBody>, Infallible>> + Send>>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let is_http2 = request.version() == Version::HTTP_2;
-        let in_large_parts = !is_http2 && !self.peer.is_secured;
-        let mut flight = self.activity.begin(is_http2);
-        let mut request = request.map(Body::new);
-        let extensions = request.extensions_mut();
-        extensions.insert(ConnectInfo(self.peer.address));
-        if self.peer.is_secured {
-            extensions.insert(OverTls);
-        }
-        if let Some(certificate) = &self.peer.certificate {
-            extensions.insert(certificate.clone());
-        }
-        let answering = (self.shared.answer)(request);
-        Box::pin(async move {
-            flight.wait_for_turn().await;
-            let response = answering.await;
-            Ok(response.map(|body| SentBody::new(body, flight, in_large_parts)))
-        })
+/// Passes on a request of a connection.
+fn respond(
+    shared: &Acceptor,
+    peer: &Peer,
+    activity: &Arc<Activity>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<SentBody>, Infallible>> + use<> {
+    let is_http2 = request.version() == Version::HTTP_2;
+    let in_large_parts = !is_http2 && !peer.is_secured;
+    let mut flight = activity.begin(is_http2);
+    let mut request = request.map(Body::new);
+    let extensions = request.extensions_mut();
+    extensions.insert(ConnectInfo(peer.address));
+    if peer.is_secured {
+        extensions.insert(OverTls);
+    }
+    if let Some(certificate) = &peer.certificate {
+        extensions.insert(certificate.clone());
+    }
+    let answering = (shared.answer)(request);
+    async move {
+        flight.wait_for_turn().await;
+        let response = answering.await;
+        Ok(response.map(|body| SentBody::new(body, flight, in_large_parts)))
     }
 }
