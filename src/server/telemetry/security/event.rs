@@ -1,6 +1,6 @@
 //! The events of the security log, and their form.
 
-use std::{borrow::Cow, net::IpAddr, sync::Arc};
+use std::{borrow::Cow, net::IpAddr, num::NonZero, sync::Arc};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,10 +11,11 @@ use crate::{
 };
 
 /// An event of the security log. Those before [`SecurityEvent::Started`] are about the log itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SecurityEvent {
     /// The log begins.
+    #[default]
     LogCreated,
     /// The log continues in a new file.
     LogContinued,
@@ -94,7 +95,7 @@ names! {
 
 /// An event with its circumstances. Nothing in it is secret, and nothing is text that a client without a valid token has
 /// chosen. A line has only the fields that are set.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct SecurityRecord {
     /// When it happened.
     pub at: Timestamp,
@@ -125,33 +126,28 @@ pub(crate) struct SecurityRecord {
     pub role: Option<Role>,
     /// The ID of the request.
     pub request_id: Option<String>,
+    /// How often it was repeated since its first line.
+    #[serde(flatten)]
+    pub repeated: Option<Repeated>,
+    /// The events before this one that the log does not have.
+    pub dropped: Option<NonZero<u64>>,
+    /// The hash of the line before the first one of this file.
+    pub previous: Option<String>,
+    /// The length and digest of what was cut off.
+    pub torn_bytes: Option<usize>,
+    pub torn_digest: Option<String>,
 }
 
 impl SecurityRecord {
     /// Creates the record of an event that happens now.
     pub(crate) fn new(event: SecurityEvent) -> Self {
-        Self {
-            at: Timestamp::now(),
-            event,
-            peer: None,
-            through: None,
-            key: None,
-            owner: None,
-            source: None,
-            method: None,
-            path: None,
-            status: None,
-            reason: Cow::Borrowed(""),
-            target: None,
-            role: None,
-            request_id: None,
-        }
+        Self { at: Timestamp::now(), event, ..Self::default() }
     }
 }
 
 /// How often an event was repeated within an interval.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Repeated {
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Repeated {
     /// The number of times.
     pub count: u64,
     /// The first time.

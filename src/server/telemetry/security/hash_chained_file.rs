@@ -17,7 +17,6 @@
 use std::{
     fs::{self, File, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
-    num::NonZero,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -25,7 +24,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    event::{Repeated, SecurityEvent, SecurityRecord},
+    event::{SecurityEvent, SecurityRecord},
     log_line::{LineHead, hex},
 };
 use crate::{
@@ -57,35 +56,12 @@ const REPLACED: &str = "the previous file was removed or replaced";
 /// The start of every line.
 const BEGINNING: &[u8] = b"{\"seq\":";
 
-/// A line, without its number and hash.
-#[derive(Debug, Serialize)]
-pub(super) struct LogEntry {
-    #[serde(flatten)]
-    pub record: SecurityRecord,
-    #[serde(flatten)]
-    pub repeated: Option<Repeated>,
-    /// The events before this one that the log does not have.
-    pub dropped: Option<NonZero<u64>>,
-    /// The hash of the line before the first one of this file.
-    pub previous: Option<String>,
-    /// The length and digest of what was cut off.
-    pub torn_bytes: Option<usize>,
-    pub torn_digest: Option<String>,
-}
-
-impl LogEntry {
-    /// An event for the file.
-    pub(super) fn new(record: SecurityRecord) -> Self {
-        Self { record, repeated: None, dropped: None, previous: None, torn_bytes: None, torn_digest: None }
-    }
-}
-
 /// A line, without its hash.
 #[derive(Serialize)]
-struct NumberedEntry<'a> {
+struct NumberedRecord<'a> {
     seq: u64,
     #[serde(flatten)]
-    entry: &'a LogEntry,
+    record: &'a SecurityRecord,
 }
 
 /// The end of a chain.
@@ -97,9 +73,9 @@ struct ChainEnd {
 
 impl ChainEnd {
     /// Adds a line to the chain, and its bytes to `bytes`.
-    fn add(&mut self, entry: &LogEntry, bytes: &mut Vec<u8>) -> io::Result<()> {
+    fn add(&mut self, record: &SecurityRecord, bytes: &mut Vec<u8>) -> io::Result<()> {
         let seq = self.seq + 1;
-        let line = without_nulls(serde_json::to_value(NumberedEntry { seq, entry })?);
+        let line = without_nulls(serde_json::to_value(NumberedRecord { seq, record })?);
         let mut body = serde_json::to_vec(&line)?;
         let hash = chain(&self.hash, &body);
         body.pop();
@@ -144,8 +120,8 @@ impl ChainedFile {
             let (torn_bytes, torn_digest) = (Some(closed.len()), Some(blake3::hash(closed).to_hex().to_string()));
             // If the first line of a file was cut off, this one takes its place.
             let previous = (torn.len() as u64 == length).then(|| hex(&end.hash));
-            let line = LogEntry::new(SecurityRecord::new(SecurityEvent::LineTorn));
-            this.end.add(&LogEntry { torn_bytes, torn_digest, previous, ..line }, &mut bytes)?;
+            let line = SecurityRecord::new(SecurityEvent::LineTorn);
+            this.end.add(&SecurityRecord { torn_bytes, torn_digest, previous, ..line }, &mut bytes)?;
         } else if length == 0 {
             this.begin("", &mut bytes)?;
         }
@@ -159,7 +135,7 @@ impl ChainedFile {
     }
 
     /// Appends lines durably. After an error the file must be opened again: a part of them may have been written.
-    pub(super) fn append(&mut self, entries: &[LogEntry]) -> io::Result<()> {
+    pub(super) fn append(&mut self, records: &[SecurityRecord]) -> io::Result<()> {
         if !self.is_in_place()? {
             self.replace()?;
         }
@@ -167,7 +143,7 @@ impl ChainedFile {
             self.rotate()?;
         }
         let mut bytes = Vec::new();
-        entries.iter().try_for_each(|entry| self.end.add(entry, &mut bytes))?;
+        records.iter().try_for_each(|record| self.end.add(record, &mut bytes))?;
         self.write(&bytes)
     }
 
@@ -183,9 +159,8 @@ impl ChainedFile {
     /// Adds the first line of a file.
     fn begin(&mut self, reason: &'static str, bytes: &mut Vec<u8>) -> io::Result<()> {
         let event = if self.end.seq == 0 { SecurityEvent::LogCreated } else { SecurityEvent::LogContinued };
-        let record = SecurityRecord { reason: reason.into(), ..SecurityRecord::new(event) };
         let previous = Some(hex(&self.end.hash));
-        self.end.add(&LogEntry { previous, ..LogEntry::new(record) }, bytes)
+        self.end.add(&SecurityRecord { reason: reason.into(), previous, ..SecurityRecord::new(event) }, bytes)
     }
 
     /// Continues in a new file.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, io, path::Path};
 
 use super::{
     event::SecurityRecord,
-    hash_chained_file::{ChainedFile, FileBounds, LogEntry},
+    hash_chained_file::{ChainedFile, FileBounds},
     note::administrative_changes,
 };
 use crate::model::operation::Operation;
@@ -25,9 +25,8 @@ impl LocalLog {
     /// Appends the changes of keys and owners among operations durably.
     pub(crate) fn append(&mut self, operations: &[Operation]) -> io::Result<()> {
         let changes = administrative_changes(operations).into_iter();
-        let changes: Vec<LogEntry> = changes
-            .map(|change| LogEntry::new(SecurityRecord { reason: Cow::Borrowed(COMMAND_LINE), ..change }))
-            .collect();
+        let changes: Vec<SecurityRecord> =
+            changes.map(|change| SecurityRecord { reason: Cow::Borrowed(COMMAND_LINE), ..change }).collect();
         match &mut self.0 {
             Some(file) if !changes.is_empty() => file.append(&changes),
             _ => Ok(()),

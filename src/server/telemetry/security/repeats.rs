@@ -12,8 +12,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jiff::Timestamp;
-
 use super::event::{Repeated, SecurityEvent, SecurityRecord};
 use crate::{model::id::Id, server::http::proxy::site_of};
 
@@ -27,24 +25,16 @@ const OTHERS: &str = "other clients";
 /// The key of repeated events.
 type RepeatKey = (SecurityEvent, Option<IpAddr>, Option<Id>, Cow<'static, str>);
 
-/// Events after the first one.
-#[derive(Debug)]
-struct CountedEvents {
-    /// The last of them.
-    latest: SecurityRecord,
-    repeated: Repeated,
-}
-
 /// The repeated events of an interval.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     ends: Option<Instant>,
-    /// Clients whose first event was logged.
-    known: HashMap<RepeatKey, Option<CountedEvents>>,
+    /// Clients whose first event was logged, with the last one since then.
+    known: HashMap<RepeatKey, Option<SecurityRecord>>,
     /// The number of these clients for each event.
     clients: HashMap<SecurityEvent, usize>,
     /// All others, of each key.
-    others: HashMap<(SecurityEvent, Option<Id>), CountedEvents>,
+    others: HashMap<(SecurityEvent, Option<Id>), Option<SecurityRecord>>,
 }
 
 impl Repeats {
@@ -56,10 +46,7 @@ impl Repeats {
         self.ends.get_or_insert(now + INTERVAL);
         let same = (record.event, record.peer.map(site_of), record.key.clone(), record.reason.clone());
         if let Some(known) = self.known.get_mut(&same) {
-            match known {
-                Some(counted) => counted.add(record),
-                None => *known = Some(CountedEvents::one(record)),
-            }
+            count(known, record);
             return None;
         }
         let clients = self.clients.entry(record.event).or_default();
@@ -72,10 +59,7 @@ impl Repeats {
         let SecurityRecord { at, event, key, owner, .. } = record;
         let others = (event, key.clone());
         let other = SecurityRecord { at, key, owner, reason: Cow::Borrowed(OTHERS), ..SecurityRecord::new(event) };
-        match self.others.get_mut(&others) {
-            Some(counted) => counted.add(other),
-            None => drop(self.others.insert(others, CountedEvents::one(other))),
-        }
+        count(self.others.entry(others).or_default(), other);
         None
     }
 
@@ -85,25 +69,24 @@ impl Repeats {
     }
 
     /// Ends the interval, and returns what was counted in it.
-    pub(super) fn end(&mut self) -> Vec<(SecurityRecord, Option<Repeated>)> {
+    pub(super) fn end(&mut self) -> Vec<SecurityRecord> {
         let Self { known, others, .. } = std::mem::take(self);
-        let mut counted: Vec<CountedEvents> = known.into_values().flatten().chain(others.into_values()).collect();
-        counted.sort_by_key(|it| it.repeated.last);
-        counted.into_iter().map(|CountedEvents { latest, repeated }| (latest, Some(repeated))).collect()
+        let mut counted: Vec<SecurityRecord> = known.into_values().chain(others.into_values()).flatten().collect();
+        counted.sort_by_key(|record| record.repeated.map(|repeated| repeated.last));
+        counted
     }
 }
 
-impl CountedEvents {
-    fn one(record: SecurityRecord) -> Self {
-        let at: Timestamp = record.at;
-        Self { latest: record, repeated: Repeated { count: 1, first: at, last: at } }
-    }
-
-    fn add(&mut self, record: SecurityRecord) {
-        self.repeated.count += 1;
-        self.repeated.last = record.at;
-        self.latest = record;
-    }
+/// Counts an event after the others of its kind.
+fn count(counted: &mut Option<SecurityRecord>, record: SecurityRecord) {
+    let last = record.at;
+    let before = counted.as_ref().and_then(|counted| counted.repeated);
+    let repeated = before.map_or(Repeated { count: 1, first: last, last }, |before| Repeated {
+        count: before.count + 1,
+        last,
+        ..before
+    });
+    *counted = Some(SecurityRecord { repeated: Some(repeated), ..record });
 }
 
 #[cfg(test)]
@@ -124,7 +107,7 @@ mod tests {
         assert_eq!(repeats.ends(), Some(now + INTERVAL));
         let counted = repeats.end();
         assert_eq!(counted.len(), 1);
-        let repeated = counted.first().and_then(|(_, repeated)| repeated.as_ref());
+        let repeated = counted.first().and_then(|record| record.repeated);
         assert_eq!(repeated.map(|it| it.count), Some(999));
         assert!(repeats.ends().is_none() && repeats.end().is_empty());
         assert!(repeats.add(failed([192, 0, 2, 1]), now).is_some(), "a new interval");
@@ -136,9 +119,9 @@ mod tests {
         let logged = (0..=u8::MAX).filter(|last| repeats.add(failed([192, 0, 2, *last]), now).is_some()).count();
         assert_eq!(logged, MOST);
         let counted = repeats.end();
-        let repeated = counted.first().and_then(|(_, repeated)| repeated.as_ref());
+        let repeated = counted.first().and_then(|record| record.repeated);
         assert_eq!((counted.len(), repeated.map(|it| it.count)), (1, Some(256 - MOST as u64)));
-        assert!(counted.iter().all(|(record, _)| record.peer.is_none() && record.reason == OTHERS));
+        assert!(counted.iter().all(|record| record.peer.is_none() && record.reason == OTHERS));
     }
 
     #[test]
@@ -154,9 +137,9 @@ mod tests {
         let logged = (0..=u8::MAX).filter(|last| repeats.add(read(*last), now).is_some()).count();
         assert_eq!(logged, MOST);
         let counted = repeats.end();
-        let reads: Vec<_> = counted.iter().filter(|(it, _)| it.event == SecurityEvent::GatewayRead).collect();
+        let reads: Vec<_> = counted.iter().filter(|it| it.event == SecurityEvent::GatewayRead).collect();
         assert_eq!((counted.len(), reads.len()), (2, 1));
-        assert!(reads.iter().all(|(it, _)| it.key == read(0).key && it.owner == read(0).owner));
+        assert!(reads.iter().all(|it| it.key == read(0).key && it.owner == read(0).owner));
     }
 
     #[test]

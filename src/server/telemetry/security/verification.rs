@@ -167,11 +167,11 @@ mod tests {
     use super::*;
     use crate::server::telemetry::security::{
         event::{SecurityEvent, SecurityRecord},
-        hash_chained_file::{ChainedFile, FileBounds, LogEntry},
+        hash_chained_file::{ChainedFile, FileBounds},
     };
 
-    fn entries(count: usize) -> Vec<LogEntry> {
-        (0..count).map(|_| LogEntry::new(SecurityRecord::new(SecurityEvent::KeyCreated))).collect()
+    fn entries(count: usize) -> Vec<SecurityRecord> {
+        (0..count).map(|_| SecurityRecord::new(SecurityEvent::KeyCreated)).collect()
     }
 
     fn append(path: &Path, count: usize) {

@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     event::{SecurityEvent, SecurityRecord},
-    hash_chained_file::{ChainedFile, FileBounds, LogEntry},
+    hash_chained_file::{ChainedFile, FileBounds},
     repeats::Repeats,
 };
 
@@ -152,7 +152,7 @@ impl LogWriter {
     fn run(mut self) {
         let mut is_running = true;
         while is_running {
-            let mut entries = Vec::new();
+            let mut records = Vec::new();
             let mut message = match self.repeats.ends() {
                 None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(ends) => self.receiver.recv_timeout(ends.saturating_duration_since(Instant::now())),
@@ -161,13 +161,12 @@ impl LogWriter {
                 match message {
                     Ok(LogMessage::Event(record)) => {
                         self.state.queued.fetch_sub(1, Ordering::Relaxed);
-                        let record = self.repeats.add(*record, Instant::now());
-                        entries.extend(record.map(LogEntry::new));
+                        records.extend(self.repeats.add(*record, Instant::now()));
                     }
                     Ok(LogMessage::Stop) | Err(RecvTimeoutError::Disconnected) => is_running = false,
                     Err(RecvTimeoutError::Timeout) => {}
                 }
-                if !is_running || entries.len() >= BATCH {
+                if !is_running || records.len() >= BATCH {
                     break;
                 }
                 match self.receiver.try_recv() {
@@ -176,23 +175,22 @@ impl LogWriter {
                 }
             }
             if !is_running || self.repeats.ends().is_some_and(|ends| ends <= Instant::now()) {
-                let counted = self.repeats.end().into_iter();
-                entries.extend(counted.map(|(record, repeated)| LogEntry { repeated, ..LogEntry::new(record) }));
+                records.extend(self.repeats.end());
             }
             if !is_running {
-                entries.push(LogEntry::new(SecurityRecord::new(SecurityEvent::Stopped)));
+                records.push(SecurityRecord::new(SecurityEvent::Stopped));
             }
-            self.append(entries, is_running);
+            self.append(records, is_running);
         }
     }
 
-    fn append(&mut self, mut entries: Vec<LogEntry>, may_wait: bool) {
-        let Some(first) = entries.first_mut() else { return };
+    fn append(&mut self, mut records: Vec<SecurityRecord>, may_wait: bool) {
+        let Some(first) = records.first_mut() else { return };
         let dropped = self.state.dropped.swap(0, Ordering::Relaxed);
         first.dropped = NonZero::new(dropped);
-        if let Err(error) = self.try_append(&entries, may_wait) {
+        if let Err(error) = self.try_append(&records, may_wait) {
             self.state.dropped.fetch_add(dropped, Ordering::Relaxed);
-            self.state.lose(entries.len() as u64);
+            self.state.lose(records.len() as u64);
             // Said once for each attempt, and not for each event.
             if let Some(error) = error {
                 tracing::error!(reason = %error, "cannot write the security log; its events are lost");
@@ -201,7 +199,7 @@ impl LogWriter {
     }
 
     /// Appends to the file. The error is none if it is too early to try again.
-    fn try_append(&mut self, entries: &[LogEntry], may_wait: bool) -> Result<(), Option<io::Error>> {
+    fn try_append(&mut self, records: &[SecurityRecord], may_wait: bool) -> Result<(), Option<io::Error>> {
         if may_wait && self.retry.is_some_and(|retry| Instant::now() < retry) {
             return Err(None);
         }
@@ -209,7 +207,7 @@ impl LogWriter {
             Some(file) => Ok(file),
             None => ChainedFile::open(&self.path, self.bounds),
         };
-        let appended = appended.and_then(|mut file| file.append(entries).map(|()| file));
+        let appended = appended.and_then(|mut file| file.append(records).map(|()| file));
         match appended {
             Ok(file) => {
                 self.state.sequence.store(file.sequence(), Ordering::Relaxed);
