@@ -1,6 +1,8 @@
 //! The endpoints by their paths. Each layer of a router allocates and moves every request and response, and reads of a
 //! resource are most of what a server does, so the way to an endpoint has no layers.
 
+use std::collections::BTreeMap;
+
 use axum::{
     body::{Body, HttpBody as _},
     extract::Request,
@@ -51,13 +53,9 @@ pub(super) struct FoundPath<'p> {
 impl EndpointPaths {
     /// Prepares all endpoints for requests.
     pub(super) fn new(app: &AppState) -> Self {
-        let mut by_path: Vec<(String, Vec<Endpoint>)> = Vec::new();
+        let mut by_path: BTreeMap<String, Vec<Endpoint>> = BTreeMap::new();
         for endpoint in endpoints() {
-            let path = positional(&endpoint.path);
-            match by_path.iter_mut().find(|(known, _)| *known == path) {
-                Some((_, same)) => same.push(endpoint),
-                None => by_path.push((path, vec![endpoint])),
-            }
+            by_path.entry(positional(&endpoint.path)).or_default().push(endpoint);
         }
         let mut paths = Router::new();
         for (path, endpoints) in by_path {

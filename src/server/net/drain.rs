@@ -29,7 +29,7 @@ pub(crate) async fn drain<A: Future>(request: Request, handle: impl FnOnce(Reque
     }
     let waits = request.headers().contains_key(header::EXPECT);
     let (sender, mut left) = oneshot::channel();
-    let request = request.map(|body| Body::new(Returned { body: Some(body), waits, sender: Some(sender) }));
+    let request = request.map(|body| Body::new(Returned { body, waits, sender: Some(sender) }));
     let response = handle(request).await;
     if let Ok(body) = left.try_recv() {
         tokio::spawn(tokio::time::timeout(PATIENCE, discard(body)));
@@ -49,7 +49,7 @@ async fn discard(mut body: Body) {
 
 /// A body that is returned if it is dropped before its end.
 struct Returned {
-    body: Option<Body>,
+    body: Body,
     /// Whether the client sends no body yet: it expects 100-continue, which it gets when somebody asks for the body.
     waits: bool,
     sender: Option<oneshot::Sender<Body>>,
@@ -61,28 +61,25 @@ impl HttpBody for Returned {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.waits = false;
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(cx),
-            None => Poll::Ready(None),
-        }
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+        self.body.size_hint()
     }
 }
 
 impl Drop for Returned {
     fn drop(&mut self) {
-        if let (Some(body), Some(sender)) = (self.body.take(), self.sender.take())
+        if let Some(sender) = self.sender.take()
             && !self.waits
-            && !body.is_end_stream()
+            && !self.body.is_end_stream()
         {
-            let _ = sender.send(body);
+            let _ = sender.send(std::mem::take(&mut self.body));
         }
     }
 }

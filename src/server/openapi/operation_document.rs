@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::model::json::without_nulls;
+
 /// An operation of the document.
 pub(crate) struct OperationDocument {
     fields: Map<String, Value>,
@@ -82,10 +84,7 @@ impl OperationDocument {
 
     /// Sets the request body.
     pub(super) fn with_body(mut self, is_required: bool, schema: Value, example: Option<Value>) -> Self {
-        let media = match example {
-            Some(example) => json!({"schema": schema, "example": example}),
-            None => json!({"schema": schema}),
-        };
+        let media = without_nulls(json!({"schema": schema, "example": example}));
         self.body = Some(json!({"required": is_required, "content": {"application/json": media}}));
         self
     }
@@ -168,8 +167,6 @@ impl OperationDocument {
 
 /// What a header is: a text.
 fn text(description: &str, is_extension: bool) -> Value {
-    match is_extension {
-        true => json!({"description": description, "schema": {"type": "string"}, "x-extension": true}),
-        false => json!({"description": description, "schema": {"type": "string"}}),
-    }
+    let extension = is_extension.then_some(true);
+    without_nulls(json!({"description": description, "schema": {"type": "string"}, "x-extension": extension}))
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::operation_texts::{noun, pascal, plural};
 use crate::model::{
     Kind,
+    json::without_nulls,
     kind_info::KindInfo,
     schema::{definition_name, inline, refine},
 };
@@ -83,20 +84,13 @@ impl Schemas {
 
     /// References a list of a kind's resources, with the name of the array.
     pub(crate) fn list(&mut self, kind: &str, array: &str, items: Value, paged: bool) -> Value {
-        let mut properties = json!({
+        let next = json!({"type": ["string", "null"], "description": "URI of the next page; null on the last page."});
+        let properties = without_nulls(json!({
             array: {"type": "array", "items": items},
             "uri": {"type": "string", "description": "URI of the list."},
-        });
-        let mut required = vec![array, "uri"];
-        if paged {
-            required.push("next_page_uri");
-            if let Some(properties) = properties.as_object_mut() {
-                properties.insert(
-                    "next_page_uri".into(),
-                    json!({"type": ["string", "null"], "description": "URI of the next page; null on the last page."}),
-                );
-            }
-        }
+            "next_page_uri": paged.then_some(next),
+        }));
+        let required: Vec<&str> = [array, "uri"].into_iter().chain(paged.then_some("next_page_uri")).collect();
         let list = json!({
             "type": "object",
             "properties": properties,

@@ -153,26 +153,18 @@ impl LogWriter {
         let mut is_running = true;
         while is_running {
             let mut records = Vec::new();
-            let mut message = match self.repeats.ends() {
+            let first = match self.repeats.ends() {
                 None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(ends) => self.receiver.recv_timeout(ends.saturating_duration_since(Instant::now())),
             };
-            loop {
-                match message {
-                    Ok(LogMessage::Event(record)) => {
-                        self.state.queued.fetch_sub(1, Ordering::Relaxed);
-                        records.extend(self.repeats.add(*record, Instant::now()));
-                    }
-                    Ok(LogMessage::Stop) | Err(RecvTimeoutError::Disconnected) => is_running = false,
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-                if !is_running || records.len() >= BATCH {
+            is_running = !matches!(first, Err(RecvTimeoutError::Disconnected));
+            for message in first.into_iter().chain(self.receiver.try_iter()).take(BATCH) {
+                let LogMessage::Event(record) = message else {
+                    is_running = false;
                     break;
-                }
-                match self.receiver.try_recv() {
-                    Ok(next) => message = Ok(next),
-                    Err(_) => break,
-                }
+                };
+                self.state.queued.fetch_sub(1, Ordering::Relaxed);
+                records.extend(self.repeats.add(*record, Instant::now()));
             }
             if !is_running || self.repeats.ends().is_some_and(|ends| ends <= Instant::now()) {
                 records.extend(self.repeats.end());
