@@ -194,8 +194,7 @@ fn failure_responses() -> Value {
         let schema = json!({"$ref": format!("#{SCHEMAS}/Error")});
         (status.to_owned(), json!({"description": description, "content": {"application/json": {"schema": schema}}}))
     });
-    let responses: Map<String, Value> = responses.into_iter().collect();
-    Value::Object(responses)
+    responses.into_iter().collect()
 }
 
 /// The common error body (D9).

@@ -88,13 +88,9 @@ impl AccessControl {
     /// no scope have no share: they can create other owners.
     pub(crate) fn check_share(&self, caller: &Caller, intent: &Intent<'_>) -> Result<(), ApiError> {
         let is_bound = caller.role != Role::Admin || caller.scope.is_some();
-        match intent {
-            Intent::Change | Intent::Apply(_) if is_bound => {
-                let wait = self.store.share_is_full(&caller.owner);
-                wait.map_or(Ok(()), |wait| Err(guards::share_is_full(caller, wait)))
-            }
-            _ => Ok(()),
-        }
+        let has_share = is_bound && matches!(intent, Intent::Change | Intent::Apply(_));
+        let wait = if has_share { self.store.share_is_full(&caller.owner) } else { None };
+        wait.map_or(Ok(()), |wait| Err(guards::share_is_full(caller, wait)))
     }
 
     fn identify(&self, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {

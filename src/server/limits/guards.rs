@@ -107,6 +107,7 @@ pub(crate) struct Guards {
 }
 
 /// A request as the security log names it.
+#[derive(Clone, Copy)]
 pub(crate) struct RequestOrigin {
     client: Option<ClientAddress>,
     method: &'static str,
