@@ -140,12 +140,12 @@ impl Slots {
 
     /// The number of requests that run.
     pub(crate) fn running(&self) -> usize {
-        self.0.queue.lock().running()
+        self.0.queue.lock().all().running
     }
 
     /// The number of requests that wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.0.queue.lock().waiting()
+        self.0.queue.lock().all().waiting
     }
 
     /// The number of refused requests by reason.

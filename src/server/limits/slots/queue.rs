@@ -78,14 +78,10 @@ pub(super) struct PlaceQueue {
 }
 
 impl PlaceQueue {
-    /// The number of requests that run.
-    pub(super) fn running(&self) -> usize {
-        self.shared.running + self.reserved.running
-    }
-
-    /// The number of requests that wait.
-    pub(super) fn waiting(&self) -> usize {
-        self.shared.waiting + self.reserved.waiting
+    /// The number of all requests.
+    pub(super) fn all(&self) -> PlaceCounts {
+        let (shared, reserved) = (self.shared, self.reserved);
+        PlaceCounts { running: shared.running + reserved.running, waiting: shared.waiting + reserved.waiting }
     }
 
     /// Lets a request run or wait. Returns its number, and what tells that its turn has come if it waits.
@@ -144,7 +140,7 @@ impl PlaceQueue {
 
     fn start_next(&mut self, class: &Class) -> Vec<oneshot::Sender<()>> {
         let mut next = Vec::new();
-        while self.running() < class.running {
+        while self.all().running < class.running {
             let able = self.waiters.iter().enumerate().filter(|(_, waiter)| self.may_run(class, &waiter.group));
             let first = able.min_by_key(|(_, waiter)| (waiter.turn, waiter.number)).map(|(at, _)| at);
             let Some(at) = first else { break };
@@ -173,11 +169,9 @@ impl PlaceQueue {
     }
 
     fn may_run(&self, class: &Class, group: &TurnGroup) -> bool {
-        let is_free = match group.pool {
-            SlotPool::Shared => self.shared.running < class.running.saturating_sub(class.reserved_running),
-            SlotPool::Reserved => true,
-        };
-        is_free && self.running() < class.running && self.counts(group).running < self.share(class, group)
+        let is_free = group.pool == SlotPool::Reserved
+            || self.shared.running < class.running.saturating_sub(class.reserved_running);
+        is_free && self.all().running < class.running && self.counts(group).running < self.share(class, group)
     }
 
     /// Returns why a request can neither run nor wait now, if it cannot.
@@ -192,14 +186,9 @@ impl PlaceQueue {
         if group.owner.is_some() && has_share && own.waiting >= class.owner_waiting {
             return Err(NoPlace::Owner(own));
         }
-        let is_free = match group.pool {
-            SlotPool::Shared => self.shared.waiting < class.waiting.saturating_sub(class.reserved_waiting),
-            SlotPool::Reserved => true,
-        };
-        match is_free && self.waiting() < class.waiting {
-            true => Ok(()),
-            false => Err(NoPlace::Full(PlaceCounts { running: self.running(), waiting: self.waiting() })),
-        }
+        let is_free = group.pool == SlotPool::Reserved
+            || self.shared.waiting < class.waiting.saturating_sub(class.reserved_waiting);
+        if is_free && self.all().waiting < class.waiting { Ok(()) } else { Err(NoPlace::Full(self.all())) }
     }
 
     /// How many requests of a group may run.
@@ -207,13 +196,15 @@ impl PlaceQueue {
         match class.owner_running {
             _ if group.owner.is_none() => usize::MAX,
             Share::Most(most) => most,
-            Share::OneInWhenShort(part) if self.running() > class.running / 2 => (class.running / part.max(1)).max(1),
+            Share::OneInWhenShort(part) if self.all().running > class.running / 2 => {
+                (class.running / part.max(1)).max(1)
+            }
             Share::OneInWhenShort(_) => usize::MAX,
             Share::OneIn(part) => {
                 let own = self.counts(group).running;
                 let shared =
                     class.running.saturating_add(own).saturating_sub(class.reserved_running + self.shared.running);
-                let all = class.running.saturating_add(own).saturating_sub(self.running());
+                let all = class.running.saturating_add(own).saturating_sub(self.all().running);
                 (shared.min(all) / part.max(1)).max(1)
             }
         }

@@ -31,12 +31,6 @@ const BATCH: usize = 256;
 /// How long to wait after a failed write.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// A message to the thread.
-enum LogMessage {
-    Event(Box<SecurityRecord>),
-    Stop,
-}
-
 /// State shared by requests and the thread.
 #[derive(Debug, Default)]
 struct LogState {
@@ -50,7 +44,8 @@ struct LogState {
 /// A handle to log events with.
 #[derive(Clone)]
 pub(crate) struct SecurityLog {
-    sender: SyncSender<LogMessage>,
+    /// The events; none stops the thread.
+    sender: SyncSender<Option<Box<SecurityRecord>>>,
     state: Arc<LogState>,
 }
 
@@ -102,7 +97,7 @@ impl SecurityLog {
         metrics::counter!(EVENTS, "event" => record.event.as_str()).increment(1);
         let most = if record.event.is_repeatable() { REPEATED } else { QUEUE };
         let queued = self.state.queued.fetch_add(1, Ordering::Relaxed);
-        if queued >= most || self.sender.try_send(LogMessage::Event(Box::new(record))).is_err() {
+        if queued >= most || self.sender.try_send(Some(Box::new(record))).is_err() {
             self.state.queued.fetch_sub(1, Ordering::Relaxed);
             self.state.lose(1);
         }
@@ -128,7 +123,7 @@ impl LogState {
 
 impl Drop for SecurityLogThread {
     fn drop(&mut self) {
-        let _ = self.log.sender.send(LogMessage::Stop);
+        let _ = self.log.sender.send(None);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -143,7 +138,7 @@ struct LogWriter {
     file: Option<ChainedFile>,
     /// When to try again after a failed write.
     retry: Option<Instant>,
-    receiver: Receiver<LogMessage>,
+    receiver: Receiver<Option<Box<SecurityRecord>>>,
     state: Arc<LogState>,
     repeats: Repeats,
 }
@@ -159,7 +154,7 @@ impl LogWriter {
             };
             is_running = !matches!(first, Err(RecvTimeoutError::Disconnected));
             for message in first.into_iter().chain(self.receiver.try_iter()).take(BATCH) {
-                let LogMessage::Event(record) = message else {
+                let Some(record) = message else {
                     is_running = false;
                     break;
                 };
