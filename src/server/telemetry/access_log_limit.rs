@@ -42,10 +42,6 @@ impl Refusals {
         *count <= LINES
     }
 
-    fn has_ended(&self, now: Instant) -> bool {
-        self.ends.is_some_and(|ends| ends <= now)
-    }
-
     /// The addresses and how many of their requests had no lines.
     fn unlogged(&self) -> Vec<(String, u64)> {
         let name = |client: &Option<IpAddr>| client.map_or_else(|| "unknown".to_owned(), |client| client.to_string());
@@ -90,7 +86,7 @@ impl AccessLogLimit {
     fn end(&self, now: Instant) {
         let ended = {
             let mut refusals = self.0.lock();
-            refusals.has_ended(now).then(|| std::mem::take(&mut *refusals))
+            refusals.ends.is_some_and(|ends| ends <= now).then(|| std::mem::take(&mut *refusals))
         };
         // Other requests do not wait for the log.
         if let Some(ended) = ended {
@@ -121,7 +117,7 @@ mod tests {
         assert_eq!(lines as u64, LINES - 1);
         assert!(refusals.add(address(2), now));
         assert_eq!(refusals.unlogged(), [("0.0.0.1".to_owned(), 1000 - LINES)]);
-        assert!(!refusals.has_ended(now) && refusals.has_ended(now + INTERVAL));
+        assert_eq!(refusals.ends, Some(now + INTERVAL));
     }
 
     #[test]

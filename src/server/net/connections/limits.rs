@@ -31,7 +31,7 @@ pub(crate) struct ConnectionLimits {
 impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
-            most: most_for(descriptors()),
+            most: most_for(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)),
             most_per_address: None,
             head: Duration::from_secs(15),
             idle: Duration::from_secs(60),
@@ -71,10 +71,6 @@ pub(crate) fn raise_descriptors() {
         // Refused, the lower limit stays, and is what counts below.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum: limit.maximum });
     }
-}
-
-fn descriptors() -> u64 {
-    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// The connections for a limit of descriptors. The store, the manifests and other servers need some as well.
