@@ -154,12 +154,9 @@ fn emptied_lists(changed: &[String], before: &dyn AnyResource, after: &dyn AnyRe
     let is_changed =
         |list: &AccessList| changed.iter().any(|field| list.field.split('.').next() == Some(field.as_str()));
     let empty = |list: &AccessList| list.enforced && list.length == 0 && is_changed(list);
-    let mut emptied: Vec<AccessList> = after.access_lists().into_iter().filter(empty).collect();
-    if !emptied.is_empty() {
-        let former = before.access_lists();
-        emptied.retain(|list| former.iter().any(|former| former.field == list.field && former.length > 0));
-    }
-    emptied
+    let former = before.access_lists();
+    let had_items = |list: &AccessList| former.iter().any(|it| it.field == list.field && it.length > 0);
+    after.access_lists().into_iter().filter(|list| empty(list) && had_items(list)).collect()
 }
 
 /// Removes the immutable fields from those that a PATCH changes. Returns a fault for each whose value is not the

@@ -42,10 +42,9 @@ impl ClientAddress {
         if !is_trusted(peer) {
             return Self { address: peer, proxy: None };
         }
-        let lines: Vec<&str> =
-            headers.get_all(FORWARDED_FOR).iter().map(|line| line.to_str().unwrap_or_default()).collect();
+        let lines = headers.get_all(FORWARDED_FOR).iter().rev().map(|line| line.to_str().unwrap_or_default());
         let mut address = peer;
-        for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+        for hop in lines.flat_map(|line| line.rsplit(',')) {
             let Some(hop) = hop_of(hop.trim()) else { break };
             address = hop.to_canonical();
             if !is_trusted(address) {
