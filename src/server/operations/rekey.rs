@@ -105,7 +105,7 @@ impl RekeyJob {
         };
         add_request_id(response.headers_mut());
         let mut note = self.caller.note(SecurityEvent::StoreRekeyed, reason);
-        note.path = Some(Arc::from(PATH));
+        note.set_path(&Arc::from(PATH));
         self.state.access.guards.log(note, &self.origin, &response);
         response
     }

@@ -33,7 +33,7 @@ impl SecurityNote {
     }
 
     /// Notes the template of the request's path.
-    pub(in crate::server::telemetry) fn set_path(&mut self, path: &Arc<str>) {
+    pub(in crate::server) fn set_path(&mut self, path: &Arc<str>) {
         self.0.iter_mut().for_each(|record| record.path = Some(Arc::clone(path)));
     }
 
