@@ -42,7 +42,7 @@ fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
             others: &[],
             manifests: &resolved.facts,
             now,
-            expiry_days: lint::rules::expiring_certificate::DAYS,
+            expiry_days: lint::EXPIRY_DAYS,
             allowed_labels: None,
         };
         let found = |world: &World<'_>, lint: &str| {

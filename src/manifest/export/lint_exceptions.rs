@@ -39,7 +39,7 @@ pub(super) fn find_lint_exceptions(exported: &[&Arc<Entry>], others: &[Arc<Entry
         others,
         manifests: &ManifestFacts::default(),
         now,
-        expiry_days: lint::rules::expiring_certificate::DAYS,
+        expiry_days: lint::EXPIRY_DAYS,
         allowed_labels: None,
     };
     let skipped = lint::LINTS.iter().filter(|lint| lint.default != Level::Deny).map(|lint| lint.name);

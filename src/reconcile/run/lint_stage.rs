@@ -44,7 +44,7 @@ pub(super) fn findings(
         others: &resolved.others,
         manifests: &resolved.facts,
         now,
-        expiry_days: lints.certificate_expiry_days.unwrap_or(lint::rules::expiring_certificate::DAYS),
+        expiry_days: lints.certificate_expiry_days.unwrap_or(lint::EXPIRY_DAYS),
         allowed_labels: lints.allowed_labels.as_ref(),
     };
     let (mut shown, mut denied) = (Vec::new(), Vec::new());

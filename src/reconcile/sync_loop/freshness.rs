@@ -27,7 +27,7 @@ pub(crate) struct FinishedRun<'a> {
 impl<'a> FinishedRun<'a> {
     /// A run that judged the manifests just now.
     pub(crate) fn judged_now(planned: &'a PlanResult, revision: u64, options: &Options) -> Self {
-        let days = options.lints.certificate_expiry_days.unwrap_or(lint::rules::expiring_certificate::DAYS);
+        let days = options.lints.certificate_expiry_days.unwrap_or(lint::EXPIRY_DAYS);
         Self { planned, revision, until: findings_valid_until(&planned.desired, clock::now(), days) }
     }
 }
