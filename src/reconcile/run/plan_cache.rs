@@ -26,24 +26,23 @@
 //! - Runs with errors, with changes, with surrounding manifests or with assumed values are not remembered.
 //! - It finds no damage of the store. Every run that changes something reads the whole state.
 
-use std::{fs, sync::Arc};
+use std::{collections::HashMap, fs, sync::Arc};
 
-use foldhash::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::options::Options;
 use crate::{
-    lint,
     manifest::{
         ManifestFile,
         tree::{ReadDigests, Recorder},
     },
     model::{
         build,
-        diagnostics::{Code, Diagnostic, Name, Place, Severity, SourceFile},
+        diagnostics::{Diagnostic, SourceFile},
         secrets::digest_key::DigestKey,
     },
+    plan::format::json::Item,
     reconcile::sync_loop::freshness::FinishedRun,
     store::{clock, engine::OnDisk, ids, read_beside, write_beside},
 };
@@ -70,18 +69,8 @@ struct CachedRun {
     until: Option<Timestamp>,
     revision: u64,
     unchanged: usize,
-    warnings: Vec<CachedWarning>,
-}
-
-/// A warning, with places as byte ranges in files by index.
-#[derive(Serialize, Deserialize)]
-struct CachedWarning {
-    code: String,
-    message: String,
-    help: Option<String>,
-    place: Option<(usize, usize, usize)>,
-    related: Vec<(usize, usize, usize, String)>,
-    omitted: u32,
+    /// The warnings, each with the number of others that it stands for.
+    warnings: Vec<(Item, u32)>,
 }
 
 /// The answer to a run that has nothing to do.
@@ -107,7 +96,8 @@ pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Op
         return None;
     }
     let files = recorder.reread_if_unchanged(key, &run.reading)?;
-    let warnings = run.warnings.into_iter().map(|warning| warning.diagnostic(&files)).collect::<Option<_>>()?;
+    let named = files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
+    let warnings = run.warnings.iter().map(|(item, omitted)| located(item, *omitted, &named)).collect::<Option<_>>()?;
     Some(CachedAnswer { warnings, unchanged: run.unchanged, revision: run.revision, files })
 }
 
@@ -118,7 +108,6 @@ pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done:
     let key = store.digest_key.as_ref()?;
     let FinishedRun { planned, revision, until } = *done;
     let plan = planned.plan.as_ref().filter(|_| planned.leaves_nothing(revision))?;
-    let indices = planned.files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
     let run = CachedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
@@ -127,7 +116,7 @@ pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done:
         until,
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
-        warnings: planned.diagnostics.iter().map(|it| CachedWarning::new(it, &indices)).collect::<Option<_>>()?,
+        warnings: planned.diagnostics.iter().map(|it| (Item::from_diagnostic(it), it.omitted)).collect(),
     };
     let mut runs = read(store, key);
     runs.retain(|other| other.question != run.question);
@@ -137,43 +126,11 @@ pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done:
     lines_of(&runs, key).ok().and_then(|text| write_beside(store, FILE, &text).ok())
 }
 
-impl CachedWarning {
-    /// `files` has the index of each file.
-    fn new(diagnostic: &Diagnostic, files: &HashMap<*const SourceFile, usize>) -> Option<Self> {
-        let place = |place: &Place| Some((*files.get(&Arc::as_ptr(&place.file))?, place.span.start, place.span.end));
-        let related = diagnostic.related.iter().map(|(at, label)| {
-            let (file, start, end) = place(at)?;
-            Some((file, start, end, label.clone()))
-        });
-        Some(Self {
-            code: diagnostic.code.to_string(),
-            message: diagnostic.message.clone(),
-            help: diagnostic.help.clone(),
-            place: diagnostic.place.as_ref().map(|at| place(at).ok_or(())).transpose().ok()?,
-            related: related.collect::<Option<_>>()?,
-            omitted: diagnostic.omitted,
-        })
-    }
-
-    fn diagnostic(self, files: &[Arc<ManifestFile>]) -> Option<Diagnostic> {
-        let place = |(file, start, end): (usize, usize, usize)| Some(files.get(file)?.place(start..end));
-        let code = match Code::from_name(&self.code) {
-            Some(code) => Name::Code(code),
-            None => Name::Lint(lint::find(&self.code)?.name),
-        };
-        let related =
-            self.related.into_iter().map(|(file, start, end, label)| Some((place((file, start, end))?, label)));
-        Some(Diagnostic {
-            code,
-            severity: Severity::Warning,
-            cause: None,
-            message: self.message,
-            help: self.help,
-            place: self.place.map(|at| place(at).ok_or(())).transpose().ok()?,
-            related: related.collect::<Option<_>>()?,
-            omitted: self.omitted,
-        })
-    }
+/// Finds the places of a warning in the files that were read again. None if one of them is in no file.
+fn located(item: &Item, omitted: u32, files: &HashMap<&str, Arc<SourceFile>>) -> Option<Diagnostic> {
+    let warning = Diagnostic { omitted, ..item.diagnostic(files) };
+    let is_located = warning.place.is_some() == item.spot.file.is_some() && warning.related.len() == item.related.len();
+    is_located.then_some(warning)
 }
 
 /// The digest of the program and of the options that a plan depends on.
