@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use owo_colors::OwoColorize;
+use owo_colors::{OwoColorize, Style};
 use rayon::prelude::*;
 
 use super::{
@@ -81,7 +81,7 @@ pub(super) fn conclusion(content: Content<'_>, colour: Colour) -> String {
     }
     let _ = match is_empty {
         true => writeln!(last, "No changes: {} unchanged.", summary.unchanged),
-        false => put(&mut last, colour, Tint::Bold, &summary.to_string()).and_then(|()| writeln!(last)),
+        false => put(&mut last, colour, Style::new().bold(), &summary.to_string()).and_then(|()| writeln!(last)),
     };
     last
 }
@@ -164,20 +164,20 @@ fn write_change(out: &mut String, change: &RedactedChange, colour: Colour) -> st
 pub(super) fn write_head(out: &mut String, change: &RedactedChange, colour: Colour) -> std::fmt::Result {
     let title = format!("{} {}", change.kind, change.name);
     let notes = notes(change);
-    let tint = match change.effect {
-        Effect::Create | Effect::Replace => Tint::Green,
-        Effect::Delete | Effect::Replaced => Tint::Red,
-        _ => Tint::Yellow,
+    let style = match change.effect {
+        Effect::Create | Effect::Replace => Style::new().green(),
+        Effect::Delete | Effect::Replaced => Style::new().red(),
+        _ => Style::new().yellow(),
     };
-    put(out, colour, tint, sign(change.effect))?;
+    put(out, colour, style, sign(change.effect))?;
     out.push(' ');
-    put(out, colour, Tint::Bold, &escaped(&title))?;
+    put(out, colour, Style::new().bold(), &escaped(&title))?;
     out.push_str("  ");
-    put(out, colour, Tint::Dimmed, &escaped(&change.id))?;
+    put(out, colour, Style::new().dimmed(), &escaped(&change.id))?;
     writeln!(out, "{}", escaped(&notes))?;
     for field in change.drift.iter().flat_map(Drift::changed) {
         out.push_str("    ");
-        put(out, colour, Tint::Yellow, &escaped(&field.to_string()))?;
+        put(out, colour, Style::new().yellow(), &escaped(&field.to_string()))?;
         out.push('\n');
     }
     Ok(())
@@ -189,36 +189,22 @@ fn write_call(out: &mut String, method: &str, path: &str) -> std::fmt::Result {
 
 fn write_lines(out: &mut String, lines: &[String], colour: Colour) -> std::fmt::Result {
     for line in lines.iter().map(|line| escaped(line)) {
-        let tint = match line.as_bytes().first() {
-            Some(b'+') => Tint::Green,
-            Some(b'-') => Tint::Red,
-            _ => Tint::Dimmed,
+        let style = match line.as_bytes().first() {
+            Some(b'+') => Style::new().green(),
+            Some(b'-') => Style::new().red(),
+            _ => Style::new().dimmed(),
         };
         out.push_str("      ");
-        put(out, colour, tint, &line)?;
+        put(out, colour, style, &line)?;
         out.push('\n');
     }
     Ok(())
 }
 
-/// The style of a text.
-#[derive(Debug, Clone, Copy)]
-enum Tint {
-    Bold,
-    Dimmed,
-    Green,
-    Red,
-    Yellow,
-}
-
-fn put(out: &mut String, colour: Colour, tint: Tint, text: &str) -> std::fmt::Result {
-    match (colour, tint) {
-        (Colour::No, _) => out.write_str(text),
-        (Colour::Yes, Tint::Bold) => write!(out, "{}", text.bold()),
-        (Colour::Yes, Tint::Dimmed) => write!(out, "{}", text.dimmed()),
-        (Colour::Yes, Tint::Green) => write!(out, "{}", text.green()),
-        (Colour::Yes, Tint::Red) => write!(out, "{}", text.red()),
-        (Colour::Yes, Tint::Yellow) => write!(out, "{}", text.yellow()),
+fn put(out: &mut String, colour: Colour, style: Style, text: &str) -> std::fmt::Result {
+    match colour {
+        Colour::No => out.write_str(text),
+        Colour::Yes => write!(out, "{}", text.style(style)),
     }
 }
 
