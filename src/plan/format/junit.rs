@@ -17,26 +17,16 @@ use crate::{
 /// The most diagnostics in the text of a case.
 const MOST_LINES: usize = 1000;
 
-/// A test case. It has at most one failure, because not every reader of the format accepts more.
-struct Case<'a> {
-    /// The kind of check.
-    class: &'static str,
-    name: String,
-    failures: Vec<&'a Diagnostic>,
-    /// The text shown with the failure.
-    output: String,
-}
-
 /// Renders the report as one suite.
 pub(crate) fn render(report: &Report) -> Result<String, JsonError> {
     let mut suite = TestSuite::new(format!("edgewright.{}", report.command));
-    suite.add_test_cases(cases(report).iter().map(test_case)).set_time(Duration::ZERO);
+    suite.add_test_cases(cases(report)).set_time(Duration::ZERO);
     let mut suites = quick_junit::Report::new("edgewright");
     suites.add_test_suite(suite);
     suites.to_string().map_err(JsonError::new)
 }
 
-fn cases(report: &Report) -> Vec<Case<'_>> {
+fn cases(report: &Report) -> Vec<TestCase> {
     let mut files: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();
     let mut elsewhere = Vec::new();
     for it in &report.diagnostics {
@@ -49,45 +39,46 @@ fn cases(report: &Report) -> Vec<Case<'_>> {
     let unread = |it: &&Diagnostic| [Name::Code(Code::EmptyFile), Name::Code(Code::NotUtf8)].contains(&it.code);
     let read = files.values().filter(|found| !found.iter().any(unread)).count();
     let others = report.files.saturating_sub(read);
-    let mut cases: Vec<Case<'_>> = files.into_iter().map(|(name, found)| case(name.to_owned(), found)).collect();
+    let mut cases: Vec<TestCase> = files.into_iter().map(|(name, found)| manifests(name, found)).collect();
     if !elsewhere.is_empty() {
-        cases.push(case("source".to_owned(), elsewhere));
+        cases.push(manifests("source", elsewhere));
     }
     if others > 0 {
-        cases.push(case(format!("{} without findings", plural(others, "file")), Vec::new()));
+        cases.push(manifests(&format!("{} without findings", plural(others, "file")), Vec::new()));
     }
     if report.plan.is_some() {
-        let failures = report.refusals.iter().collect();
+        let failures: Vec<&Diagnostic> = report.refusals.iter().collect();
         let note = store_note(report).map(|note| legal(&note));
         let output = [summary(report)].into_iter().chain(note).collect::<Vec<_>>().join("\n");
-        cases.push(Case { class: "plan", name: "plan".to_owned(), failures, output });
+        cases.push(case("plan", "plan", &failures, &output));
     }
     cases
 }
 
-fn case(name: String, found: Vec<&Diagnostic>) -> Case<'_> {
+fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {
     let (failures, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.severity == Severity::Error);
-    Case { class: "manifest", name, failures, output: lines(&warnings) }
+    case("manifest", name, &failures, &lines(&warnings))
 }
 
-fn test_case(case: &Case<'_>) -> TestCase {
-    let status = match case.failures.as_slice() {
+/// A test case. It has at most one failure, because not every reader of the format accepts more. `output` is shown with it.
+fn case(class: &str, name: &str, failures: &[&Diagnostic], output: &str) -> TestCase {
+    let status = match failures {
         [] => TestCaseStatus::success(),
         [first, ..] => {
             let mut failure = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            failure.set_type(first.code.to_string()).set_description(lines(&case.failures));
-            match case.failures.len() {
+            failure.set_type(first.code.to_string()).set_description(lines(failures));
+            match failures.len() {
                 1 => failure.set_message(legal(&first.message)),
                 count => failure.set_message(plural(count, "error")),
             };
             failure
         }
     };
-    let mut test = TestCase::new(legal(&case.name), status);
+    let mut test = TestCase::new(legal(name), status);
     // Some readers of the format require a time.
-    test.set_classname(case.class).set_time(Duration::ZERO);
-    if !case.output.is_empty() {
-        test.set_system_out(case.output.as_str());
+    test.set_classname(class).set_time(Duration::ZERO);
+    if !output.is_empty() {
+        test.set_system_out(output);
     }
     test
 }
