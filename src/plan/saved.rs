@@ -103,6 +103,8 @@ pub(crate) struct PlanConditions<'a> {
     pub source: &'a str,
     /// The commit of the manifests.
     pub commit: Option<String>,
+    /// Whether it is for a caller who does not see the secrets of the source: it covers everything else.
+    pub is_masked: bool,
 }
 
 /// The protection against guessing secrets from the digest of the desired state (D60).
@@ -121,21 +123,8 @@ impl SavedPlan {
         desired: impl IntoIterator<Item = &'d Desired>,
         conditions: &PlanConditions<'_>,
     ) -> Result<Self, JsonError> {
-        let digest = digest_of(desired, &conditions.protection, Secrets::Revealed)?;
-        Self::with_digest(plan, digest, conditions)
-    }
-
-    /// Creates the document of a plan for a caller who does not see the secrets of the source: it covers everything else.
-    pub(crate) fn masked<'d>(
-        plan: &Plan,
-        desired: impl IntoIterator<Item = &'d Desired>,
-        conditions: &PlanConditions<'_>,
-    ) -> Result<Self, JsonError> {
-        let digest = digest_of(desired, &conditions.protection, Secrets::Masked)?;
-        Self::with_digest(plan, format!("{MASKED}{digest}"), conditions)
-    }
-
-    fn with_digest(plan: &Plan, desired: String, conditions: &PlanConditions<'_>) -> Result<Self, JsonError> {
+        let (prefix, secrets) = if conditions.is_masked { (MASKED, Secrets::Masked) } else { ("", Secrets::Revealed) };
+        let desired = format!("{prefix}{}", digest_of(desired, &conditions.protection, secrets)?);
         let (store, salt) = match &conditions.protection {
             DigestProtection::Store(root) => (Some(store_id(root)), None),
             DigestProtection::Salt(salt) => (None, Some(salt.clone())),

@@ -131,8 +131,8 @@ impl StoreTarget {
                 }
                 (None, PlanFile::ToSave) => DigestProtection::Salt(ids::salt()),
             };
-            let conditions =
-                PlanConditions { protection, source: &self.options.source, commit: self.options.tree.commit() };
+            let (source, commit) = (self.options.source.as_str(), self.options.tree.commit());
+            let conditions = PlanConditions { protection, source, commit, is_masked: false };
             SavedPlan::new(plan, planned.desired.values(), &conditions)
         });
         let saved = saved.transpose()?;

@@ -222,8 +222,8 @@ fn shown_calls(plan: &Plan) -> Vec<String> {
 
 /// Returns the saved form of a plan for a world.
 fn saved(store: &Store, plan: &Plan, world: &Estate) -> SavedPlan {
-    let conditions =
-        PlanConditions { protection: DigestProtection::Store(store.root_secret()), source: SOURCE, commit: None };
+    let protection = DigestProtection::Store(store.root_secret());
+    let conditions = PlanConditions { protection, source: SOURCE, commit: None, is_masked: false };
     SavedPlan::new(plan, world.values(), &conditions).unwrap()
 }
 

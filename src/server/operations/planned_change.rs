@@ -170,13 +170,9 @@ pub(super) fn saved(
     commit: Option<String>,
     masked: bool,
 ) -> Result<Option<SavedPlan>, JsonError> {
-    let conditions =
-        PlanConditions { protection: DigestProtection::Store(app.served.store.root_secret()), source, commit };
-    let desired = planned.desired.values();
-    let save = |plan| {
-        if masked { SavedPlan::masked(plan, desired, &conditions) } else { SavedPlan::new(plan, desired, &conditions) }
-    };
-    planned.plan.as_ref().map(save).transpose()
+    let protection = DigestProtection::Store(app.served.store.root_secret());
+    let conditions = PlanConditions { protection, source, commit, is_masked: masked };
+    planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &conditions)).transpose()
 }
 
 /// A plan's outcome; empty without a plan.
