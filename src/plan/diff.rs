@@ -48,22 +48,21 @@ pub(crate) fn diff(
     };
     let mut wanted = differing(snapshot, desired, all);
     planner.plan.unchanged = desired.len() - wanted.len();
-    let replaced: BTreeSet<&Key> = wanted.iter().filter_map(|((wanted, _), _)| wanted.replaces.as_ref()).collect();
+    let replaced: BTreeSet<&Key> = wanted.iter().filter_map(|it| it.wanted.replaces.as_ref()).collect();
     planner.plan.changes.reserve(wanted.len());
     // Most of a large plan creates, and what only creates depends on nothing else in the plan.
-    let is_creation =
-        |((wanted, found), _): &((&Desired, StoredState), String)| *found == StoredState::Nothing && is_plain(wanted);
+    let is_creation = |it: &Differing<'_>| it.found == StoredState::Nothing && is_plain(it.wanted);
     for together in wanted.chunk_by_mut(|one, other| is_creation(one) == is_creation(other)) {
         if together.first().is_some_and(is_creation) {
-            let create = |((wanted, _), name): &mut ((&Desired, StoredState), String)| {
+            let create = |it: &mut Differing<'_>| {
                 yield_to_requests();
-                creation(wanted, std::mem::take(name))
+                creation(it.wanted, std::mem::take(&mut it.name))
             };
             planner.plan.changes.par_extend(together.par_iter_mut().with_min_len(256).map(create));
             continue;
         }
-        for ((wanted, found), name) in together {
-            planner.settle(wanted, *found == StoredState::SameSpec, std::mem::take(name));
+        for it in together {
+            planner.settle(it.wanted, it.found == StoredState::SameSpec, std::mem::take(&mut it.name));
         }
     }
     if prune {
@@ -87,35 +86,29 @@ pub(crate) fn diff(
     planner.plan
 }
 
-/// The resources that are not the same as a whole in the store, each with what is there instead and its name.
-fn differing<'d>(
-    snapshot: &Snapshot,
-    desired: &BTreeMap<Key, Desired>,
-    all: Vec<&'d Desired>,
-) -> Vec<((&'d Desired, StoredState), String)> {
-    let difference = |wanted: &&'_ Desired| {
+/// A resource that is not the same as a whole in the store.
+struct Differing<'d> {
+    wanted: &'d Desired,
+    found: StoredState,
+    name: String,
+}
+
+fn differing<'d>(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, all: Vec<&'d Desired>) -> Vec<Differing<'d>> {
+    let difference = |wanted: &'d Desired| {
         yield_to_requests();
-        let Some(entry) = snapshot.get(&wanted.key) else { return Some(StoredState::Nothing) };
-        match entry.lazy_spec.same(&wanted.spec) {
-            true => (entry.claim.as_deref() != Some(&wanted.claim)).then_some(StoredState::SameSpec),
-            false => Some(StoredState::OtherSpec),
-        }
+        let found = match snapshot.get(&wanted.key) {
+            None => StoredState::Nothing,
+            Some(entry) if !entry.lazy_spec.same(&wanted.spec) => StoredState::OtherSpec,
+            Some(entry) if entry.claim.as_deref() != Some(&wanted.claim) => StoredState::SameSpec,
+            Some(_) => return None,
+        };
+        Some(Differing { wanted, found, name: full_name(snapshot, desired, &wanted.key, &wanted.claim) })
     };
-    let differences: Vec<Option<StoredState>> =
-        all.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(difference).collect();
-    let wanted: Vec<(&Desired, StoredState)> =
-        all.into_iter().zip(differences).filter_map(|(wanted, found)| Some((wanted, found?))).collect();
-    let named = |(wanted, _): &(&Desired, StoredState)| {
-        yield_to_requests();
-        full_name(snapshot, desired, &wanted.key, &wanted.claim)
-    };
-    let names: Vec<String> = wanted.par_iter().with_min_len(256).map(named).collect();
-    let mut wanted: Vec<((&Desired, StoredState), String)> = wanted.into_iter().zip(names).collect();
+    let all = all.into_par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE);
+    let mut differing: Vec<Differing<'d>> = all.filter_map(difference).collect();
     // Sorted by name within a kind, because ids mean nothing to a reader.
-    wanted.par_sort_by(|((one, _), name), ((other, _), other_name)| {
-        one.key.kind.cmp(&other.key.kind).then_with(|| name.cmp(other_name))
-    });
-    wanted
+    differing.par_sort_by(|one, other| (one.wanted.key.kind, &one.name).cmp(&(other.wanted.key.kind, &other.name)));
+    differing
 }
 
 /// The stored state of a resource that a plan changes.
