@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use super::{
-    change::Change,
     effect::Effect,
-    redacted_plan::{RedactedChange, Redactor},
-    render::{Colour, Content, conclusion, sign, write_head},
+    redacted_plan::{RedactedChange, RedactedPlan},
+    render::{Colour, conclusion, sign, write_head},
     summary::Summary,
 };
 use crate::syntax::text::escaped;
@@ -19,36 +18,25 @@ const LISTED: usize = 10;
 const SIGNS: [&str; 5] = ["-", "±", "~", "=", "+"];
 
 /// Returns the overview of a plan.
-pub(crate) fn overview(content: Content<'_>, colour: Colour) -> String {
-    let changes = match content {
-        Content::Plan(plan) => {
-            let facts = |change: &Change| (change.effect, change.key.kind.facts().name);
-            counts(&plan.changes, facts) + &listed(&plan.changes, |change| change.effect, Redactor::head, colour)
-        }
-        Content::Redacted(plan) => {
-            let names: Vec<(Effect, &str)> =
-                plan.changes.iter().map(|change| (change.effect, change.kind.as_str())).collect();
-            counts(&names, |(effect, kind)| (*effect, *kind))
-                + &listed(&plan.changes, |change| change.effect, RedactedChange::clone, colour)
-        }
-    };
+pub(crate) fn overview(plan: &RedactedPlan, colour: Colour) -> String {
+    let changes = counts(&plan.changes) + &listed(&plan.changes, colour);
     let how = "Not every change is shown: add --full, or write a report with --format json --output FILE.";
-    format!("{changes}{how}\n\n{}", conclusion(content, colour))
+    format!("{changes}{how}\n\n{}", conclusion(plan, colour))
 }
 
 /// The number of changes of each kind, on a line each.
-fn counts<'k, C>(changes: &[C], facts: impl Fn(&C) -> (Effect, &'k str)) -> String {
+fn counts(changes: &[RedactedChange]) -> String {
     let mut kinds: Vec<&str> = Vec::new();
-    for (_, kind) in changes.iter().map(&facts) {
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
+    for change in changes {
+        if !kinds.contains(&change.kind.as_str()) {
+            kinds.push(&change.kind);
         }
     }
     let width = kinds.iter().map(|kind| kind.len()).max().unwrap_or_default();
     let mut text = String::new();
     for kind in kinds {
-        let of_kind = changes.iter().map(&facts).filter(|(_, of)| *of == kind);
-        let Summary { create, change, replace, adopt, delete, .. } = Summary::count(of_kind.map(|it| (it.0, None)), 0);
+        let effects = changes.iter().filter(|change| change.kind == kind).map(|change| (change.effect, None));
+        let Summary { create, change, replace, adopt, delete, .. } = Summary::count(effects, 0);
         let counts =
             [(create, "create"), (change, "change"), (replace, "replace"), (adopt, "adopt"), (delete, "delete")];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
@@ -59,19 +47,14 @@ fn counts<'k, C>(changes: &[C], facts: impl Fn(&C) -> (Effect, &'k str)) -> Stri
 }
 
 /// The first changes of each sort, without their calls. What is replaced is shown with what replaces it.
-fn listed<C>(
-    changes: &[C],
-    effect: impl Fn(&C) -> Effect,
-    head: impl Fn(&C) -> RedactedChange,
-    colour: Colour,
-) -> String {
+fn listed(changes: &[RedactedChange], colour: Colour) -> String {
     let mut text = String::new();
     for wanted in SIGNS {
-        let all = changes.iter().filter(|change| effect(change) != Effect::Replaced && sign(effect(change)) == wanted);
+        let all = changes.iter().filter(|it| it.effect != Effect::Replaced && sign(it.effect) == wanted);
         let mut count = 0;
         for change in all {
             if count < LISTED {
-                let _ = write_head(&mut text, &head(change), colour);
+                let _ = write_head(&mut text, change, colour);
             }
             count += 1;
         }

@@ -20,15 +20,6 @@ const CHANGES_AT_ONCE: usize = 128;
 /// How many changes are in memory as text until they are written.
 const CHANGES_TOGETHER: usize = 32 * CHANGES_AT_ONCE;
 
-/// The input of a rendered text.
-#[derive(Clone, Copy)]
-pub(crate) enum Content<'p> {
-    /// A plan. Each change is redacted when it is rendered, so that a large plan never has all of its lines in memory.
-    Plan(&'p Plan),
-    /// A plan that was redacted before, such as by a server.
-    Redacted(&'p RedactedPlan),
-}
-
 /// Whether a text has colour codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colour {
@@ -40,46 +31,44 @@ pub(crate) enum Colour {
 pub(crate) fn text(plan: &RedactedPlan) -> String {
     let mut text = String::new();
     // A redacted plan has nothing left that can fail.
-    let _ = stream::<JsonError>(Content::Redacted(plan), Colour::Yes, &mut |piece| {
+    let _ = stream::<JsonError>(plan, None, Colour::Yes, &mut |piece| {
         text.push_str(piece);
         Ok(())
     });
     text
 }
 
-/// Renders a plan, and gives the pieces of the text to `write` in order. Fails if a change cannot be shown.
+/// Renders a plan, and gives the pieces of the text to `write` in order. The lines of a change are made from `plan` if it is
+/// known, when they are rendered, so that a large plan never has all of them in memory. Fails if a change cannot be shown.
 pub(crate) fn stream<E: From<JsonError>>(
-    content: Content<'_>,
+    redacted: &RedactedPlan,
+    plan: Option<&Plan>,
     colour: Colour,
     write: &mut dyn FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
-    match content {
-        Content::Plan(plan) => {
+    match plan {
+        Some(plan) => {
             let redactor = Redactor::new(plan, Detail::Lines);
             pieces(&plan.changes, |change, out| write_planned(out, &redactor, change, colour), write)?;
         }
-        Content::Redacted(plan) => {
+        None => {
             let write_redacted = |change: &RedactedChange, out: &mut String| {
                 let _ = write_change(out, change, colour);
                 Ok(())
             };
-            pieces(&plan.changes, write_redacted, write)?;
+            pieces(&redacted.changes, write_redacted, write)?;
         }
     }
-    write(&conclusion(content, colour))
+    write(&conclusion(redacted, colour))
 }
 
 /// The number of changes, after all that a text shows of a plan.
-pub(super) fn conclusion(content: Content<'_>, colour: Colour) -> String {
-    let (summary, is_empty, unexamined_drift) = match content {
-        Content::Plan(plan) => (plan.summary(), plan.is_empty(), plan.unexamined_drift),
-        Content::Redacted(plan) => (plan.summary(), plan.is_empty(), plan.unexamined_drift),
-    };
-    let mut last = String::new();
-    if unexamined_drift > 0 {
-        let _ = writeln!(last, "Drift is not shown for {unexamined_drift} of the changes.");
+pub(super) fn conclusion(plan: &RedactedPlan, colour: Colour) -> String {
+    let (mut last, summary) = (String::new(), plan.summary());
+    if plan.unexamined_drift > 0 {
+        let _ = writeln!(last, "Drift is not shown for {} of the changes.", plan.unexamined_drift);
     }
-    let _ = match is_empty {
+    let _ = match plan.is_empty() {
         true => writeln!(last, "No changes: {} unchanged.", summary.unchanged),
         false => put(&mut last, colour, Style::new().bold(), &summary.to_string()).and_then(|()| writeln!(last)),
     };
@@ -227,16 +216,17 @@ mod tests {
             Change { key, name, effect, notes, before: None, operations, token_file: None, drift: None }
         };
         let plan = Plan { changes: (0..2 * CHANGES_TOGETHER + 1).map(create).collect(), ..Plan::default() };
+        let redacted = RedactedPlan::from_plan(&plan).unwrap();
         let (mut whole, mut longest) = (String::new(), 0);
-        let streamed = stream::<JsonError>(Content::Plan(&plan), Colour::Yes, &mut |piece| {
+        let streamed = stream::<JsonError>(&redacted, Some(&plan), Colour::Yes, &mut |piece| {
             longest = longest.max(piece.len());
             whole.push_str(piece);
             Ok(())
         });
         assert!(streamed.is_ok() && longest < whole.len() / 10, "{longest} of {}", whole.len());
-        assert_eq!(whole, text(&RedactedPlan::from_plan(&plan).unwrap()));
+        assert_eq!(whole, text(&redacted));
         let mut plain = String::new();
-        let streamed = stream::<JsonError>(Content::Plan(&plan), Colour::No, &mut |piece| {
+        let streamed = stream::<JsonError>(&redacted, Some(&plan), Colour::No, &mut |piece| {
             plain.push_str(piece);
             Ok(())
         });

@@ -16,8 +16,8 @@ use crate::{
     plan::{
         format::{Format, render},
         overview::{LARGE, overview},
-        redacted_plan::Detail,
-        render::{Colour, Content, stream},
+        redacted_plan::{Detail, RedactedPlan},
+        render::{Colour, stream},
     },
 };
 
@@ -64,12 +64,11 @@ impl Output {
             diagnostics::count(&report.diagnostics, report.files);
             return Ok(());
         };
-        let content = plan.map_or(Content::Redacted(redacted), Content::Plan);
         match self.shows_text() {
             true if !self.full && redacted.changes.len() > LARGE => {
-                unless_closed(write(overview(content, colour()).as_bytes()))
+                unless_closed(write(overview(redacted, colour()).as_bytes()))
             }
-            true => print_plan(content),
+            true => print_plan(redacted, plan),
             false => Ok(()),
         }
     }
@@ -146,9 +145,9 @@ fn unwritable_report(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Writes a plan as text. It can have millions of lines, of which a stripping stream would write each by itself.
-fn print_plan(content: Content<'_>) -> Result<(), Failure> {
+fn print_plan(redacted: &RedactedPlan, plan: Option<&Plan>) -> Result<(), Failure> {
     let mut closed = false;
-    stream(content, colour(), &mut |piece| {
+    stream(redacted, plan, colour(), &mut |piece| {
         // If the reader is done, a change that cannot be shown must still be found.
         let written = if closed { Ok(()) } else { write(piece.as_bytes()) };
         closed |= written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
