@@ -74,43 +74,36 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     }
 }
 
-/// Whether any path continues another. If so, the next one does.
-fn is_continued(paths: &Paths<'_>, path: &str) -> bool {
-    let mut later = paths.range::<str, _>((Bound::Excluded(path), Bound::Unbounded));
-    later.next().is_some_and(|(found, _)| found.starts_with(path))
-}
-
-/// The first path from `start` on that continues `path`, with the continuation.
-fn continuing<'w>(paths: &Paths<'w>, path: &str, start: &str) -> Option<(&'w str, &'w Key, char)> {
-    let (&found, &key) = paths.range::<str, _>((Bound::Included(start), Bound::Unbounded)).next()?;
-    let next = found.strip_prefix(path)?.chars().next()?;
-    Some((found, key, next))
+/// A path that continues another with a character that fits. `starts` are the lowest of the characters that do.
+fn longer<'w>(
+    paths: &Paths<'w>,
+    path: &str,
+    starts: &[char],
+    fits: impl Fn(char) -> bool,
+) -> Option<(&'w str, &'w Key)> {
+    let from = |start: Bound<&str>| paths.range::<str, _>((start, Bound::Unbounded)).next();
+    // Most paths are continued by none.
+    from(Bound::Excluded(path)).filter(|(found, _)| found.starts_with(path))?;
+    starts.iter().find_map(|first| {
+        let start = format!("{path}{first}");
+        let (&found, &key) = from(Bound::Included(start.as_str()))?;
+        let next = found.strip_prefix(path)?.chars().next()?;
+        fits(next).then_some((found, key))
+    })
 }
 
 /// A path that continues the last word of another with a letter or digit. A digit after a digit does not count: `/v1`
 /// and `/v10` are members of one series.
 fn longer_word<'w>(paths: &Paths<'w>, path: &str) -> Option<(&'w str, &'w Key)> {
-    if !is_continued(paths, path) {
-        return None;
-    }
     let is_numbered = path.ends_with(|c: char| c.is_ascii_digit());
     let starts: &[char] = if is_numbered { &['A', 'a'] } else { &['0', 'A', 'a'] };
-    starts.iter().find_map(|first| {
-        let (found, key, next) = continuing(paths, path, &format!("{path}{first}"))?;
-        next.is_ascii_alphanumeric().then_some((found, key))
-    })
+    longer(paths, path, starts, |next| next.is_ascii_alphanumeric())
 }
 
 /// A path that continues the last segment of another.
 fn longer_segment<'w>(paths: &Paths<'w>, path: &str) -> Option<(&'w str, &'w Key)> {
-    if !is_continued(paths, path) {
-        return None;
-    }
     // The characters before and after the slash.
-    ['\0', '0'].into_iter().find_map(|first| {
-        let (found, key, next) = continuing(paths, path, &format!("{path}{first}"))?;
-        (next != '/').then_some((found, key))
-    })
+    longer(paths, path, &['\0', '0'], |next| next != '/')
 }
 
 #[cfg(test)]
