@@ -11,7 +11,7 @@ use similar::{ChangeTag, TextDiff};
 use super::{
     change::{Change, ChangeIdentity, Plan},
     effect::Effect,
-    summary::Summary,
+    summary::{Summary, is_zero},
 };
 use crate::{
     background::yield_to_requests,
@@ -34,11 +34,6 @@ pub struct RedactedPlan {
     /// The number of changes whose drift was not looked up, because the plan is large and has drift.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unexamined_drift: usize,
-}
-
-/// Whether a count is left out.
-pub(crate) fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// The detail of each change in a redacted plan. Lines and bodies take most of its memory, and only some formats show them.

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::effect::Effect;
 use crate::model::drift::{Drift, DriftState};
 
 /// The number of resources by effect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Summary {
     pub create: usize,
@@ -15,10 +18,17 @@ pub struct Summary {
     pub adopt: usize,
     pub delete: usize,
     pub unchanged: usize,
-    /// Changes that revert what others have changed. They are counted by their effects, too.
+    /// Changes that revert what others have changed; absent if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub drift: usize,
-    /// Changes of what both the manifests and others have changed.
+    /// Changes of what both the manifests and others have changed; absent if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub conflict: usize,
+}
+
+/// Whether a count is left out.
+pub(super) fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Summary {

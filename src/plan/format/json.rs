@@ -12,10 +12,7 @@ use crate::{
         diagnostics::{Name, Place, SourceFile},
         json,
     },
-    plan::{
-        redacted_plan::{RedactedPlan, is_zero},
-        report::Report,
-    },
+    plan::{redacted_plan::RedactedPlan, report::Report, summary::Summary},
 };
 
 /// The name and version of the format. New fields keep the version; any other change needs a new one.
@@ -47,21 +44,11 @@ pub(crate) struct ReportDocument {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub(crate) struct Counts {
-    pub create: usize,
-    pub change: usize,
-    pub replace: usize,
-    pub adopt: usize,
-    pub delete: usize,
-    pub unchanged: usize,
+    #[serde(flatten)]
+    pub changes: Summary,
     pub errors: usize,
     pub warnings: usize,
     pub files: usize,
-    /// Changes that revert what others have changed; absent if there are none.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub drift: usize,
-    /// Changes of what both the manifests and others have changed; absent if there are none.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub conflict: usize,
 }
 
 /// A diagnostic.
@@ -113,23 +100,15 @@ pub(crate) fn render(report: &Report) -> Result<String, JsonError> {
 impl ReportDocument {
     /// The document of a report.
     pub(crate) fn from_report(report: &Report) -> Self {
-        let summary = report.plan.as_ref().map(RedactedPlan::summary).unwrap_or_default();
         let items = |diagnostics: &[Diagnostic]| diagnostics.iter().map(Item::from_diagnostic).collect();
         Self {
             format: VERSION.to_owned(),
             command: report.command.to_owned(),
             summary: Counts {
-                create: summary.create,
-                change: summary.change,
-                replace: summary.replace,
-                adopt: summary.adopt,
-                delete: summary.delete,
-                unchanged: summary.unchanged,
+                changes: report.plan.as_ref().map(RedactedPlan::summary).unwrap_or_default(),
                 errors: report.count(Severity::Error),
                 warnings: report.count(Severity::Warning),
                 files: report.files,
-                drift: summary.drift,
-                conflict: summary.conflict,
             },
             diagnostics: items(&report.diagnostics),
             refusals: items(&report.refusals),
