@@ -75,7 +75,7 @@ pub(super) fn conclusion(plan: &RedactedPlan, colour: Colour) -> String {
     last
 }
 
-/// Renders changes on all cores, and writes them in order. The next ones are rendered while the last ones are written.
+/// Renders changes on all cores, and writes them in order.
 fn pieces<C: Sync, E: From<JsonError>>(
     changes: &[C],
     put: impl Fn(&C, &mut String) -> Result<(), JsonError> + Sync,
@@ -85,20 +85,9 @@ fn pieces<C: Sync, E: From<JsonError>>(
         let mut out = String::new();
         changes.iter().try_for_each(|change| put(change, &mut out)).map(|()| out)
     };
-    let render = |together: &[C]| -> Result<Vec<String>, JsonError> {
-        together.par_chunks(CHANGES_AT_ONCE).map(piece).collect()
-    };
-    let mut groups = changes.chunks(CHANGES_TOGETHER);
-    let mut rendered = groups.next().map(&render);
-    while let Some(pieces) = rendered.take() {
-        let (pieces, following) = (pieces?, groups.next());
-        let (render, next) = (&render, &mut rendered);
-        rayon::in_place_scope(|scope| {
-            if let Some(following) = following {
-                scope.spawn(move |_| *next = Some(render(following)));
-            }
-            pieces.iter().try_for_each(|piece| write(piece))
-        })?;
+    for together in changes.chunks(CHANGES_TOGETHER) {
+        let pieces = together.par_chunks(CHANGES_AT_ONCE).map(&piece).collect::<Result<Vec<String>, JsonError>>()?;
+        pieces.iter().try_for_each(|piece| write(piece))?;
     }
     Ok(())
 }
