@@ -65,8 +65,7 @@ fn others_that_need(current: &Snapshot, entry: &Entry, source: &str) -> Vec<Key>
 /// The error of a name that no resource has: it is a mistake, or the source was destroyed before.
 fn owns_nothing(current: &Snapshot, source: &str) -> Diagnostic {
     let message = format!("source `{}` owns nothing", printable(source));
-    let mut known: Vec<&str> =
-        current.iter().filter_map(|entry| Some(entry.claim.as_deref()?.source.as_str())).collect();
+    let mut known: Vec<&str> = current.iter().filter_map(|entry| entry.source()).collect();
     known.sort_unstable();
     known.dedup();
     let help = match nearest(source, known) {

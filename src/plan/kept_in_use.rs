@@ -54,11 +54,7 @@ impl KeptResource {
     ) -> Self {
         let user = |key: &Key| ResourceUser {
             key: key.clone(),
-            source: snapshot
-                .get(key)
-                .and_then(|it| it.claim.as_deref())
-                .map(|it| it.source.clone())
-                .unwrap_or_default(),
+            source: snapshot.get(key).and_then(|it| it.source()).unwrap_or_default().to_owned(),
             name: snapshot.name_of(key),
             place: None,
         };
@@ -106,9 +102,9 @@ pub(super) fn used_by_others(
 ) -> BTreeMap<Key, Vec<Key>> {
     let mut kept: BTreeMap<Key, Vec<Key>> = BTreeMap::new();
     let is_foreign = |key: &Key| {
-        let claim = snapshot.get(key).and_then(|entry| entry.claim.as_deref());
+        let owner = snapshot.get(key).and_then(|entry| entry.source());
         // A resource that the source takes over is no longer foreign.
-        claim.is_some_and(|claim| claim.source != source) && !desired.contains_key(key)
+        owner.is_some_and(|owner| owner != source) && !desired.contains_key(key)
     };
     for entry in undeclared {
         let key = &entry.key;

@@ -35,16 +35,9 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             paths.entry(selector.path).or_insert(key);
         }
     }
-    // The routes of an edge are neighbours, so each edge is looked up once.
-    let mut last: Option<(&Id, bool)> = None;
     for (key, route) in view.all::<HttpsEdgeRoute>().filter(|(_, it)| it.match_type == Some(MatchType::PathPrefix)) {
         let Some(edge) = &key.parent else { continue };
-        let passes_through = match last.filter(|(last, _)| *last == edge) {
-            Some((_, passes_through)) => passes_through,
-            None => view.edge_of(key).is_some_and(rules::passes_through),
-        };
-        last = Some((edge, passes_through));
-        if passes_through {
+        if view.edge_of(key).is_some_and(rules::passes_through) {
             continue;
         }
         let (Some(hosts), Some(selector)) = (edges.get(edge), Selector::from_route(route)) else { continue };

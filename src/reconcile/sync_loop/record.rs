@@ -73,8 +73,7 @@ impl<F> Loop<F> {
     /// Notes that the store has resources of the source, although no run of this process has applied it.
     fn note_resources(&self, snapshot: &Snapshot) {
         let (health, source) = (&self.handle.health, self.options.source.as_str());
-        let is_owned = || snapshot.iter().any(|it| it.claim.as_deref().is_some_and(|claim| claim.source == source));
-        if !health.is_applied() && is_owned() {
+        if !health.is_applied() && snapshot.iter().any(|it| it.is_owned_by(source)) {
             health.has_resources();
         }
     }

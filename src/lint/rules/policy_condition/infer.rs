@@ -325,9 +325,7 @@ impl ConditionJudge {
         if let Some(known) = meant {
             self.report(format!("unknown variable `{}`; did you mean `{known}`?", printable(name)));
         }
-        if !self.variables.contains(name) {
-            self.variables.insert(name.to_owned());
-        }
+        self.variables.insert(name.to_owned());
     }
 
     fn field(&mut self, of: &CelExpr, field: &str) -> Inference {
