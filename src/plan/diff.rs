@@ -56,7 +56,7 @@ pub(crate) fn diff(
         if together.first().is_some_and(is_creation) {
             let create = |it: &mut Differing<'_>| {
                 yield_to_requests();
-                creation(it.wanted, std::mem::take(&mut it.name))
+                creation(it.wanted, Arc::clone(&it.wanted.spec), std::mem::take(&mut it.name))
             };
             planner.plan.changes.par_extend(together.par_iter_mut().with_min_len(256).map(create));
             continue;
@@ -125,12 +125,21 @@ fn is_plain(wanted: &Desired) -> bool {
     wanted.key.kind != Kind::ApiKey && !wanted.key.kind.info().implicit
 }
 
-/// The creation of such a resource.
-fn creation(wanted: &Desired, name: String) -> Change {
+/// The creation of a resource with one call.
+fn creation(wanted: &Desired, spec: Arc<dyn AnyResource>, name: String) -> Change {
     let (key, claim) = (wanted.key.clone(), Some(wanted.claim.clone()));
-    let create = Operation::Create { key: key.clone(), spec: Arc::clone(&wanted.spec), claim, token: None };
+    change(wanted, name, Effect::Create, None, vec![Operation::Create { key, spec, claim, token: None }])
+}
+
+fn change(
+    wanted: &Desired,
+    name: String,
+    effect: Effect,
+    before: Option<&Entry>,
+    operations: Vec<Operation>,
+) -> Change {
     let token_file = wanted.token_file.clone();
-    Change { token_file, ..Change::new(key, name, Effect::Create, None, vec![create]) }
+    Change { token_file, ..Change::new(wanted.key.clone(), name, effect, before, operations) }
 }
 
 struct Planner<'a> {
@@ -178,8 +187,8 @@ impl Planner<'_> {
             self.refuse_if_full(entry, &name);
             effect = Effect::Delete;
         }
-        self.push(wanted, name, effect, Some(entry), operations);
-        if let (Some(old), Some(change)) = (&entry.claim, self.plan.changes.last_mut()) {
+        let mut change = change(wanted, name, effect, Some(entry), operations);
+        if let Some(old) = &entry.claim {
             if old.name != wanted.claim.name {
                 change.notes.push(format!("renamed from `{}`", old.name));
             } else if is_renamed(old, wanted) {
@@ -194,22 +203,18 @@ impl Planner<'_> {
             }
             change.notes.extend(transfer_notes(old, &wanted.claim));
         }
+        self.plan.changes.push(change);
     }
 
     fn create(&mut self, wanted: &Desired, name: String) {
         let key = &wanted.key;
         let (spec, owner) = self.with_owner(wanted, None);
-        let claim = Some(wanted.claim.clone());
         let info = key.kind.info();
         if !info.implicit {
-            let create = Operation::Create { key: key.clone(), spec, claim, token: None };
-            self.push(wanted, name, Effect::Create, None, owner.into_iter().chain([create]).collect());
-            if self.plan.applier_owns.contains(key)
-                && let Some(change) = self.plan.changes.last_mut()
-            {
-                change.notes.push(APPLIER_OWNS.to_owned());
-            }
-            return;
+            let mut change = creation(wanted, spec, name);
+            change.operations.splice(0..0, owner);
+            change.notes.extend(self.plan.applier_owns.contains(key).then(|| APPLIER_OWNS.to_owned()));
+            return self.plan.changes.push(change);
         }
         let mut operations = match changes(key, (info.empty)().as_ref(), &spec) {
             Ok(operations) => operations,
@@ -217,22 +222,9 @@ impl Planner<'_> {
         };
         // Without a module it does not exist (D34).
         if !operations.is_empty() {
-            operations.push(Operation::Claim { key: key.clone(), claim });
-            self.push(wanted, name, Effect::Create, None, operations);
+            operations.push(Operation::Claim { key: key.clone(), claim: Some(wanted.claim.clone()) });
+            self.plan.changes.push(change(wanted, name, Effect::Create, None, operations));
         }
-    }
-
-    fn push(
-        &mut self,
-        wanted: &Desired,
-        name: String,
-        effect: Effect,
-        before: Option<&Entry>,
-        operations: Vec<Operation>,
-    ) {
-        let token_file = wanted.token_file.clone();
-        let change = Change::new(wanted.key.clone(), name, effect, before, operations);
-        self.plan.changes.push(Change { token_file, ..change });
     }
 
     /// Sets the owner of an API key if the manifest names none (D27), and returns the operation that
