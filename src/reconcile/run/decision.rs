@@ -20,7 +20,6 @@ use super::{
 use crate::{
     model::{
         author::Author,
-        diagnostics::Diagnostic,
         drift::{DriftState, DriftedResource},
         key::Key,
         operation::Operation,
@@ -61,21 +60,21 @@ pub(in crate::reconcile) enum RunMode<'a> {
 
 /// Why a plan is not applied.
 enum NotApplied {
-    /// The manifests have errors.
-    Invalid(Box<PlanResult>),
-    /// A rollback left what they declare.
-    RolledBack,
-    /// The source is suspended.
-    Suspended(Box<PlanResult>),
     /// The state that the plan would overwrite is not in the history yet.
     NotInHistory { visible: u64, current: u64 },
-    /// A safety limit refuses it, or something failed.
-    Failed(Vec<Diagnostic>),
+    /// The run ends with a report.
+    Reported(Box<RunReport>),
+}
+
+impl From<RunReport> for NotApplied {
+    fn from(report: RunReport) -> Self {
+        NotApplied::Reported(Box::new(report))
+    }
 }
 
 impl From<ApplyError> for NotApplied {
     fn from(error: ApplyError) -> Self {
-        NotApplied::Failed(vec![error.diagnostic()])
+        RunReport::Failed(vec![error.diagnostic()]).into()
     }
 }
 
@@ -100,7 +99,11 @@ pub(in crate::reconcile) fn run(
     };
     let report = match done {
         Ok((planned, revision)) => run.report(planned, revision, in_sync),
-        Err(why) => run.report_not_applied(why),
+        Err(NotApplied::Reported(report)) => *report,
+        Err(NotApplied::NotInHistory { visible, current }) => {
+            let stale = ApplyError::Commit(CommitError::Stale { base: visible, current });
+            RunReport::Failed(vec![stale.diagnostic()])
+        }
     };
     let result = run.result(report);
     if !result.is_cut_short(&prepared.options) {
@@ -128,7 +131,7 @@ impl PlannedRun<'_> {
     /// was nothing to do.
     fn apply(&mut self, may_apply: &dyn Fn() -> bool) -> Result<(PlanResult, Option<u64>), NotApplied> {
         let (store, prepared, author) = (self.store, self.prepared, self.author.clone());
-        let permit = || if may_apply() { Ok(()) } else { Err(NotApplied::Failed(vec![cancelled()])) };
+        let permit = || if may_apply() { Ok(()) } else { Err(NotApplied::from(RunReport::Failed(vec![cancelled()]))) };
         let mut rounds = 0;
         loop {
             let plan = |current: &Snapshot| prepared.plan(current);
@@ -174,7 +177,7 @@ impl PlannedRun<'_> {
     /// Manifests with errors have no plan, or one for their valid part. A suspended source shows the errors.
     fn check_errors(&self, planned: PlanResult) -> Result<PlanResult, NotApplied> {
         let is_shown = matches!(self.mode, RunMode::Suspended) && planned.has_errors();
-        if planned.plan.is_none() || is_shown { Err(NotApplied::Invalid(Box::new(planned))) } else { Ok(planned) }
+        if planned.plan.is_none() || is_shown { Err(RunReport::invalid(planned).into()) } else { Ok(planned) }
     }
 
     /// Manifests that a rollback left are not applied again (D78).
@@ -185,7 +188,8 @@ impl PlannedRun<'_> {
             true => self.transfer_was_undone(current, planned),
             false => self.was_rolled_back(current, plan, planned)?,
         };
-        if was_rolled_back { Err(NotApplied::RolledBack) } else { Ok(()) }
+        let report = || RunReport::RolledBack { commit: commit_of(&self.author) };
+        if was_rolled_back { Err(report().into()) } else { Ok(()) }
     }
 
     /// The plan of a suspended source is not applied (D84).
@@ -193,7 +197,7 @@ impl PlannedRun<'_> {
         let is_in_sync =
             planned.plan.as_ref().is_some_and(Plan::is_empty) && !self.transfer_was_undone(current, &planned);
         match self.mode {
-            RunMode::Suspended if !is_in_sync => Err(NotApplied::Suspended(Box::new(planned))),
+            RunMode::Suspended if !is_in_sync => Err(RunReport::Suspended(planned).into()),
             RunMode::Suspended | RunMode::Apply { .. } => Ok(planned),
         }
     }
@@ -215,7 +219,7 @@ impl PlannedRun<'_> {
         if planned.plan.as_ref().is_some_and(|plan| overwrites_newer(plan, &visible, current)) {
             return Err(NotApplied::NotInHistory { visible: visible.revision, current: current.revision });
         }
-        self.held = hold(current, &mut planned).map_err(NotApplied::Failed)?;
+        self.held = hold(current, &mut planned).map_err(RunReport::Failed)?;
         self.findings.drifted = self.held.drifted;
         let is_drift = |it: &DriftedResource| it.fields.iter().any(|field| field.state == DriftState::Drift);
         self.findings.drift.retain(is_drift);
@@ -270,20 +274,6 @@ impl PlannedRun<'_> {
         }
     }
 
-    /// The report of a plan that is not applied.
-    fn report_not_applied(&self, why: NotApplied) -> RunReport {
-        match why {
-            NotApplied::Invalid(planned) => RunReport::invalid(*planned),
-            NotApplied::RolledBack => RunReport::RolledBack { commit: commit_of(&self.author) },
-            NotApplied::Suspended(planned) => RunReport::Suspended(*planned),
-            NotApplied::NotInHistory { visible, current } => {
-                let stale = CommitError::Stale { base: visible, current };
-                RunReport::Failed(vec![ApplyError::Commit(stale).diagnostic()])
-            }
-            NotApplied::Failed(found) => RunReport::Failed(found),
-        }
-    }
-
     /// Records that the store matches manifests that no rollback left, and returns the revision of that (D78).
     fn accept(&self, base: u64) -> Option<u64> {
         let RunMode::Apply { may_apply, .. } = self.mode else { return None };
@@ -319,7 +309,7 @@ impl PlannedRun<'_> {
 /// A safety limit refuses a plan, such as the deletion limit (D41).
 fn check_refusals(planned: &PlanResult) -> Result<(), NotApplied> {
     let refusals = planned.plan.iter().flat_map(|plan| &plan.refusals).cloned().collect::<Vec<_>>();
-    if refusals.is_empty() { Ok(()) } else { Err(NotApplied::Failed(refusals)) }
+    if refusals.is_empty() { Ok(()) } else { Err(RunReport::Failed(refusals).into()) }
 }
 
 /// Whether commits that are not durable yet have changed what a plan changes. The history does not have them.
