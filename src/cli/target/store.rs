@@ -11,12 +11,12 @@ use crate::{
     manifest::tree::Recorder,
     plan::{
         Effect,
-        redacted_plan::{Detail, RedactedPlan},
+        redacted_plan::Detail,
         saved::{DigestProtection, PlanConditions, SavedPlan},
     },
     reconcile::{
         commit_speculative, plan,
-        run::plan_cache::{self, CachedAnswer},
+        run::plan_cache,
         sync_loop::{freshness::FinishedRun, plan_drift},
     },
     store::{Attempt, commit::header::Outcome},
@@ -79,9 +79,9 @@ impl StoreTarget {
     fn propose_dry_run(&mut self) -> Result<Proposal, Failure> {
         if let Some(recorder) = &self.recorder
             && let Some(on_disk) = self.args.on_disk()?
-            && let Some(answer) = plan_cache::load(&on_disk, &self.options, recorder)
+            && let Some(recalled) = plan_cache::load(&on_disk, &self.options, recorder)
         {
-            return Ok(recalled(answer));
+            return Ok(Proposal { report: recalled.report_with("plan", self.detail), ..Proposal::default() });
         }
         self.read_store()?;
         let proposal = self.plan_and_report(None)?;
@@ -101,15 +101,6 @@ fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, plann
     let Some((recorder, on_disk)) = recorder.zip(store.on_disk(revision)) else { return };
     let done = FinishedRun::judged_now(planned, revision, options);
     plan_cache::save(&on_disk, options, recorder, &done);
-}
-
-/// The proposal of a run that was remembered.
-fn recalled(recalled: CachedAnswer) -> Proposal {
-    let CachedAnswer { warnings, unchanged, revision, files } = recalled;
-    let plan = Some(RedactedPlan { base: revision, unchanged, ..RedactedPlan::default() });
-    let (first_file, files) = (files.first().map(|file| file.source.name.clone()), files.len());
-    let report = Report { command: "plan", diagnostics: warnings, plan, files, first_file, ..Report::default() };
-    Proposal { report, ..Proposal::default() }
 }
 
 impl StoreTarget {

@@ -31,18 +31,15 @@ use std::{collections::HashMap, fs, sync::Arc};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::options::Options;
+use super::{options::Options, plan_result::PlanResult};
 use crate::{
-    manifest::{
-        ManifestFile,
-        tree::{ReadDigests, Recorder},
-    },
+    manifest::tree::{ReadDigests, Recorder},
     model::{
         build,
         diagnostics::{Diagnostic, SourceFile},
         secrets::digest_key::DigestKey,
     },
-    plan::format::json::Item,
+    plan::{Plan, format::json::Item},
     reconcile::sync_loop::freshness::FinishedRun,
     store::{clock, engine::OnDisk, ids, read_beside, write_beside},
 };
@@ -73,21 +70,9 @@ struct CachedRun {
     warnings: Vec<(Item, u32)>,
 }
 
-/// The answer to a run that has nothing to do.
-pub(crate) struct CachedAnswer {
-    /// The warnings about the manifests.
-    pub warnings: Vec<Diagnostic>,
-    /// The number of resources.
-    pub unchanged: usize,
-    /// The revision of the store.
-    pub revision: u64,
-    /// The files.
-    pub files: Vec<Arc<ManifestFile>>,
-}
-
-/// Returns the answer to a run if it was remembered and nothing that it depends on has changed. Reads the files through
-/// `recorder`.
-pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<CachedAnswer> {
+/// Returns the answer to a run if it was remembered and nothing that it depends on has changed: a plan without changes, and
+/// without the resources that are declared. Reads the files through `recorder`.
+pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<PlanResult> {
     let key = store.digest_key.as_ref()?;
     let (question, state) = (question(options)?, store.fingerprint.to_hex());
     let run = read(store, key).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
@@ -97,8 +82,10 @@ pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Op
     }
     let files = recorder.reread_if_unchanged(key, &run.reading)?;
     let named = files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
-    let warnings = run.warnings.iter().map(|(item, omitted)| located(item, *omitted, &named)).collect::<Option<_>>()?;
-    Some(CachedAnswer { warnings, unchanged: run.unchanged, revision: run.revision, files })
+    let warnings = run.warnings.iter().map(|(item, omitted)| located(item, *omitted, &named));
+    let diagnostics = warnings.collect::<Option<_>>()?;
+    let plan = Plan { base: run.revision, unchanged: run.unchanged, ..Plan::default() };
+    Some(PlanResult { diagnostics, plan: Some(plan), files, ..PlanResult::default() })
 }
 
 /// Remembers a run after which the next one has nothing to do. None if it is not remembered. `store` must have the state of its

@@ -20,7 +20,7 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::{Change, Summary, format::json::Item},
-    reconcile::run::{plan_cache::CachedAnswer, plan_result::PlanResult},
+    reconcile::run::plan_result::PlanResult,
     store::Store,
 };
 
@@ -97,12 +97,6 @@ impl RunFindings {
             drift: planned.plan.iter().flat_map(drifted).take(MOST_DRIFTED).collect(),
             ..Self::listing(&all)
         }
-    }
-
-    /// The findings of a cached plan.
-    pub(super) fn from_cache(recalled: &CachedAnswer) -> Self {
-        let all: Vec<&Diagnostic> = recalled.warnings.iter().collect();
-        Self { files: recalled.files.len(), declared: recalled.unchanged, ..Self::listing(&all) }
     }
 
     /// Adds the reason of a failure that came after planning.

@@ -112,11 +112,9 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return None;
         }
         let recalled = plan_cache::load(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
-        if recalled.revision != revision {
-            return None;
-        }
-        let report = RunReport::InSync { unchanged: recalled.unchanged, revision };
-        let findings = RunFindings::from_cache(&recalled);
+        let unchanged = recalled.plan.as_ref().filter(|plan| plan.base == revision)?.unchanged;
+        let report = RunReport::InSync { unchanged, revision };
+        let findings = RunFindings { declared: unchanged, ..RunFindings::from_plan(&recalled, &snapshot) };
         measure("in_sync", began);
         self.freshness = Some(Freshness::new(revision, None, &self.clock));
         self.record(RunResult { report, findings, author: self.options.author() });
