@@ -51,10 +51,7 @@
 //! - It keeps no findings of lints that look at the whole source or at facts about manifests. These run each time.
 //! - It is not written to the disk, and not shared between sources: the inputs do not name the source.
 
-use std::{
-    mem,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{mem, sync::Arc};
 
 use foldhash::HashMap;
 use jiff::Timestamp;
@@ -66,14 +63,17 @@ use super::{
     partition::{LintPart, PartLints, PartName},
     world::World,
 };
-use crate::model::{AnyResource, Desired, Entry, Id, Key, Kind};
+use crate::{
+    lock::Lock,
+    model::{AnyResource, Desired, Entry, Id, Key, Kind},
+};
 
 /// Findings with the position of their lint in the table.
 pub(crate) type NumberedFindings = Vec<(usize, Finding)>;
 
 /// The findings of the last run on a source, by their inputs.
 #[derive(Debug, Default)]
-pub(crate) struct LintMemo(Mutex<Memo>);
+pub(crate) struct LintMemo(Lock<Memo>);
 
 #[derive(Debug, Default)]
 struct Memo {
@@ -104,25 +104,24 @@ impl SharedInputs {
 impl LintMemo {
     /// Takes the parts of the last run, if they were judged with the same shared inputs.
     pub(super) fn take(&self, shared: &SharedInputs) -> HashMap<PartName, KnownPart> {
-        let last = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let last = mem::take(&mut *self.0.lock());
         if last.shared == *shared { last.parts } else { HashMap::default() }
     }
 
     /// Keeps the parts of a run.
     pub(super) fn keep(&self, shared: SharedInputs, parts: HashMap<PartName, KnownPart>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Memo { shared, parts };
+        *self.0.lock() = Memo { shared, parts };
     }
 
     /// The time from which a lint may report something else about the same resources, or none.
     pub(crate) fn valid_until(&self) -> Option<Timestamp> {
-        let memo = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        memo.parts.values().filter_map(|part| part.until).min()
+        self.0.lock().parts.values().filter_map(|part| part.until).min()
     }
 
     /// The findings of each part. Those of a part that is not judged again are the same allocation.
     #[cfg(test)]
     pub(crate) fn outputs(&self) -> Vec<Arc<NumberedFindings>> {
-        let memo = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let memo = self.0.lock();
         memo.parts.values().map(|part| Arc::clone(&part.findings)).collect()
     }
 }
