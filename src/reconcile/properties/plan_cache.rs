@@ -12,7 +12,11 @@ use crate::{
 
 /// Warnings with their places.
 fn placed(warnings: &[Diagnostic]) -> Vec<String> {
-    warnings.iter().map(|it| format!("{:?} {}", it.position(), it.message)).collect()
+    let spans = |it: &Diagnostic| {
+        let places = it.place.iter().chain(it.related.iter().map(|(place, _)| place));
+        places.map(|place| (place.file.name.clone(), place.span.clone())).collect::<Vec<_>>()
+    };
+    warnings.iter().map(|it| format!("{:?} {:?} {}", it.position(), spans(it), it.message)).collect()
 }
 
 /// Runs on a store, of which only the folder with what is remembered is real.

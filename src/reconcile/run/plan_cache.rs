@@ -26,7 +26,7 @@
 //! - Runs with errors, with changes, with surrounding manifests or with assumed values are not remembered.
 //! - It finds no damage of the store. Every run that changes something reads the whole state.
 
-use std::{collections::HashMap, fs, sync::Arc};
+use std::{collections::HashMap, fs, ops::Range, sync::Arc};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -66,8 +66,17 @@ struct CachedRun {
     until: Option<Timestamp>,
     revision: u64,
     unchanged: usize,
-    /// The warnings, each with the number of others that it stands for.
-    warnings: Vec<(Item, u32)>,
+    warnings: Vec<CachedWarning>,
+}
+
+/// A warning.
+#[derive(Serialize, Deserialize)]
+struct CachedWarning {
+    item: Item,
+    /// The bytes of its places: lines and columns leave out the end of a block.
+    spans: Vec<Range<usize>>,
+    /// The number of others that it stands for.
+    omitted: u32,
 }
 
 /// Returns the answer to a run if it was remembered and nothing that it depends on has changed: a plan without changes, and
@@ -82,8 +91,7 @@ pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Op
     }
     let files = recorder.reread_if_unchanged(key, &run.reading)?;
     let named = files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
-    let warnings = run.warnings.iter().map(|(item, omitted)| located(item, *omitted, &named));
-    let diagnostics = warnings.collect::<Option<_>>()?;
+    let diagnostics = run.warnings.into_iter().map(|warning| warning.located(&named)).collect::<Option<_>>()?;
     let plan = Plan { base: run.revision, unchanged: run.unchanged, ..Plan::default() };
     Some(PlanResult { diagnostics, plan: Some(plan), files, ..PlanResult::default() })
 }
@@ -103,7 +111,7 @@ pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done:
         until,
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
-        warnings: planned.diagnostics.iter().map(|it| (Item::from_diagnostic(it), it.omitted)).collect(),
+        warnings: planned.diagnostics.iter().map(CachedWarning::new).collect(),
     };
     let mut runs = read(store, key);
     runs.retain(|other| other.question != run.question);
@@ -113,11 +121,21 @@ pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done:
     lines_of(&runs, key).ok().and_then(|text| write_beside(store, FILE, &text).ok())
 }
 
-/// Finds the places of a warning in the files that were read again. None if one of them is in no file.
-fn located(item: &Item, omitted: u32, files: &HashMap<&str, Arc<SourceFile>>) -> Option<Diagnostic> {
-    let warning = Diagnostic { omitted, ..item.diagnostic(files) };
-    let is_located = warning.place.is_some() == item.spot.file.is_some() && warning.related.len() == item.related.len();
-    is_located.then_some(warning)
+impl CachedWarning {
+    fn new(warning: &Diagnostic) -> Self {
+        let places = warning.place.iter().chain(warning.related.iter().map(|(place, _)| place));
+        let spans = places.map(|place| place.span.clone()).collect();
+        Self { item: Item::from_diagnostic(warning), spans, omitted: warning.omitted }
+    }
+
+    /// Finds the places in the files that were read again. None if one of them is in no file.
+    fn located(self, files: &HashMap<&str, Arc<SourceFile>>) -> Option<Diagnostic> {
+        let mut warning = Diagnostic { omitted: self.omitted, ..self.item.diagnostic(files) };
+        let places = warning.place.iter_mut().chain(warning.related.iter_mut().map(|(place, _)| place));
+        let mut spans = self.spans.into_iter();
+        places.zip(&mut spans).for_each(|(place, span)| place.span = span);
+        spans.next().is_none().then_some(warning)
+    }
 }
 
 /// The digest of the program and of the options that a plan depends on.
