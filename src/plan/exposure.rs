@@ -44,21 +44,14 @@ impl Display for Exposure {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let quoted = |modules: &[&str]| modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let Self { name, successor, lost, left, .. } = self;
-        if let Some(successor) = successor {
-            write!(f, "this opens access: {successor} takes over requests of {name}, without {}", quoted(lost))?;
-            return match left.as_slice() {
-                [] => f.write_str(", and nothing else restricts it"),
-                left => write!(f, "; {} stays", quoted(left)),
-            };
-        }
-        match (lost.as_slice(), left.as_slice()) {
-            ([], _) => write!(f, "this opens access: {name} no longer restricts anything"),
-            (lost, []) => {
-                write!(f, "this opens access: {name} loses {}, and nothing else restricts it", quoted(lost))
-            }
-            (lost, left) => {
-                write!(f, "this opens access: {name} loses {}; {} stays", quoted(lost), quoted(left))
-            }
+        let opens = match successor {
+            Some(successor) => format!("{successor} takes over requests of {name}, without {}", quoted(lost)),
+            None if lost.is_empty() => return write!(f, "this opens access: {name} no longer restricts anything"),
+            None => format!("{name} loses {}", quoted(lost)),
+        };
+        match left.as_slice() {
+            [] => write!(f, "this opens access: {opens}, and nothing else restricts it"),
+            left => write!(f, "this opens access: {opens}; {} stays", quoted(left)),
         }
     }
 }

@@ -68,15 +68,13 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
     if plan.is_uncommitted() {
         origin.author = None;
     }
-    let to = match author {
-        Author::Rollback { to, .. } => Some(*to),
-        _ => None,
-    };
-    let deed = match author {
-        Author::Source { destroyed: true, .. } => "Destroyed the source".to_owned(),
-        _ => deed(to, plan),
-    };
     let summary = plan.summary();
+    let (to, deed) = match author {
+        Author::Rollback { to, .. } => (Some(*to), format!("Rolled back to revision {to}")),
+        Author::Source { destroyed: true, .. } => (None, "Destroyed the source".to_owned()),
+        _ if plan.only_reverts_drift() => (None, format!("Reverted {}", plural(summary.drift, "drifted resource"))),
+        _ => (None, "Applied".to_owned()),
+    };
     tracing::info!(
         target: SYNC,
         source = origin.source,
@@ -95,15 +93,6 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
         "{deed} as revision {revision}: {summary}."
     );
     changes(origin.source, plan, revision);
-}
-
-/// Summarizes an applied plan in a few words.
-fn deed(to: Option<u64>, plan: &Plan) -> String {
-    match (to, plan.summary().drift) {
-        (Some(to), _) => format!("Rolled back to revision {to}"),
-        (None, count) if plan.only_reverts_drift() => format!("Reverted {}", plural(count, "drifted resource")),
-        _ => "Applied".to_owned(),
-    }
 }
 
 fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
