@@ -365,8 +365,12 @@ impl LoopGuard {
     /// Waits for the end of a retired loop. Its run is cancelled after the grace period, or when there is a hurry.
     pub(crate) fn finish(self, is_hurried: impl Fn() -> bool) {
         let since = Instant::now();
-        let is_running = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
-        while is_running() && since.elapsed() < GRACE && !is_hurried() {
+        self.wait(|| since.elapsed() < GRACE && !is_hurried());
+    }
+
+    /// Waits for the end of the loop, as long as there is time.
+    fn wait(&self, has_time: impl Fn() -> bool) {
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && has_time() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -391,14 +395,10 @@ impl LoopGuard {
 impl Drop for LoopGuard {
     fn drop(&mut self) {
         self.handle.stop();
-        let Some(thread) = self.thread.take() else { return };
         let since = *self.handle.stopped.get_or_init(Instant::now);
-        while !thread.is_finished() {
-            if since.elapsed() > GRACE {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        self.wait(|| since.elapsed() <= GRACE);
+        if let Some(thread) = self.thread.take().filter(JoinHandle::is_finished) {
+            let _ = thread.join();
         }
-        let _ = thread.join();
     }
 }
