@@ -1,11 +1,9 @@
 //! Work that nobody waits for within milliseconds: planning, applying, and what the store does behind commits, beside the
 //! requests of a server.
 
-use std::{
-    cell::Cell,
-    thread,
-    time::{Duration, Instant},
-};
+use std::cell::Cell;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How much lower the priority is, in nice levels: requests get nearly all of a processor that both need.
 #[cfg(target_os = "linux")]

@@ -3,13 +3,10 @@
 //! Builds are reproducible, so the clock is never read. `EDGEWRIGHT_COMMIT` and `SOURCE_DATE_EPOCH` set both values for
 //! builds without Git.
 
-use std::{
-    env,
-    error::Error,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
 
 /// The length of the commit in `--version`.
 const SHORT_COMMIT: usize = 12;

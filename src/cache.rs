@@ -1,14 +1,10 @@
 //! Caches with a bound in bytes, and caches of what can become invalid.
 
-use std::{
-    hash::Hash,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use quick_cache::{
-    DefaultHashBuilder, OptionsBuilder, Weighter,
-    sync::{Cache, DefaultLifecycle},
-};
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 /// The memory for an entry besides what it is weighed by.
 pub(crate) const OVERHEAD: usize = 256;

@@ -28,80 +28,69 @@ pub mod resources {
     //! ```
 
     // Identity.
-    pub use crate::{
-        model::{
-            Kind,
-            endpoint_offers::{Offer, Offers},
-            id::Id,
-            key::Key,
-            kind_info::KindInfo,
-        },
-        store::{clock::now, ids::fresh_id, tokens::token as new_token},
-    };
+    pub use crate::model::Kind;
+    pub use crate::model::endpoint_offers::{Offer, Offers};
+    pub use crate::model::id::Id;
+    pub use crate::model::key::Key;
+    pub use crate::model::kind_info::KindInfo;
+    pub use crate::store::clock::now;
+    pub use crate::store::ids::fresh_id;
+    pub use crate::store::tokens::token as new_token;
 
     // Content.
-    pub use crate::model::{
-        any_resource::{AccessList, AnyResource, ViewContext},
-        base_urls::{BaseUrls, Ref},
-        key_scope::{KeyScope, WriteAction},
-        kind::{
-            api_key::ApiKey,
-            certificate_authority::{CaPem, CertificateAuthority},
-            event_source::EventSource,
-            event_subscription::EventSubscription,
-            https_edge::{Delegation, HttpsEdge},
-            https_edge_route::{HttpsEdgeRoute, MatchType},
-            ip_restriction::{IpRestriction, Traffic},
-            owner::{Owner, Role},
-            tls_certificate::{CertificatePem, TlsCertificate},
-            tls_edge::TlsEdge,
-        },
-        module::{slot::Slot, traits::AnyModule},
-        reference::Reference,
-        secrets::{
-            secret::{MASK, Secret},
-            secret_spans::SecretSpans,
-            serialization_mode::{Review, Secrets},
-            text::{Reading, Text},
-        },
-        traffic::{Stage, Step},
-    };
+    pub use crate::model::any_resource::{AccessList, AnyResource, ViewContext};
+    pub use crate::model::base_urls::{BaseUrls, Ref};
+    pub use crate::model::key_scope::{KeyScope, WriteAction};
+    pub use crate::model::kind::api_key::ApiKey;
+    pub use crate::model::kind::certificate_authority::{CaPem, CertificateAuthority};
+    pub use crate::model::kind::event_source::EventSource;
+    pub use crate::model::kind::event_subscription::EventSubscription;
+    pub use crate::model::kind::https_edge::{Delegation, HttpsEdge};
+    pub use crate::model::kind::https_edge_route::{HttpsEdgeRoute, MatchType};
+    pub use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
+    pub use crate::model::kind::owner::{Owner, Role};
+    pub use crate::model::kind::tls_certificate::{CertificatePem, TlsCertificate};
+    pub use crate::model::kind::tls_edge::TlsEdge;
+    pub use crate::model::module::slot::Slot;
+    pub use crate::model::module::traits::AnyModule;
+    pub use crate::model::reference::Reference;
+    pub use crate::model::secrets::secret::{MASK, Secret};
+    pub use crate::model::secrets::secret_spans::SecretSpans;
+    pub use crate::model::secrets::serialization_mode::{Review, Secrets};
+    pub use crate::model::secrets::text::{Reading, Text};
+    pub use crate::model::traffic::{Stage, Step};
 
     // Rules.
     pub use crate::model::diagnostics::fault::{Check, Fault, FaultTarget, Faults, Path as FieldPath, Segment};
 
     // Change.
-    pub use crate::model::{
-        author::{Author, RejectedManifests},
-        claim::Claim,
-        desired::Desired,
-        operation::Operation,
-        snapshot::{Entry, Refusal, Rendered, RenderedForms, Tombstone},
-    };
+    pub use crate::model::author::{Author, RejectedManifests};
+    pub use crate::model::claim::Claim;
+    pub use crate::model::desired::Desired;
+    pub use crate::model::operation::Operation;
+    pub use crate::model::snapshot::{Entry, Refusal, Rendered, RenderedForms, Tombstone};
 
     pub mod modules {
         //! The traffic modules that edges and routes host.
 
-        pub use crate::model::module::{
-            backend::Backend,
-            circuit_breaker::CircuitBreaker,
-            compression::Compression,
-            headers::{RequestHeaders, ResponseHeaders},
-            ip_restriction::EndpointIpRestriction,
-            jwt_validation::{
-                AllowList, AllowedValue, JwtValidation, KeySources, Keys, Signatures, Token, TokenMethod, TokenPlaces,
-                TokenType,
-            },
-            mutual_tls::MutualTls,
-            oauth::{GithubApp, Oauth, OauthApp, Provider},
-            oidc::Oidc,
-            policies::{EndpointAction, EndpointPolicy, Policies},
-            saml::{IdpMetadata, NAMEID_FORMATS, Saml},
-            tls_termination::{TerminateAt, TlsTermination, TlsVersion},
-            user_agent_filter::UserAgentFilter,
-            webhook_verification::{PROVIDERS as WEBHOOK_PROVIDERS, WebhookVerification},
-            websocket_tcp_converter::WebsocketTcpConverter,
+        pub use crate::model::module::backend::Backend;
+        pub use crate::model::module::circuit_breaker::CircuitBreaker;
+        pub use crate::model::module::compression::Compression;
+        pub use crate::model::module::headers::{RequestHeaders, ResponseHeaders};
+        pub use crate::model::module::ip_restriction::EndpointIpRestriction;
+        pub use crate::model::module::jwt_validation::{
+            AllowList, AllowedValue, JwtValidation, KeySources, Keys, Signatures, Token, TokenMethod, TokenPlaces,
+            TokenType,
         };
+        pub use crate::model::module::mutual_tls::MutualTls;
+        pub use crate::model::module::oauth::{GithubApp, Oauth, OauthApp, Provider};
+        pub use crate::model::module::oidc::Oidc;
+        pub use crate::model::module::policies::{EndpointAction, EndpointPolicy, Policies};
+        pub use crate::model::module::saml::{IdpMetadata, NAMEID_FORMATS, Saml};
+        pub use crate::model::module::tls_termination::{TerminateAt, TlsTermination, TlsVersion};
+        pub use crate::model::module::user_agent_filter::UserAgentFilter;
+        pub use crate::model::module::webhook_verification::{PROVIDERS as WEBHOOK_PROVIDERS, WebhookVerification};
+        pub use crate::model::module::websocket_tcp_converter::WebsocketTcpConverter;
     }
 }
 
@@ -126,37 +115,23 @@ pub mod report {
     //! ```
 
     // Diagnostics.
-    pub use crate::{
-        lint::{LINTS, Level, Lint},
-        model::{
-            diagnostics::{
-                code::{CodeInfo, REGISTRY as CODES},
-                diagnostic::{Cause, Name, Place, Severity, SourceFile},
-            },
-            drift::{Drift, DriftState, FieldDrift},
-        },
-    };
+    pub use crate::lint::{LINTS, Level, Lint};
+    pub use crate::model::diagnostics::code::{CodeInfo, REGISTRY as CODES};
+    pub use crate::model::diagnostics::diagnostic::{Cause, Name, Place, Severity, SourceFile};
+    pub use crate::model::drift::{Drift, DriftState, FieldDrift};
 
     // Plans.
-    pub use crate::{
-        plan::{
-            Change, Effect, Exposure, KeptResource, Summary,
-            redacted_plan::{Call, RedactedChange, RedactedPlan},
-        },
-        tenancy::certificates::LostCertificate,
-    };
+    pub use crate::plan::redacted_plan::{Call, RedactedChange, RedactedPlan};
+    pub use crate::plan::{Change, Effect, Exposure, KeptResource, Summary};
+    pub use crate::tenancy::certificates::LostCertificate;
 
     // Traces.
     pub use crate::routing::{EdgeChoice, HostRank, Named, PipelineStep, RouteCandidate, RouteDecision, StepEffect};
 
     // Formats.
-    pub use crate::{
-        model::json::JsonError,
-        plan::{
-            format::{Format, render},
-            report::Report,
-        },
-    };
+    pub use crate::model::json::JsonError;
+    pub use crate::plan::format::{Format, render};
+    pub use crate::plan::report::Report;
 }
 
 pub mod storage {
@@ -194,16 +169,12 @@ pub mod storage {
     };
 
     // Engines.
-    pub use crate::store::{
-        commit::{
-            batch::{Batch, Tip},
-            entries::{CommitEntries, CommitEntry, Hash},
-        },
-        engine::{
-            BatchEdit, BatchVisit, Engine, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
-        },
-        memory::MemoryEngine,
+    pub use crate::store::commit::batch::{Batch, Tip};
+    pub use crate::store::commit::entries::{CommitEntries, CommitEntry, Hash};
+    pub use crate::store::engine::{
+        BatchEdit, BatchVisit, Engine, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
     };
+    pub use crate::store::memory::MemoryEngine;
 
     // Backups.
     pub use crate::store::maintenance::backup::Backup;

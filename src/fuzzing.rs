@@ -6,23 +6,19 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-use crate::{
-    LintLevels, Sent, SentFile, cli,
-    filter::{self, Filter},
-    manifest::{format, load::schema},
-    model::{Kind, Secrets, diagnostics::Faults, node, secrets::redact::RedactedText},
-    plan::{
-        format::{Format, render},
-        saved::SavedPlan,
-    },
-    server::{
-        http::body::{self, Limits},
-        operations::hooks,
-    },
-    store::fuzzed_frame,
-    syntax::{cel, x509, xml},
-    validate,
-};
+use crate::filter::{self, Filter};
+use crate::manifest::format;
+use crate::manifest::load::schema;
+use crate::model::diagnostics::Faults;
+use crate::model::secrets::redact::RedactedText;
+use crate::model::{Kind, Secrets, node};
+use crate::plan::format::{Format, render};
+use crate::plan::saved::SavedPlan;
+use crate::server::http::body::{self, Limits};
+use crate::server::operations::hooks;
+use crate::store::fuzzed_frame;
+use crate::syntax::{cel, x509, xml};
+use crate::{LintLevels, Sent, SentFile, cli, validate};
 
 /// A property of any bytes.
 pub type FuzzTarget = fn(&[u8]);

@@ -2,12 +2,10 @@
 
 use std::{io::ErrorKind, time::Duration};
 
-use ureq::{
-    Agent, Error, Timeout,
-    config::ConfigBuilder,
-    tls::{PemItem, RootCerts, TlsConfig, parse_pem},
-    typestate::AgentScope,
-};
+use ureq::config::ConfigBuilder;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::typestate::AgentScope;
+use ureq::{Agent, Error, Timeout};
 
 /// Creates a client that trusts the authorities of the system.
 pub(crate) fn agent(connect: Duration, response: Duration) -> Agent {

@@ -265,12 +265,10 @@ mod tenancy;
 pub use cli::main;
 
 // Manifests and where they come from.
-pub use manifest::{
-    Loaded, ManifestFile, load,
-    tree::{
-        CommitTree, Disk, FileStamp, GitCommitDetails, NotedFile, Recorder, Sent, SentFile, SentValue, Tree, TreeFiles,
-    },
+pub use manifest::tree::{
+    CommitTree, Disk, FileStamp, GitCommitDetails, NotedFile, Recorder, Sent, SentFile, SentValue, Tree, TreeFiles,
 };
+pub use manifest::{Loaded, ManifestFile, load};
 
 // Validation, planning and application.
 pub use model::diagnostics::{code::Code, diagnostic::Diagnostic};

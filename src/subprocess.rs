@@ -1,10 +1,8 @@
 //! Programs that this process runs: each in a process group of its own, which ends with this process, however that ends.
 
-use std::{
-    io,
-    os::unix::process::CommandExt,
-    process::{Child, Command, ExitStatus, Stdio},
-};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 

@@ -8,15 +8,12 @@ use std::{sync::mpsc::channel, thread};
 
 use clap::{Arg, Command};
 
-use super::{
-    access::contexts::Contexts,
-    inspect::get::{full_name, parse_kind, plurals, short_name_of},
-};
-use crate::{
-    cli::{command_prelude::*, store::store_args::StoreArgs},
-    lint::LINTS,
-    model::diagnostics::code::REGISTRY,
-};
+use super::access::contexts::Contexts;
+use super::inspect::get::{full_name, parse_kind, plurals, short_name_of};
+use crate::cli::command_prelude::*;
+use crate::cli::store::store_args::StoreArgs;
+use crate::lint::LINTS;
+use crate::model::diagnostics::code::REGISTRY;
 
 /// The first argument of a request, before the words of the line after the program. It is no command, because nobody types it.
 pub(super) const REQUEST: &str = "__complete";

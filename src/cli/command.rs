@@ -2,19 +2,16 @@
 
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 
-use super::{
-    access::{context, keys, login, logout, owners, security_log},
-    completions,
-    config::{Config, section::ConfigSection},
-    failure::CommandResult,
-    input::option_origins::{CurrentContext, OptionOrigins},
-    inspect::{blame, export, get, history, status, trace},
-    man,
-    manifests::{diff, explain, fmt, reconcile, schema, validate},
-    operate::{destroy, healthcheck, resume, rollback, suspend, transfer},
-    reference, serve,
-    store::{self, backup, restore},
-};
+use super::access::{context, keys, login, logout, owners, security_log};
+use super::config::Config;
+use super::config::section::ConfigSection;
+use super::failure::CommandResult;
+use super::input::option_origins::{CurrentContext, OptionOrigins};
+use super::inspect::{blame, export, get, history, status, trace};
+use super::manifests::{diff, explain, fmt, reconcile, schema, validate};
+use super::operate::{destroy, healthcheck, resume, rollback, suspend, transfer};
+use super::store::{self, backup, restore};
+use super::{completions, man, reference, serve};
 use crate::model::{Code, build};
 
 /// Reconciles an edge gateway with manifests in Git.

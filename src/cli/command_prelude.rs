@@ -1,9 +1,7 @@
 //! The names that most commands use: those of the prelude, the output, and the store or server that a command works on. The files
 //! behind them use the prelude alone.
 
-pub(super) use super::{
-    manifests::source_args::source_name,
-    output::{Output, diagnostics, during, print, say},
-    prelude::*,
-    target::{ApiClient, ServerArgs, ServerTarget, StoreOrServer},
-};
+pub(super) use super::manifests::source_args::source_name;
+pub(super) use super::output::{Output, diagnostics, during, print, say};
+pub(super) use super::prelude::*;
+pub(super) use super::target::{ApiClient, ServerArgs, ServerTarget, StoreOrServer};

@@ -1,10 +1,9 @@
 //! The ends of a command: its exit code, or the failure with the reasons.
 
-use crate::{
-    model::{Code, Diagnostic, Fault, JsonError, diagnostics::Name},
-    reconcile::ApplyError,
-    store::{CommitError, StoreError},
-};
+use crate::model::diagnostics::Name;
+use crate::model::{Code, Diagnostic, Fault, JsonError};
+use crate::reconcile::ApplyError;
+use crate::store::{CommitError, StoreError};
 
 /// An exit code (D31).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

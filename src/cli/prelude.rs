@@ -1,27 +1,23 @@
 //! The names that most files of the command line use: results and failures, the headings of options, the model, manifests and
 //! their plans, and types of the standard library. The files behind them do not use this one.
 
-pub(super) use super::{
-    failure::{CommandResult, Exit, Failure},
-    help,
+pub(super) use super::failure::{CommandResult, Exit, Failure};
+pub(super) use super::help;
+pub(super) use crate::manifest::tree::{Disk, Tree};
+pub(super) use crate::model::diagnostics::diagnostic::Name;
+pub(super) use crate::model::diagnostics::fault::nearest;
+pub(super) use crate::model::key::segment;
+pub(super) use crate::model::{
+    Author, Code, Diagnostic, Fault, Id, Key, Kind, Role, Secret, Secrets, Severity, Snapshot, json,
 };
-pub(super) use crate::{
-    manifest::tree::{Disk, Tree},
-    model::{
-        Author, Code, Diagnostic, Fault, Id, Key, Kind, Role, Secret, Secrets, Severity, Snapshot,
-        diagnostics::{diagnostic::Name, fault::nearest},
-        json,
-        key::segment,
-    },
-    plan::{Plan, report::Report},
-    reconcile::{ApplyError, LintLevels, Options, PlanResult},
-    store::{Store, clock, history::commits::RevisionName, ids, tokens},
-    syntax::text::{escaped, printable},
-};
+pub(super) use crate::plan::Plan;
+pub(super) use crate::plan::report::Report;
+pub(super) use crate::reconcile::{ApplyError, LintLevels, Options, PlanResult};
+pub(super) use crate::store::history::commits::RevisionName;
+pub(super) use crate::store::{Store, clock, ids, tokens};
+pub(super) use crate::syntax::text::{escaped, printable};
 pub(super) use serde_json::Value;
-pub(super) use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+pub(super) use std::collections::{BTreeMap, BTreeSet};
+pub(super) use std::path::{Path, PathBuf};
+pub(super) use std::sync::Arc;
+pub(super) use std::time::Duration;

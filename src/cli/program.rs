@@ -4,17 +4,16 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use super::{
-    candidates,
-    command::{self, Cli, Command},
-    config::{Config, location::config_path, untrusted_file::CheckedOptions},
-    failure::{CommandResult, Exit, Failure},
-    help,
-    input::{empty_variables, usage},
-    manifests::source_args,
-    output::{self, Output, diagnostics},
-    serve::{self, core_dumps},
-};
+use super::command::{self, Cli, Command};
+use super::config::Config;
+use super::config::location::config_path;
+use super::config::untrusted_file::CheckedOptions;
+use super::failure::{CommandResult, Exit, Failure};
+use super::input::{empty_variables, usage};
+use super::manifests::source_args;
+use super::output::{self, Output, diagnostics};
+use super::serve::{self, core_dumps};
+use super::{candidates, help};
 use crate::{files::fault::faults, plan::report::Report};
 
 /// Runs the program with the arguments of the process.

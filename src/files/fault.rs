@@ -4,10 +4,8 @@
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
-use rustix::{
-    io::Errno,
-    process::{Signal, getpid, kill_process},
-};
+use rustix::io::Errno;
+use rustix::process::{Signal, getpid, kill_process};
 
 /// The actions of a fail point, by the name that the variable `FAILPOINTS` gives it: `journal.sync=return(kill)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,10 @@
 
 pub(crate) mod fault;
 
-use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, BufWriter, Read},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 

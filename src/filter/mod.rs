@@ -27,13 +27,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{
-    model::{
-        BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot, decode::list,
-        diagnostics::suggest, json::deserialize, view::view_json,
-    },
-    syntax::cel::{CelError, CelExpression, CelMeter, OBJ},
-};
+use crate::model::decode::list;
+use crate::model::diagnostics::suggest;
+use crate::model::json::deserialize;
+use crate::model::view::view_json;
+use crate::model::{BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot};
+use crate::syntax::cel::{CelError, CelExpression, CelMeter, OBJ};
 
 /// The longest list of known words in a help.
 const MOST_KNOWN: usize = 40;

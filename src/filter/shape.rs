@@ -1,17 +1,15 @@
 //! The shapes of the response forms, from their JSON Schemas.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, LazyLock},
-};
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-use crate::{
-    model::{Kind, kind_info::KindInfo, schema::definition_name},
-    syntax::cel::CelShape,
-};
+use crate::model::Kind;
+use crate::model::kind_info::KindInfo;
+use crate::model::schema::definition_name;
+use crate::syntax::cel::CelShape;
 
 /// The most definitions inside each other; the response forms do not contain themselves.
 const MOST_LEVELS: usize = 20;

@@ -1,9 +1,7 @@
 //! A lint: its words, its level, and its check with the input that the check has.
 
-use super::{
-    finding::Findings,
-    view::{EdgeView, HostView, LintedSource, ManifestsView},
-};
+use super::finding::Findings;
+use super::view::{EdgeView, HostView, LintedSource, ManifestsView};
 use crate::model::names::names;
 
 /// A lint level: the effect of a finding.

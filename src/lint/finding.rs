@@ -2,10 +2,9 @@
 
 use foldhash::HashSet;
 
-use crate::model::{
-    Key,
-    diagnostics::{FaultTarget, Path, suggestions::Suggestions},
-};
+use crate::model::Key;
+use crate::model::diagnostics::suggestions::Suggestions;
+use crate::model::diagnostics::{FaultTarget, Path};
 
 /// The subject of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -56,17 +56,13 @@ use std::{mem, sync::Arc};
 use foldhash::HashMap;
 use jiff::Timestamp;
 
-use super::{
-    by_kind::of_kind,
-    finding::Finding,
-    host_groups::NamedHosts,
-    partition::{LintPart, PartLints, PartName},
-    world::World,
-};
-use crate::{
-    lock::Lock,
-    model::{AnyResource, Desired, Entry, Id, Key, Kind},
-};
+use super::by_kind::of_kind;
+use super::finding::Finding;
+use super::host_groups::NamedHosts;
+use super::partition::{LintPart, PartLints, PartName};
+use super::world::World;
+use crate::lock::Lock;
+use crate::model::{AnyResource, Desired, Entry, Id, Key, Kind};
 
 /// Findings with the position of their lint in the table.
 pub(crate) type NumberedFindings = Vec<(usize, Finding)>;

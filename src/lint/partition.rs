@@ -6,14 +6,12 @@ use std::{mem, sync::Arc};
 use foldhash::HashMap;
 use rayon::prelude::*;
 
-use super::{
-    by_kind::of_kind,
-    host_groups::{HostGroups, NamedHosts, edge_of},
-    memo::{KnownPart, NumberedFindings},
-    validity::next_change,
-    view::{EdgeView, HostView},
-    world::World,
-};
+use super::by_kind::of_kind;
+use super::host_groups::{HostGroups, NamedHosts, edge_of};
+use super::memo::{KnownPart, NumberedFindings};
+use super::validity::next_change;
+use super::view::{EdgeView, HostView};
+use super::world::World;
 use crate::model::{Desired, Entry, Key, Kind};
 
 /// One in so many edges begins a part. The routes of so many fit into a processor's cache, so that only the first lint
@@ -185,10 +183,9 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::{
-        lint::{LintMemo, ManifestFacts, memo::SharedInputs},
-        model::{Claim, HttpsEdge, Id},
-    };
+    use crate::lint::memo::SharedInputs;
+    use crate::lint::{LintMemo, ManifestFacts};
+    use crate::model::{Claim, HttpsEdge, Id};
 
     fn edge(id: &str, host: &str, position: u32) -> Desired {
         let claim = Arc::new(Claim { source: "s".into(), name: id.into(), ..Claim::default() });

@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{
-    definition::{Lint, LintCheck},
-    finding::{Finding, Findings},
-    memo::{LintMemo, NumberedFindings, SharedInputs},
-    partition::{LintPart, PartLints},
-    rules::LINTS,
-    view::{LintedSource, ManifestsView},
-    world::World,
-};
+use super::definition::{Lint, LintCheck};
+use super::finding::{Finding, Findings};
+use super::memo::{LintMemo, NumberedFindings, SharedInputs};
+use super::partition::{LintPart, PartLints};
+use super::rules::LINTS;
+use super::view::{LintedSource, ManifestsView};
+use super::world::World;
 use crate::background::yield_to_requests;
 
 /// The findings of a run. Those of a part that is not judged again are shared with the memo.

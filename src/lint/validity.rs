@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::Offset};
 
-use super::{
-    manifest_facts::ManifestFacts,
-    rules::{certificate_chain::chains, saml_metadata::declared},
-    view::EdgeView,
-    world::World,
-};
+use super::manifest_facts::ManifestFacts;
+use super::rules::certificate_chain::chains;
+use super::rules::saml_metadata::declared;
+use super::view::EdgeView;
+use super::world::World;
 use crate::model::{Desired, Key};
 
 /// The time from which a lint may report something else about the same resources, or none.

@@ -8,13 +8,11 @@ use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{
-    by_kind::{entries_of_kind, of_kind},
-    clean_modules::CleanModules,
-    finding::Findings,
-    manifest_facts::ManifestFacts,
-    world::World,
-};
+use super::by_kind::{entries_of_kind, of_kind};
+use super::clean_modules::CleanModules;
+use super::finding::Findings;
+use super::manifest_facts::ManifestFacts;
+use super::world::World;
 use crate::model::{
     AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Resource, module::oauth::CommonApp,
 };

@@ -1,32 +1,28 @@
 //! The manifests of a source as they were loaded, and again after a change.
 
-use std::{
-    collections::BTreeSet,
-    path::PathBuf,
-    sync::{Arc, OnceLock},
-};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::HashMap;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-use super::{
-    load::{
-        declarations::Declarations,
-        document::{self, Document},
-        findings::FileFindings,
-        reader::declare,
-        values::{ExternalValue, Values},
-    },
-    resolve::{
-        foreign_files::foreign_file_error, origin::ManifestFile, source_context::SourceContext,
-        unknown_values::UnknownValues,
-    },
-    tree::{context::context_error, faults::changed_while_read, file_stamp::NotedFile, manifest_tree::Tree},
-};
-use crate::{
-    background::yield_to_requests,
-    model::diagnostics::{Cause, Code, Diagnostic, Name, diagnostic::sort},
-};
+use super::load::declarations::Declarations;
+use super::load::document::{self, Document};
+use super::load::findings::FileFindings;
+use super::load::reader::declare;
+use super::load::values::{ExternalValue, Values};
+use super::resolve::foreign_files::foreign_file_error;
+use super::resolve::origin::ManifestFile;
+use super::resolve::source_context::SourceContext;
+use super::resolve::unknown_values::UnknownValues;
+use super::tree::context::context_error;
+use super::tree::faults::changed_while_read;
+use super::tree::file_stamp::NotedFile;
+use super::tree::manifest_tree::Tree;
+use crate::background::yield_to_requests;
+use crate::model::diagnostics::diagnostic::sort;
+use crate::model::diagnostics::{Cause, Code, Diagnostic, Name};
 
 /// The loaded manifests.
 #[derive(Debug, Default)]

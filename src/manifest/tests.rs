@@ -1,27 +1,21 @@
 //! Tests that need a loaded manifest or the schemas of all kinds: the day a certificate expires, and hidden secrets.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Instant,
-};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
-use super::{
-    ManifestFile, load,
-    load::schema::fields,
-    resolve::{ResolveOptions, resolve},
-    tree::{Disk, NotedFile, Tree},
-};
-use crate::{
-    lint::{self, World},
-    model::{Code, Diagnostic, Fault, Kind, Snapshot, diagnostics::Name, secrets::redact::RedactedText},
-};
+use super::load::schema::fields;
+use super::resolve::{ResolveOptions, resolve};
+use super::tree::{Disk, NotedFile, Tree};
+use super::{ManifestFile, load};
+use crate::lint::{self, World};
+use crate::model::diagnostics::Name;
+use crate::model::secrets::redact::RedactedText;
+use crate::model::{Code, Diagnostic, Fault, Kind, Snapshot};
 
 /// Days before the end of the example's certificate, and whether something is said of it then.
 #[test]

@@ -5,16 +5,14 @@ use std::{any::Any, fmt::Debug, sync::Arc};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{
-    base_urls::BaseUrls,
-    diagnostics::Faults,
-    json::JsonError,
-    key::Key,
-    kind::Kind,
-    module::{AnyModule, SharedModule, Slot},
-    reference::Reference,
-    secrets::Secrets,
-};
+use super::base_urls::BaseUrls;
+use super::diagnostics::Faults;
+use super::json::JsonError;
+use super::key::Key;
+use super::kind::Kind;
+use super::module::{AnyModule, SharedModule, Slot};
+use super::reference::Reference;
+use super::secrets::Secrets;
 
 /// The Spec of a resource of any kind.
 pub trait AnyResource: Any + Debug + Send + Sync {

@@ -3,10 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    id::Id,
-    key::{Key, segment},
-};
+use super::id::Id;
+use super::key::{Key, segment};
 
 /// The service's URLs, and its certificates for identity providers.
 pub struct BaseUrls {

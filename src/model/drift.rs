@@ -6,12 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{
-    author::{Author, key_of},
-    diagnostics::Path,
-    id::Id,
-    snapshot::Snapshot,
-};
+use super::author::{Author, key_of};
+use super::diagnostics::Path;
+use super::id::Id;
+use super::snapshot::Snapshot;
 
 /// The fields of a resource, with secrets as digests.
 pub(crate) type DriftFields = Map<String, Value>;

@@ -2,11 +2,10 @@
 //! knows whether such a resource exists, but an ID with the prefix of another kind of this service, or an address, is
 //! certainly none.
 
-use super::{
-    diagnostics::{Code, Fault, Faults, check::is_address},
-    id::is_opaque_id,
-    kind::Kind,
-};
+use super::diagnostics::check::is_address;
+use super::diagnostics::{Code, Fault, Faults};
+use super::id::is_opaque_id;
+use super::kind::Kind;
 use crate::syntax::text::{has_token, printable};
 
 /// A kind of resource that another service owns (D20).

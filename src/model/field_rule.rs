@@ -4,10 +4,8 @@
 
 use std::fmt;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, IntoDeserializer},
-};
+use serde::de::{self, IntoDeserializer};
+use serde::{Deserialize, Deserializer};
 
 /// A field that accepts any object. A null inside is a value.
 pub(crate) const FREE_FORM: &str = "edgewright::FreeForm";

@@ -2,10 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::{
-    diagnostics::{Code, Fault, check::parse_hostport},
-    traffic::host_name,
-};
+use super::diagnostics::check::parse_hostport;
+use super::diagnostics::{Code, Fault};
+use super::traffic::host_name;
 use crate::syntax::text::printable;
 
 /// Checks a pattern: a DNS name, also with `*.` before it, or an IP address.

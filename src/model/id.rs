@@ -2,13 +2,11 @@
 
 pub(super) mod head;
 
-use std::{
-    borrow::{Borrow, Cow},
-    cmp::Ordering,
-    fmt,
-    hash::{Hash, Hasher},
-    sync::LazyLock,
-};
+use std::borrow::{Borrow, Cow};
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::LazyLock;
 
 use arcstr::ArcStr;
 use blake3::hazmat::{ContextKey, HasherExt as _, hash_derive_key_context};

@@ -6,14 +6,12 @@ use jiff::{Timestamp, civil::DateTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Kind,
-    diagnostics::{Check, Code, Fault, Faults, suggest},
-    host_pattern::{check_host_pattern, covers_hosts},
-    kind::owner::Role,
-    names::names,
-    network::Network,
-};
+use super::Kind;
+use super::diagnostics::{Check, Code, Fault, Faults, suggest};
+use super::host_pattern::{check_host_pattern, covers_hosts};
+use super::kind::owner::Role;
+use super::names::names;
+use super::network::Network;
 use crate::syntax::text::printable;
 
 /// The pattern for every source or kind.

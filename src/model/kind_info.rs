@@ -5,15 +5,13 @@ use std::{ops::Deref, sync::Arc};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
-use super::{
-    any_resource::AnyResource,
-    decode::{Decoded, ValueSource},
-    endpoint_offers::Offers,
-    kind::{Kind, KindFacts},
-    module::Slot,
-    node::Node,
-    schema::Constraint,
-};
+use super::any_resource::AnyResource;
+use super::decode::{Decoded, ValueSource};
+use super::endpoint_offers::Offers;
+use super::kind::{Kind, KindFacts};
+use super::module::Slot;
+use super::node::Node;
+use super::schema::Constraint;
 
 pub(super) type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a spec from a manifest, ignoring the given fields that are known elsewhere.

@@ -1,27 +1,24 @@
 //! The Spec of a resource in a snapshot. A store holds far more resources than one run reads, so a Spec that was read
 //! from a record is decoded when it is first used, and compared by its stored form before that.
 
-use std::{
-    any::Any,
-    borrow::Cow,
-    fmt,
-    ops::Range,
-    sync::{Arc, OnceLock},
-};
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::{
-    Kind,
-    any_resource::{AccessList, AnyResource, ViewContext},
-    diagnostics::{Code, Fault, Faults},
-    json::JsonError,
-    key::Key,
-    module::{SharedModule, Slot},
-    reference::Reference,
-    secrets::{Secrets, secret_spans::SecretSpans},
-};
+use super::Kind;
+use super::any_resource::{AccessList, AnyResource, ViewContext};
+use super::diagnostics::{Code, Fault, Faults};
+use super::json::JsonError;
+use super::key::Key;
+use super::module::{SharedModule, Slot};
+use super::reference::Reference;
+use super::secrets::Secrets;
+use super::secrets::secret_spans::SecretSpans;
 
 /// A blake3 hash of a Spec's stored form.
 pub(crate) type Digest = blake3::Hash;

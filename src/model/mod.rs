@@ -51,30 +51,26 @@ pub(crate) mod view;
 pub use kind::Kind;
 
 // The items that upper layers use most. Files of this module name each other by their own paths.
-pub(crate) use self::{
-    any_resource::AnyResource,
-    author::Author,
-    base_urls::BaseUrls,
-    claim::Claim,
-    desired::Desired,
-    diagnostics::{Cause, Code, Diagnostic, Fault, FaultTarget, Place, Segment, Severity, SourceFile},
-    id::Id,
-    json::JsonError,
-    key::Key,
-    key_scope::KeyScope,
-    kind::{
-        api_key::ApiKey,
-        certificate_authority::CertificateAuthority,
-        https_edge::HttpsEdge,
-        https_edge_route::HttpsEdgeRoute,
-        ip_restriction::IpRestriction,
-        owner::{Owner, Role},
-        tls_certificate::TlsCertificate,
-        tls_edge::TlsEdge,
-    },
-    module::{AnyModule, Slot},
-    operation::Operation,
-    resource::Resource,
-    secrets::{Secret, Secrets},
-    snapshot::{Entry, Snapshot},
-};
+pub(crate) use self::any_resource::AnyResource;
+pub(crate) use self::author::Author;
+pub(crate) use self::base_urls::BaseUrls;
+pub(crate) use self::claim::Claim;
+pub(crate) use self::desired::Desired;
+pub(crate) use self::diagnostics::{Cause, Code, Diagnostic, Fault, FaultTarget, Place, Segment, Severity, SourceFile};
+pub(crate) use self::id::Id;
+pub(crate) use self::json::JsonError;
+pub(crate) use self::key::Key;
+pub(crate) use self::key_scope::KeyScope;
+pub(crate) use self::kind::api_key::ApiKey;
+pub(crate) use self::kind::certificate_authority::CertificateAuthority;
+pub(crate) use self::kind::https_edge::HttpsEdge;
+pub(crate) use self::kind::https_edge_route::HttpsEdgeRoute;
+pub(crate) use self::kind::ip_restriction::IpRestriction;
+pub(crate) use self::kind::owner::{Owner, Role};
+pub(crate) use self::kind::tls_certificate::TlsCertificate;
+pub(crate) use self::kind::tls_edge::TlsEdge;
+pub(crate) use self::module::{AnyModule, Slot};
+pub(crate) use self::operation::Operation;
+pub(crate) use self::resource::Resource;
+pub(crate) use self::secrets::{Secret, Secrets};
+pub(crate) use self::snapshot::{Entry, Snapshot};

@@ -5,15 +5,13 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{
-    Kind,
-    any_resource::AnyResource,
-    claim::Claim,
-    json::JsonError,
-    key::Key,
-    module::{AnyModule, Slot},
-    secrets::{Secret, Secrets},
-};
+use super::Kind;
+use super::any_resource::AnyResource;
+use super::claim::Claim;
+use super::json::JsonError;
+use super::key::Key;
+use super::module::{AnyModule, Slot};
+use super::secrets::{Secret, Secrets};
 
 /// A change of state.
 #[derive(Debug, Clone)]

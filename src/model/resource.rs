@@ -6,12 +6,10 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{
-    any_resource::{AccessList, ViewContext},
-    diagnostics::Check,
-    kind_info::KindInfo,
-    reference::Reference,
-};
+use super::any_resource::{AccessList, ViewContext};
+use super::diagnostics::Check;
+use super::kind_info::KindInfo;
+use super::reference::Reference;
 
 /// The Spec of a kind: API body, manifest `spec`, stored record and schema are all this one type.
 pub trait Resource:

@@ -4,21 +4,18 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
-use super::{
-    Kind,
-    any_resource::AnyResource,
-    diagnostics::{Code, Fault, FaultTarget, Path},
-    key::Key,
-    key_scope::KeyScope,
-    kind::{
-        api_key::ApiKey,
-        https_edge::HttpsEdge,
-        owner::{Owner, Role},
-    },
-    module::{Slot, tls_termination::TerminateAt},
-    reference::Reference,
-    snapshot::Snapshot,
-};
+use super::Kind;
+use super::any_resource::AnyResource;
+use super::diagnostics::{Code, Fault, FaultTarget, Path};
+use super::key::Key;
+use super::key_scope::KeyScope;
+use super::kind::api_key::ApiKey;
+use super::kind::https_edge::HttpsEdge;
+use super::kind::owner::{Owner, Role};
+use super::module::Slot;
+use super::module::tls_termination::TerminateAt;
+use super::reference::Reference;
+use super::snapshot::Snapshot;
 use crate::background::yield_to_requests;
 
 /// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are

@@ -17,12 +17,10 @@ mod names;
 mod rejections;
 mod restore;
 
-use std::{
-    cmp::Reverse,
-    collections::BTreeSet,
-    fmt,
-    sync::{Arc, OnceLock},
-};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet, ordmap::DiffItem};

@@ -4,20 +4,19 @@ use std::{any::Any, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{
-    any_resource::{AccessList, AnyResource, ViewContext},
-    decode::{Decoded, decode_request, decode_with},
-    diagnostics::{Check, Faults, Path, check},
-    endpoint_offers::Offers,
-    json::{self, JsonError, deserialize},
-    kind::Kind,
-    kind_info::{KindInfo, SpecArc},
-    module::{SharedModule, Slot, switch::advise},
-    node::Node,
-    reference::Reference,
-    resource::{Resource, ResourceView as _},
-    secrets::Secrets,
-};
+use super::any_resource::{AccessList, AnyResource, ViewContext};
+use super::decode::{Decoded, decode_request, decode_with};
+use super::diagnostics::{Check, Faults, Path, check};
+use super::endpoint_offers::Offers;
+use super::json::{self, JsonError, deserialize};
+use super::kind::Kind;
+use super::kind_info::{KindInfo, SpecArc};
+use super::module::switch::advise;
+use super::module::{SharedModule, Slot};
+use super::node::Node;
+use super::reference::Reference;
+use super::resource::{Resource, ResourceView as _};
+use super::secrets::Secrets;
 
 /// Makes a decoded Spec one of any type, and helps with modules that are written like a switch.
 fn erase<R: Resource>((spec, faults): Decoded<R>, node: Node<'_>) -> Decoded<SpecArc> {
@@ -159,12 +158,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{
-        kind::{https_edge_route::HttpsEdgeRoute, tls_certificate::TlsCertificate},
-        module::saml::Saml,
-        node::Tape,
-        secrets::Text,
-    };
+    use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+    use crate::model::kind::tls_certificate::TlsCertificate;
+    use crate::model::module::saml::Saml;
+    use crate::model::node::Tape;
+    use crate::model::secrets::Text;
 
     fn described<R: Resource>(before: &R, description: &str) -> R {
         let patch = R::INFO.decode;

@@ -1,12 +1,10 @@
 //! The response form of a resource in a snapshot.
 
-use super::{
-    any_resource::{AnyResource, ViewContext},
-    base_urls::BaseUrls,
-    json::JsonError,
-    secrets::Secrets,
-    snapshot::{Entry, Snapshot},
-};
+use super::any_resource::{AnyResource, ViewContext};
+use super::base_urls::BaseUrls;
+use super::json::JsonError;
+use super::secrets::Secrets;
+use super::snapshot::{Entry, Snapshot};
 
 /// Writes the response form of a resource, with the children that its kind includes.
 pub(crate) fn view_json(

@@ -1,20 +1,14 @@
 //! A plan and its changes.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeSet, HashMap},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::{effect::Effect, exposure::Exposure, kept_in_use::KeptResource, summary::Summary};
-use crate::{
-    model::{
-        AnyResource, ApiKey, Code, Diagnostic, Entry, Id, Key, Kind, Operation,
-        drift::{Drift, DriftState},
-    },
-    tenancy::certificates::LostCertificate,
-};
+use crate::model::drift::{Drift, DriftState};
+use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Entry, Id, Key, Kind, Operation};
+use crate::tenancy::certificates::LostCertificate;
 
 /// The operations to run, and the revision they are based on.
 #[derive(Debug, Clone, Default)]

@@ -6,16 +6,13 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use super::{
-    calls::deletion,
-    change::{Change, Plan, named},
-    deletion_budget::DeletionBudget,
-    effect::Effect,
-};
-use crate::{
-    model::{Code, Diagnostic, Entry, Key, Snapshot, diagnostics::nearest},
-    syntax::text::printable,
-};
+use super::calls::deletion;
+use super::change::{Change, Plan, named};
+use super::deletion_budget::DeletionBudget;
+use super::effect::Effect;
+use crate::model::diagnostics::nearest;
+use crate::model::{Code, Diagnostic, Entry, Key, Snapshot};
+use crate::syntax::text::printable;
 
 /// Computes the plan that deletes all resources of a source. The user confirms the name of the source, so the default
 /// limit, which never allows all of them, does not apply; an explicit limit does.

@@ -1,23 +1,17 @@
 //! The difference between a snapshot and the desired state, expressed in API operations.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{
-    calls::{changes, deletion},
-    change::{Change, Plan, named},
-    deletion_budget::DeletionBudget,
-    effect::Effect,
-    kept_in_use::{KeptResource, used_by_others},
-};
-use crate::{
-    background::yield_to_requests,
-    model::{AnyResource, ApiKey, Claim, Code, Desired, Entry, Id, Key, Kind, Operation, Owner, Snapshot},
-};
+use super::calls::{changes, deletion};
+use super::change::{Change, Plan, named};
+use super::deletion_budget::DeletionBudget;
+use super::effect::Effect;
+use super::kept_in_use::{KeptResource, used_by_others};
+use crate::background::yield_to_requests;
+use crate::model::{AnyResource, ApiKey, Claim, Code, Desired, Entry, Id, Key, Kind, Operation, Owner, Snapshot};
 
 /// The hint at a deletion that may be half of a move (D104).
 const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_to` first";

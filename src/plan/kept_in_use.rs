@@ -4,17 +4,13 @@
 //! A kept resource is not a change of the plan: it neither counts towards the deletion limit nor leaves anything
 //! pending. Each plan looks again, so that the first one after the last user is gone deletes it.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Display, Formatter},
-    sync::Arc,
-};
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
 
-use crate::{
-    model::{Claim, Desired, Entry, Id, Key, Kind, Snapshot},
-    syntax::text::{printable, printable_path},
-    tenancy::certificates::depends_on,
-};
+use crate::model::{Claim, Desired, Entry, Id, Key, Kind, Snapshot};
+use crate::syntax::text::{printable, printable_path};
+use crate::tenancy::certificates::depends_on;
 
 /// The most users that a warning names.
 const NAMED: usize = 10;
@@ -128,13 +124,14 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::{
-        model::{
-            AnyResource, CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Operation, Secret, TlsCertificate,
-            kind::https_edge_route::MatchType, module::mutual_tls::MutualTls, secrets::Text,
-        },
-        plan::{Plan, deletion_budget::DeletionBudget, diff},
+    use crate::model::kind::https_edge_route::MatchType;
+    use crate::model::module::mutual_tls::MutualTls;
+    use crate::model::secrets::Text;
+    use crate::model::{
+        AnyResource, CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Operation, Secret, TlsCertificate,
     };
+    use crate::plan::deletion_budget::DeletionBudget;
+    use crate::plan::{Plan, diff};
 
     const CA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/staff-devices.pem"));
     const CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.chain.pem"));

@@ -2,12 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{
-    effect::Effect,
-    redacted_plan::{RedactedChange, RedactedPlan},
-    render::{Colour, conclusion, sign, write_head},
-    summary::Summary,
-};
+use super::effect::Effect;
+use super::redacted_plan::{RedactedChange, RedactedPlan};
+use super::render::{Colour, conclusion, sign, write_head};
+use super::summary::Summary;
 use crate::syntax::text::escaped;
 
 /// A plan with more changes is shown as an overview, unless every change is asked for.

@@ -8,15 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
-use super::{
-    change::{Change, ChangeIdentity, Plan},
-    effect::Effect,
-    summary::{Summary, is_zero},
-};
-use crate::{
-    background::yield_to_requests,
-    model::{AnyResource, JsonError, Operation, Secrets, Slot, drift::Drift, secrets::serialization_mode::Review},
-};
+use super::change::{Change, ChangeIdentity, Plan};
+use super::effect::Effect;
+use super::summary::{Summary, is_zero};
+use crate::background::yield_to_requests;
+use crate::model::drift::Drift;
+use crate::model::secrets::serialization_mode::Review;
+use crate::model::{AnyResource, JsonError, Operation, Secrets, Slot};
 
 /// The number of unchanged lines shown around a changed line.
 const CONTEXT: usize = 2;

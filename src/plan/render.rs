@@ -5,15 +5,12 @@ use std::fmt::Write;
 use owo_colors::{OwoColorize, Style};
 use rayon::prelude::*;
 
-use super::{
-    change::{Change, Plan},
-    effect::Effect,
-    redacted_plan::{Detail, RedactedChange, RedactedPlan, Redactor},
-};
-use crate::{
-    model::{JsonError, drift::Drift},
-    syntax::text::escaped,
-};
+use super::change::{Change, Plan};
+use super::effect::Effect;
+use super::redacted_plan::{Detail, RedactedChange, RedactedPlan, Redactor};
+use crate::model::JsonError;
+use crate::model::drift::Drift;
+use crate::syntax::text::escaped;
 
 /// How many changes one thread renders at once.
 const CHANGES_AT_ONCE: usize = 128;
@@ -190,10 +187,8 @@ fn put(out: &mut String, colour: Colour, style: Style, text: &str) -> std::fmt::
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{HttpsEdge, Id, Key, Kind, Operation},
-        plan::Change,
-    };
+    use crate::model::{HttpsEdge, Id, Key, Kind, Operation};
+    use crate::plan::Change;
 
     #[test]
     fn a_plan_is_written_in_pieces_that_are_the_text_of_its_redacted_form() {

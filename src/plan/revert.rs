@@ -4,13 +4,11 @@ mod owners;
 
 use std::sync::Arc;
 
-use super::{
-    calls::{changes, deletion},
-    change::{Change, Plan, named},
-    deletion_budget::DeletionBudget,
-    diff::handover_note,
-    effect::Effect,
-};
+use super::calls::{changes, deletion};
+use super::change::{Change, Plan, named};
+use super::deletion_budget::DeletionBudget;
+use super::diff::handover_note;
+use super::effect::Effect;
 use crate::model::{Claim, Code, Entry, Key, Kind, Operation, Snapshot};
 use owners::FormerOwners;
 

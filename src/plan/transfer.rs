@@ -26,20 +26,15 @@
 //! It never changes an ID or content, and nothing that the receiver has already: a transfer can be repeated after a
 //! lost response.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use super::{
-    change::{Change, Plan},
-    diff::transfer_notes,
-    effect::Effect,
-};
-use crate::{
-    model::{Claim, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot, diagnostics::nearest},
-    syntax::text::printable,
-};
+use super::change::{Change, Plan};
+use super::diff::transfer_notes;
+use super::effect::Effect;
+use crate::model::diagnostics::nearest;
+use crate::model::{Claim, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot};
+use crate::syntax::text::printable;
 
 /// Resources that move to another source.
 #[derive(Debug, Clone, PartialEq, Eq)]

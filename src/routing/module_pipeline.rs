@@ -1,10 +1,9 @@
 //! The modules that a request passes through, in traffic order (D42).
 
-use crate::model::{
-    AnyModule, AnyResource, Slot,
-    module::{Module, backend::Backend},
-    traffic::{Stage, StepEffect, TracedRequest},
-};
+use crate::model::module::Module;
+use crate::model::module::backend::Backend;
+use crate::model::traffic::{Stage, StepEffect, TracedRequest};
+use crate::model::{AnyModule, AnyResource, Slot};
 
 /// A module that a request passes through.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,10 +51,8 @@ fn in_order<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{
-        HttpsEdge, HttpsEdgeRoute,
-        module::tests::{Host, MadeUp},
-    };
+    use crate::model::module::tests::{Host, MadeUp};
+    use crate::model::{HttpsEdge, HttpsEdgeRoute};
 
     fn request() -> TracedRequest {
         TracedRequest {

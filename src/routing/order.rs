@@ -2,10 +2,8 @@
 //! one request.
 
 use super::{selector::Selector, table::KnownRoute};
-use crate::model::{
-    AnyModule, AnyResource, Slot,
-    traffic::{Stage, TracedRequest},
-};
+use crate::model::traffic::{Stage, TracedRequest};
+use crate::model::{AnyModule, AnyResource, Slot};
 
 /// Returns the routes of an edge so that the first one that matches a request handles it. Routes that match no request
 /// are left out.
@@ -45,13 +43,10 @@ pub(crate) fn in_traffic_order(resource: &dyn AnyResource) -> Vec<OrderedModule<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{
-            HttpsEdgeRoute,
-            kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix},
-        },
-        routing::table::{RouteTable, tests::routes},
-    };
+    use crate::model::HttpsEdgeRoute;
+    use crate::model::kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix};
+    use crate::routing::table::RouteTable;
+    use crate::routing::table::tests::routes;
 
     const MATCHES: [(MatchType, &str); 15] = [
         (PathPrefix, "/"),

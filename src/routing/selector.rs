@@ -1,9 +1,7 @@
 //! A route's `match`, taken apart, and how it ranks for a request.
 
-use super::{
-    host_rank::{HostRank, rank_host},
-    route_decision::RouteDecision,
-};
+use super::host_rank::{HostRank, rank_host};
+use super::route_decision::RouteDecision;
 use crate::model::{
     HttpsEdge, HttpsEdgeRoute, diagnostics::check::parse_hostport, kind::https_edge_route::MatchType, rules,
     traffic::host_name,

@@ -1,13 +1,11 @@
 //! The routes of an edge, indexed, so that lints can ask about many requests. The index only narrows the candidates;
 //! their rank decides, as in a trace.
 
-use std::{
-    borrow::Cow,
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-    iter,
-    ops::Bound,
-};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
+use std::ops::Bound;
 
 use foldhash::HashMap;
 
@@ -141,10 +139,8 @@ impl<'w> RouteTable<'w> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::{
-        Id, Kind,
-        kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix},
-    };
+    use crate::model::kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix};
+    use crate::model::{Id, Kind};
 
     const MATCHES: [(MatchType, &str); 14] = [
         (PathPrefix, "/"),

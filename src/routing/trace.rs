@@ -2,12 +2,10 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use super::{
-    host_rank::{HostRank, rank_host},
-    module_pipeline::{PipelineStep, pipeline},
-    route_decision::RouteDecision,
-    selector::{Rank, Selector, passes_tls_through},
-};
+use super::host_rank::{HostRank, rank_host};
+use super::module_pipeline::{PipelineStep, pipeline};
+use super::route_decision::RouteDecision;
+use super::selector::{Rank, Selector, passes_tls_through};
 use crate::model::{
     Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Resource, Snapshot, diagnostics::check::parse_hostport,
     kind::https_edge_route::MatchType, traffic::TracedRequest,

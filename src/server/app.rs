@@ -1,38 +1,29 @@
 //! [`App`]: the API of a store, which a program builds before it serves.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, LazyLock},
-};
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Bytes;
 
-use super::{
-    auth::{authentication::AccessControl, client_certificates::ClientCertificates},
-    gateway_feed::cache::Feeds,
-    limits::{
-        guards::{GuardSettings, Guards},
-        slots::{
-            Slots,
-            classes::{self, DEFAULT_WATCHERS},
-        },
-    },
-    net::tls::Tls,
-    notify::Outbox,
-    openapi,
-    operations::{
-        reconciliation::files::{DEFAULT_MIB, FileCache},
-        saml::signer::Signer,
-    },
-    resources::{page_cache::PageCache, write_policy::RestWrites},
-    state::{Admissions, AppState, Caches, ServedStore},
-    telemetry::security::SecurityLog,
-};
-use crate::{
-    model::{BaseUrls, Id},
-    reconcile::sources::{handle::SourceHandle, registry::SourceRegistry},
-    store::Store,
-};
+use super::auth::authentication::AccessControl;
+use super::auth::client_certificates::ClientCertificates;
+use super::gateway_feed::cache::Feeds;
+use super::limits::guards::{GuardSettings, Guards};
+use super::limits::slots::Slots;
+use super::limits::slots::classes::{self, DEFAULT_WATCHERS};
+use super::net::tls::Tls;
+use super::notify::Outbox;
+use super::openapi;
+use super::operations::reconciliation::files::{DEFAULT_MIB, FileCache};
+use super::operations::saml::signer::Signer;
+use super::resources::page_cache::PageCache;
+use super::resources::write_policy::RestWrites;
+use super::state::{Admissions, AppState, Caches, ServedStore};
+use super::telemetry::security::SecurityLog;
+use crate::model::{BaseUrls, Id};
+use crate::reconcile::sources::handle::SourceHandle;
+use crate::reconcile::sources::registry::SourceRegistry;
+use crate::store::Store;
 
 /// The default name of the version header (D4).
 pub const VERSION_HEADER: &str = "Service-Version";

@@ -43,14 +43,10 @@ pub use net::listener::{Server, bind};
 pub use resources::endpoint::{Action, Endpoint, endpoints};
 
 // The loop.
-pub use crate::reconcile::{
-    run::report::RunReport,
-    sources::handle::{LoopGuard, SourceHandle},
-    sync_loop::{
-        follow,
-        health::{Condition, Health, Reason, Status, Verdict},
-    },
-};
+pub use crate::reconcile::run::report::RunReport;
+pub use crate::reconcile::sources::handle::{LoopGuard, SourceHandle};
+pub use crate::reconcile::sync_loop::follow;
+pub use crate::reconcile::sync_loop::health::{Condition, Health, Reason, Status, Verdict};
 
 pub(crate) use app::base_urls;
 pub(crate) use http::service::ApiService;

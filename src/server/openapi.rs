@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    http::page,
-    operations::OPERATIONS,
-    resources::endpoint::{Action, Endpoint, endpoints},
-};
+use super::http::page;
+use super::operations::OPERATIONS;
+use super::resources::endpoint::{Action, Endpoint, endpoints};
 use crate::{filter, model::Kind};
 use operation_document::OperationDocument;
 use schemas::{SCHEMAS, Schemas, description_of, redirect};

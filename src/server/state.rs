@@ -1,23 +1,24 @@
 //! State shared by handlers, in parts: a handler takes those that it uses out of its axum `State`, and no others.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, LazyLock},
-};
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Bytes;
 use tokio::sync::watch;
 
-use super::{
-    auth::authentication::AccessControl,
-    gateway_feed::cache::Feeds,
-    limits::slots::Slots,
-    net::tls::Tls,
-    notify::Outbox,
-    operations::{reconciliation::files::FileCache, sources::client_revisions::ClientRevisions},
-    resources::{commit_executor::CommitExecutor, page_cache::PageCache, write_policy::RestWrites},
-    telemetry::metrics::{inventory::Inventories, pages::ScrapedPages, syncs::SyncTimes},
-};
+use super::auth::authentication::AccessControl;
+use super::gateway_feed::cache::Feeds;
+use super::limits::slots::Slots;
+use super::net::tls::Tls;
+use super::notify::Outbox;
+use super::operations::reconciliation::files::FileCache;
+use super::operations::sources::client_revisions::ClientRevisions;
+use super::resources::commit_executor::CommitExecutor;
+use super::resources::page_cache::PageCache;
+use super::resources::write_policy::RestWrites;
+use super::telemetry::metrics::inventory::Inventories;
+use super::telemetry::metrics::pages::ScrapedPages;
+use super::telemetry::metrics::syncs::SyncTimes;
 use crate::{model::BaseUrls, reconcile::sources::registry::SourceRegistry, store::Store};
 
 /// All parts.

@@ -4,10 +4,8 @@ use std::{sync::Arc, time::Instant};
 
 use jiff::Timestamp;
 
-use super::{
-    clock,
-    commit::header::{Places, RevertedDrift},
-};
+use super::clock;
+use super::commit::header::{Places, RevertedDrift};
 use crate::model::{Author, Operation, Snapshot};
 
 /// A commit request.

@@ -10,20 +10,17 @@
 //! writes one at its end, if that takes little of its time: others than edgewright see the current state in sled then. A
 //! failed one changes nothing but the time until the next; the log has everything.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, PoisonError, Weak, atomic::Ordering},
-    time::{Duration, Instant},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use super::{
     commit::codec, commit_queue::QueueState, engine::KeyedRecord, error::StoreError, open_store::Store,
     quota_usage::count_earlier_records,
 };
-use crate::{
-    background::lower_priority,
-    model::{Code, Snapshot},
-};
+use crate::background::lower_priority;
+use crate::model::{Code, Snapshot};
 
 /// How long to wait after a failed checkpoint before the next one.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);

@@ -1,17 +1,12 @@
 //! The queue of commits that are applied but not durable yet. `group_commit` has what happens to them.
 
-use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, Sender, channel},
-    },
-    time::Instant,
-};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use super::{
-    commit::{batch::Tip, unchained_batch::UnchainedBatch},
-    error::{Declined, StoreError},
-};
+use super::commit::batch::Tip;
+use super::commit::unchained_batch::UnchainedBatch;
+use super::error::{Declined, StoreError};
 use crate::model::Snapshot;
 
 /// The commits that are applied but not durable yet.

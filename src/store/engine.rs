@@ -9,16 +9,12 @@
 
 use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
 
-use super::{
-    commit::{
-        batch::{Batch, Tip},
-        entries::CommitEntry,
-        header::{CommitHeader, Retention},
-    },
-    error::StoreError,
-    maintenance::backup::Backup,
-    seal::Keyring,
-};
+use super::commit::batch::{Batch, Tip};
+use super::commit::entries::CommitEntry;
+use super::commit::header::{CommitHeader, Retention};
+use super::error::StoreError;
+use super::maintenance::backup::Backup;
+use super::seal::Keyring;
 use crate::model::{Code, secrets::digest_key::DigestKey};
 
 /// A record of a state: its key and its value.

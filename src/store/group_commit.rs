@@ -29,36 +29,30 @@
 //! A revision is not visible before it is durable, and none becomes visible while somebody holds the lock of the queue. No
 //! panic of a writer stops the others.
 
-use std::{
-    collections::BTreeSet,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, MutexGuard, PoisonError, atomic::Ordering, mpsc::Sender},
-    time::{Duration, Instant},
-};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::{
-    attempt::{Attempt, Committed},
-    commit::{
-        batch::{Batch, Tip},
-        codec,
-        encoding::{StateChange, encode_changes},
-        entries::CommitEntries,
-        header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
-        unchained_batch::{MadeRevision, UnchainedBatch, header, scrub_header},
-    },
-    commit_queue::{QueueState, QueuedBatch, QueuedCommit, QueuedWriter, Ticket, Turn},
-    error::{CommitError, Declined, StoreError},
-    history::change_window::bytes_of,
-    metrics,
-    open_store::Store,
-    revision::{Revision, Subscriber, changed_resources},
-    session_kind::SessionKind,
-    speculative::NextState,
-};
-use crate::{
-    model::{Author, Code, Key, Snapshot},
-    syntax::text::without_tokens,
-};
+use super::attempt::{Attempt, Committed};
+use super::commit::batch::{Batch, Tip};
+use super::commit::codec;
+use super::commit::encoding::{StateChange, encode_changes};
+use super::commit::entries::CommitEntries;
+use super::commit::header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit};
+use super::commit::unchained_batch::{MadeRevision, UnchainedBatch, header, scrub_header};
+use super::commit_queue::{QueueState, QueuedBatch, QueuedCommit, QueuedWriter, Ticket, Turn};
+use super::error::{CommitError, Declined, StoreError};
+use super::history::change_window::bytes_of;
+use super::metrics;
+use super::open_store::Store;
+use super::revision::{Revision, Subscriber, changed_resources};
+use super::session_kind::SessionKind;
+use super::speculative::NextState;
+use crate::model::{Author, Code, Key, Snapshot};
+use crate::syntax::text::without_tokens;
 
 /// The changes of a revision from which on freeing the one before it, and writing the revision, take long.
 const LARGE_CHANGE: usize = 1000;

@@ -29,10 +29,8 @@
 //! Shares never refuse a change after its record was made, and never a read or dry run. Admins without a scope have no
 //! share, since they could create owners with shares of their own; commands have the files.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use foldhash::HashMap;
 

@@ -1,20 +1,14 @@
 //! An engine in memory, without durability.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{
-    commit::{
-        batch::{Batch, Tip},
-        header::CommitHeader,
-    },
-    engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
-    error::StoreError,
-    history::resource_history::OpenResourceHistories,
-    ids,
-};
+use super::commit::batch::{Batch, Tip};
+use super::commit::header::CommitHeader;
+use super::engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
+use super::error::StoreError;
+use super::history::resource_history::OpenResourceHistories;
+use super::ids;
 use crate::model::Code;
 
 /// An engine whose log is lost when it is dropped.

@@ -1,44 +1,33 @@
 //! An open store: the current Snapshot, and the only way to make the next one.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use super::{
-    attempt::{Attempt, Commit, Committed},
-    commit::{
-        batch::Tip,
-        codec,
-        header::{Retention, Verified},
-    },
-    commit_queue::CommitQueue,
-    engine::{Engine, OnDisk, Statistics},
-    error::{CommitError, Declined, StoreError},
-    folder::{FolderEngine, FolderReader},
-    history::change_window::{ChangeWindow, NextRevision},
-    history_quota::HistoryQuota,
-    maintenance::backup::Backup,
-    memory::MemoryEngine,
-    revision::{Revision, Subscriber},
-    seal::{Keyring, MasterKeySource, NewMaster},
-    session_kind::SessionKind,
-    speculative::NextState,
-};
-use crate::{
-    cache::VersionedCache,
-    model::{Code, Key, Operation, Snapshot},
-    syntax::text::printable,
-};
+use super::attempt::{Attempt, Commit, Committed};
+use super::commit::batch::Tip;
+use super::commit::codec;
+use super::commit::header::{Retention, Verified};
+use super::commit_queue::CommitQueue;
+use super::engine::{Engine, OnDisk, Statistics};
+use super::error::{CommitError, Declined, StoreError};
+use super::folder::{FolderEngine, FolderReader};
+use super::history::change_window::{ChangeWindow, NextRevision};
+use super::history_quota::HistoryQuota;
+use super::maintenance::backup::Backup;
+use super::memory::MemoryEngine;
+use super::revision::{Revision, Subscriber};
+use super::seal::{Keyring, MasterKeySource, NewMaster};
+use super::session_kind::SessionKind;
+use super::speculative::NextState;
+use crate::cache::VersionedCache;
+use crate::model::{Code, Key, Operation, Snapshot};
+use crate::syntax::text::printable;
 
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";

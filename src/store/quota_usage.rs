@@ -2,17 +2,13 @@
 
 use std::{sync::Weak, time::Duration};
 
-use super::{
-    clock,
-    engine::Query,
-    error::StoreError,
-    history_quota::{DAY, holder_of},
-    open_store::Store,
-};
-use crate::{
-    background::yield_to_requests,
-    model::{Author, Code, Id},
-};
+use super::clock;
+use super::engine::Query;
+use super::error::StoreError;
+use super::history_quota::{DAY, holder_of};
+use super::open_store::Store;
+use crate::background::yield_to_requests;
+use crate::model::{Author, Code, Id};
 
 /// The records that are looked up at once.
 const PAGE: usize = 1000;

@@ -1,9 +1,7 @@
 //! A revision as those see it who follow the store: its state, and the resources that it changed.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, mpsc},
-};
+use std::collections::BTreeSet;
+use std::sync::{Arc, mpsc};
 
 use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};

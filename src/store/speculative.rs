@@ -5,11 +5,9 @@
 //! it led to. If the store is still at the state that it began with, the commit takes that result; if others have committed
 //! since, or it is more than a minute old, it is not used. What is committed is the same in both cases.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 

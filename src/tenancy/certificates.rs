@@ -1,18 +1,12 @@
 //! Certificates of hosts: an edge presents those of its own source and of the sources that it names, so that nobody else
 //! can answer for its hosts (D94, D112).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::{self, Display, Formatter},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 
-use crate::{
-    model::{
-        Claim, Code, Desired, Entry, Fault, HttpsEdge, Id, Key, Kind, Snapshot, TlsCertificate, rules,
-        traffic::{host_name, host_port},
-    },
-    syntax::text::printable,
-};
+use crate::model::traffic::{host_name, host_port};
+use crate::model::{Claim, Code, Desired, Entry, Fault, HttpsEdge, Id, Key, Kind, Snapshot, TlsCertificate, rules};
+use crate::syntax::text::printable;
 
 /// The port of plain HTTP, where no edge terminates TLS.
 pub(crate) const PLAIN_HTTP: u16 = 80;

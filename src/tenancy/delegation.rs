@@ -30,15 +30,17 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use serde_json::Value;
 
 use super::{certificates::unpresented, hostports::hostport_faults};
-use crate::{
-    model::{
-        AnyModule, AnyResource, Code, Desired, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Secrets, Slot,
-        Snapshot, claim::CONTEXT_OWNER, diagnostics::Path, kind::https_edge::Delegation, module::SharedModule,
-        secrets::unknown_value::is_unknown,
-    },
-    routing::selector::Selector,
-    syntax::text::printable,
+use crate::model::claim::CONTEXT_OWNER;
+use crate::model::diagnostics::Path;
+use crate::model::kind::https_edge::Delegation;
+use crate::model::module::SharedModule;
+use crate::model::secrets::unknown_value::is_unknown;
+use crate::model::{
+    AnyModule, AnyResource, Code, Desired, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Secrets, Slot,
+    Snapshot,
 };
+use crate::routing::selector::Selector;
+use crate::syntax::text::printable;
 
 /// The path prefix that stands for a whole edge, with its hostports.
 pub(super) const WHOLE: &str = "/";

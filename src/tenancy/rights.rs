@@ -12,10 +12,8 @@
 //! The ID of an event subscription does not show whether a manifest states it, and so claims a record of another
 //! system, or only names it. Planning says which ones are stated (`Plan::stated`).
 
-use std::{
-    borrow::Borrow,
-    collections::{BTreeSet, HashMap},
-};
+use std::borrow::Borrow;
+use std::collections::{BTreeSet, HashMap};
 
 use super::host_allowlist::unlisted_host;
 use crate::model::{

@@ -5,25 +5,19 @@
 //! planned, so that the rest of an isolated source is applied. `rights.rs` judges the rest, like the changes of an API
 //! key.
 
-use std::{
-    borrow::Borrow,
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::{
-    ChangeOrigin, Denied, Rights,
-    delegation::of_kind,
-    host_allowlist::{unlisted, unowned_edge},
+use super::delegation::of_kind;
+use super::host_allowlist::{unlisted, unowned_edge};
+use super::{ChangeOrigin, Denied, Rights};
+use crate::model::diagnostics::Path;
+use crate::model::{
+    ApiKey, Code, Desired, Entry, Fault, HttpsEdge, Key, KeyScope, Kind, Operation, Role, Snapshot, rules,
 };
-use crate::{
-    model::{
-        ApiKey, Code, Desired, Entry, Fault, HttpsEdge, Key, KeyScope, Kind, Operation, Role, Snapshot,
-        diagnostics::Path, rules,
-    },
-    syntax::text::printable,
-};
+use crate::syntax::text::printable;
 
 /// The pattern for every kind in the scope of a key.
 const ALL_KINDS: &str = "*";

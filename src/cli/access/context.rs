@@ -4,15 +4,11 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::contexts::{Contexts, ServerContext, context_name};
-use crate::{
-    cli::{
-        command_prelude::*,
-        input::option_origins::OptionOrigins,
-        output::list::{ListArgs, ListItem},
-        target::TOKEN,
-    },
-    store::probe,
-};
+use crate::cli::command_prelude::*;
+use crate::cli::input::option_origins::OptionOrigins;
+use crate::cli::output::list::{ListArgs, ListItem};
+use crate::cli::target::TOKEN;
+use crate::store::probe;
 
 /// List the saved logins, and choose the current one.
 ///

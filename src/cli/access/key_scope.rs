@@ -1,11 +1,10 @@
 //! The options of `keys create` for the scope of a key (D101).
 
 use super::role::role;
-use crate::{
-    cli::prelude::*,
-    model::{KeyScope, key_scope::WriteAction},
-    reconcile::check_new_source,
-};
+use crate::cli::prelude::*;
+use crate::model::KeyScope;
+use crate::model::key_scope::WriteAction;
+use crate::reconcile::check_new_source;
 
 /// The scope of the key. Without any of these options, it may do what its owner's role allows.
 #[derive(Debug, clap::Args)]

@@ -5,32 +5,23 @@ use std::{collections::HashMap, fs};
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{
-    key_scope::{ScopeArgs, unknown_sources},
-    local_log::{LocalLogArgs, commit},
-    owners,
-    role::role,
-    wide_keys::{wide_keys, wide_keys_on_server},
-};
-use crate::{
-    cli::{
-        command_prelude::*,
-        config::Config,
-        output::{
-            check_not_discarded, is_readable_by_others,
-            list::{ListArgs, ListItem},
-            print_all,
-        },
-        target::{create_key, delete_key, list_keys, owner_role},
-    },
-    model::{AnyResource, ApiKey, Entry, KeyScope, Operation, Owner, diagnostics::Faults, rules},
-    reconcile::run::token,
-    server::{
-        operations::sources::{MOST_UNFOLLOWED, view::SourceList},
-        telemetry::security::LocalLog,
-    },
-    syntax::text::key_of_token,
-};
+use super::key_scope::{ScopeArgs, unknown_sources};
+use super::local_log::{LocalLogArgs, commit};
+use super::owners;
+use super::role::role;
+use super::wide_keys::{wide_keys, wide_keys_on_server};
+use crate::cli::command_prelude::*;
+use crate::cli::config::Config;
+use crate::cli::output::list::{ListArgs, ListItem};
+use crate::cli::output::{check_not_discarded, is_readable_by_others, print_all};
+use crate::cli::target::{create_key, delete_key, list_keys, owner_role};
+use crate::model::diagnostics::Faults;
+use crate::model::{AnyResource, ApiKey, Entry, KeyScope, Operation, Owner, rules};
+use crate::reconcile::run::token;
+use crate::server::operations::sources::MOST_UNFOLLOWED;
+use crate::server::operations::sources::view::SourceList;
+use crate::server::telemetry::security::LocalLog;
+use crate::syntax::text::key_of_token;
 
 /// Create, list and revoke API keys.
 ///

@@ -1,11 +1,11 @@
 //! Changes of keys and owners in a store that no server has open, and the security log that they append to (D99).
 
-use crate::{
-    cli::{command_prelude::*, serve::limit_args::unusable, store::store_args::StoreArgs},
-    model::Operation,
-    server::telemetry::security::{LocalLog, SECURITY_LOG},
-    store::Commit,
-};
+use crate::cli::command_prelude::*;
+use crate::cli::serve::limit_args::unusable;
+use crate::cli::store::store_args::StoreArgs;
+use crate::model::Operation;
+use crate::server::telemetry::security::{LocalLog, SECURITY_LOG};
+use crate::store::Commit;
 
 /// The log that a command appends to.
 #[derive(Debug, clap::Args)]

@@ -3,14 +3,11 @@
 use std::path::absolute;
 
 use super::contexts::{Contexts, ServerContext, context_name};
-use crate::{
-    cli::{
-        command_prelude::*,
-        input::prompt,
-        target::{Credentials, parse_server_url},
-    },
-    server::{VERSION_HEADER, operations::whoami},
-};
+use crate::cli::command_prelude::*;
+use crate::cli::input::prompt;
+use crate::cli::target::{Credentials, parse_server_url};
+use crate::server::VERSION_HEADER;
+use crate::server::operations::whoami;
 
 /// Log in to a server, and save it as a context.
 ///

@@ -5,20 +5,14 @@ use std::collections::HashMap;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{
-    local_log::{LocalLogArgs, commit},
-    role::role,
-    wide_keys::{wide_keys, wide_keys_on_server},
-};
-use crate::{
-    cli::{
-        command_prelude::*,
-        output::list::{ListArgs, ListItem},
-        target::{list_keys, set_owner_role},
-    },
-    model::Owner,
-    server::operations::owners::{OwnerView, PATH, set_role},
-};
+use super::local_log::{LocalLogArgs, commit};
+use super::role::role;
+use super::wide_keys::{wide_keys, wide_keys_on_server};
+use crate::cli::command_prelude::*;
+use crate::cli::output::list::{ListArgs, ListItem};
+use crate::cli::target::{list_keys, set_owner_role};
+use crate::model::Owner;
+use crate::server::operations::owners::{OwnerView, PATH, set_role};
 
 /// List the owners of API keys and set their roles.
 ///

@@ -2,13 +2,10 @@
 
 use clap::Subcommand;
 
-use crate::{
-    cli::{command_prelude::*, serve::limit_args::unusable},
-    server::telemetry::security::{
-        SECURITY_LOG,
-        verification::{LogError, ReadLog, read},
-    },
-};
+use crate::cli::command_prelude::*;
+use crate::cli::serve::limit_args::unusable;
+use crate::server::telemetry::security::SECURITY_LOG;
+use crate::server::telemetry::security::verification::{LogError, ReadLog, read};
 
 /// Show or verify the security log of a server.
 ///

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    cli::{prelude::*, target::ListedKey},
-    model::rules,
-};
+use crate::cli::prelude::*;
+use crate::cli::target::ListedKey;
+use crate::model::rules;
 
 /// Warns of keys without limits, unless only admins have any.
 pub(crate) fn wide_keys(snapshot: &Snapshot) -> Option<String> {

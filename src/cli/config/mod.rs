@@ -11,27 +11,19 @@ pub(crate) mod untrusted_file;
 use clap::{ArgMatches, Command};
 use serde::Deserialize;
 
-use super::{
-    input::usage,
-    serve::source_config::{self, ConfiguredSource, entry::SourceEntry},
-};
-use crate::{
-    cli::prelude::*,
-    manifest::{
-        ManifestFile,
-        load::{limits, syntax},
-    },
-    model::{
-        decode::decode,
-        diagnostics::{FieldPath, Segment, fault::add_new_faults},
-        node::Tape,
-    },
-    server::{
-        auth::client_certificates::{CertificateOwner, ClientCertificates},
-        notify::config::{NotificationConfig, NotificationTarget},
-        resources::write_policy::{WritePolicies, WritePolicy},
-    },
-};
+use super::input::usage;
+use super::serve::source_config::entry::SourceEntry;
+use super::serve::source_config::{self, ConfiguredSource};
+use crate::cli::prelude::*;
+use crate::manifest::ManifestFile;
+use crate::manifest::load::{limits, syntax};
+use crate::model::decode::decode;
+use crate::model::diagnostics::fault::add_new_faults;
+use crate::model::diagnostics::{FieldPath, Segment};
+use crate::model::node::Tape;
+use crate::server::auth::client_certificates::{CertificateOwner, ClientCertificates};
+use crate::server::notify::config::{NotificationConfig, NotificationTarget};
+use crate::server::resources::write_policy::{WritePolicies, WritePolicy};
 use location::{VARIABLE, config_path, named_path};
 use options::{ValueCheck, scalar_text};
 use section::ConfigSection;

@@ -1,10 +1,8 @@
 //! The text of the configuration file. A pull request can put anything in the place of a file that is found in the working
 //! folder, such as a link to a file of the machine (D43).
 
-use std::{
-    fs::File,
-    io::{self, ErrorKind, Read},
-};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 
 use crate::{cli::prelude::*, files::open_regular};
 

@@ -2,10 +2,10 @@
 
 use clap::{ArgMatches, Command, parser::ValueSource};
 
-use crate::cli::{
-    config::{Config, location::config_path, untrusted_file::CheckedOptions},
-    prelude::*,
-};
+use crate::cli::config::Config;
+use crate::cli::config::location::config_path;
+use crate::cli::config::untrusted_file::CheckedOptions;
+use crate::cli::prelude::*;
 
 /// The use of the current context by a command without a store or a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

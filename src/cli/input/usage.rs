@@ -3,16 +3,12 @@
 
 use std::ffi::OsString;
 
-use clap::{
-    Error,
-    builder::StyledStr,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
+use clap::Error;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::{
-    cli::prelude::*,
-    syntax::text::{alters_display, has_token},
-};
+use crate::cli::prelude::*;
+use crate::syntax::text::{alters_display, has_token};
 
 /// The commands of other tools, and how to do the same.
 const OTHER_WORDS: &str = "\

@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{get::ResourceReader, history::Form};
-use crate::{
-    cli::{command_prelude::*, output::table::table},
-    server::operations::history::document::{FieldBlame, PATH, ResourceBlame},
-};
+use crate::cli::command_prelude::*;
+use crate::cli::output::table::table;
+use crate::server::operations::history::document::{FieldBlame, PATH, ResourceBlame};
 
 /// The longest value in the table, in characters.
 const LONGEST_VALUE: usize = 60;

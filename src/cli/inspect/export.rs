@@ -1,15 +1,11 @@
 //! `edgewright export`.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write},
-};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 
-use crate::{
-    cli::command_prelude::*,
-    manifest::export::export,
-    server::operations::export::{ADOPT, ExportedManifests, PATH, SOURCE},
-};
+use crate::cli::command_prelude::*;
+use crate::manifest::export::export;
+use crate::server::operations::export::{ADOPT, ExportedManifests, PATH, SOURCE};
 
 /// The start of the names of files that are not yet in place. Hidden files are not manifests.
 const ASIDE: &str = ".edgewright-export.";

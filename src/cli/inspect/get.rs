@@ -3,14 +3,10 @@
 mod kinds;
 mod reader;
 
-use crate::{
-    cli::{
-        command_prelude::*,
-        operate::revision::revision_name,
-        output::list::{ListFormat, ListItem},
-    },
-    model::decode::list,
-};
+use crate::cli::command_prelude::*;
+use crate::cli::operate::revision::revision_name;
+use crate::cli::output::list::{ListFormat, ListItem};
+use crate::model::decode::list;
 use kinds::{name_of, plural};
 pub(crate) use kinds::{parse_kind, plurals, short_name_of};
 pub(super) use reader::ResourceReader;

@@ -6,23 +6,17 @@ use clap::{ArgAction, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use super::get::ResourceReader;
-use crate::{
-    cli::{
-        command_prelude::*,
-        operate::revision::{commit_prefix, revision_failure, revision_in_store, revision_name, revision_on_server},
-        output::json_line,
-        target::{each_record, get_entry, to_record},
-    },
-    server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryResource},
-    store::{
-        RevisionError,
-        commit::header::{Record, ResourceChange},
-        history::{
-            commits::CommitPrefix,
-            select::{HistoryFilter, HistorySearch},
-        },
-    },
+use crate::cli::command_prelude::*;
+use crate::cli::operate::revision::{
+    commit_prefix, revision_failure, revision_in_store, revision_name, revision_on_server,
 };
+use crate::cli::output::json_line;
+use crate::cli::target::{each_record, get_entry, to_record};
+use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryResource};
+use crate::store::RevisionError;
+use crate::store::commit::header::{Record, ResourceChange};
+use crate::store::history::commits::CommitPrefix;
+use crate::store::history::select::{HistoryFilter, HistorySearch};
 
 /// The number of records that are read from a store at once if a filter selects them. Without the index, each time reads the log
 /// from its beginning.

@@ -7,14 +7,11 @@ mod watch;
 
 use jiff::Timestamp;
 
-use crate::{
-    cli::{
-        command_prelude::*,
-        input::durations::duration,
-        output::{list::ListFormat, print_coloured},
-    },
-    server::operations::sources::view::{SourceState, SourceView},
-};
+use crate::cli::command_prelude::*;
+use crate::cli::input::durations::duration;
+use crate::cli::output::list::ListFormat;
+use crate::cli::output::print_coloured;
+use crate::server::operations::sources::view::{SourceState, SourceView};
 use source_list::sources;
 use text::text;
 

@@ -2,22 +2,16 @@
 
 use std::{fmt::Write as _, net::IpAddr};
 
-use crate::{
-    cli::{
-        command_prelude::*,
-        input::option_origins::OptionOrigins,
-        manifests::{
-            review::ContextArgs,
-            source_args::{Loading, Ownership},
-        },
-        output::table::table,
-        store::store_args::snapshot_of,
-    },
-    reconcile::Prepared,
-    routing::{TracedRequest, trace},
-    server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, TraceReport},
-    store::CommitError,
-};
+use crate::cli::command_prelude::*;
+use crate::cli::input::option_origins::OptionOrigins;
+use crate::cli::manifests::review::ContextArgs;
+use crate::cli::manifests::source_args::{Loading, Ownership};
+use crate::cli::output::table::table;
+use crate::cli::store::store_args::snapshot_of;
+use crate::reconcile::Prepared;
+use crate::routing::{TracedRequest, trace};
+use crate::server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, TraceReport};
+use crate::store::CommitError;
 
 /// Show which route takes a request, and what happens to it.
 ///

@@ -9,10 +9,8 @@
 
 use clap::Args;
 
-use super::{
-    review::{ComparedRevision, ReviewArgs},
-    source_args::Manifests,
-};
+use super::review::{ComparedRevision, ReviewArgs};
+use super::source_args::Manifests;
 use crate::{cli::prelude::*, manifest::load, reconcile::validate_loaded};
 
 /// The revision that a change begins from.

@@ -1,10 +1,8 @@
 //! `edgewright diff`.
 
-use super::{
-    reconcile::exit_without_changes,
-    review::{ComparedRevision, ReviewArgs},
-    source_args::{Loading, ReportedSource, report_source},
-};
+use super::reconcile::exit_without_changes;
+use super::review::{ComparedRevision, ReviewArgs};
+use super::source_args::{Loading, ReportedSource, report_source};
 use crate::{
     cli::command_prelude::*, manifest::tree::revisions, plan::deletion_budget::DeletionBudget, reconcile::compare,
 };

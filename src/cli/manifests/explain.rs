@@ -1,11 +1,9 @@
 //! `edgewright explain`.
 
-use crate::{
-    cli::command_prelude::*,
-    lint::{self, LINTS, Lint},
-    model::diagnostics::code::REGISTRY,
-    tenancy,
-};
+use crate::cli::command_prelude::*;
+use crate::lint::{self, LINTS, Lint};
+use crate::model::diagnostics::code::REGISTRY;
+use crate::tenancy;
 
 /// The topic that is neither a code nor a lint.
 const TENANCY: &str = "tenancy";

@@ -1,16 +1,13 @@
 //! `edgewright fmt`.
 
-use std::{
-    collections::HashSet,
-    fs,
-    io::{self, Read, Write},
-};
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Read, Write};
 
-use crate::{
-    cli::command_prelude::*,
-    files::write_whole,
-    manifest::{format::format, tree::find},
-};
+use crate::cli::command_prelude::*;
+use crate::files::write_whole;
+use crate::manifest::format::format;
+use crate::manifest::tree::find;
 
 /// Format manifests without changing their content or comments.
 ///

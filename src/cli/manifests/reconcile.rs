@@ -1,25 +1,18 @@
 //! `edgewright reconcile` and `edgewright plan`.
 
-use std::{
-    fs,
-    io::{Read, Write},
-};
+use std::fs;
+use std::io::{Read, Write};
 
-use super::{
-    base_findings::BaseArgs,
-    review::ReviewArgs,
-    source_args::{Manifests, Ownership, report_source},
-};
-use crate::{
-    cli::{
-        command_prelude::*,
-        leak::leak,
-        output::{destination, unless_closed},
-        serve::huge_pages,
-        target::{PlanFile, Proposal, RunMemory, StoreTarget, Target},
-    },
-    plan::{deletion_budget::DeletionBudget, saved::SavedPlan},
-};
+use super::base_findings::BaseArgs;
+use super::review::ReviewArgs;
+use super::source_args::{Manifests, Ownership, report_source};
+use crate::cli::command_prelude::*;
+use crate::cli::leak::leak;
+use crate::cli::output::{destination, unless_closed};
+use crate::cli::serve::huge_pages;
+use crate::cli::target::{PlanFile, Proposal, RunMemory, StoreTarget, Target};
+use crate::plan::deletion_budget::DeletionBudget;
+use crate::plan::saved::SavedPlan;
 
 /// The line after a plan that is not applied.
 const UNCHANGED: &str = "Nothing was applied.";

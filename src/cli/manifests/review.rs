@@ -3,10 +3,8 @@
 use clap::Args;
 
 use super::source_args::Loading;
-use crate::{
-    cli::prelude::*,
-    manifest::tree::{CommitTree, ContextTree, UnsetValues},
-};
+use crate::cli::prelude::*;
+use crate::manifest::tree::{CommitTree, ContextTree, UnsetValues};
 
 /// The context of manifests: what they use without owning it.
 #[derive(Debug, Clone, Args)]

@@ -1,10 +1,10 @@
 //! `edgewright schema`.
 
-use crate::{
-    cli::{command_prelude::*, output::generated::GeneratedFiles},
-    manifest::load::schema::{ANY, all},
-    server::{VERSION_HEADER, openapi::document},
-};
+use crate::cli::command_prelude::*;
+use crate::cli::output::generated::GeneratedFiles;
+use crate::manifest::load::schema::{ANY, all};
+use crate::server::VERSION_HEADER;
+use crate::server::openapi::document;
 
 /// The name of the API's document among the schemas.
 const OPENAPI: &str = "openapi";

@@ -2,11 +2,9 @@
 
 use clap::{ArgAction, ArgMatches, Args};
 
-use crate::{
-    cli::prelude::*,
-    plan::deletion_budget::DeletionBudget,
-    reconcile::{DEFAULT_SOURCE, check_new_source, check_source},
-};
+use crate::cli::prelude::*;
+use crate::plan::deletion_budget::DeletionBudget;
+use crate::reconcile::{DEFAULT_SOURCE, check_new_source, check_source};
 
 /// The options for reading manifests.
 #[derive(Debug, Clone, Args)]

@@ -1,15 +1,13 @@
 //! `edgewright validate`.
 
-use super::{
-    base_findings::BaseArgs,
-    review::ReviewArgs,
-    source_args::{Manifests, ReportedSource, report_source},
-};
-use crate::{
-    cli::{command_prelude::*, leak::leak, target::Target},
-    manifest::load,
-    reconcile::validate_loaded,
-};
+use super::base_findings::BaseArgs;
+use super::review::ReviewArgs;
+use super::source_args::{Manifests, ReportedSource, report_source};
+use crate::cli::command_prelude::*;
+use crate::cli::leak::leak;
+use crate::cli::target::Target;
+use crate::manifest::load;
+use crate::reconcile::validate_loaded;
 
 /// Check manifests against every rule and lint, from files alone.
 ///

@@ -3,16 +3,13 @@
 use serde::Serialize;
 
 use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
-use crate::{
-    cli::{
-        command_prelude::*,
-        config::{Config, location::config_path},
-        input::prompt::{self, Confirmation},
-    },
-    plan::deletion_budget::DeletionBudget,
-    reconcile::run::destroy::Destroy,
-    server::operations::sources::destroy::DestroyRequest,
-};
+use crate::cli::command_prelude::*;
+use crate::cli::config::Config;
+use crate::cli::config::location::config_path;
+use crate::cli::input::prompt::{self, Confirmation};
+use crate::plan::deletion_budget::DeletionBudget;
+use crate::reconcile::run::destroy::Destroy;
+use crate::server::operations::sources::destroy::DestroyRequest;
 
 /// Delete everything that a source owns, as one revision.
 ///

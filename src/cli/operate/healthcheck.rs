@@ -2,10 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::{
-    cli::{command_prelude::*, input::durations::duration},
-    http_client,
-};
+use crate::cli::command_prelude::*;
+use crate::cli::input::durations::duration;
+use crate::http_client;
 
 /// The most bytes of a response that are read.
 const MOST_BYTES: u64 = 64 << 10;

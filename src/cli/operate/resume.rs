@@ -3,12 +3,10 @@
 use ureq::http::Method;
 
 use super::suspend::SEE_SUSPENSION;
-use crate::{
-    cli::command_prelude::*,
-    manifest::tree::whole_commit,
-    reconcile::sync_loop::suspension::Suspensions,
-    server::operations::sources::view::{SourceResume, SourceView},
-};
+use crate::cli::command_prelude::*;
+use crate::manifest::tree::whole_commit;
+use crate::reconcile::sync_loop::suspension::Suspensions;
+use crate::server::operations::sources::view::{SourceResume, SourceView};
 
 /// Resume a suspended source: `serve` applies it again.
 ///

@@ -4,17 +4,13 @@ use std::ops::ControlFlow;
 
 use serde::de::IgnoredAny;
 
-use crate::{
-    cli::{command_prelude::*, target::each_record},
-    server::operations::{history::document::PATH, sources::view::SourceList},
-    store::{
-        RevisionError,
-        history::{
-            commits::{CommitPrefix, CommitSearch, NamingError},
-            select::HistoryFilter,
-        },
-    },
-};
+use crate::cli::command_prelude::*;
+use crate::cli::target::each_record;
+use crate::server::operations::history::document::PATH;
+use crate::server::operations::sources::view::SourceList;
+use crate::store::RevisionError;
+use crate::store::history::commits::{CommitPrefix, CommitSearch, NamingError};
+use crate::store::history::select::HistoryFilter;
 
 /// The largest page of the history.
 const PAGE: usize = 1000;

@@ -2,19 +2,13 @@
 
 use serde::Serialize;
 
-use super::{
-    revision::{revision_failure, revision_name},
-    store_change::{ChangeCommand, ChangeTarget, StoreChange, accept},
-};
-use crate::{
-    cli::{
-        command_prelude::*,
-        input::prompt::{self, Confirmation},
-    },
-    plan::deletion_budget::DeletionBudget,
-    reconcile::run::rollback::Rollback,
-    server::operations::rollback::RollbackRequest,
-};
+use super::revision::{revision_failure, revision_name};
+use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
+use crate::cli::command_prelude::*;
+use crate::cli::input::prompt::{self, Confirmation};
+use crate::plan::deletion_budget::DeletionBudget;
+use crate::reconcile::run::rollback::Rollback;
+use crate::server::operations::rollback::RollbackRequest;
 
 /// Bring back the state of an earlier revision as a new one.
 ///

@@ -6,20 +6,15 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::revision::{revision_in_store, revision_on_server};
-use crate::{
-    cli::{
-        command_prelude::*,
-        leak::leak,
-        manifests::reconcile::{apply, failed},
-        target::{RequestEffect, SendError, foreign_response, no_response, parse_report},
-    },
-    plan::{
-        format::json::Item,
-        redacted_plan::{Detail, RedactedPlan},
-    },
-    server::operations::planned_change::ChangeRun,
-    store::{Attempt, commit::header::Outcome},
-};
+use crate::cli::command_prelude::*;
+use crate::cli::leak::leak;
+use crate::cli::manifests::reconcile::{apply, failed};
+use crate::cli::target::{RequestEffect, SendError, foreign_response, no_response, parse_report};
+use crate::plan::format::json::Item;
+use crate::plan::redacted_plan::{Detail, RedactedPlan};
+use crate::server::operations::planned_change::ChangeRun;
+use crate::store::Attempt;
+use crate::store::commit::header::Outcome;
 
 /// The help for a change that may have been applied.
 const SEE_CHANGE: &str = "run the command again with --dry-run to see whether the changes were applied";

@@ -2,11 +2,11 @@
 
 use ureq::http::Method;
 
-use crate::{
-    cli::{command_prelude::*, input::durations::duration, inspect::status::text::suspension_text},
-    reconcile::sync_loop::suspension::{Suspension, Suspensions},
-    server::operations::sources::view::{SourceSuspend, SourceView, SuspensionView},
-};
+use crate::cli::command_prelude::*;
+use crate::cli::input::durations::duration;
+use crate::cli::inspect::status::text::suspension_text;
+use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
+use crate::server::operations::sources::view::{SourceSuspend, SourceView, SuspensionView};
 
 /// The help for a suspension that may have been changed.
 pub(super) const SEE_SUSPENSION: &str = "run `edgewright status` to see whether the source is suspended";

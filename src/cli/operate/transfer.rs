@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
-use crate::{
-    cli::{command_prelude::*, inspect::get::parse_kind, manifests::source_args::new_source_name},
-    plan::transfer::Transfer,
-    reconcile::run::transfer::{apply_transfer, plan_transfer},
-    server::operations::transfer::{PATH, TransferRequest},
-};
+use crate::cli::command_prelude::*;
+use crate::cli::inspect::get::parse_kind;
+use crate::cli::manifests::source_args::new_source_name;
+use crate::plan::transfer::Transfer;
+use crate::reconcile::run::transfer::{apply_transfer, plan_transfer};
+use crate::server::operations::transfer::{PATH, TransferRequest};
 
 /// Move resources from one source to another.
 ///

@@ -1,11 +1,9 @@
 //! The files that `--output` and `--out` name. A pull request can contain a link in their place (D31).
 
 use crate::cli::prelude::*;
-use std::{
-    fs::{self, File},
-    io,
-    os::unix::fs::OpenOptionsExt,
-};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 

@@ -1,17 +1,14 @@
 //! Diagnostics for a terminal: the position, the highlighted line and the help.
 
-use std::{
-    fmt,
-    io::{self, IsTerminal, Write},
-};
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, SourceCode};
 
 use super::excerpt::{Excerpt, HIDDEN};
-use crate::{
-    cli::prelude::*,
-    model::diagnostics::{MOST_FAULTS, Place, diagnostic::counted},
-};
+use crate::cli::prelude::*;
+use crate::model::diagnostics::diagnostic::counted;
+use crate::model::diagnostics::{MOST_FAULTS, Place};
 
 /// The most diagnostics printed to a terminal.
 const MOST: usize = 500;

@@ -1,11 +1,9 @@
 //! Progress on stderr for work that takes more than a second: a spinner on a terminal, plain lines elsewhere.
 
 use crate::cli::prelude::*;
-use std::{
-    io::{IsTerminal, Write},
-    sync::mpsc::{RecvTimeoutError, channel},
-    time::Instant,
-};
+use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

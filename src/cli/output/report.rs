@@ -1,25 +1,17 @@
 //! The report of a command: its format, its destination, and the text on the terminal.
 
-use std::{
-    fs,
-    io::{self, Write},
-};
+use std::fs;
+use std::io::{self, Write};
 
 use clap::{ArgMatches, Args};
 
-use super::{
-    destination, diagnostics,
-    stdout::{has_colours, print_coloured, unless_closed, write},
-};
-use crate::{
-    cli::prelude::*,
-    plan::{
-        format::{Format, render},
-        overview::{LARGE, overview},
-        redacted_plan::{Detail, RedactedPlan},
-        render::{Colour, stream},
-    },
-};
+use super::stdout::{has_colours, print_coloured, unless_closed, write};
+use super::{destination, diagnostics};
+use crate::cli::prelude::*;
+use crate::plan::format::{Format, render};
+use crate::plan::overview::{LARGE, overview};
+use crate::plan::redacted_plan::{Detail, RedactedPlan};
+use crate::plan::render::{Colour, stream};
 
 /// The format of a report, and where it goes.
 #[derive(Debug, Clone, Args)]

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{
-    fields::{fields, list, referenced, type_of},
-    markdown::code,
-    resources::definitions,
-};
-use crate::server::{
-    Action, VERSION_HEADER, endpoints,
-    openapi::{document, schemas::redirect},
-};
+use super::fields::{fields, list, referenced, type_of};
+use super::markdown::code;
+use super::resources::definitions;
+use crate::server::openapi::document;
+use crate::server::openapi::schemas::redirect;
+use crate::server::{Action, VERSION_HEADER, endpoints};
 
 /// What names of write forms end with.
 const WRITE_FORMS: [&str; 3] = ["Create", "Update", "Input"];

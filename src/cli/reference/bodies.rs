@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use super::{
-    api::{Api, is_covered},
-    fields::{body, description, fields, rows, type_of},
-    markdown::{paragraph, prose, table},
-};
+use super::api::{Api, is_covered};
+use super::fields::{body, description, fields, rows, type_of};
+use super::markdown::{paragraph, prose, table};
 
 const INTRODUCTION: &str = "\
 # Bodies

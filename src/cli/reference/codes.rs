@@ -1,10 +1,8 @@
 //! The pages of error codes and lints, with the texts of `edgewright explain`.
 
 use super::markdown::{code, prose, table};
-use crate::{
-    lint::{LINTS, Lint},
-    model::diagnostics::code::{CodeInfo, REGISTRY},
-};
+use crate::lint::{LINTS, Lint};
+use crate::model::diagnostics::code::{CodeInfo, REGISTRY};
 
 const ERRORS: &str = "\
 # Error codes

@@ -2,13 +2,11 @@
 
 use serde_json::Value;
 
-use super::{
-    api::Api,
-    fields::{description, list},
-    markdown::{SharedRows, code, paragraph, table},
-    operation::DocumentedOperation,
-    resource_operations::{CommonFacts, modules},
-};
+use super::api::Api;
+use super::fields::{description, list};
+use super::markdown::{SharedRows, code, paragraph, table};
+use super::operation::DocumentedOperation;
+use super::resource_operations::{CommonFacts, modules};
 
 const INTRODUCTION: &str = "\
 # Endpoints

@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use super::{
-    api::Api,
-    fields::{description, list, type_of},
-    markdown::{SharedRows, code, prose},
-};
+use super::api::Api;
+use super::fields::{description, list, type_of};
+use super::markdown::{SharedRows, code, prose};
 use crate::server::{Action, Endpoint, endpoints, operations::callers};
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];

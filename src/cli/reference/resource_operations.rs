@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    markdown::{SharedRows, code},
-    operation::DocumentedOperation,
-};
+use super::markdown::{SharedRows, code};
+use super::operation::DocumentedOperation;
 
 const RESOURCES: &str = "\
 ## Resources

@@ -1,13 +1,9 @@
 //! The page of kinds and modules, from the JSON Schema of manifests.
 
-use super::{
-    fields::{body, description, fields, list, referenced, section},
-    markdown::{code, paragraph},
-};
-use crate::{
-    cli::prelude::*,
-    manifest::load::schema::{ANY, all},
-};
+use super::fields::{body, description, fields, list, referenced, section};
+use super::markdown::{code, paragraph};
+use crate::cli::prelude::*;
+use crate::manifest::load::schema::{ANY, all};
 
 /// The envelope of a manifest, whose type is described before the kinds.
 const METADATA: &str = "Metadata";

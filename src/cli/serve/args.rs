@@ -10,22 +10,17 @@ use super::otlp;
 use super::{
     limit_args::LimitArgs, listen::ListenArgs, log::LogFormat, source_config::ConfiguredSource, urls::public_url,
 };
-use crate::{
-    cli::{
-        config::Config,
-        input::option_origins::is_given,
-        manifests::source_args::{Loading, Ownership},
-        prelude::*,
-        store::store_args::StoreArgs,
-    },
-    reconcile::sync_loop::drift_policy::DriftPolicy,
-    server::{
-        VERSION_HEADER,
-        limits::slots::classes::DEFAULT_WATCHERS,
-        operations::{hooks::read_secret, reconciliation::files::DEFAULT_MIB},
-    },
-    store::probe,
-};
+use crate::cli::config::Config;
+use crate::cli::input::option_origins::is_given;
+use crate::cli::manifests::source_args::{Loading, Ownership};
+use crate::cli::prelude::*;
+use crate::cli::store::store_args::StoreArgs;
+use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
+use crate::server::VERSION_HEADER;
+use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
+use crate::server::operations::hooks::read_secret;
+use crate::server::operations::reconciliation::files::DEFAULT_MIB;
+use crate::store::probe;
 
 /// Serve the management API, and follow sources of manifests.
 ///

@@ -1,14 +1,11 @@
 //! The options of `serve` that limit requests, and its security log (D98, D99).
 
 use super::listen::at_least_one;
-use crate::{
-    cli::prelude::*,
-    server::{
-        http::{cors::CorsOrigin, proxy::Network},
-        limits::guards::{DEFAULT_IN_FLIGHT, GuardSettings},
-        telemetry::security::{self, SECURITY_LOG, SecurityLog, SecurityLogThread},
-    },
-};
+use crate::cli::prelude::*;
+use crate::server::http::cors::CorsOrigin;
+use crate::server::http::proxy::Network;
+use crate::server::limits::guards::{DEFAULT_IN_FLIGHT, GuardSettings};
+use crate::server::telemetry::security::{self, SECURITY_LOG, SecurityLog, SecurityLogThread};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct LimitArgs {

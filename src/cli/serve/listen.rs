@@ -4,13 +4,9 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
 use clap::ValueEnum;
 
-use crate::{
-    cli::{
-        input::durations::{INTERVALS, duration},
-        prelude::*,
-    },
-    server::{ConnectionLimits, Server, Tls, TlsFiles, bind},
-};
+use crate::cli::input::durations::{INTERVALS, duration};
+use crate::cli::prelude::*;
+use crate::server::{ConnectionLimits, Server, Tls, TlsFiles, bind};
 
 /// The default address.
 const ADDRESS: &str = "127.0.0.1:8484";

@@ -7,15 +7,12 @@ use clap::ValueEnum;
 use serde_json::json;
 use tracing_subscriber::{EnvFilter, filter::Directive, fmt::format};
 
-use crate::{
-    cli::{output::diagnostics, prelude::*},
-    model::diagnostics::diagnostic::counted,
-    reconcile::{
-        run::report::RunReport,
-        sync_loop::sync_log::{self, SYNC, SyncOrigin},
-    },
-    store::REMOVAL,
-};
+use crate::cli::output::diagnostics;
+use crate::cli::prelude::*;
+use crate::model::diagnostics::diagnostic::counted;
+use crate::reconcile::run::report::RunReport;
+use crate::reconcile::sync_loop::sync_log::{self, SYNC, SyncOrigin};
+use crate::store::REMOVAL;
 
 /// The form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

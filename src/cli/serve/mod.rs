@@ -14,32 +14,27 @@ mod service_manager;
 pub(crate) mod source_config;
 mod urls;
 
-use std::{
-    fs,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
-};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 use clap::{ArgMatches, Command};
 
-use crate::{
-    background::lower_priority_of_pool,
-    cli::{
-        access::{keys, wide_keys::wide_keys},
-        config::{Config, location::config_path},
-        prelude::*,
-    },
-    model::{ApiKey, rules},
-    reconcile::{run::token::replace_token, sources::handle::SourceObserver},
-    server::{
-        ApiService, App, Server, Settings, Tls,
-        auth::client_certificates::ClientCertificates,
-        install_metrics,
-        notify::Notifier,
-        resources::write_policy::RestWrites,
-        telemetry::security::{LocalLog, SecurityLog, SecurityLogThread, log_sources},
-    },
-    store::{checkpoint::maintain_from_time_to_time, note_server},
-};
+use crate::background::lower_priority_of_pool;
+use crate::cli::access::keys;
+use crate::cli::access::wide_keys::wide_keys;
+use crate::cli::config::Config;
+use crate::cli::config::location::config_path;
+use crate::cli::prelude::*;
+use crate::model::{ApiKey, rules};
+use crate::reconcile::run::token::replace_token;
+use crate::reconcile::sources::handle::SourceObserver;
+use crate::server::auth::client_certificates::ClientCertificates;
+use crate::server::notify::Notifier;
+use crate::server::resources::write_policy::RestWrites;
+use crate::server::telemetry::security::{LocalLog, SecurityLog, SecurityLogThread, log_sources};
+use crate::server::{ApiService, App, Server, Settings, Tls, install_metrics};
+use crate::store::checkpoint::maintain_from_time_to_time;
+use crate::store::note_server;
 pub(super) use args::{Args, command};
 use log::LogFormat;
 use reload::{ConfigWatch, LiveSources, Reloader};

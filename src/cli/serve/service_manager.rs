@@ -1,11 +1,10 @@
 //! Tells systemd when the server is ready, reloads, stops and is alive (D110). Each message is a datagram to the socket in
 //! `NOTIFY_SOCKET`; without one, nothing is sent. A crate for these few lines would not be shorter.
 
-use std::{
-    ffi::{OsStr, OsString},
-    io,
-    os::unix::{ffi::OsStrExt, net::UnixDatagram},
-};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixDatagram;
 
 use crate::cli::prelude::*;
 

@@ -4,31 +4,25 @@ pub(crate) mod entry;
 mod repository;
 mod values;
 
-use crate::{
-    cli::{
-        config::options::scalar_text,
-        input::durations::{INTERVALS, duration},
-        manifests::source_args::{Loading, Ownership},
-        prelude::*,
-    },
-    manifest::tree::{
-        ContextTree, Lineage, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues,
-        remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
-    },
-    model::{diagnostics::FieldPath, host_pattern::check_host_pattern, key_scope::includes_kind},
-    plan::deletion_budget::DeletionBudget,
-    reconcile::{
-        check_new_source,
-        run::cancel::Cancel,
-        sources::{
-            fetch_schedule::FetchSchedule,
-            handle::{FollowedSource, INTERVAL},
-            location::SourceLocation,
-        },
-        sync_loop::drift_policy::DriftPolicy,
-    },
-    tenancy::{Adoption, SourceScope},
+use crate::cli::config::options::scalar_text;
+use crate::cli::input::durations::{INTERVALS, duration};
+use crate::cli::manifests::source_args::{Loading, Ownership};
+use crate::cli::prelude::*;
+use crate::manifest::tree::remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror};
+use crate::manifest::tree::{
+    ContextTree, Lineage, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues,
 };
+use crate::model::diagnostics::FieldPath;
+use crate::model::host_pattern::check_host_pattern;
+use crate::model::key_scope::includes_kind;
+use crate::plan::deletion_budget::DeletionBudget;
+use crate::reconcile::check_new_source;
+use crate::reconcile::run::cancel::Cancel;
+use crate::reconcile::sources::fetch_schedule::FetchSchedule;
+use crate::reconcile::sources::handle::{FollowedSource, INTERVAL};
+use crate::reconcile::sources::location::SourceLocation;
+use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
+use crate::tenancy::{Adoption, SourceScope};
 use entry::SourceEntry;
 use repository::{ConfiguredRepository, RepositoryAddress};
 

@@ -1,16 +1,13 @@
 //! `edgewright backup`: writes a store with its history to one file (D100).
 
-use std::{
-    fs,
-    io::{self, Write},
-};
+use std::fs;
+use std::io::{self, Write};
 
-use crate::{
-    cli::{command_prelude::*, output::print_all},
-    files::{appended, create_temporary, rename},
-    server::operations::backup::PATH,
-    store::maintenance::backup_read::BackupFile,
-};
+use crate::cli::command_prelude::*;
+use crate::cli::output::print_all;
+use crate::files::{appended, create_temporary, rename};
+use crate::server::operations::backup::PATH;
+use crate::store::maintenance::backup_read::BackupFile;
 
 /// Write a backup of a store, with its history, to one file.
 ///

@@ -1,16 +1,15 @@
 //! `edgewright store check` and `store repair`: whether a store or backup can be read, and what to do if not (D100).
 
 use super::store_args::StoreArgs;
-use crate::{
-    cli::{command_prelude::*, inspect::history::scrubbed_text},
-    store::{
-        StoreError,
-        commit::header::Verified,
-        folder::harmless_damage,
-        maintenance::{backup_read::BackupFile, check::StoreCheck, inspect::index_agrees, repair::Repair},
-        probe,
-    },
-};
+use crate::cli::command_prelude::*;
+use crate::cli::inspect::history::scrubbed_text;
+use crate::store::commit::header::Verified;
+use crate::store::folder::harmless_damage;
+use crate::store::maintenance::backup_read::BackupFile;
+use crate::store::maintenance::check::StoreCheck;
+use crate::store::maintenance::inspect::index_agrees;
+use crate::store::maintenance::repair::Repair;
+use crate::store::{StoreError, probe};
 
 /// Reads everything in a store or a backup, and prints what there is.
 pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {

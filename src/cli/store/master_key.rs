@@ -2,10 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::{
-    cli::prelude::*,
-    store::seal::{MasterKeySource, NewMaster},
-};
+use crate::cli::prelude::*;
+use crate::store::seal::{MasterKeySource, NewMaster};
 
 /// The environment variable with the key itself. It is no option: the arguments of a process are public.
 const VARIABLE: &str = "EDGEWRIGHT_MASTER_KEY";

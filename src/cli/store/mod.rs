@@ -13,11 +13,11 @@ use clap::Subcommand;
 use ureq::http::Method;
 
 use super::target::{RequestEffect, parse_response};
-use crate::{
-    cli::command_prelude::*,
-    server::operations::rekey::{PATH, RekeyReport, RekeyRequest},
-    store::{MasterChange, folder::default_master_key, seal::MasterKeySource},
-};
+use crate::cli::command_prelude::*;
+use crate::server::operations::rekey::{PATH, RekeyReport, RekeyRequest};
+use crate::store::MasterChange;
+use crate::store::folder::default_master_key;
+use crate::store::seal::MasterKeySource;
 use store_args::StoreArgs;
 
 /// The help for a new master key that cannot be used.

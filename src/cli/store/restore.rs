@@ -3,13 +3,9 @@
 use jiff::Timestamp;
 
 use super::{check, store_args::StoreArgs};
-use crate::{
-    cli::command_prelude::*,
-    store::maintenance::{
-        backup_read::BackupFile,
-        restore::{PointInTime, restore},
-    },
-};
+use crate::cli::command_prelude::*;
+use crate::store::maintenance::backup_read::BackupFile;
+use crate::store::maintenance::restore::{PointInTime, restore};
 
 /// Restore a store from a backup into a new or empty folder.
 ///

@@ -1,9 +1,7 @@
 //! The options of the time for which a store keeps changed and deleted secrets (D96).
 
-use crate::{
-    cli::prelude::*,
-    store::seal::{KeyLifetimes, MOST_DAYS},
-};
+use crate::cli::prelude::*;
+use crate::store::seal::{KeyLifetimes, MOST_DAYS};
 
 /// The lifetimes of data keys. The store remembers them: a command without these options does not change them.
 #[derive(Debug, Clone, clap::Args)]

@@ -1,17 +1,14 @@
 //! A client of a server's API.
 
-use std::{
-    io::{Read, Write},
-    sync::OnceLock,
-    thread,
-};
+use std::io::{Read, Write};
+use std::sync::OnceLock;
+use std::thread;
 
 use axum::http::Uri;
 use serde::{Deserialize, de::DeserializeOwned};
-use ureq::{
-    Agent, Body,
-    http::{Method, Request, Response, request::Builder},
-};
+use ureq::http::request::Builder;
+use ureq::http::{Method, Request, Response};
+use ureq::{Agent, Body};
 
 use super::credentials::{Credentials, TOKEN};
 use crate::{cli::prelude::*, http_client};

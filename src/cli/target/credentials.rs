@@ -4,11 +4,10 @@ use std::fs;
 
 use ureq::tls::RootCerts;
 
-use crate::{
-    cli::{access::contexts::ServerContext, prelude::*},
-    http_client,
-    store::seal::command::output_of,
-};
+use crate::cli::access::contexts::ServerContext;
+use crate::cli::prelude::*;
+use crate::http_client;
+use crate::store::seal::command::output_of;
 
 /// The environment variable with the token. A flag would expose it in the process list.
 pub(crate) const TOKEN: &str = "EDGEWRIGHT_TOKEN";

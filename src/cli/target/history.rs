@@ -4,22 +4,14 @@ use std::ops::ControlFlow;
 
 use serde::de::DeserializeOwned;
 
-use super::{
-    client::{ApiClient, foreign_response},
-    pages::PageOrder,
-};
-use crate::{
-    cli::prelude::*,
-    model::author::CommitAuthor,
-    server::operations::history::{
-        document::{HistoryAuthor, HistoryEntry, HistoryItem, HistoryResource, PATH},
-        parameters_of,
-    },
-    store::{
-        commit::header::{CommitHeader, Outcome, Record, ResourceChange},
-        history::select::HistoryFilter,
-    },
-};
+use super::client::{ApiClient, foreign_response};
+use super::pages::PageOrder;
+use crate::cli::prelude::*;
+use crate::model::author::CommitAuthor;
+use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryItem, HistoryResource, PATH};
+use crate::server::operations::history::parameters_of;
+use crate::store::commit::header::{CommitHeader, Outcome, Record, ResourceChange};
+use crate::store::history::select::HistoryFilter;
 
 /// The largest page that a server returns.
 const LARGEST_PAGE: usize = 1000;

@@ -4,11 +4,11 @@ use serde::Deserialize;
 use ureq::http::Method;
 
 use super::client::{ApiClient, foreign_response};
-use crate::{
-    cli::{failure::if_found, output::say, prelude::*},
-    model::{ApiKey, KeyScope},
-    server::operations::owners::{OwnerUpdate, OwnerView, PATH as OWNERS},
-};
+use crate::cli::failure::if_found;
+use crate::cli::output::say;
+use crate::cli::prelude::*;
+use crate::model::{ApiKey, KeyScope};
+use crate::server::operations::owners::{OwnerUpdate, OwnerView, PATH as OWNERS};
 
 /// An API key of a server.
 #[derive(Deserialize)]

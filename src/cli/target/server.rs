@@ -4,38 +4,26 @@ mod review;
 
 use std::collections::HashMap;
 
-use super::{
-    client::{
-        ApiClient, RequestEffect, SendError, foreign_response, missing_files, no_response, parse_report, rejects_field,
-    },
-    proposal::{PlanFile, Proposal, Target},
-    server_args::ServerArgs,
-    upload::{Texts, UploadFiles},
+use super::client::{
+    ApiClient, RequestEffect, SendError, foreign_response, missing_files, no_response, parse_report, rejects_field,
 };
-use crate::{
-    cli::{
-        output::{diagnostics, during},
-        prelude::*,
-    },
-    manifest::{Loaded, tree::collect},
-    model::diagnostics::{Cause, SourceFile, diagnostic::sort},
-    plan::{
-        Effect,
-        format::json::{Item, ReportDocument},
-        saved::SavedPlan,
-    },
-    reconcile::{
-        run::token::{TokenFiles, Tokens},
-        validate_loaded,
-    },
-    server::{
-        http::body::Limits,
-        operations::{
-            reconciliation::wire::{FOLLOWED_HELP, Request, Run, TraceOfPlan, followed_message},
-            trace::RequestToTrace,
-        },
-    },
-};
+use super::proposal::{PlanFile, Proposal, Target};
+use super::server_args::ServerArgs;
+use super::upload::{Texts, UploadFiles};
+use crate::cli::output::{diagnostics, during};
+use crate::cli::prelude::*;
+use crate::manifest::Loaded;
+use crate::manifest::tree::collect;
+use crate::model::diagnostics::diagnostic::sort;
+use crate::model::diagnostics::{Cause, SourceFile};
+use crate::plan::Effect;
+use crate::plan::format::json::{Item, ReportDocument};
+use crate::plan::saved::SavedPlan;
+use crate::reconcile::run::token::{TokenFiles, Tokens};
+use crate::reconcile::validate_loaded;
+use crate::server::http::body::Limits;
+use crate::server::operations::reconciliation::wire::{FOLLOWED_HELP, Request, Run, TraceOfPlan, followed_message};
+use crate::server::operations::trace::RequestToTrace;
 
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
 pub(crate) struct ServerTarget {

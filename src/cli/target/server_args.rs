@@ -2,18 +2,12 @@
 
 use clap::builder::NonEmptyStringValueParser;
 
-use super::{
-    client::{ApiClient, parse_server_url},
-    credentials::Credentials,
-};
-use crate::{
-    cli::{
-        access::contexts::{Contexts, ServerContext, announce, context_name},
-        input::option_origins::{CurrentContext, OptionOrigins},
-        prelude::*,
-    },
-    server::VERSION_HEADER,
-};
+use super::client::{ApiClient, parse_server_url};
+use super::credentials::Credentials;
+use crate::cli::access::contexts::{Contexts, ServerContext, announce, context_name};
+use crate::cli::input::option_origins::{CurrentContext, OptionOrigins};
+use crate::cli::prelude::*;
+use crate::server::VERSION_HEADER;
 
 /// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]

@@ -1,26 +1,20 @@
 //! A local store, which no other process can change at the same time.
 
 use super::proposal::{PlanFile, Proposal, Target};
-use crate::{
-    cli::{
-        leak::leak,
-        output::{during, say},
-        prelude::*,
-        store::store_args::{StoreArgs, snapshot_of},
-    },
-    manifest::tree::Recorder,
-    plan::{
-        Effect,
-        redacted_plan::Detail,
-        saved::{DigestProtection, PlanConditions, SavedPlan},
-    },
-    reconcile::{
-        commit_speculative, plan,
-        run::plan_cache,
-        sync_loop::{freshness::FinishedRun, plan_drift},
-    },
-    store::{Attempt, commit::header::Outcome},
-};
+use crate::cli::leak::leak;
+use crate::cli::output::{during, say};
+use crate::cli::prelude::*;
+use crate::cli::store::store_args::{StoreArgs, snapshot_of};
+use crate::manifest::tree::Recorder;
+use crate::plan::Effect;
+use crate::plan::redacted_plan::Detail;
+use crate::plan::saved::{DigestProtection, PlanConditions, SavedPlan};
+use crate::reconcile::run::plan_cache;
+use crate::reconcile::sync_loop::freshness::FinishedRun;
+use crate::reconcile::sync_loop::plan_drift;
+use crate::reconcile::{commit_speculative, plan};
+use crate::store::Attempt;
+use crate::store::commit::header::Outcome;
 
 /// Whether a run that has nothing to do is remembered, and answered from memory (D73).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,19 +6,13 @@
 //! only its own path counts. Policies do not count as the protection that is bypassed, because what they do is unknown.
 //! Edges that pass TLS through are skipped: they see no paths.
 
-use std::{
-    cell::OnceCell,
-    collections::{BTreeMap, BTreeSet, HashSet},
-};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{prelude::*, unprotected_route::is_protected};
-use crate::{
-    model::{AnyResource, rules},
-    routing::{
-        selector::Selector,
-        table::{KnownRoute, RouteTable},
-    },
-};
+use crate::model::{AnyResource, rules};
+use crate::routing::selector::Selector;
+use crate::routing::table::{KnownRoute, RouteTable};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

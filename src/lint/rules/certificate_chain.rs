@@ -6,11 +6,9 @@
 
 use jiff::{civil::DateTime, tz::Offset};
 
-use crate::{
-    lint::view::EdgeView,
-    model::{CertificateAuthority, Key, TlsCertificate},
-    syntax::x509::Link,
-};
+use crate::lint::view::EdgeView;
+use crate::model::{CertificateAuthority, Key, TlsCertificate};
+use crate::syntax::x509::Link;
 
 /// The certificates of a resource.
 pub(in crate::lint) struct CertificateChain<'w> {

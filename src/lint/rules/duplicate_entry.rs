@@ -9,10 +9,8 @@ use schemars::SchemaGenerator;
 use serde_json::Value;
 
 use super::prelude::*;
-use crate::{
-    lint::clean_modules::CleanModules,
-    model::{Secrets, Slot},
-};
+use crate::lint::clean_modules::CleanModules;
+use crate::model::{Secrets, Slot};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

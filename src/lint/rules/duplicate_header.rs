@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 
 use super::prelude::*;
-use crate::model::module::{
-    Module,
-    headers::{RequestHeaders, ResponseHeaders},
-};
+use crate::model::module::Module;
+use crate::model::module::headers::{RequestHeaders, ResponseHeaders};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{
-    email_format::{is_address, is_domain},
-    prelude::*,
-};
+use super::email_format::{is_address, is_domain};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

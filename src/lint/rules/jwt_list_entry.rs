@@ -5,10 +5,8 @@
 use std::collections::HashMap;
 
 use super::prelude::*;
-use crate::model::{
-    diagnostics::check::is_token,
-    module::jwt_validation::{JwtValidation, Token, TokenMethod},
-};
+use crate::model::diagnostics::check::is_token;
+use crate::model::module::jwt_validation::{JwtValidation, Token, TokenMethod};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -8,10 +8,9 @@ use std::{collections::BTreeMap, ops::Bound};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::prelude::*;
-use crate::{
-    model::{kind::https_edge_route::MatchType, rules},
-    routing::selector::Selector,
-};
+use crate::model::kind::https_edge_route::MatchType;
+use crate::model::rules;
+use crate::routing::selector::Selector;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

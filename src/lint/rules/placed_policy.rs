@@ -1,13 +1,9 @@
 //! The policies of routes and TLS edges, with their locations.
 
-use crate::{
-    lint::view::EdgeView,
-    model::{
-        HttpsEdgeRoute, Key, TlsEdge,
-        diagnostics::Path,
-        module::policies::{EndpointPolicy, Policies},
-    },
-};
+use crate::lint::view::EdgeView;
+use crate::model::diagnostics::Path;
+use crate::model::module::policies::{EndpointPolicy, Policies};
+use crate::model::{HttpsEdgeRoute, Key, TlsEdge};
 
 /// A policy with its location.
 pub(super) struct PlacedPolicy<'w> {

@@ -5,10 +5,8 @@
 use std::collections::HashMap;
 
 use super::prelude::*;
-use crate::{
-    model::{AnyResource, rules},
-    routing::table::RouteTable,
-};
+use crate::model::{AnyResource, rules};
+use crate::routing::table::RouteTable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

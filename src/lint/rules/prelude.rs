@@ -2,16 +2,12 @@
 //! policies, certificates and hosts.
 
 pub(super) use super::{certificate_chain::chains, placed_policy::placed_policies};
-pub(super) use crate::lint::{
-    definition::{Level, Lint, LintCheck},
-    finding::{Findings, Subject},
-    view::{EdgeView, HostView, LintedSource, ManifestsView},
+pub(super) use crate::lint::definition::{Level, Lint, LintCheck};
+pub(super) use crate::lint::finding::{Findings, Subject};
+pub(super) use crate::lint::view::{EdgeView, HostView, LintedSource, ManifestsView};
+pub(super) use crate::model::diagnostics::{FaultTarget, Path};
+pub(super) use crate::model::traffic::{host_name, host_port};
+pub(super) use crate::model::{
+    CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, TlsCertificate, TlsEdge,
 };
-pub(super) use crate::{
-    model::{
-        CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, TlsCertificate, TlsEdge,
-        diagnostics::{FaultTarget, Path},
-        traffic::{host_name, host_port},
-    },
-    syntax::text::printable,
-};
+pub(super) use crate::syntax::text::printable;

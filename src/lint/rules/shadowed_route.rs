@@ -9,16 +9,12 @@ use std::collections::BTreeSet;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
-use super::{
-    duplicate_match::{only_port, requests},
-    partial_segment_prefix,
-    prelude::*,
-};
-use crate::routing::{
-    passes_tls_through, rank_host,
-    selector::Selector,
-    table::{KnownRoute, RouteTable},
-};
+use super::duplicate_match::{only_port, requests};
+use super::partial_segment_prefix;
+use super::prelude::*;
+use crate::routing::selector::Selector;
+use crate::routing::table::{KnownRoute, RouteTable};
+use crate::routing::{passes_tls_through, rank_host};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -147,11 +143,9 @@ impl<'s> Addresses<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{
-        Kind,
-        kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix},
-        module::tls_termination::{TerminateAt, TlsTermination},
-    };
+    use crate::model::Kind;
+    use crate::model::kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix};
+    use crate::model::module::tls_termination::{TerminateAt, TlsTermination};
 
     fn dead(hostports: &[&str], passes_through: bool, routes: &[(MatchType, &str)]) -> Vec<usize> {
         let terminate_at = if passes_through { TerminateAt::Upstream } else { TerminateAt::Edge };

@@ -6,10 +6,8 @@ use std::cell::LazyCell;
 
 use foldhash::{HashMap, HashSet};
 
-use super::{
-    prelude::*,
-    unreachable_path::{self, is_regex},
-};
+use super::prelude::*;
+use super::unreachable_path::{self, is_regex};
 use crate::model::diagnostics::check::parse_hostport;
 
 /// The lint.

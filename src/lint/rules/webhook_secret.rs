@@ -3,10 +3,8 @@
 //! Only what the providers document is judged: most of them accept any text as a shared secret.
 
 use super::prelude::*;
-use crate::{
-    model::module::webhook_verification::{WITH_PUBLIC_KEY, WITHOUT_SECRET},
-    syntax::x509::is_ecdsa_public_key,
-};
+use crate::model::module::webhook_verification::{WITH_PUBLIC_KEY, WITHOUT_SECRET};
+use crate::syntax::x509::is_ecdsa_public_key;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -3,10 +3,9 @@
 //! IDs of other systems are opaque (D20), so only prefixes that are known are judged. Those of this service are errors.
 
 use super::prelude::*;
-use crate::model::{
-    external_id::{BACKEND, ExternalKind, IP_POLICY, SUBSCRIPTION, TLS_EDGE},
-    module::{backend::Backend, ip_restriction::EndpointIpRestriction},
-};
+use crate::model::external_id::{BACKEND, ExternalKind, IP_POLICY, SUBSCRIPTION, TLS_EDGE};
+use crate::model::module::backend::Backend;
+use crate::model::module::ip_restriction::EndpointIpRestriction;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

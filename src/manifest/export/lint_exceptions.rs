@@ -1,19 +1,17 @@
 //! Annotations for resources that the API accepts and a lint denies: an export must plan without changes, so it lowers
 //! the level of the lint there.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::{
-    lint::{self, Level, ManifestFacts, Subject, World},
-    manifest::load::reader::LINT_ANNOTATION,
-    model::{desired::Desired, key::Key, snapshot::Entry},
-};
+use crate::lint::{self, Level, ManifestFacts, Subject, World};
+use crate::manifest::load::reader::LINT_ANNOTATION;
+use crate::model::desired::Desired;
+use crate::model::key::Key;
+use crate::model::snapshot::Entry;
 
 /// The field of the metadata.
 const ANNOTATIONS: &str = "annotations";

@@ -22,29 +22,26 @@ mod lint_exceptions;
 mod names;
 mod text;
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    slice,
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::slice;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{
-    format,
-    load::kinds::{Export, KINDS},
-    resolve::scope::with_references,
-};
-use crate::{
-    model::{
-        AnyResource, Claim, Entry, HttpsEdge, Id, JsonError, Key, Kind, Secrets, Slot, Snapshot, id::is_name,
-        kind::event_source::EventSource, module::SharedModule, node::Tape, secrets::MASK,
-    },
-    syntax::text::{printable, yaml::to_yaml},
-};
+use super::format;
+use super::load::kinds::{Export, KINDS};
+use super::resolve::scope::with_references;
+use crate::model::id::is_name;
+use crate::model::kind::event_source::EventSource;
+use crate::model::module::SharedModule;
+use crate::model::node::Tape;
+use crate::model::secrets::MASK;
+use crate::model::{AnyResource, Claim, Entry, HttpsEdge, Id, JsonError, Key, Kind, Secrets, Slot, Snapshot};
+use crate::syntax::text::printable;
+use crate::syntax::text::yaml::to_yaml;
 use lint_exceptions::{LintExceptions, annotate, find_lint_exceptions, with_comment};
 use names::{readable_name, variable_names};
 use text::{envelope, is_its_match, prune, slug, take_required, unique};

@@ -61,10 +61,9 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{
-        AnyResource, Id, IpRestriction, Key, Kind, Operation, Snapshot,
-        kind::{https_edge_route::MatchType, ip_restriction::Traffic},
-    };
+    use crate::model::kind::https_edge_route::MatchType;
+    use crate::model::kind::ip_restriction::Traffic;
+    use crate::model::{AnyResource, Id, IpRestriction, Key, Kind, Operation, Snapshot};
 
     fn name_of(kind: Kind, spec: Arc<dyn AnyResource>, description: &str) -> String {
         let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    manifest::load::{
-        envelope::API_VERSION,
-        kinds::{MODULE_SET, REQUIRED_MODULES},
-    },
-    model::{Kind, kind::https_edge_route::HttpsEdgeRoute, snapshot::Entry},
-};
+use crate::manifest::load::envelope::API_VERSION;
+use crate::manifest::load::kinds::{MODULE_SET, REQUIRED_MODULES};
+use crate::model::Kind;
+use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+use crate::model::snapshot::Entry;
 
 /// Wraps a spec in a document.
 pub(super) fn envelope(kind: Kind, metadata: Map<String, Value>, spec: impl Into<Value>) -> Value {

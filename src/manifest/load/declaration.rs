@@ -5,11 +5,11 @@ use std::{path::PathBuf, sync::Arc};
 use foldhash::{HashMap, HashSet};
 
 use super::lint_facts::Facts;
-use crate::{
-    lint::{ManifestFacts, Subject},
-    manifest::resolve::{origin::Origin, transfer_markers::TransferMarkers},
-    model::{AnyResource, Key, Kind, Slot, module::SharedModule},
-};
+use crate::lint::{ManifestFacts, Subject};
+use crate::manifest::resolve::origin::Origin;
+use crate::manifest::resolve::transfer_markers::TransferMarkers;
+use crate::model::module::SharedModule;
+use crate::model::{AnyResource, Key, Kind, Slot};
 
 /// A resource as a manifest declares it.
 #[derive(Debug, Clone)]

@@ -1,19 +1,17 @@
 //! The declarations of several files together, with the names and IDs that must not repeat.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ptr,
-    sync::{Arc, OnceLock},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ptr;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::declaration::{Declaration, ModuleSet};
-use crate::{
-    manifest::resolve::origin::{DocumentKey, Origin},
-    model::{Code, Diagnostic, Fault, FaultTarget, Kind, diagnostics::Path, id::is_name},
-    syntax::text::printable,
-};
+use crate::manifest::resolve::origin::{DocumentKey, Origin};
+use crate::model::diagnostics::Path;
+use crate::model::id::is_name;
+use crate::model::{Code, Diagnostic, Fault, FaultTarget, Kind};
+use crate::syntax::text::printable;
 
 /// A name of a document or of an entry in it.
 #[derive(Debug, Clone)]

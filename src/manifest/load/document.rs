@@ -4,20 +4,14 @@ use std::sync::Arc;
 
 use serde::de::DeserializeSeed;
 
-use super::{
-    findings::FileFindings,
-    limits::{self, TextFault},
-    syntax,
-};
-use crate::{
-    manifest::resolve::{
-        foreign_files::with_ignore_help,
-        origin::{ManifestFile, Origin},
-    },
-    model::Diagnostic,
-    model::json::{deserialize, long_integer},
-    model::node::{Allowance, Node, Tape, TapeSeed, plain_documents},
-};
+use super::findings::FileFindings;
+use super::limits::{self, TextFault};
+use super::syntax;
+use crate::manifest::resolve::foreign_files::with_ignore_help;
+use crate::manifest::resolve::origin::{ManifestFile, Origin};
+use crate::model::Diagnostic;
+use crate::model::json::{deserialize, long_integer};
+use crate::model::node::{Allowance, Node, Tape, TapeSeed, plain_documents};
 
 /// The start of a line that Git writes at a merge conflict.
 const CONFLICT: &str = "<<<<<<< ";

@@ -3,15 +3,16 @@
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
-use crate::{
-    model::schema::{add_property, inline, require},
-    model::{
-        ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, IpRestriction, Kind, Resource,
-        TlsCertificate, TlsEdge, decode::list, diagnostics::fault::nearest,
-        kind::event_subscription::EventSubscription, node::Node,
-    },
-    syntax::text::printable,
+use crate::model::decode::list;
+use crate::model::diagnostics::fault::nearest;
+use crate::model::kind::event_subscription::EventSubscription;
+use crate::model::node::Node;
+use crate::model::schema::{add_property, inline, require};
+use crate::model::{
+    ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, IpRestriction, Kind, Resource,
+    TlsCertificate, TlsEdge,
 };
+use crate::syntax::text::printable;
 
 /// The manifest kind of named modules, which is no resource.
 pub(crate) const MODULE_SET: &str = "ModuleSet";

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    lint::{Level, ManifestFacts, Subject},
-    model::diagnostics::Path,
-};
+use crate::lint::{Level, ManifestFacts, Subject};
+use crate::model::diagnostics::Path;
 
 /// Facts about a manifest for the lints.
 #[derive(Debug, Clone, Default)]

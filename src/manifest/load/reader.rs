@@ -6,32 +6,28 @@ mod module_set;
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{
-    declaration::Declaration,
-    declarations::{Declarations, DeclaredName},
-    document::Document,
-    envelope::{API_VERSION, Envelope, Metadata},
-    findings::FileFindings,
-    kinds::{self, ManifestKind},
-    lint_facts::Facts,
-    values::Values,
-};
-use crate::{
-    background::yield_to_requests,
-    lint::{self, Level},
-    manifest::resolve::{
-        origin::{DocumentPart, Origin},
-        transfer_markers::{self, TransferMarkers},
-    },
-    model::decode::{decode_field, decode_with, not_a_list, not_an_entry},
-    model::diagnostics::fault::{add_new_faults, nearest},
-    model::diagnostics::{Faults, Path, check},
-    model::{
-        AnyResource, Code, Fault, HttpsEdgeRoute, Kind, id::is_name, kind::event_source::EventSource,
-        kind_info::KindInfo, module::switch::module_advice, node::Node,
-    },
-    syntax::text::printable,
-};
+use super::declaration::Declaration;
+use super::declarations::{Declarations, DeclaredName};
+use super::document::Document;
+use super::envelope::{API_VERSION, Envelope, Metadata};
+use super::findings::FileFindings;
+use super::kinds::{self, ManifestKind};
+use super::lint_facts::Facts;
+use super::values::Values;
+use crate::background::yield_to_requests;
+use crate::lint::{self, Level};
+use crate::manifest::resolve::origin::{DocumentPart, Origin};
+use crate::manifest::resolve::transfer_markers::{self, TransferMarkers};
+use crate::model::decode::{decode_field, decode_with, not_a_list, not_an_entry};
+use crate::model::diagnostics::fault::{add_new_faults, nearest};
+use crate::model::diagnostics::{Faults, Path, check};
+use crate::model::id::is_name;
+use crate::model::kind::event_source::EventSource;
+use crate::model::kind_info::KindInfo;
+use crate::model::module::switch::module_advice;
+use crate::model::node::Node;
+use crate::model::{AnyResource, Code, Fault, HttpsEdgeRoute, Kind};
+use crate::syntax::text::printable;
 use adopted_id::id_fault;
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -5,14 +5,13 @@ use std::{collections::BTreeMap, sync::OnceLock};
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::{
-    envelope::{API_VERSION, Metadata},
-    kinds::{KINDS, ManifestKind},
-};
-use crate::{
-    model::schema::{add_property, add_required, inline, refine, require},
-    model::{Kind, secrets::redact::Fields, secrets::secret::SECRET_SCHEMA, secrets::text::TEXT_SCHEMA},
-};
+use super::envelope::{API_VERSION, Metadata};
+use super::kinds::{KINDS, ManifestKind};
+use crate::model::Kind;
+use crate::model::schema::{add_property, add_required, inline, refine, require};
+use crate::model::secrets::redact::Fields;
+use crate::model::secrets::secret::SECRET_SCHEMA;
+use crate::model::secrets::text::TEXT_SCHEMA;
 
 /// The name of the schema of any manifest.
 pub(crate) const ANY: &str = "manifest";

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{resolution::Resolution, resolver::Resolver};
-use crate::{
-    background::yield_to_requests,
-    lint::Subject,
-    model::{Desired, Diagnostic, Fault, HttpsEdge, Key, Kind, Severity, Snapshot, rules},
-    tenancy::{SourceScope, delegation},
-};
+use crate::background::yield_to_requests;
+use crate::lint::Subject;
+use crate::model::{Desired, Diagnostic, Fault, HttpsEdge, Key, Kind, Severity, Snapshot, rules};
+use crate::tenancy::{SourceScope, delegation};
 
 impl Resolution {
     /// Reports what a source may not declare (D112).

@@ -1,10 +1,10 @@
 //! Files of other programs in a folder of manifests: one finding for each, rather than one for every field.
 
 use super::origin::ManifestFile;
-use crate::{
-    manifest::load::{envelope::API_VERSION, kinds},
-    model::{Code, Diagnostic, node::Node},
-};
+use crate::manifest::load::envelope::API_VERSION;
+use crate::manifest::load::kinds;
+use crate::model::node::Node;
+use crate::model::{Code, Diagnostic};
 
 /// The start of the format of a saved plan.
 const PLAN_FORMAT: &str = "edgewright/plan/";

@@ -11,10 +11,8 @@ use std::{collections::VecDeque, sync::Arc};
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::cycles::find_cycles;
-use crate::{
-    manifest::load::declaration::Declaration,
-    model::{AnyResource, Code, Diagnostic, Entry, Fault, FaultTarget, Id, JsonError, Key, Kind, Snapshot},
-};
+use crate::manifest::load::declaration::Declaration;
+use crate::model::{AnyResource, Code, Diagnostic, Entry, Fault, FaultTarget, Id, JsonError, Key, Kind, Snapshot};
 pub(super) use immutable::immutable_content;
 use immutable::immutable_error;
 pub(super) use names::StoreNames;

@@ -36,30 +36,22 @@
 //! say. Even then, a Spec that equals that of the last run is the same allocation, so that the lints need not judge it again
 //! (`lint::memo`).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use super::{
-    identity::{StoreNames, immutable_content},
-    options::ResolveOptions,
-    resolution::Resolution,
-    resolver::resolve,
-    scope::NameScope,
-};
-use crate::{
-    lint::{ManifestFacts, Subject},
-    lock::Lock,
-    manifest::{
-        load::declaration::{Declaration, ModuleSet, Origins},
-        loaded::Loaded,
-    },
-    model::{AnyResource, Claim, Desired, Entry, HttpsEdge, Id, Key, Kind, Severity, Snapshot, rules},
-    tenancy,
-};
+use super::identity::{StoreNames, immutable_content};
+use super::options::ResolveOptions;
+use super::resolution::Resolution;
+use super::resolver::resolve;
+use super::scope::NameScope;
+use crate::lint::{ManifestFacts, Subject};
+use crate::lock::Lock;
+use crate::manifest::load::declaration::{Declaration, ModuleSet, Origins};
+use crate::manifest::loaded::Loaded;
+use crate::model::{AnyResource, Claim, Desired, Entry, HttpsEdge, Id, Key, Kind, Severity, Snapshot, rules};
+use crate::tenancy;
 
 /// The last run.
 #[derive(Debug, Default)]

@@ -3,11 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{origin::Origin, resolution::Resolution};
-use crate::{
-    lint::{Level, Subject},
-    manifest::load::declaration::{Declaration, ModuleSet},
-    model::diagnostics::{Diagnostic, Fault, FaultTarget, Path, Place, Segment},
-};
+use crate::lint::{Level, Subject};
+use crate::manifest::load::declaration::{Declaration, ModuleSet};
+use crate::model::diagnostics::{Diagnostic, Fault, FaultTarget, Path, Place, Segment};
 
 /// The label of a field in a module set, related to a place in a route.
 const FROM_SET: &str = "from this module set";

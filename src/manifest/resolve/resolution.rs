@@ -1,15 +1,12 @@
 //! The desired state of one source, and what was found in it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::{
-    lint::ManifestFacts,
-    manifest::load::declaration::{ModuleSet, Origins},
-    model::{Desired, Diagnostic, Entry, Key, diagnostics::Path},
-};
+use crate::lint::ManifestFacts;
+use crate::manifest::load::declaration::{ModuleSet, Origins};
+use crate::model::diagnostics::Path;
+use crate::model::{Desired, Diagnostic, Entry, Key};
 
 /// The desired state of one source.
 #[derive(Debug, Default)]

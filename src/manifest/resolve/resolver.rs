@@ -5,29 +5,26 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use super::{
-    identity::{DeclaredResource, IdentityChange, StoreNames, choose},
-    options::ResolveOptions,
-    origin::DocumentKey,
-    resolution::Resolution,
-    scope::{MissingTarget, NameScope},
-    transfer::{self, TransferState},
-    unknown_values,
+use super::identity::{DeclaredResource, IdentityChange, StoreNames, choose};
+use super::options::ResolveOptions;
+use super::origin::DocumentKey;
+use super::resolution::Resolution;
+use super::scope::{MissingTarget, NameScope};
+use super::transfer::{self, TransferState};
+use super::unknown_values;
+use crate::background::yield_to_requests;
+use crate::lint::Subject;
+use crate::manifest::load::declaration::Declaration;
+use crate::manifest::load::kinds::MODULE_SET;
+use crate::manifest::loaded::Loaded;
+use crate::model::diagnostics::Path;
+use crate::model::diagnostics::suggestions::Suggestions;
+use crate::model::{
+    Cause, Claim, Code, Desired, Diagnostic, Entry, Fault, FaultTarget, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind,
+    Snapshot,
 };
-use crate::{
-    background::yield_to_requests,
-    lint::Subject,
-    manifest::{
-        load::{declaration::Declaration, kinds::MODULE_SET},
-        loaded::Loaded,
-    },
-    model::{
-        Cause, Claim, Code, Desired, Diagnostic, Entry, Fault, FaultTarget, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind,
-        Snapshot, diagnostics::Path, diagnostics::suggestions::Suggestions,
-    },
-    syntax::text::printable,
-    tenancy::delegation::has_routes_elsewhere,
-};
+use crate::syntax::text::printable;
+use crate::tenancy::delegation::has_routes_elsewhere;
 
 /// The most places that the diagnostic of an unknown name lists in addition to the first.
 const MOST_PLACES: usize = 10;

@@ -5,22 +5,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use foldhash::HashMap;
 
-use super::{
-    identity::{DeclaredResource, StoreNames, derived},
-    origin::Origin,
-};
-use crate::{
-    manifest::load::{
-        declaration::{Declaration, ModuleSet},
-        kinds::{MODULE_SET, REQUIRED_MODULES},
-    },
-    model::{
-        AnyResource, Claim, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, JsonError, Key, Kind, Slot,
-        diagnostics::Path, module::SharedModule, reference::Reference,
-    },
-    syntax::text::printable,
-    tenancy::delegation::with_required_secrets,
-};
+use super::identity::{DeclaredResource, StoreNames, derived};
+use super::origin::Origin;
+use crate::manifest::load::declaration::{Declaration, ModuleSet};
+use crate::manifest::load::kinds::{MODULE_SET, REQUIRED_MODULES};
+use crate::model::diagnostics::Path;
+use crate::model::module::SharedModule;
+use crate::model::reference::Reference;
+use crate::model::{AnyResource, Claim, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, JsonError, Key, Kind, Slot};
+use crate::syntax::text::printable;
+use crate::tenancy::delegation::with_required_secrets;
 
 /// How many sources can have a subscription of one name.
 const MOST_SUBSCRIPTIONS: u32 = 64;

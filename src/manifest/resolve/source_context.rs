@@ -1,9 +1,7 @@
 //! The declarations of the manifests that surround a source (D107).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, OnceLock},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 use crate::manifest::load::{declaration::ModuleSet, declarations::Declarations};
 

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::transfer_markers::{FROM, TO, TransferMarkers};
-use crate::{
-    manifest::load::declaration::Declaration,
-    model::{Claim, Code, Diagnostic, Entry, Fault, Key},
-    syntax::text::printable,
-};
+use crate::manifest::load::declaration::Declaration;
+use crate::model::{Claim, Code, Diagnostic, Entry, Fault, Key};
+use crate::syntax::text::printable;
 
 /// The most resources that a warning names.
 const MOST_NAMED: usize = 10;

@@ -1,10 +1,8 @@
 //! What a manifest says about a transfer between sources: `transfer_from` and `transfer_to` (D104).
 
-use crate::{
-    manifest::load::envelope::Metadata,
-    model::diagnostics::{Code, Fault},
-    syntax::text::{has_token, printable},
-};
+use crate::manifest::load::envelope::Metadata;
+use crate::model::diagnostics::{Code, Fault};
+use crate::syntax::text::{has_token, printable};
 
 pub(super) const FROM: &str = "transfer_from";
 pub(super) const TO: &str = "transfer_to";

@@ -3,15 +3,14 @@
 
 use std::{cell::OnceCell, sync::Arc};
 
-use super::{
-    resolver::Resolver,
-    transfer::{self, TransferState},
-};
-use crate::{
-    manifest::load::declaration::Declaration,
-    model::{claim::Claim, diagnostics::Diagnostic, key::Key, snapshot::Entry},
-    tenancy::delegation,
-};
+use super::resolver::Resolver;
+use super::transfer::{self, TransferState};
+use crate::manifest::load::declaration::Declaration;
+use crate::model::claim::Claim;
+use crate::model::diagnostics::Diagnostic;
+use crate::model::key::Key;
+use crate::model::snapshot::Entry;
+use crate::tenancy::delegation;
 
 impl<'a> Resolver<'a> {
     /// The transfer state of a resource. `entry` is its stored state.

@@ -30,14 +30,13 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::{origin::ManifestFile, resolution::Resolution};
-use crate::{
-    lint::Subject,
-    manifest::load::values::ExternalValue,
-    model::secrets::redact::{quotable_path, quotable_variable},
-    model::secrets::unknown_value::{is_unknown, unknown_source},
-    model::{Code, Diagnostic, Fault, FaultTarget, JsonError, Key, Secrets, Segment, Snapshot, diagnostics::Path},
-    syntax::text::{printable, printable_path},
-};
+use crate::lint::Subject;
+use crate::manifest::load::values::ExternalValue;
+use crate::model::diagnostics::Path;
+use crate::model::secrets::redact::{quotable_path, quotable_variable};
+use crate::model::secrets::unknown_value::{is_unknown, unknown_source};
+use crate::model::{Code, Diagnostic, Fault, FaultTarget, JsonError, Key, Secrets, Segment, Snapshot};
+use crate::syntax::text::{printable, printable_path};
 
 /// The most values that a report names.
 const MOST_NAMES: usize = 100;

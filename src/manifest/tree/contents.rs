@@ -3,11 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use super::limits::MOST_VALUE_BYTES;
-use crate::{
-    manifest::resolve::origin::ManifestFile,
-    model::{Code, Diagnostic, Fault, secrets::redact::quotable_path},
-    syntax::text::printable,
-};
+use crate::manifest::resolve::origin::ManifestFile;
+use crate::model::secrets::redact::quotable_path;
+use crate::model::{Code, Diagnostic, Fault};
+use crate::syntax::text::printable;
 
 /// The text of a value file.
 pub(super) fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<String, Fault> {

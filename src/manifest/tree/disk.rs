@@ -26,37 +26,29 @@
 //! alternative, to trust unchanged times and to read everything at intervals, saved those 10 ms. It needed rules for
 //! links, renamed folders, clocks and events, and missed until the next interval whatever no time showed.
 
-use std::{
-    ffi::OsStr,
-    io::Read,
-    mem,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-use super::{
-    contents::{ReadManifest, manifest_file, value_of},
-    faults::{no_manifest, outside, unreadable},
-    file_stamp::{FileStamp, NotedFile},
-    git::provenance::{ReadTracker, TrackedRead, details_of},
-    jail::{AccessError, Jail, ReadFile, read_anywhere, search},
-    limits::{MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, too_large, too_many},
-    manifest_tree::{GitCommitDetails, Tree, TreeFiles},
-    paths::normalize,
-    value_cache::{CachedValue, ValueCache},
-};
-use crate::{
-    files::folder_of,
-    lock::Lock,
-    manifest::resolve::origin::ManifestFile,
-    model::{Fault, Secret, SourceFile},
-};
+use super::contents::{ReadManifest, manifest_file, value_of};
+use super::faults::{no_manifest, outside, unreadable};
+use super::file_stamp::{FileStamp, NotedFile};
+use super::git::provenance::{ReadTracker, TrackedRead, details_of};
+use super::jail::{AccessError, Jail, ReadFile, read_anywhere, search};
+use super::limits::{MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, too_large, too_many};
+use super::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
+use super::paths::normalize;
+use super::value_cache::{CachedValue, ValueCache};
+use crate::files::folder_of;
+use crate::lock::Lock;
+use crate::manifest::resolve::origin::ManifestFile;
+use crate::model::{Fault, Secret, SourceFile};
 
 /// Files and folders.
 #[derive(Debug, Clone, Default)]
@@ -253,11 +245,9 @@ fn read_whole(source: impl Read) -> std::io::Result<Vec<u8>> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use std::{
-        fs::{self, File},
-        os::unix::fs::symlink,
-        time::{Duration, SystemTime},
-    };
+    use std::fs::{self, File};
+    use std::os::unix::fs::symlink;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 

@@ -2,10 +2,9 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
-use crate::{
-    model::{Code, Diagnostic, Fault, Place, SourceFile, secrets::redact::quotable_path},
-    syntax::text::printable_path,
-};
+use crate::model::secrets::redact::quotable_path;
+use crate::model::{Code, Diagnostic, Fault, Place, SourceFile};
+use crate::syntax::text::printable_path;
 
 pub(super) fn no_manifest(place: impl fmt::Display) -> Diagnostic {
     Diagnostic::error(Code::EmptySource, format!("no manifests found in {place}"))

@@ -1,13 +1,11 @@
 //! The stamp of a file when it was read, to detect later writes.
 
-use std::{
-    ffi::OsStr,
-    fs::{self, Metadata},
-    os::unix::fs::MetadataExt,
-    path::Path,
-    sync::Arc,
-    time::SystemTime,
-};
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 /// The identity, length and modification time of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,29 +24,22 @@
 //! - It does not search hidden files and folders for manifests, or what [`IgnoreRules`] leave out. Links and
 //!   `from_file` can lead there, as mounted volumes with `..data` do.
 
-use std::{
-    ffi::{OsStr, OsString},
-    fs,
-    io::{self, Read},
-    os::{fd::AsRawFd, unix::fs::OpenOptionsExt as _},
-    path::{Component, Path, PathBuf},
-};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Component, Path, PathBuf};
 
-use cap_std::{
-    ambient_authority,
-    fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
-};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 
-use super::{
-    faults::{inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable},
-    file_stamp::FileStamp,
-    ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES},
-    paths::{is_hidden, is_manifest},
-};
-use crate::{
-    files::folder_of,
-    model::diagnostics::{Diagnostic, Fault},
-};
+use super::faults::{inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable};
+use super::file_stamp::FileStamp;
+use super::ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES};
+use super::paths::{is_hidden, is_manifest};
+use crate::files::folder_of;
+use crate::model::diagnostics::{Diagnostic, Fault};
 
 /// Opens a FIFO without waiting for a writer.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;

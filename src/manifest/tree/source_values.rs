@@ -21,21 +21,17 @@
 //! It never leaves the folder: absolute paths, `..` and links that lead out are refused. It shows names and times,
 //! never a value.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    path::{Component, Path, PathBuf},
-    sync::Arc,
-    time::SystemTime,
-};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
 
-use super::{
-    contents::value_of,
-    faults::outside,
-    file_stamp::{FileStamp, NotedFile},
-    jail::{AccessError, Jail},
-    limits::MOST_VALUE_BYTES,
-};
+use super::contents::value_of;
+use super::faults::outside;
+use super::file_stamp::{FileStamp, NotedFile};
+use super::jail::{AccessError, Jail};
+use super::limits::MOST_VALUE_BYTES;
 use crate::{lock::Lock, model::diagnostics::Fault};
 
 /// The values of a source that its commits do not have.

@@ -1,15 +1,11 @@
 //! Files with values that were read since the last reading of the manifests: many manifests take the same ones.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::file_stamp::FileStamp;
-use crate::{
-    cache::{WeightedCache, weighted},
-    model::Secret,
-};
+use crate::cache::{WeightedCache, weighted};
+use crate::model::Secret;
 
 /// The most bytes of all values that are kept.
 const MOST_BYTES: u64 = 64 << 20;

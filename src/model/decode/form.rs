@@ -1,9 +1,8 @@
 //! The faults of values of the wrong type: what the field must be, and a form to copy.
 
-use crate::model::{
-    diagnostics::{Code, Fault, check::is_address},
-    node::{Node, NodeShape},
-};
+use crate::model::diagnostics::check::is_address;
+use crate::model::diagnostics::{Code, Fault};
+use crate::model::node::{Node, NodeShape};
 
 /// Creates the fault of a value that should be a list; `subject` is what it belongs to, and `name` its field. The
 /// entries are like `sample`, or texts.

@@ -17,18 +17,14 @@ mod value;
 
 use std::{cell::RefCell, collections::HashMap, fmt};
 
-use super::{
-    diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment, nearest, suggest},
-    field_rule::{BLANK_IS_UNSET, deserialize_by},
-    node::Node,
-    secrets::redact::quotable_key,
-};
+use super::diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment, nearest, suggest};
+use super::field_rule::{BLANK_IS_UNSET, deserialize_by};
+use super::node::Node;
+use super::secrets::redact::quotable_key;
 use crate::syntax::text::{number, printable};
 pub(crate) use form::{list, not_a_list, not_an_entry};
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, DeserializeOwned, Unexpected},
-};
+use serde::de::{self, DeserializeOwned, Unexpected};
+use serde::{Deserialize, Deserializer};
 use value::NodeValue;
 
 /// Resolves values such as `{from_file: certs/a.pem}` (D28).

@@ -3,10 +3,9 @@
 use serde::Deserialize;
 
 use super::*;
-use crate::model::{
-    diagnostics::{Faults, fault::add_new_faults},
-    node::Tape,
-};
+use crate::model::diagnostics::Faults;
+use crate::model::diagnostics::fault::add_new_faults;
+use crate::model::node::Tape;
 
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]

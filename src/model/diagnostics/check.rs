@@ -5,17 +5,12 @@ use std::{collections::BTreeMap, net::IpAddr};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    code::Code,
-    fault::{Fault, Faults},
-};
-use crate::{
-    model::{
-        json,
-        secrets::{redact::quotable_key, serialization_mode::Secrets},
-    },
-    syntax::text::{has_token, printable},
-};
+use super::code::Code;
+use super::fault::{Fault, Faults};
+use crate::model::json;
+use crate::model::secrets::redact::quotable_key;
+use crate::model::secrets::serialization_mode::Secrets;
+use crate::syntax::text::{has_token, printable};
 
 /// The maximum length of a description, in bytes (Limits).
 pub(crate) const DESCRIPTION_BYTES: usize = 255;

@@ -1,26 +1,18 @@
 //! Diagnostics: errors and warnings with their places in files.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-    ops::Range,
-    sync::{Arc, OnceLock},
-};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    code::Code,
-    fault::{Fault, MOST_FAULTS, hide_tokens},
-};
-use crate::{
-    model::{
-        names::names,
-        secrets::redact::{Fields, RedactedText},
-    },
-    syntax::text::without_display_changes,
-};
+use super::code::Code;
+use super::fault::{Fault, MOST_FAULTS, hide_tokens};
+use crate::model::names::names;
+use crate::model::secrets::redact::{Fields, RedactedText};
+use crate::syntax::text::without_display_changes;
 
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

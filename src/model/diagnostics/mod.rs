@@ -17,8 +17,8 @@ pub(crate) mod diagnostic;
 pub(crate) mod fault;
 pub(crate) mod suggestions;
 
-pub(crate) use self::{
-    code::Code,
-    diagnostic::{Cause, Diagnostic, Name, Place, Severity, SourceFile},
-    fault::{Check, Fault, FaultTarget, Faults, MOST_FAULTS, Path, Path as FieldPath, Segment, nearest, suggest},
+pub(crate) use self::code::Code;
+pub(crate) use self::diagnostic::{Cause, Diagnostic, Name, Place, Severity, SourceFile};
+pub(crate) use self::fault::{
+    Check, Fault, FaultTarget, Faults, MOST_FAULTS, Path, Path as FieldPath, Segment, nearest, suggest,
 };

@@ -20,10 +20,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{
-    diagnostics::{Code, Diagnostic},
-    secrets::{Secrets, secret_spans::SecretSpans},
-};
+use super::diagnostics::{Code, Diagnostic};
+use super::secrets::Secrets;
+use super::secrets::secret_spans::SecretSpans;
 use writer::Writer;
 
 /// A value that cannot be serialized. This is a bug: every type of this crate can be.

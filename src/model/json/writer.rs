@@ -3,15 +3,12 @@
 
 use std::fmt::Display;
 
-use serde::{
-    Serialize, Serializer,
-    ser::{self, Error as _},
-};
+use serde::ser::{self, Error as _};
+use serde::{Serialize, Serializer};
 
-use crate::model::{
-    field_rule::{SOURCED_SECRET, SOURCED_TEXT},
-    secrets::{Secrets, secret::ExposedText},
-};
+use crate::model::field_rule::{SOURCED_SECRET, SOURCED_TEXT};
+use crate::model::secrets::Secrets;
+use crate::model::secrets::secret::ExposedText;
 
 /// A serializer that passes everything on, except secrets, passwords of URLs and long texts.
 pub(super) struct Writer<'a, S> {

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use super::prelude::*;
-use crate::model::{
-    id::{Id, is_opaque_id},
-    key::Key,
-    key_scope::KeyScope,
-    reference::Reference,
-};
+use crate::model::id::{Id, is_opaque_id};
+use crate::model::key::Key;
+use crate::model::key_scope::KeyScope;
+use crate::model::reference::Reference;
 
 /// An API key. The response to its creation is the only one that includes the token.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

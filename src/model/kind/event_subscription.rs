@@ -1,9 +1,7 @@
 //! Event subscriptions. Another service owns them; edgewright manages their sources.
 
-use super::{
-    event_source::{EventSource, EventSourceView},
-    prelude::*,
-};
+use super::event_source::{EventSource, EventSourceView};
+use super::prelude::*;
 
 /// An event subscription, which another service owns, and its event types.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

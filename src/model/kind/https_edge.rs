@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
-use super::{
-    https_edge_route::{HttpsEdgeRoute, HttpsEdgeRouteView},
-    prelude::*,
-};
-use crate::model::{
-    module::{mutual_tls::MutualTls, slots, tls_termination::TlsTermination},
-    schema::{Constraint, condition},
-};
+use super::https_edge_route::{HttpsEdgeRoute, HttpsEdgeRouteView};
+use super::prelude::*;
+use crate::model::module::mutual_tls::MutualTls;
+use crate::model::module::slots;
+use crate::model::module::tls_termination::TlsTermination;
+use crate::model::schema::{Constraint, condition};
 
 slots! {
     /// An HTTPS edge: a set of hostports that the gateway serves.

@@ -5,15 +5,11 @@ pub(super) use serde::{Deserialize, Serialize};
 pub(super) use serde_json::{Value, json};
 
 pub(super) use super::Kind;
-pub(super) use crate::{
-    model::{
-        base_urls::Ref,
-        diagnostics::{Check, Code, Fault, Faults, check},
-        endpoint_offers::Offers,
-        kind_info::{BlankContext, KindInfo},
-        names::names,
-        resource::{Resource, view},
-        secrets::{Reading, Text},
-    },
-    syntax::text::printable,
-};
+pub(super) use crate::model::base_urls::Ref;
+pub(super) use crate::model::diagnostics::{Check, Code, Fault, Faults, check};
+pub(super) use crate::model::endpoint_offers::Offers;
+pub(super) use crate::model::kind_info::{BlankContext, KindInfo};
+pub(super) use crate::model::names::names;
+pub(super) use crate::model::resource::{Resource, view};
+pub(super) use crate::model::secrets::{Reading, Text};
+pub(super) use crate::syntax::text::printable;

@@ -3,10 +3,8 @@
 use std::sync::OnceLock;
 
 use super::prelude::*;
-use crate::{
-    model::secrets::Secret,
-    syntax::x509::{self, CertificateFacts, Chain, Link, PemFault},
-};
+use crate::model::secrets::Secret;
+use crate::syntax::x509::{self, CertificateFacts, Chain, Link, PemFault};
 
 /// A parsed `certificate_pem`.
 pub struct CertificatePem {

@@ -35,8 +35,6 @@ pub(crate) mod user_agent_filter;
 pub(crate) mod webhook_verification;
 pub(crate) mod websocket_tcp_converter;
 
-pub(crate) use self::{
-    macros::slots,
-    slot::Slot,
-    traits::{AnyModule, Module, SharedModule},
-};
+pub(crate) use self::macros::slots;
+pub(crate) use self::slot::Slot;
+pub(crate) use self::traits::{AnyModule, Module, SharedModule};

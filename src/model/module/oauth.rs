@@ -1,14 +1,10 @@
 //! The `oauth` module: requires a login with an OAuth identity provider.
 
 use super::prelude::*;
-use crate::{
-    model::{
-        schema::{condition, filled_secret},
-        secrets::Secret,
-        session_fields,
-    },
-    syntax::text::printable,
-};
+use crate::model::schema::{condition, filled_secret};
+use crate::model::secrets::Secret;
+use crate::model::session_fields;
+use crate::syntax::text::printable;
 
 module! {
     /// Requires a login with an OAuth identity provider.

@@ -1,13 +1,10 @@
 //! The `saml` module: requires a login with a SAML identity provider.
 
 use super::prelude::*;
-use crate::{
-    model::{
-        secrets::{Reading, Text},
-        session_fields,
-    },
-    syntax::{text::printable, xml},
-};
+use crate::model::secrets::{Reading, Text};
+use crate::model::session_fields;
+use crate::syntax::text::printable;
+use crate::syntax::xml;
 
 /// The supported name identifier formats (D18); the first is the default.
 pub const NAMEID_FORMATS: &[&str] = &[

@@ -1,10 +1,8 @@
 //! Help for modules that are written like a switch, such as `compression: yes`.
 
 use super::slot::Slot;
-use crate::model::{
-    diagnostics::{Code, Fault, Path},
-    node::{Node, NodeShape},
-};
+use crate::model::diagnostics::{Code, Fault, Path};
+use crate::model::node::{Node, NodeShape};
 
 /// Replaces the help of each fault of a value that is a switch in the place of a module. `node` is what the faults are about.
 pub(crate) fn advise(faults: Vec<Fault>, slots: &[Slot], node: Node<'_>) -> Vec<Fault> {

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use schemars::SchemaGenerator;
 use serde_json::json;
 
-use super::{
-    macros::{module, slots},
-    traits::Module,
-};
+use super::macros::{module, slots};
+use super::traits::Module;
 use crate::model::{Kind, base_urls::BaseUrls, diagnostics::Check, id::Id, key::Key, node::Tape, schema::refine};
 
 module! {

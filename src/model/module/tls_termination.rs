@@ -1,11 +1,9 @@
 //! The `tls_termination` module of an HTTPS edge: where TLS terminates, and the minimum TLS version.
 
 use super::prelude::*;
-use crate::model::{
-    decode::variant_or_blank,
-    field_rule::{BLANK_IS_UNSET, deserialize_by},
-    schema::condition,
-};
+use crate::model::decode::variant_or_blank;
+use crate::model::field_rule::{BLANK_IS_UNSET, deserialize_by};
+use crate::model::schema::condition;
 
 /// Where TLS terminates, and the minimum TLS version.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

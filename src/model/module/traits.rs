@@ -6,17 +6,15 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::model::{
-    base_urls::BaseUrls,
-    diagnostics::{Check, Faults, check},
-    id::Id,
-    json::{self, JsonError},
-    key::Key,
-    reference::Reference,
-    schema::Constraint,
-    secrets::Secrets,
-    traffic::{Stage, Step, StepEffect, TracedRequest},
-};
+use crate::model::base_urls::BaseUrls;
+use crate::model::diagnostics::{Check, Faults, check};
+use crate::model::id::Id;
+use crate::model::json::{self, JsonError};
+use crate::model::key::Key;
+use crate::model::reference::Reference;
+use crate::model::schema::Constraint;
+use crate::model::secrets::Secrets;
+use crate::model::traffic::{Stage, Step, StepEffect, TracedRequest};
 
 /// A configuration that can be disabled without removing it.
 pub trait Toggle {

@@ -1,14 +1,10 @@
 //! The `webhook_verification` module: admits only requests with the webhook provider's signature.
 
 use super::prelude::*;
-use crate::{
-    model::{
-        diagnostics::suggest,
-        schema::{condition, filled_secret},
-        secrets::Secret,
-    },
-    syntax::text::printable,
-};
+use crate::model::diagnostics::suggest;
+use crate::model::schema::{condition, filled_secret};
+use crate::model::secrets::Secret;
+use crate::syntax::text::printable;
 
 /// The supported webhook providers (D16).
 #[rustfmt::skip] // in rows

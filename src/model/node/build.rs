@@ -4,11 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Number;
 
-use super::{
-    faults::MOST_KEY_BYTES,
-    merge::MERGE_KEY,
-    tape::{NodeEntries, Tape, TapeItem},
-};
+use super::faults::MOST_KEY_BYTES;
+use super::merge::MERGE_KEY;
+use super::tape::{NodeEntries, Tape, TapeItem};
 
 /// The keys of a mapping that are compared in pairs, which is faster than hashing them.
 const FEW_KEYS: usize = 16;

@@ -3,13 +3,9 @@
 use std::collections::HashSet;
 
 use super::tape::{Node, NodeEntries, NodeShape, Tape, TapeItem};
-use crate::{
-    model::{
-        diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment},
-        secrets::redact::quotable_key,
-    },
-    syntax::text::printable,
-};
+use crate::model::diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment};
+use crate::model::secrets::redact::quotable_key;
+use crate::syntax::text::printable;
 
 /// The longest key of a mapping (D48): a fault holds the path to its field, so keys must be short enough to copy.
 pub(super) const MOST_KEY_BYTES: usize = 4096;

@@ -2,10 +2,8 @@
 
 use std::{cell::Cell, fmt};
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, DeserializeSeed},
-};
+use serde::de::{self, DeserializeSeed};
+use serde::{Deserialize, Deserializer};
 use serde_json::Number;
 
 use super::tape::{Tape, TapeItem};

@@ -19,8 +19,6 @@ pub(crate) mod serialization_mode;
 pub(crate) mod text;
 pub(crate) mod unknown_value;
 
-pub(crate) use self::{
-    secret::{MASK, Secret},
-    serialization_mode::Secrets,
-    text::{Reading, Text},
-};
+pub(crate) use self::secret::{MASK, Secret};
+pub(crate) use self::serialization_mode::Secrets;
+pub(crate) use self::text::{Reading, Text};

@@ -1,12 +1,8 @@
 //! The spans of a value's secrets in its JSON.
 
-use std::{
-    ops::Range,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The places of the secrets in JSON that is being written. Use one for each value.
 #[derive(Debug, Default)]

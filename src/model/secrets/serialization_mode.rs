@@ -1,10 +1,8 @@
 //! How a serialization writes secrets and long texts: masked, revealed, located, or as a reviewer sees them.
 
-use std::{
-    borrow::Cow,
-    collections::HashSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{secret::MASK, secret_spans::SecretSpans, unknown_value::is_unknown};
 use crate::syntax::text::{replace_parts, url_passwords};
@@ -148,10 +146,8 @@ impl Review {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::secrets::{
-        secret::Secret,
-        unknown_value::{unknown, unknown_source},
-    };
+    use crate::model::secrets::secret::Secret;
+    use crate::model::secrets::unknown_value::{unknown, unknown_source};
 
     #[test]
     fn an_unknown_value_is_shown_as_such_and_its_name_is_not_shown() {

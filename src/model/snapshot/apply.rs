@@ -6,19 +6,14 @@ use jiff::Timestamp;
 use rayon::prelude::*;
 
 use super::{Entry, Refusal, Snapshot, Tombstone};
-use crate::{
-    background::yield_to_requests,
-    model::{
-        Kind,
-        any_resource::AnyResource,
-        diagnostics::{Code, Fault, Faults},
-        key::Key,
-        lazy_spec::LazySpec,
-        module::Slot,
-        operation::Operation,
-        rules,
-    },
-};
+use crate::background::yield_to_requests;
+use crate::model::any_resource::AnyResource;
+use crate::model::diagnostics::{Code, Fault, Faults};
+use crate::model::key::Key;
+use crate::model::lazy_spec::LazySpec;
+use crate::model::module::Slot;
+use crate::model::operation::Operation;
+use crate::model::{Kind, rules};
 
 impl Snapshot {
     /// Applies operations in order. Returns the next revision, which is not published yet, and the changed keys. After
@@ -275,10 +270,8 @@ fn not_found(key: &Key) -> Refusal {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::model::{
-        id::Id,
-        kind::ip_restriction::{IpRestriction, Traffic},
-    };
+    use crate::model::id::Id;
+    use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
 
     #[test]
     fn a_stored_value_that_is_refused_now_does_not_prevent_other_changes() {

@@ -8,10 +8,9 @@ use jiff::Timestamp;
 use rayon::prelude::*;
 
 use super::{Entry, Snapshot, bulk_insert::insert_sorted, has_own_id};
-use crate::{
-    background::yield_to_requests,
-    model::{key::Key, operation::Operation},
-};
+use crate::background::yield_to_requests;
+use crate::model::key::Key;
+use crate::model::operation::Operation;
 
 impl Snapshot {
     /// Returns the state after operations that only create resources, and their keys. The Specs must be checked. Returns none
@@ -108,11 +107,10 @@ impl Snapshot {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::{
-        any_resource::AnyResource,
-        id::Id,
-        kind::{Kind, https_edge::HttpsEdge},
-    };
+    use crate::model::any_resource::AnyResource;
+    use crate::model::id::Id;
+    use crate::model::kind::Kind;
+    use crate::model::kind::https_edge::HttpsEdge;
 
     const MANY: usize = 1200;
 

@@ -50,17 +50,13 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{
-        Kind,
-        any_resource::AnyResource,
-        claim::Claim,
-        id::Id,
-        kind::{
-            https_edge::HttpsEdge,
-            https_edge_route::{HttpsEdgeRoute, MatchType},
-        },
-        operation::Operation,
-    };
+    use crate::model::Kind;
+    use crate::model::any_resource::AnyResource;
+    use crate::model::claim::Claim;
+    use crate::model::id::Id;
+    use crate::model::kind::https_edge::HttpsEdge;
+    use crate::model::kind::https_edge_route::{HttpsEdgeRoute, MatchType};
+    use crate::model::operation::Operation;
 
     fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
         Some(Arc::new(Claim { source: source.into(), name: name.into(), ..Claim::default() }))

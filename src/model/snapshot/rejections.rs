@@ -3,10 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::Snapshot;
-use crate::model::{
-    author::{Author, RejectedManifests},
-    key::Key,
-};
+use crate::model::author::{Author, RejectedManifests};
+use crate::model::key::Key;
 
 impl Snapshot {
     /// The manifests of a source that its loop does not apply again.

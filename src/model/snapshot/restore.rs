@@ -49,11 +49,9 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{
-        Kind,
-        id::Id,
-        lazy_spec::{LazySpec, StoredSecrets},
-    };
+    use crate::model::Kind;
+    use crate::model::id::Id;
+    use crate::model::lazy_spec::{LazySpec, StoredSecrets};
 
     fn entry(key: Key, order: u64, references: Vec<Key>) -> Arc<Entry> {
         let lazy_spec = LazySpec::from_stored(key.kind, references, "{}", StoredSecrets::Unknown);

@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Exposure;
-use crate::{
-    model::{AnyModule, AnyResource, Operation, Slot},
-    plan::{
-        change::{Change, Plan},
-        effect::Effect,
-    },
-    syntax::text::printable,
-};
+use crate::model::{AnyModule, AnyResource, Operation, Slot};
+use crate::plan::change::{Change, Plan};
+use crate::plan::effect::Effect;
+use crate::syntax::text::printable;
 
 /// The restrictions of access, by their sort: a login that replaces another one opens nothing.
 pub(super) type Protections = BTreeMap<&'static str, &'static str>;

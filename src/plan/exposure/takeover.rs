@@ -18,29 +18,22 @@
 //! no exposure: exceptions below a login are usual. It needs the state after the plan, so a refused plan tells nothing
 //! of this.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::{
-    Exposure,
-    lost_protection::{Protections, protections},
-};
-use crate::{
-    background::yield_to_requests,
-    model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot, traffic::host_port},
-    plan::change::Plan,
-    routing::{
-        passes_tls_through, rank_host,
-        selector::Selector,
-        table::{KnownRoute, RouteTable},
-    },
-    syntax::text::printable,
-    tenancy::certificates::lost_certificates,
-};
+use super::Exposure;
+use super::lost_protection::{Protections, protections};
+use crate::background::yield_to_requests;
+use crate::model::traffic::host_port;
+use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot};
+use crate::plan::change::Plan;
+use crate::routing::selector::Selector;
+use crate::routing::table::{KnownRoute, RouteTable};
+use crate::routing::{passes_tls_through, rank_host};
+use crate::syntax::text::printable;
+use crate::tenancy::certificates::lost_certificates;
 
 impl Plan {
     /// Notes what the plan takes from others, from the states before and after it.

@@ -1,9 +1,8 @@
 //! The diagnostics of a report and their places, as several formats show them.
 
-use crate::{
-    model::{Diagnostic, Severity, diagnostics::Place},
-    plan::report::Report,
-};
+use crate::model::diagnostics::Place;
+use crate::model::{Diagnostic, Severity};
+use crate::plan::report::Report;
 
 /// The diagnostics of the manifests, then the refusals of the plan.
 pub(super) fn everything(report: &Report) -> impl Iterator<Item = &Diagnostic> {

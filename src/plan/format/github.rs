@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{
-    diagnostics::{limited, path_of, position},
-    verdict::{store_note, summary, verdict},
-};
+use super::diagnostics::{limited, path_of, position};
+use super::verdict::{store_note, summary, verdict};
 use crate::{model::Diagnostic, plan::report::Report, syntax::text::escaped};
 
 /// The most annotations. GitHub shows ten errors and ten warnings of a step; the others are for readers of the log.

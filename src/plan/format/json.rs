@@ -5,15 +5,12 @@ use std::{collections::HashMap, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    lint,
-    model::{
-        Code, Diagnostic, JsonError, Secrets, Severity,
-        diagnostics::{Name, Place, SourceFile},
-        json,
-    },
-    plan::{redacted_plan::RedactedPlan, report::Report, summary::Summary},
-};
+use crate::lint;
+use crate::model::diagnostics::{Name, Place, SourceFile};
+use crate::model::{Code, Diagnostic, JsonError, Secrets, Severity, json};
+use crate::plan::redacted_plan::RedactedPlan;
+use crate::plan::report::Report;
+use crate::plan::summary::Summary;
 
 /// The name and version of the format. New fields keep the version; any other change needs a new one.
 pub(crate) const VERSION: &str = "edgewright/report/v1";

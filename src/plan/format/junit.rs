@@ -4,15 +4,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::{
-    diagnostics::position,
-    verdict::{plural, store_note, summary},
-};
-use crate::{
-    model::{Code, Diagnostic, JsonError, Severity, diagnostics::Name},
-    plan::report::Report,
-    syntax::text::escaped,
-};
+use super::diagnostics::position;
+use super::verdict::{plural, store_note, summary};
+use crate::model::diagnostics::Name;
+use crate::model::{Code, Diagnostic, JsonError, Severity};
+use crate::plan::report::Report;
+use crate::syntax::text::escaped;
 
 /// The most diagnostics in the text of a case.
 const MOST_LINES: usize = 1000;

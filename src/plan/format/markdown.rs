@@ -2,20 +2,15 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{
-    diagnostics::{everything, position},
-    verdict::{store_note, summary, verdict},
-};
-use crate::{
-    model::{Diagnostic, drift::Drift},
-    plan::{
-        effect::Effect,
-        redacted_plan::{Call, RedactedChange},
-        render::{notes, sign},
-        report::Report,
-    },
-    syntax::text::escaped,
-};
+use super::diagnostics::{everything, position};
+use super::verdict::{store_note, summary, verdict};
+use crate::model::Diagnostic;
+use crate::model::drift::Drift;
+use crate::plan::effect::Effect;
+use crate::plan::redacted_plan::{Call, RedactedChange};
+use crate::plan::render::{notes, sign};
+use crate::plan::report::Report;
+use crate::syntax::text::escaped;
 
 /// The characters of a source name that the marker keeps. Two hyphens would end the HTML comment.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');

@@ -49,10 +49,8 @@ pub fn render(format: Format, report: &Report) -> Result<String, JsonError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{
-        effect::Effect,
-        redacted_plan::{RedactedChange, RedactedPlan},
-    };
+    use crate::plan::effect::Effect;
+    use crate::plan::redacted_plan::{RedactedChange, RedactedPlan};
 
     #[test]
     fn text_is_the_plan_and_nothing_else() {

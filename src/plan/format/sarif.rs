@@ -6,15 +6,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::diagnostics::{limited, path_of, plain_path};
-use crate::{
-    lint::{self, Level},
-    model::{
-        Diagnostic, Severity,
-        diagnostics::{Name, Place},
-    },
-    plan::report::Report,
-    syntax::text::escaped,
-};
+use crate::lint::{self, Level};
+use crate::model::diagnostics::{Name, Place};
+use crate::model::{Diagnostic, Severity};
+use crate::plan::report::Report;
+use crate::syntax::text::escaped;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 

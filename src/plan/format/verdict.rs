@@ -1,9 +1,8 @@
 //! The lines about a report as a whole, as several formats show them.
 
-use crate::{
-    model::{Severity, diagnostics::diagnostic::counted},
-    plan::report::{Report, no_store_found},
-};
+use crate::model::Severity;
+use crate::model::diagnostics::diagnostic::counted;
+use crate::plan::report::{Report, no_store_found};
 
 /// The result of the run.
 pub(super) fn verdict(report: &Report) -> String {

@@ -1,13 +1,9 @@
 //! Laws of drift, on generated worlds that others have changed.
 
 use super::*;
-use crate::{
-    model::drift::DriftState,
-    reconcile::{
-        PlanResult,
-        sync_loop::plan_drift::{find_drift, hold},
-    },
-};
+use crate::model::drift::DriftState;
+use crate::reconcile::PlanResult;
+use crate::reconcile::sync_loop::plan_drift::{find_drift, hold};
 
 /// Plans a world, and tells drift.
 fn told(store: &Store, world: &Estate) -> PlanResult {

@@ -1,20 +1,16 @@
 //! A source that is loaded again and again gives what loading it from scratch gives: plans, diagnostics and their order.
 //! Once its plan is applied there is nothing to do, and the same is said of the manifests.
 
-use std::{
-    fmt::Write,
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::{
-    lint::LintMemo,
-    manifest::tree::{Disk, Recorder, Tree},
-    model::{HttpsEdge, Kind, Operation, Secrets, Snapshot},
-    reconcile::{Options, PlanResult, Prepared},
-    store::clock,
-};
+use crate::lint::LintMemo;
+use crate::manifest::tree::{Disk, Recorder, Tree};
+use crate::model::{HttpsEdge, Kind, Operation, Secrets, Snapshot};
+use crate::reconcile::{Options, PlanResult, Prepared};
+use crate::store::clock;
 
 /// A sequence of numbers that looks random and is the same in every run.
 pub(super) struct Dice(pub u64);

@@ -3,11 +3,10 @@
 use std::{fs, path::Path};
 
 use super::incremental::{options, said, shown};
-use crate::{
-    model::Snapshot,
-    reconcile::{Prepared, sync_loop::freshness::FinishedRun},
-    store::clock,
-};
+use crate::model::Snapshot;
+use crate::reconcile::Prepared;
+use crate::reconcile::sync_loop::freshness::FinishedRun;
+use crate::store::clock;
 
 /// Two edges in files of their own, whose routes are open. The lint about that is off unless an annotation sets its level.
 fn open_edges(folder: &Path, annotation: &str, host: &str, description: &str) {

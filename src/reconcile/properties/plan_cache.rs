@@ -3,12 +3,14 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use super::incremental::{self, Dice};
-use crate::{
-    manifest::tree::{Disk, Recorder, Tree},
-    model::{Diagnostic, Operation, Snapshot, secrets::digest_key::DigestKey},
-    reconcile::{Options, PlanResult, Prepared, run::plan_cache, sync_loop::freshness::FinishedRun},
-    store::{clock, engine::OnDisk},
-};
+use crate::manifest::tree::{Disk, Recorder, Tree};
+use crate::model::secrets::digest_key::DigestKey;
+use crate::model::{Diagnostic, Operation, Snapshot};
+use crate::reconcile::run::plan_cache;
+use crate::reconcile::sync_loop::freshness::FinishedRun;
+use crate::reconcile::{Options, PlanResult, Prepared};
+use crate::store::clock;
+use crate::store::engine::OnDisk;
 
 /// Warnings with their places.
 fn placed(warnings: &[Diagnostic]) -> Vec<String> {

@@ -1,34 +1,29 @@
 //! Generated Specs of every kind with every module. All are valid.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use proptest::{
-    collection::{btree_map, vec},
-    option,
-    prelude::*,
-    sample::{select, subsequence},
-    strategy::{Union, ValueTree},
-    string::string_regex,
-    test_runner::TestRunner,
-};
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use proptest::strategy::{Union, ValueTree};
+use proptest::string::string_regex;
+use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value};
 
+use crate::model::diagnostics::Faults;
+use crate::model::key_scope::WriteAction;
+use crate::model::kind::event_source::EventSource;
+use crate::model::kind::{
+    certificate_authority, event_subscription, https_edge_route, ip_restriction, owner, tls_certificate,
+};
+use crate::model::module::Module;
+use crate::model::module::oauth::Provider;
+use crate::model::secrets::Text;
 use crate::model::{
     AnyModule, AnyResource, ApiKey, HttpsEdge, HttpsEdgeRoute, KeyScope, Kind, Resource, Secret, Secrets, Slot,
-    TlsEdge,
-    diagnostics::Faults,
-    key_scope::WriteAction,
-    kind::{
-        certificate_authority, event_source::EventSource, event_subscription, https_edge_route, ip_restriction, owner,
-        tls_certificate,
-    },
-    module as modules,
-    module::{Module, oauth::Provider},
-    rules,
-    secrets::Text,
+    TlsEdge, module as modules, rules,
 };
 
 /// A Spec of any kind.

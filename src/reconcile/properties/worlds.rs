@@ -1,9 +1,7 @@
 //! Generated worlds: valid desired states, and pairs of an earlier and a later one.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
 

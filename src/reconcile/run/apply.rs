@@ -27,23 +27,18 @@ use std::{sync::Arc, time::Instant};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::{
-    apply_error::ApplyError,
-    options::Options,
-    plan_result::PlanResult,
-    spans::start_stage,
-    token::{TokenFiles, Tokens, with_hashes},
-};
-use crate::{
-    model::{
-        author::Author,
-        diagnostics::{Code, Diagnostic, Severity},
-        snapshot::Snapshot,
-    },
-    plan::Plan,
-    reconcile::sync_loop::attempt_notes,
-    store::{Attempt, CommitError, Declined, NextState, SpeculativeCommit, Store, commit::header::Places},
-};
+use super::apply_error::ApplyError;
+use super::options::Options;
+use super::plan_result::PlanResult;
+use super::spans::start_stage;
+use super::token::{TokenFiles, Tokens, with_hashes};
+use crate::model::author::Author;
+use crate::model::diagnostics::{Code, Diagnostic, Severity};
+use crate::model::snapshot::Snapshot;
+use crate::plan::Plan;
+use crate::reconcile::sync_loop::attempt_notes;
+use crate::store::commit::header::Places;
+use crate::store::{Attempt, CommitError, Declined, NextState, SpeculativeCommit, Store};
 
 /// The number of attempts to plan while others can commit, before the plan is computed under the lock (D59).
 const OPTIMISTIC: usize = 2;
@@ -188,10 +183,8 @@ pub(crate) fn measure(result: &'static str, began: Instant) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{
-        manifest::tree::{Sent, SentFile},
-        reconcile::plan,
-    };
+    use crate::manifest::tree::{Sent, SentFile};
+    use crate::reconcile::plan;
 
     fn options(name: &str) -> Options {
         let text = format!(

@@ -3,13 +3,9 @@
 use std::{fmt, io::ErrorKind, path::PathBuf};
 
 use super::fault_message::fault_message;
-use crate::{
-    model::{
-        diagnostics::{Code, Diagnostic},
-        id::Id,
-    },
-    store::CommitError,
-};
+use crate::model::diagnostics::{Code, Diagnostic};
+use crate::model::id::Id;
+use crate::store::CommitError;
 
 /// Why a plan was not applied; nothing has changed.
 #[derive(Debug)]

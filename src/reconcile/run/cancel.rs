@@ -1,9 +1,7 @@
 //! Cancellation of a run.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A cancellation flag. Clones share one state; a run checks it between steps and never inside a commit.
 #[derive(Debug, Clone, Default)]

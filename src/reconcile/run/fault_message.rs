@@ -1,9 +1,7 @@
 //! The message of a fault outside the manifests.
 
-use crate::model::{
-    diagnostics::{Fault, Path},
-    key::Key,
-};
+use crate::model::diagnostics::{Fault, Path};
+use crate::model::key::Key;
 
 /// Returns a fault's message, prefixed with the resource unless the message names it.
 pub(crate) fn fault_message(key: &Key, fault: &Fault) -> String {

@@ -6,15 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use jiff::Timestamp;
 
 use super::options::LintLevels;
-use crate::{
-    lint::{self, Finding, Level, LintMemo, Subject, World},
-    manifest::resolve::Resolution,
-    model::{
-        diagnostics::{Diagnostic, FaultTarget, Name, Path, Place, Severity},
-        key::Key,
-    },
-    plan::format::plural,
-};
+use crate::lint::{self, Finding, Level, LintMemo, Subject, World};
+use crate::manifest::resolve::Resolution;
+use crate::model::diagnostics::{Diagnostic, FaultTarget, Name, Path, Place, Severity};
+use crate::model::key::Key;
+use crate::plan::format::plural;
 
 /// The most routes that a finding in a module set lists.
 const MOST_USES: usize = 10;
@@ -183,10 +179,8 @@ fn diagnostic(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{
-        load,
-        tree::{Sent, SentFile},
-    };
+    use crate::manifest::load;
+    use crate::manifest::tree::{Sent, SentFile};
 
     #[test]
     fn lints_run_if_their_findings_are_seen_anywhere() {

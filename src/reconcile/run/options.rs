@@ -1,27 +1,19 @@
 //! The options of a run: the manifests, the source, and the limits.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::cancel::Cancel;
-use crate::{
-    lint::{self, Level},
-    manifest::{
-        load::reader::{lint_level, unknown_lint},
-        resolve::ResolveOptions,
-        tree::{Disk, GitCommitDetails, Tree},
-    },
-    model::{
-        author::Author,
-        diagnostics::{Fault, Path},
-        id::Id,
-    },
-    plan::deletion_budget::DeletionBudget,
-    syntax::text::{has_token, is_invisible},
-    tenancy::SourceScope,
-};
+use crate::lint::{self, Level};
+use crate::manifest::load::reader::{lint_level, unknown_lint};
+use crate::manifest::resolve::ResolveOptions;
+use crate::manifest::tree::{Disk, GitCommitDetails, Tree};
+use crate::model::author::Author;
+use crate::model::diagnostics::{Fault, Path};
+use crate::model::id::Id;
+use crate::plan::deletion_budget::DeletionBudget;
+use crate::syntax::text::{has_token, is_invisible};
+use crate::tenancy::SourceScope;
 
 /// The options of a run.
 #[derive(Debug, Clone)]

@@ -32,17 +32,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{options::Options, plan_result::PlanResult};
-use crate::{
-    manifest::tree::{ReadDigests, Recorder},
-    model::{
-        build,
-        diagnostics::{Diagnostic, SourceFile},
-        secrets::digest_key::DigestKey,
-    },
-    plan::{Plan, format::json::Item},
-    reconcile::sync_loop::freshness::FinishedRun,
-    store::{clock, engine::OnDisk, ids, read_beside, write_beside},
-};
+use crate::manifest::tree::{ReadDigests, Recorder};
+use crate::model::build;
+use crate::model::diagnostics::{Diagnostic, SourceFile};
+use crate::model::secrets::digest_key::DigestKey;
+use crate::plan::Plan;
+use crate::plan::format::json::Item;
+use crate::reconcile::sync_loop::freshness::FinishedRun;
+use crate::store::engine::OnDisk;
+use crate::store::{clock, ids, read_beside, write_beside};
 
 /// The file, next to the files of the store.
 const FILE: &str = "remembered";

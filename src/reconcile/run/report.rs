@@ -3,11 +3,10 @@
 use jiff::Timestamp;
 
 use super::plan_result::PlanResult;
-use crate::{
-    model::diagnostics::{Code, Diagnostic, Name, Severity},
-    plan::{Plan, format::plural},
-    reconcile::sync_loop::health::Reason,
-};
+use crate::model::diagnostics::{Code, Diagnostic, Name, Severity};
+use crate::plan::Plan;
+use crate::plan::format::plural;
+use crate::reconcile::sync_loop::health::Reason;
 
 /// The report of a run.
 #[derive(Debug)]

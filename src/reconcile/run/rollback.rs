@@ -1,12 +1,11 @@
 //! A rollback: the state of an earlier revision as a new one, through the same checks as any plan (D78).
 
 use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
-use crate::{
-    model::{Author, Id, JsonError, Snapshot},
-    plan::{deletion_budget::DeletionBudget, revert},
-    reconcile::sources::secret_visibility::with_secrets_of_state,
-    store::{CommitError, Store},
-};
+use crate::model::{Author, Id, JsonError, Snapshot};
+use crate::plan::deletion_budget::DeletionBudget;
+use crate::plan::revert;
+use crate::reconcile::sources::secret_visibility::with_secrets_of_state;
+use crate::store::{CommitError, Store};
 
 /// The target of a rollback.
 #[derive(Debug, Clone)]

@@ -2,12 +2,10 @@
 
 use std::sync::OnceLock;
 
-use opentelemetry::{
-    Context, ContextGuard, KeyValue,
-    global::{BoxedSpan, BoxedTracer},
-    propagation::{Extractor, TextMapPropagator},
-    trace::{SpanBuilder, SpanKind, Status, TraceContextExt, Tracer},
-};
+use opentelemetry::global::{BoxedSpan, BoxedTracer};
+use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::trace::{SpanBuilder, SpanKind, Status, TraceContextExt, Tracer};
+use opentelemetry::{Context, ContextGuard, KeyValue};
 
 /// The results of syncs that are errors.
 const ERRORS: [&str; 4] = ["invalid", "partly_applied", "failed", "panicked"];

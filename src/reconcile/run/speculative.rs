@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{
-    model::snapshot::{Refusal, Snapshot},
-    plan::Plan,
-    store::SpeculativeCommit,
-};
+use crate::model::snapshot::{Refusal, Snapshot};
+use crate::plan::Plan;
+use crate::store::SpeculativeCommit;
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens, and what it takes
 /// from others.

@@ -24,37 +24,26 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{
-    lint_stage::findings,
-    options::{DEFAULT_SOURCE, LintLevels, Options},
-    plan_result::PlanResult,
-    spans::stage,
-    speculative::apply_speculatively,
-};
-use crate::{
-    lint::LintMemo,
-    manifest::{
-        self, Loaded,
-        resolve::{
-            Resolution,
-            memo::{LastResolution, ResolveMemo},
-            resolve, resolve_offline,
-        },
-        tree::Tree,
-    },
-    model::{
-        diagnostics::{Diagnostic, Severity},
-        json::JsonError,
-        key::Key,
-        snapshot::{Entry, Snapshot},
-    },
-    plan::{Plan, deletion_budget::DeletionBudget, diff},
-    reconcile::{
-        sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning},
-        sync_loop::{clock::Clock, freshness::FinishedRun},
-    },
-    store::{SpeculativeCommit, clock},
-};
+use super::lint_stage::findings;
+use super::options::{DEFAULT_SOURCE, LintLevels, Options};
+use super::plan_result::PlanResult;
+use super::spans::stage;
+use super::speculative::apply_speculatively;
+use crate::lint::LintMemo;
+use crate::manifest::resolve::memo::{LastResolution, ResolveMemo};
+use crate::manifest::resolve::{Resolution, resolve, resolve_offline};
+use crate::manifest::tree::Tree;
+use crate::manifest::{self, Loaded};
+use crate::model::diagnostics::{Diagnostic, Severity};
+use crate::model::json::JsonError;
+use crate::model::key::Key;
+use crate::model::snapshot::{Entry, Snapshot};
+use crate::plan::deletion_budget::DeletionBudget;
+use crate::plan::{Plan, diff};
+use crate::reconcile::sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning};
+use crate::reconcile::sync_loop::clock::Clock;
+use crate::reconcile::sync_loop::freshness::FinishedRun;
+use crate::store::{SpeculativeCommit, clock};
 
 /// Loaded manifests, which can be planned on any revision.
 pub(crate) struct Prepared {

@@ -1,21 +1,20 @@
 //! Tokens of new API keys, which are written to files on the client. The store gets only their hashes (D23, D27).
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{self, Read, Write},
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
 use super::apply_error::ApplyError;
-use crate::{
-    files::{folder_of, private},
-    model::{Kind, id::Id, operation::Operation, secrets::secret::Secret},
-    plan::Plan,
-    store::tokens,
-};
+use crate::files::{folder_of, private};
+use crate::model::Kind;
+use crate::model::id::Id;
+use crate::model::operation::Operation;
+use crate::model::secrets::secret::Secret;
+use crate::plan::Plan;
+use crate::store::tokens;
 
 /// A source of token hashes for new keys.
 pub(crate) trait Tokens {

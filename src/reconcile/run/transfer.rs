@@ -1,13 +1,12 @@
 //! A transfer: resources move from one source to another as one revision, through the same checks as any plan (D104).
 
 use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
-use crate::{
-    model::{Author, Diagnostic, Snapshot},
-    plan::{Plan, transfer::Transfer},
-    store::Store,
-    syntax::text::printable,
-    tenancy::not_admitted,
-};
+use crate::model::{Author, Diagnostic, Snapshot};
+use crate::plan::Plan;
+use crate::plan::transfer::Transfer;
+use crate::store::Store;
+use crate::syntax::text::printable;
+use crate::tenancy::not_admitted;
 
 /// The most routes that a plan warns about.
 const MOST_WARNINGS: usize = 10;

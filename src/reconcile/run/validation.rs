@@ -3,17 +3,15 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{fault_message::fault_message, plan_result::PlanResult};
-use crate::{
-    lint::Subject,
-    manifest::{Loaded, resolve::Resolution},
-    model::{
-        desired::Desired,
-        diagnostics::{Code, Diagnostic, Fault, Path, Severity, diagnostic::cap},
-        key::Key,
-        snapshot::{Refusal, Snapshot},
-    },
-    plan::Plan,
-};
+use crate::lint::Subject;
+use crate::manifest::Loaded;
+use crate::manifest::resolve::Resolution;
+use crate::model::desired::Desired;
+use crate::model::diagnostics::diagnostic::cap;
+use crate::model::diagnostics::{Code, Diagnostic, Fault, Path, Severity};
+use crate::model::key::Key;
+use crate::model::snapshot::{Refusal, Snapshot};
+use crate::plan::Plan;
 
 impl Resolution {
     /// Whether any finding is an error.

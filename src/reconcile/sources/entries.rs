@@ -4,11 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{
-    lock::Lock,
-    model::diagnostics::{Code, Diagnostic},
-    store::{Store, StoreError, read_beside, write_beside},
-};
+use crate::lock::Lock;
+use crate::model::diagnostics::{Code, Diagnostic};
+use crate::store::{Store, StoreError, read_beside, write_beside};
 
 /// The largest file that is read.
 const MOST_BYTES: u64 = 16 << 20;

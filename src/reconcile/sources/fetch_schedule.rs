@@ -5,22 +5,16 @@
 //! so that many servers do not return to a forge at the same moment. A request during a fetch is about what that fetch
 //! may have missed: it is one flag, so any number of webhooks cause one more fetch.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rand::Rng;
 
-use crate::{
-    lock::Lock,
-    manifest::tree::remote::{RemoteMirror, RemoteUrl},
-    model::diagnostics::Diagnostic,
-    syntax::text::escaped,
-};
+use crate::lock::Lock;
+use crate::manifest::tree::remote::{RemoteMirror, RemoteUrl};
+use crate::model::diagnostics::Diagnostic;
+use crate::syntax::text::escaped;
 
 /// The longest pause between attempts, unless the interval is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);

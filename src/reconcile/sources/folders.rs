@@ -1,22 +1,16 @@
 //! The watched folders. A watch belongs to a folder and not to its path, so a folder that is swapped, moved or
 //! recreated needs a new watch.
 
-use std::{
-    collections::HashSet,
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Instant,
-};
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use notify::{
-    EventKind, RecommendedWatcher, RecursiveMode, Watcher,
-    event::{AccessKind, AccessMode, ModifyKind},
-};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::{files::folder_of, manifest::tree::absolute, reconcile::sync_loop::open_writes::OpenWrites};
 

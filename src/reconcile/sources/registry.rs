@@ -3,20 +3,17 @@
 //! A request reads the list once and sees one state of it, while a reload replaces the whole list. A removed handle
 //! stays valid for its holders; its loop is asked to end.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 
 use super::handle::SourceHandle;
-use crate::{
-    model::{operation::Operation, snapshot::Snapshot},
-    plan::Plan,
-    reconcile::run::cancel::Cancel,
-    store::Store,
-};
+use crate::model::operation::Operation;
+use crate::model::snapshot::Snapshot;
+use crate::plan::Plan;
+use crate::reconcile::run::cancel::Cancel;
+use crate::store::Store;
 
 /// The followed sources. Clones share one list, so that requests, metrics and signals see the same sources.
 #[derive(Debug, Clone, Default)]
@@ -110,14 +107,12 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::reconcile::{
-        Options,
-        sources::{
-            handle::{FollowedSource, INTERVAL},
-            location::SourceLocation,
-        },
-        sync_loop::{clock::Clock, drift_policy::DriftPolicy, suspension::Suspensions},
-    };
+    use crate::reconcile::Options;
+    use crate::reconcile::sources::handle::{FollowedSource, INTERVAL};
+    use crate::reconcile::sources::location::SourceLocation;
+    use crate::reconcile::sync_loop::clock::Clock;
+    use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
+    use crate::reconcile::sync_loop::suspension::Suspensions;
 
     fn handle(name: &str) -> Arc<SourceHandle> {
         let suspensions = Suspensions::open(Arc::new(Store::open("memory:").unwrap())).unwrap();

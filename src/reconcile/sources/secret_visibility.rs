@@ -25,20 +25,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::{
-    model::{
-        any_resource::AnyResource,
-        desired::Desired,
-        diagnostics::{Code, Diagnostic},
-        json::JsonError,
-        key::Key,
-        lazy_spec::{LazySpec, StoredSecrets},
-        secrets::{MASK, Secrets},
-        snapshot::{Entry, Snapshot},
-    },
-    plan::{format::plural, full_name},
-    syntax::text::printable,
-};
+use crate::model::any_resource::AnyResource;
+use crate::model::desired::Desired;
+use crate::model::diagnostics::{Code, Diagnostic};
+use crate::model::json::JsonError;
+use crate::model::key::Key;
+use crate::model::lazy_spec::{LazySpec, StoredSecrets};
+use crate::model::secrets::{MASK, Secrets};
+use crate::model::snapshot::{Entry, Snapshot};
+use crate::plan::format::plural;
+use crate::plan::full_name;
+use crate::syntax::text::printable;
 
 /// Whether the reader of a plan sees the secrets of a resource.
 pub(crate) type SecretFilter = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
@@ -157,12 +154,10 @@ fn replace(value: &mut Value, masked: &Value, other: &Value, other_masked: &Valu
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{
-        manifest::tree::{Sent, SentFile},
-        plan::format::{Format, render},
-        reconcile::{Options, PlanResult, Prepared, apply},
-        store::{MEMORY, Store},
-    };
+    use crate::manifest::tree::{Sent, SentFile};
+    use crate::plan::format::{Format, render};
+    use crate::reconcile::{Options, PlanResult, Prepared, apply};
+    use crate::store::{MEMORY, Store};
 
     fn options(secret: &str, description: &str) -> Options {
         let text = format!(

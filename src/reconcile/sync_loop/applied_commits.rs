@@ -11,12 +11,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::sync_log::or_warn;
-use crate::{
-    manifest::tree::whole_commit,
-    model::{author::Author, diagnostics::Diagnostic},
-    reconcile::sources::{entries::SourceEntries, location::SourceLocation},
-    store::{Attempt, Store, StoreError, commit::header::Outcome},
-};
+use crate::manifest::tree::whole_commit;
+use crate::model::author::Author;
+use crate::model::diagnostics::Diagnostic;
+use crate::reconcile::sources::entries::SourceEntries;
+use crate::reconcile::sources::location::SourceLocation;
+use crate::store::commit::header::Outcome;
+use crate::store::{Attempt, Store, StoreError};
 
 /// The file, next to the files of the store.
 const FILE: &str = "applied";

@@ -1,10 +1,8 @@
 //! The time of a loop, and how it waits. All times of a loop come from here, so that a test can pause it and let hours
 //! pass.
 
-use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError},
-    time::{Duration, Instant, SystemTime},
-};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 

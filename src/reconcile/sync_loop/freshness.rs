@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::clock::Clock;
-use crate::{
-    lint::{self, validity::findings_valid_until},
-    reconcile::run::{options::Options, plan_result::PlanResult},
-    store::{Store, clock},
-};
+use crate::lint;
+use crate::lint::validity::findings_valid_until;
+use crate::reconcile::run::options::Options;
+use crate::reconcile::run::plan_result::PlanResult;
+use crate::store::{Store, clock};
 
 /// The interval of full runs, even without changes.
 const LONGEST_FRESHNESS: Duration = Duration::from_secs(3600);

@@ -1,9 +1,7 @@
 //! The health of the reconcile loop, as a condition (D33), for `/readyz` and `/metrics` (D52).
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::fmt;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

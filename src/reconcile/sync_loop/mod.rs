@@ -60,35 +60,26 @@ mod write_quiescence;
 mod record;
 mod sync;
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
-    sync::{
-        Arc,
-        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    },
-    time::{Duration, Instant},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::{
-    run::{apply::measure, options::Options, report::RunReport, stages::Prepared},
-    sources::{
-        folders::Folders,
-        handle::{FollowedSource, INTERVAL, LoopGuard, SourceHandle},
-        location::SourceLocation,
-    },
-};
-use crate::{
-    background::lower_priority,
-    manifest::tree::{Recorder, Tree},
-    model::{
-        author::Author,
-        diagnostics::{Code, Diagnostic},
-    },
-    store::Store,
-};
+use super::run::apply::measure;
+use super::run::options::Options;
+use super::run::report::RunReport;
+use super::run::stages::Prepared;
+use super::sources::folders::Folders;
+use super::sources::handle::{FollowedSource, INTERVAL, LoopGuard, SourceHandle};
+use super::sources::location::SourceLocation;
+use crate::background::lower_priority;
+use crate::manifest::tree::{Recorder, Tree};
+use crate::model::author::Author;
+use crate::model::diagnostics::{Code, Diagnostic};
+use crate::store::Store;
 use clock::Clock;
 use freshness::Freshness;
 use open_writes::OpenWrites;

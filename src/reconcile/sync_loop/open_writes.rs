@@ -5,18 +5,14 @@
 //! among them, and [`write_quiescence`](super::write_quiescence) still has the modification times. Only Linux reports
 //! the closing; elsewhere nothing counts as open.
 
-use std::{
-    collections::HashMap,
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use notify::{
-    Event, EventKind,
-    event::{CreateKind, ModifyKind, RenameMode},
-};
+use notify::event::{CreateKind, ModifyKind, RenameMode};
+use notify::{Event, EventKind};
 
 use crate::{lock::Lock, manifest::tree::FileStamp};
 

@@ -28,25 +28,21 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{
-    background::yield_to_requests,
-    model::{
-        Kind,
-        any_resource::AnyResource,
-        diagnostics::Diagnostic,
-        drift::{Drift, DriftFields, DriftState, DriftedResource, ForeignWrite},
-        key::Key,
-        operation::Operation,
-        secrets::serialization_mode::without_digests,
-        snapshot::Snapshot,
-    },
-    plan::{Change, Effect, Plan},
-    reconcile::{
-        run::{fault_message::fault_message, plan_result::PlanResult, speculative::apply_speculatively},
-        sources::secret_visibility::SecretFilter,
-    },
-    store::{Store, StoreError},
-};
+use crate::background::yield_to_requests;
+use crate::model::Kind;
+use crate::model::any_resource::AnyResource;
+use crate::model::diagnostics::Diagnostic;
+use crate::model::drift::{Drift, DriftFields, DriftState, DriftedResource, ForeignWrite};
+use crate::model::key::Key;
+use crate::model::operation::Operation;
+use crate::model::secrets::serialization_mode::without_digests;
+use crate::model::snapshot::Snapshot;
+use crate::plan::{Change, Effect, Plan};
+use crate::reconcile::run::fault_message::fault_message;
+use crate::reconcile::run::plan_result::PlanResult;
+use crate::reconcile::run::speculative::apply_speculatively;
+use crate::reconcile::sources::secret_visibility::SecretFilter;
+use crate::store::{Store, StoreError};
 
 /// The most changes of a plan whose drift is looked up.
 const MOST_LOOKUPS: usize = 500;

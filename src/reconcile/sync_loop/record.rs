@@ -1,20 +1,16 @@
 //! Records the result of a run: in the status, the history and the health of the source, and for the caller of the loop.
 
-use super::{
-    Loop,
-    health::{Reason, Status},
-    report_dedup::digest,
-    status::SyncRecord,
-    sync_log::or_warn,
-};
-use crate::{
-    model::{author::Author, snapshot::Snapshot},
-    reconcile::run::{
-        report::RunReport,
-        result::{RunResult, commit_of},
-    },
-    store::{Attempt, commit::header::Outcome as AttemptOutcome},
-};
+use super::Loop;
+use super::health::{Reason, Status};
+use super::report_dedup::digest;
+use super::status::SyncRecord;
+use super::sync_log::or_warn;
+use crate::model::author::Author;
+use crate::model::snapshot::Snapshot;
+use crate::reconcile::run::report::RunReport;
+use crate::reconcile::run::result::{RunResult, commit_of};
+use crate::store::Attempt;
+use crate::store::commit::header::Outcome as AttemptOutcome;
 
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records the result of a run, and reports it if it is new.

@@ -10,17 +10,14 @@
 //!
 //! Rests are in memory: after a restart the loop starts with a repair, which is harmless.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::{
-    model::{Key, drift::Drift},
-    plan::Plan,
-};
+use crate::model::Key;
+use crate::model::drift::Drift;
+use crate::plan::Plan;
 
 /// How long repairs of a field count.
 const WINDOW: Duration = Duration::from_secs(600);

@@ -7,22 +7,18 @@ use std::{path::Path, time::Duration};
 
 use jiff::Timestamp;
 
-use super::{
-    plan_drift::{drifted, is_drift_alone},
-    sync_log::or_warn,
-};
-use crate::{
-    lock::Lock,
-    model::{
-        author::CommitAuthor,
-        diagnostics::{Code, Diagnostic, FaultTarget, Name, Severity, fault::Path as FieldPath},
-        drift::DriftedResource,
-        snapshot::Snapshot,
-    },
-    plan::{Change, Summary, format::json::Item},
-    reconcile::run::plan_result::PlanResult,
-    store::Store,
-};
+use super::plan_drift::{drifted, is_drift_alone};
+use super::sync_log::or_warn;
+use crate::lock::Lock;
+use crate::model::author::CommitAuthor;
+use crate::model::diagnostics::fault::Path as FieldPath;
+use crate::model::diagnostics::{Code, Diagnostic, FaultTarget, Name, Severity};
+use crate::model::drift::DriftedResource;
+use crate::model::snapshot::Snapshot;
+use crate::plan::format::json::Item;
+use crate::plan::{Change, Summary};
+use crate::reconcile::run::plan_result::PlanResult;
+use crate::store::Store;
 
 /// The most diagnostics of a status.
 const MOST_DIAGNOSTICS: usize = 100;

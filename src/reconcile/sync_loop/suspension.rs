@@ -29,21 +29,16 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    applied_commits::AppliedCommits,
-    known_condition::{self, KnownCondition},
-    sync_log::or_warn,
-};
-use crate::{
-    lock::Lock,
-    model::{
-        author::Author,
-        diagnostics::{Code, Diagnostic, Fault, Path},
-    },
-    reconcile::sources::entries::SourceEntries,
-    store::{Attempt, Store, StoreError, clock, commit::header::Outcome},
-    syntax::text::has_token,
-};
+use super::applied_commits::AppliedCommits;
+use super::known_condition::{self, KnownCondition};
+use super::sync_log::or_warn;
+use crate::lock::Lock;
+use crate::model::author::Author;
+use crate::model::diagnostics::{Code, Diagnostic, Fault, Path};
+use crate::reconcile::sources::entries::SourceEntries;
+use crate::store::commit::header::Outcome;
+use crate::store::{Attempt, Store, StoreError, clock};
+use crate::syntax::text::has_token;
 
 /// The file, next to the files of the store.
 const FILE: &str = "suspensions";
@@ -206,10 +201,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{
-        model::id::Id,
-        store::{commit::header::Record, engine::Query},
-    };
+    use crate::model::id::Id;
+    use crate::store::commit::header::Record;
+    use crate::store::engine::Query;
 
     fn suspension(reason: &str) -> Suspension {
         Suspension::new(reason.to_owned(), "usr_a", None).unwrap()

@@ -1,33 +1,26 @@
 //! One sync: what the loop does when it is triggered, from the files to the report.
 
-use std::{
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use super::{
-    Loop,
-    drift_policy::DriftPolicy,
-    freshness::Freshness,
-    resource_fight::{Fight, reverted},
-    status::RunFindings,
-    write_quiescence::ReadingCheck,
-};
-use crate::{
-    manifest::tree::{Tree, changed_while_read},
-    model::{author::Author, diagnostics::Diagnostic},
-    reconcile::run::{
-        apply::measure,
-        decision::{RunMode, run},
-        options::Options,
-        plan_cache,
-        plan_result::PlanResult,
-        report::RunReport,
-        result::{RunResult, commit_of},
-        spans::SyncSpan,
-        stages::Prepared,
-    },
-};
+use super::Loop;
+use super::drift_policy::DriftPolicy;
+use super::freshness::Freshness;
+use super::resource_fight::{Fight, reverted};
+use super::status::RunFindings;
+use super::write_quiescence::ReadingCheck;
+use crate::manifest::tree::{Tree, changed_while_read};
+use crate::model::author::Author;
+use crate::model::diagnostics::Diagnostic;
+use crate::reconcile::run::apply::measure;
+use crate::reconcile::run::decision::{RunMode, run};
+use crate::reconcile::run::options::Options;
+use crate::reconcile::run::plan_cache;
+use crate::reconcile::run::plan_result::PlanResult;
+use crate::reconcile::run::report::RunReport;
+use crate::reconcile::run::result::{RunResult, commit_of};
+use crate::reconcile::run::spans::SyncSpan;
+use crate::reconcile::run::stages::Prepared;
 
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Syncs the store with the source. Returns how long to wait if a file is still being written.

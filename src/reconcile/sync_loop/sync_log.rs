@@ -5,17 +5,15 @@
 //! result that stays as it was is not logged again ([`report_dedup`](super::report_dedup)). Values of manifests are
 //! never in it.
 
-use crate::{
-    model::{
-        author::Author,
-        diagnostics::Code,
-        drift::{Drift, FieldDrift},
-        id::Id,
-    },
-    plan::{Change, Plan, format::plural, render::sign},
-    store::StoreError,
-    syntax::text::escaped,
-};
+use crate::model::author::Author;
+use crate::model::diagnostics::Code;
+use crate::model::drift::{Drift, FieldDrift};
+use crate::model::id::Id;
+use crate::plan::format::plural;
+use crate::plan::render::sign;
+use crate::plan::{Change, Plan};
+use crate::store::StoreError;
+use crate::syntax::text::escaped;
 
 /// The log target of syncs.
 pub(crate) const SYNC: &str = "edgewright::sync";

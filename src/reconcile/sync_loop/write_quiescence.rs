@@ -26,20 +26,16 @@
 //! which files are open (`/proc`): that shows only processes of the same user and namespace, and events report their
 //! writes already.
 
-use std::{
-    collections::HashMap,
-    ffi::OsStr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::{clock::Moment, open_writes::OpenWrites, schedule::QUIET};
-use crate::{
-    manifest::tree::{FileStamp, NotedFile},
-    model::diagnostics::{Code, Diagnostic},
-    syntax::text::escaped,
-};
+use crate::manifest::tree::{FileStamp, NotedFile};
+use crate::model::diagnostics::{Code, Diagnostic};
+use crate::syntax::text::escaped;
 
 /// How long a file that is open for writing is waited for after its last change.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -239,15 +235,11 @@ fn left_of(time: Duration, began: Instant, at: Moment) -> Duration {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::{
-        fs::{self, File},
-        time::SystemTime,
-    };
+    use std::fs::{self, File};
+    use std::time::SystemTime;
 
-    use notify::{
-        Event, EventKind,
-        event::{AccessKind, AccessMode, DataChange, ModifyKind, RemoveKind},
-    };
+    use notify::event::{AccessKind, AccessMode, DataChange, ModifyKind, RemoveKind};
+    use notify::{Event, EventKind};
     use tempfile::TempDir;
 
     use super::*;

@@ -1,39 +1,28 @@
 //! Syncs during commits of others that are not durable yet.
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread,
-    time::Duration,
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
-use crate::{
-    manifest::tree::{Sent, SentFile},
-    model::{Kind, author::Author, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
-    reconcile::{
-        Options, Prepared,
-        run::{
-            decision::{self, RunMode},
-            report::RunReport,
-            result::RunResult,
-        },
-        sync_loop::drift_policy::DriftPolicy,
-    },
-    store::{
-        Commit, Store, StoreError, clock,
-        commit::{
-            batch::Batch,
-            header::{CommitHeader, Retention},
-        },
-        engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
-        ids,
-        memory::MemoryEngine,
-    },
-};
+use crate::manifest::tree::{Sent, SentFile};
+use crate::model::Kind;
+use crate::model::author::Author;
+use crate::model::key::Key;
+use crate::model::kind::https_edge::HttpsEdge;
+use crate::model::operation::Operation;
+use crate::reconcile::run::decision::{self, RunMode};
+use crate::reconcile::run::report::RunReport;
+use crate::reconcile::run::result::RunResult;
+use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
+use crate::reconcile::{Options, Prepared};
+use crate::store::commit::batch::Batch;
+use crate::store::commit::header::{CommitHeader, Retention};
+use crate::store::engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
+use crate::store::memory::MemoryEngine;
+use crate::store::{Commit, Store, StoreError, clock, ids};
 
 /// Much longer than anything takes that is waited for.
 const LONG: Duration = Duration::from_secs(60);

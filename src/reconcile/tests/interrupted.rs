@@ -1,45 +1,27 @@
 //! Sources that are suspended while a run is in progress.
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread,
-    time::Duration,
-};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
-use crate::{
-    manifest::{
-        ManifestFile,
-        tree::{Sent, SentFile, Tree},
-    },
-    model::{
-        author::Author,
-        diagnostics::{Code, Diagnostic, Fault},
-    },
-    reconcile::{
-        Options, Prepared,
-        run::{
-            decision::{RunMode, run},
-            report::RunReport,
-            result::RunResult,
-        },
-        sources::{
-            handle::{FollowedSource, INTERVAL, SourceHandle},
-            location::SourceLocation,
-        },
-        sync_loop::{
-            WatchedSource,
-            clock::Clock,
-            drift_policy::DriftPolicy,
-            health::Reason,
-            suspension::{Suspension, Suspensions},
-        },
-    },
-    store::Store,
-};
+use crate::manifest::ManifestFile;
+use crate::manifest::tree::{Sent, SentFile, Tree};
+use crate::model::author::Author;
+use crate::model::diagnostics::{Code, Diagnostic, Fault};
+use crate::reconcile::run::decision::{RunMode, run};
+use crate::reconcile::run::report::RunReport;
+use crate::reconcile::run::result::RunResult;
+use crate::reconcile::sources::handle::{FollowedSource, INTERVAL, SourceHandle};
+use crate::reconcile::sources::location::SourceLocation;
+use crate::reconcile::sync_loop::WatchedSource;
+use crate::reconcile::sync_loop::clock::Clock;
+use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
+use crate::reconcile::sync_loop::health::Reason;
+use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
+use crate::reconcile::{Options, Prepared};
+use crate::store::Store;
 
 /// Much longer than anything takes that is waited for.
 const LONG: Duration = Duration::from_secs(60);

@@ -1,14 +1,10 @@
 //! A time that passes only while a loop waits, for tests: days of timers take as long as the work between them.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, TryRecvError},
-    },
-    time::{Duration, Instant},
-};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 

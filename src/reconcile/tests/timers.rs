@@ -1,42 +1,28 @@
 //! Days of a followed source on a paused clock: what the timers of its loop do, and when.
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::paused::PausedTime;
-use crate::{
-    lint,
-    manifest::{
-        ManifestFile,
-        tree::{Sent, SentFile, Tree},
-    },
-    model::{
-        author::Author,
-        diagnostics::{Code, Diagnostic, Fault, Name},
-    },
-    reconcile::{
-        Options,
-        run::report::RunReport,
-        sources::{
-            handle::{FollowedSource, INTERVAL, SourceHandle},
-            location::SourceLocation,
-        },
-        sync_loop::{
-            WatchedSource,
-            clock::Clock,
-            drift_policy::DriftPolicy,
-            health::{Reason, Verdict},
-            suspension::{Suspension, Suspensions},
-        },
-    },
-    store::Store,
-};
+use crate::lint;
+use crate::manifest::ManifestFile;
+use crate::manifest::tree::{Sent, SentFile, Tree};
+use crate::model::author::Author;
+use crate::model::diagnostics::{Code, Diagnostic, Fault, Name};
+use crate::reconcile::Options;
+use crate::reconcile::run::report::RunReport;
+use crate::reconcile::sources::handle::{FollowedSource, INTERVAL, SourceHandle};
+use crate::reconcile::sources::location::SourceLocation;
+use crate::reconcile::sync_loop::WatchedSource;
+use crate::reconcile::sync_loop::clock::Clock;
+use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
+use crate::reconcile::sync_loop::health::{Reason, Verdict};
+use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
+use crate::store::Store;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);

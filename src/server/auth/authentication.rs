@@ -4,30 +4,22 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-use super::{
-    caller::Caller,
-    client_certificates::ClientCertificates,
-    permission::{self, Intent},
-};
-use crate::{
-    model::{
-        Kind,
-        diagnostics::code::Code,
-        id::Id,
-        key::Key,
-        kind::{api_key::ApiKey, owner::Role},
-        snapshot::Snapshot,
-    },
-    server::{
-        http::api_error::ApiError,
-        limits::guards::{self, Guards, RequestPlace},
-        telemetry::{
-            request_labels::note_actor,
-            security::{event::SecurityEvent, note::SecurityNote},
-        },
-    },
-    store::{Store, tokens},
-};
+use super::caller::Caller;
+use super::client_certificates::ClientCertificates;
+use super::permission::{self, Intent};
+use crate::model::Kind;
+use crate::model::diagnostics::code::Code;
+use crate::model::id::Id;
+use crate::model::key::Key;
+use crate::model::kind::api_key::ApiKey;
+use crate::model::kind::owner::Role;
+use crate::model::snapshot::Snapshot;
+use crate::server::http::api_error::ApiError;
+use crate::server::limits::guards::{self, Guards, RequestPlace};
+use crate::server::telemetry::request_labels::note_actor;
+use crate::server::telemetry::security::event::SecurityEvent;
+use crate::server::telemetry::security::note::SecurityNote;
+use crate::store::{Store, tokens};
 
 /// The API version.
 const VERSION: &str = "2";

@@ -8,29 +8,21 @@
 //! A request that has a header of its own keeps it, and counts as what that says, valid or not: a client never acts as
 //! somebody it did not mean.
 
-use axum::{
-    extract::Request,
-    http::{HeaderMap, HeaderValue, header},
-};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, header};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rand::RngCore;
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
 use super::caller::Caller;
-use crate::{
-    model::{
-        author::CERTIFICATE,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path as FieldPath},
-        },
-        id::Id,
-        rules,
-        snapshot::Snapshot,
-    },
-    server::net::tls::PeerCertificate,
-};
+use crate::model::author::CERTIFICATE;
+use crate::model::diagnostics::code::Code;
+use crate::model::diagnostics::fault::{Fault, Path as FieldPath};
+use crate::model::id::Id;
+use crate::model::rules;
+use crate::model::snapshot::Snapshot;
+use crate::server::net::tls::PeerCertificate;
 
 /// The scheme of the header.
 const SCHEME: &str = "Certificate";
@@ -138,15 +130,11 @@ mod tests {
     use axum::body::Body;
 
     use super::*;
-    use crate::{
-        model::{
-            Kind,
-            key::Key,
-            kind::owner::{Owner, Role},
-            operation::Operation,
-        },
-        store::clock::now,
-    };
+    use crate::model::Kind;
+    use crate::model::key::Key;
+    use crate::model::kind::owner::{Owner, Role};
+    use crate::model::operation::Operation;
+    use crate::store::clock::now;
 
     fn entry(subject_alt_name: &str, owner: &str) -> CertificateOwner {
         CertificateOwner { subject_alt_name: subject_alt_name.into(), owner: owner.into() }

@@ -1,22 +1,16 @@
 //! The configurations of the newest revisions: each is made once, from one snapshot.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::{
-    edges::EdgeResolver,
-    view::{GatewayConfiguration, GatewayEdge},
-};
-use crate::{
-    model::{BaseUrls, JsonError, Secrets, Snapshot, json},
-    store::Store,
-};
+use super::edges::EdgeResolver;
+use super::view::{GatewayConfiguration, GatewayEdge};
+use crate::model::{BaseUrls, JsonError, Secrets, Snapshot, json};
+use crate::store::Store;
 
 /// How many configurations are kept, for gateways that are a few revisions behind. They share equal edges.
 const MOST_KEPT: usize = 4;

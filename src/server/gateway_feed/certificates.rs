@@ -3,11 +3,9 @@
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::view::GatewayCertificate;
-use crate::{
-    model::{Claim, HttpsEdge, Kind, Snapshot, TlsCertificate},
-    syntax::x509::CertificateFacts,
-    tenancy::certificates::{Presentation, names, presentation, wildcard_of},
-};
+use crate::model::{Claim, HttpsEdge, Kind, Snapshot, TlsCertificate};
+use crate::syntax::x509::CertificateFacts;
+use crate::tenancy::certificates::{Presentation, names, presentation, wildcard_of};
 
 /// A certificate that can be presented.
 struct Candidate<'s> {

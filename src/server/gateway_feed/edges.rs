@@ -2,35 +2,28 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    certificates::Certificates,
-    view::{
-        GatewayAuthority, GatewayEdge, GatewayHostport, GatewayIpRestriction, GatewayModule, GatewayMutualTls,
-        GatewayRoute, GatewayTermination, GatewayTlsEdge,
-    },
+use super::certificates::Certificates;
+use super::view::{
+    GatewayAuthority, GatewayEdge, GatewayHostport, GatewayIpRestriction, GatewayModule, GatewayMutualTls,
+    GatewayRoute, GatewayTermination, GatewayTlsEdge,
 };
-use crate::{
-    model::{
-        AnyResource, BaseUrls, CertificateAuthority, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, JsonError,
-        Key, Kind, Secrets, Snapshot,
-        diagnostics::check::parse_hostport,
-        kind::{https_edge_route::MatchType, ip_restriction::Traffic},
-        module::{
-            Module,
-            mutual_tls::MutualTls,
-            saml::Saml,
-            tls_termination::{TerminateAt, TlsTermination},
-        },
-        traffic::host_name,
-    },
-    routing::{
-        order::{in_match_order, in_traffic_order},
-        passes_tls_through,
-    },
-    server::operations::saml::signer::Signer,
-    store::Store,
-    tenancy::certificates::PLAIN_HTTP,
+use crate::model::diagnostics::check::parse_hostport;
+use crate::model::kind::https_edge_route::MatchType;
+use crate::model::kind::ip_restriction::Traffic;
+use crate::model::module::Module;
+use crate::model::module::mutual_tls::MutualTls;
+use crate::model::module::saml::Saml;
+use crate::model::module::tls_termination::{TerminateAt, TlsTermination};
+use crate::model::traffic::host_name;
+use crate::model::{
+    AnyResource, BaseUrls, CertificateAuthority, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, JsonError, Key,
+    Kind, Secrets, Snapshot,
 };
+use crate::routing::order::{in_match_order, in_traffic_order};
+use crate::routing::passes_tls_through;
+use crate::server::operations::saml::signer::Signer;
+use crate::store::Store;
+use crate::tenancy::certificates::PLAIN_HTTP;
 
 /// The field for the key of a service provider.
 const SAML_KEY: &str = "request_signing_private_key_pem";

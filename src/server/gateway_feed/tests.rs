@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use super::certificates::Certificates;
-use crate::{
-    model::{
-        Kind,
-        id::Id,
-        key::Key,
-        kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
-        operation::Operation,
-        secrets::{Secret, Text},
-        snapshot::Snapshot,
-    },
-    store::clock::now,
-};
+use crate::model::Kind;
+use crate::model::id::Id;
+use crate::model::key::Key;
+use crate::model::kind::https_edge::HttpsEdge;
+use crate::model::kind::tls_certificate::TlsCertificate;
+use crate::model::operation::Operation;
+use crate::model::secrets::{Secret, Text};
+use crate::model::snapshot::Snapshot;
+use crate::store::clock::now;
 
 /// One key for all certificates of these tests.
 const KEY: &str = "\

@@ -1,25 +1,17 @@
 //! The common error body (D9).
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::{
-    model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, MOST_FAULTS, Segment},
-        },
-        json::{JsonError, without_nulls},
-        secrets::redact::quotable_key,
-    },
-    server::telemetry::security::note::SecurityNote,
-    store::{CommitError, Declined, StoreError, ids},
-    syntax::text::without_tokens,
-};
+use crate::model::diagnostics::code::Code;
+use crate::model::diagnostics::fault::{Fault, MOST_FAULTS, Segment};
+use crate::model::json::{JsonError, without_nulls};
+use crate::model::secrets::redact::quotable_key;
+use crate::server::telemetry::security::note::SecurityNote;
+use crate::store::{CommitError, Declined, StoreError, ids};
+use crate::syntax::text::without_tokens;
 
 /// The result of a handler.
 pub(crate) type ApiResult = Result<Response, ApiError>;

@@ -2,28 +2,19 @@
 
 use std::time::Duration;
 
-use axum::{
-    body::{Body, Bytes},
-    http::{HeaderMap, header},
-};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::Instant;
 
 use super::api_error::ApiError;
-use crate::{
-    model::{
-        diagnostics::{code::Code, fault::Fault},
-        json::{
-            deserialize::{self, LimitError},
-            long_integer,
-        },
-        node::Tape,
-    },
-    server::limits::{
-        blocking_task::with_body,
-        guards::{Reception, RequestPlace},
-    },
-};
+use crate::model::diagnostics::code::Code;
+use crate::model::diagnostics::fault::Fault;
+use crate::model::json::deserialize::{self, LimitError};
+use crate::model::json::long_integer;
+use crate::model::node::Tape;
+use crate::server::limits::blocking_task::with_body;
+use crate::server::limits::guards::{Reception, RequestPlace};
 
 /// The size of a body's beginning, from which [`take_begun`] judges the rest.
 const BEGINNING: usize = 1 << 10;
@@ -184,19 +175,15 @@ fn is_json(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::{
-        pin::Pin,
-        task::{Context, Poll},
-    };
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
 
     use hyper::body::{Body as HttpBody, Frame};
     use tokio::time::Interval;
 
     use super::*;
-    use crate::server::{
-        limits::guards::{GuardSettings, Guards},
-        operations::hooks,
-    };
+    use crate::server::limits::guards::{GuardSettings, Guards};
+    use crate::server::operations::hooks;
 
     /// A client that sends so many bytes each second and never ends.
     struct SlowClient {

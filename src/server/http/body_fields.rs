@@ -11,23 +11,17 @@
 use std::sync::Arc;
 
 use super::api_error::ApiError;
-use crate::{
-    model::{
-        Kind,
-        any_resource::{AccessList, AnyResource},
-        decode::{Decoded, list},
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Faults, Segment, add_new_faults},
-        },
-        kind_info::{BlankContext, KindInfo},
-        module::{AnyModule, Slot},
-        node::{Node, Tape},
-        secrets::Secrets,
-    },
-    server::resources::endpoint::Endpoint,
-    syntax::text::printable,
-};
+use crate::model::Kind;
+use crate::model::any_resource::{AccessList, AnyResource};
+use crate::model::decode::{Decoded, list};
+use crate::model::diagnostics::code::Code;
+use crate::model::diagnostics::fault::{Fault, Faults, Segment, add_new_faults};
+use crate::model::kind_info::{BlankContext, KindInfo};
+use crate::model::module::{AnyModule, Slot};
+use crate::model::node::{Node, Tape};
+use crate::model::secrets::Secrets;
+use crate::server::resources::endpoint::Endpoint;
+use crate::syntax::text::printable;
 
 /// Returns a body that is not null.
 pub(crate) fn body(content: Tape) -> Result<Tape, ApiError> {

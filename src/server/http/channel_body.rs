@@ -1,9 +1,7 @@
 //! A body whose chunks come from a bounded buffer.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use axum::body::Bytes;
 use hyper::body::{Body as HttpBody, Frame};

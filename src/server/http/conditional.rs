@@ -1,15 +1,11 @@
 //! Conditional reads: 304 in place of a body that the client has (D25).
 
-use axum::{
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use super::{
-    api_error::ApiResult,
-    response::{rendered, resource},
-};
+use super::api_error::ApiResult;
+use super::response::{rendered, resource};
 use crate::model::{json, secrets::Secrets, snapshot::Rendered};
 
 /// Responds to a GET, with 304 if the client's copy is current (D25).

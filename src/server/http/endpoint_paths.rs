@@ -3,27 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use axum::{
-    body::{Body, HttpBody as _},
-    extract::Request,
-    http::{HeaderValue, Method, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::body::{Body, HttpBody as _};
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use matchit::{Params, Router};
 use percent_encoding::percent_decode_str;
 
 use super::{api_error::ApiError, response::WARNING};
-use crate::{
-    server::{
-        resources::{
-            endpoint::{Endpoint, endpoints},
-            handlers::{ServedEndpoint, handle},
-        },
-        state::AppState,
-        telemetry::metrics::Meter,
-    },
-    syntax::text::key_of_token,
-};
+use crate::server::resources::endpoint::{Endpoint, endpoints};
+use crate::server::resources::handlers::{ServedEndpoint, handle};
+use crate::server::state::AppState;
+use crate::server::telemetry::metrics::Meter;
+use crate::syntax::text::key_of_token;
 
 /// The warning about an API token in a path.
 const TOKEN_SEEN: &str =

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use super::{api_error::ApiError, query};
-use crate::model::{
-    id::Id,
-    key::{Key, segment},
-    snapshot::{Entry, Snapshot},
-};
+use crate::model::id::Id;
+use crate::model::key::{Key, segment};
+use crate::model::snapshot::{Entry, Snapshot};
 
 /// The query parameter with the revision of a read (D79).
 pub(crate) const AT: &str = "at";

@@ -5,16 +5,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 use percent_encoding::percent_decode_str;
 
 use super::api_error::ApiError;
-use crate::{
-    model::{
-        decode::list,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, MOST_FAULTS, nearest},
-        },
-    },
-    syntax::text::printable,
-};
+use crate::model::decode::list;
+use crate::model::diagnostics::code::Code;
+use crate::model::diagnostics::fault::{Fault, MOST_FAULTS, nearest};
+use crate::syntax::text::printable;
 
 /// Returns the name of a parameter that a client may have sent under another one.
 fn canonical(name: &str) -> &str {

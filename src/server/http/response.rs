@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::api_error::{ApiResult, JSON, REQUEST_ID};
-use crate::{
-    model::{json, secrets::Secrets, snapshot::Rendered},
-    store::ids,
-};
+use crate::model::json;
+use crate::model::secrets::Secrets;
+use crate::model::snapshot::Rendered;
+use crate::store::ids;
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).
 pub(super) const WARNING: &str = "edgewright-warning";

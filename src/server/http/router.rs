@@ -2,28 +2,20 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::Request,
-    http::{HeaderValue, StatusCode, header},
-    middleware::{self, Next},
-    response::{IntoResponse, Response},
-    routing::MethodFilter,
-};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::MethodFilter;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::{
-    api_error::{ApiError, REQUEST_ID},
-    endpoint_paths::positional,
-};
-use crate::server::{
-    operations::{
-        OPERATIONS,
-        checks::{OperationGate, admit},
-    },
-    state::AppState,
-    telemetry::metrics,
-};
+use super::api_error::{ApiError, REQUEST_ID};
+use super::endpoint_paths::positional;
+use crate::server::operations::OPERATIONS;
+use crate::server::operations::checks::{OperationGate, admit};
+use crate::server::state::AppState;
+use crate::server::telemetry::metrics;
 
 /// Everything but the endpoints of resources.
 pub(super) fn operation_routes(state: &AppState) -> Router {

@@ -3,30 +3,25 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::Request,
-    http::{Method, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use tower::ServiceExt;
 
-use super::{
-    endpoint_paths::EndpointPaths,
-    response::add_request_id,
-    router,
-    security_headers::{add_security_headers, is_page},
-};
-use crate::server::{
-    app::App,
-    limits::guards::RequestOrigin,
-    net::{connections::ResponseFuture, drain},
-    state::AppState,
-    telemetry::{
-        access_log, access_log_limit::AccessLogLimit, metrics, request_labels::note_client,
-        security::note::SecurityNote,
-    },
-};
+use super::endpoint_paths::EndpointPaths;
+use super::response::add_request_id;
+use super::router;
+use super::security_headers::{add_security_headers, is_page};
+use crate::server::app::App;
+use crate::server::limits::guards::RequestOrigin;
+use crate::server::net::connections::ResponseFuture;
+use crate::server::net::drain;
+use crate::server::state::AppState;
+use crate::server::telemetry::access_log_limit::AccessLogLimit;
+use crate::server::telemetry::request_labels::note_client;
+use crate::server::telemetry::security::note::SecurityNote;
+use crate::server::telemetry::{access_log, metrics};
 
 /// Builds the router of an [`App`].
 pub fn router(app: App) -> Router {

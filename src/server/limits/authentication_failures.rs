@@ -10,21 +10,18 @@
 //! answer holds a connection; what does not fit, and everything after 1,000, is refused. This cannot prevent guessing 160
 //! random bits, and need not.
 
-use std::{
-    convert::Infallible,
-    net::IpAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 
 use super::rate_limit::too_many;
-use crate::{
-    lock::Lock,
-    server::http::{api_error::ApiError, proxy::site_of},
-};
+use crate::lock::Lock;
+use crate::server::http::api_error::ApiError;
+use crate::server::http::proxy::site_of;
 
 /// The time in which failures are counted.
 const WINDOW: Duration = Duration::from_secs(60);

@@ -31,11 +31,10 @@ use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use tokio::{sync::oneshot, time::Instant};
 
-use crate::{
-    lock::Lock,
-    model::{diagnostics::code::Code, id::Id},
-    server::http::api_error::ApiError,
-};
+use crate::lock::Lock;
+use crate::model::diagnostics::code::Code;
+use crate::model::id::Id;
+use crate::server::http::api_error::ApiError;
 
 /// The counter of requests and bodies that are refused because there are too many.
 pub(in crate::server) const SHED: &str = "edgewright_http_requests_shed_total";

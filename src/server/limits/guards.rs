@@ -1,39 +1,25 @@
 //! Protection of the API from too many requests and from other web sites: limits, CORS and safe headers (D98).
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
 
-use axum::{
-    extract::{ConnectInfo, Request},
-    http::{HeaderMap, HeaderValue},
-    response::Response,
-};
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
 
-use super::{
-    authentication_failures::Failures,
-    bodies::{BodyLimits, MOST_BYTES},
-    in_flight::InFlight,
-    rate_limit::{self, Rates},
-};
-use crate::server::{
-    auth::caller::Caller,
-    http::{
-        api_error::{ApiError, REQUEST_ID},
-        cors::{Cors, CorsOrigin},
-        proxy::{ClientAddress, Network, site_of},
-    },
-    telemetry::{
-        request_labels::known_method,
-        security::{
-            SecurityLog,
-            event::{SecurityEvent, SecurityRecord},
-            note::SecurityNote,
-        },
-    },
-};
+use super::authentication_failures::Failures;
+use super::bodies::{BodyLimits, MOST_BYTES};
+use super::in_flight::InFlight;
+use super::rate_limit::{self, Rates};
+use crate::server::auth::caller::Caller;
+use crate::server::http::api_error::{ApiError, REQUEST_ID};
+use crate::server::http::cors::{Cors, CorsOrigin};
+use crate::server::http::proxy::{ClientAddress, Network, site_of};
+use crate::server::telemetry::request_labels::known_method;
+use crate::server::telemetry::security::SecurityLog;
+use crate::server::telemetry::security::event::{SecurityEvent, SecurityRecord};
+use crate::server::telemetry::security::note::SecurityNote;
 
 pub(in crate::server) use super::bodies::{Reception, SHED};
 pub(crate) use super::in_flight::DEFAULT_IN_FLIGHT;

@@ -8,21 +8,16 @@
 //! than half of the places are taken, an owner with a quarter of them gets no more. The place follows the task of the
 //! request, so that whoever learns of the owner, or reads the body, need not be given it.
 
-use std::{
-    cell::{Cell, OnceCell, RefCell},
-    net::IpAddr,
-    sync::Arc,
-};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::net::IpAddr;
+use std::sync::Arc;
 
-use super::{
-    bodies::{Bodies, BodyLimits, RETRY_AFTER, Reception, SHED, Sender},
-    rate_limit,
-    slots::{NoPlace, Slots, WorkPlace, classes},
-};
-use crate::{
-    model::{diagnostics::code::Code, id::Id},
-    server::http::api_error::ApiError,
-};
+use super::bodies::{Bodies, BodyLimits, RETRY_AFTER, Reception, SHED, Sender};
+use super::rate_limit;
+use super::slots::{NoPlace, Slots, WorkPlace, classes};
+use crate::model::diagnostics::code::Code;
+use crate::model::id::Id;
+use crate::server::http::api_error::ApiError;
 
 /// The default limit. A request that is handled costs little but its body, and those have limits of their own.
 pub(crate) const DEFAULT_IN_FLIGHT: usize = 1024;

@@ -4,21 +4,16 @@
 //! the limit, and is refused if that would be more than two seconds away. So a key that has been quiet may send twice its
 //! rate at once, nothing has to fill buckets, and a key that was forgotten begins with a full one.
 
-use std::{
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Instant,
-};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use quick_cache::sync::Cache;
 
-use crate::{
-    model::{diagnostics::code::Code, id::Id},
-    server::http::api_error::ApiError,
-};
+use crate::model::diagnostics::code::Code;
+use crate::model::id::Id;
+use crate::server::http::api_error::ApiError;
 
 /// The seconds whose requests a key may send at once.
 const BURST_SECONDS: u64 = 2;

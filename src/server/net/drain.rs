@@ -1,17 +1,13 @@
 //! Drains the rest of a rejected request's body while the response is on its way. If the connection were closed while
 //! the client still writes, the client would see a broken connection instead of the response.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use axum::{
-    body::{Body, Bytes},
-    extract::Request,
-    http::header,
-};
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::header;
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::oneshot;

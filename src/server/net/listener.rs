@@ -9,33 +9,24 @@
 //! The socket has a long queue, because many clients may wait while others are closed to make room, and a send buffer that is
 //! chosen for telling a slow reader from one that takes nothing.
 
-use std::{
-    io,
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-    time::Duration,
-};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::{Router, extract::Request};
-use tokio::{
-    runtime::Runtime,
-    signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
-};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 use tower::ServiceExt;
 
-use super::{
-    connections::{self, ConnectionLimits, Handler},
-    tls::Tls,
-};
-use crate::{
-    reconcile::sources::{
-        handle::{GRACE, SourceHandle},
-        registry::SourceRegistry,
-    },
-    server::{app::App, telemetry::metrics},
-};
+use super::connections::{self, ConnectionLimits, Handler};
+use super::tls::Tls;
+use crate::reconcile::sources::handle::{GRACE, SourceHandle};
+use crate::reconcile::sources::registry::SourceRegistry;
+use crate::server::app::App;
+use crate::server::telemetry::metrics;
 
 /// The grace period for background work after the last connection is closed.
 const LEAVE: Duration = Duration::from_secs(1);

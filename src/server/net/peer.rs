@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use axum::{extract::ConnectInfo, http::Extensions};
 
 use super::tls::OverTls;
-use crate::{
-    model::diagnostics::{code::Code, fault::Fault},
-    server::{auth::caller::Caller, http::api_error::ApiError, telemetry::security::event::SecurityEvent},
-};
+use crate::model::diagnostics::code::Code;
+use crate::model::diagnostics::fault::Fault;
+use crate::server::auth::caller::Caller;
+use crate::server::http::api_error::ApiError;
+use crate::server::telemetry::security::event::SecurityEvent;
 
 /// Returns the address of a client to which `what` can be sent. A header could claim to come from anywhere, so only the
 /// socket counts; a server that does not know it sends nothing.

@@ -9,36 +9,28 @@
 //! Connections keep what they have begun with. Only clients that have shown a certificate are asked to leave when the
 //! authorities change: one of them may have been taken away to lock them out.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use rustls::{
-    RootCertStore, ServerConfig, ServerConnection,
-    crypto::ring::default_provider,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::WebPkiClientVerifier,
-};
-use tokio::{
-    sync::{Notify, watch},
-    time::timeout,
-};
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
-use crate::{
-    lock::Lock,
-    model::diagnostics::{code::Code, fault::Fault},
-    reconcile::sync_loop::schedule::TICK,
-    syntax::x509::{self, PemFault},
-};
+use crate::lock::Lock;
+use crate::model::diagnostics::code::Code;
+use crate::model::diagnostics::fault::Fault;
+use crate::reconcile::sync_loop::schedule::TICK;
+use crate::syntax::x509::{self, PemFault};
 
 /// The files of TLS.
 #[derive(Debug, Clone)]

@@ -3,15 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{
-    events::EventType,
-    message::line,
-    transitions::{ExpiringCertificate, NewTransition},
-};
-use crate::{
-    model::{Entry, Snapshot},
-    server::telemetry::metrics::inventory::expiry,
-};
+use super::events::EventType;
+use super::message::line;
+use super::transitions::{ExpiringCertificate, NewTransition};
+use crate::model::{Entry, Snapshot};
+use crate::server::telemetry::metrics::inventory::expiry;
 
 /// How many days before its end a certificate is told. Automatic renewal was due by then, and there is time to do it by
 /// hand.

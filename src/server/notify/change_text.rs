@@ -1,13 +1,9 @@
 //! A change of a revision on one line.
 
-use crate::{
-    model::Key,
-    store::{
-        OWNED_BY,
-        history::change_description::{ChangeOutline, OwnerOutline},
-        revision::ChangeEvent,
-    },
-};
+use crate::model::Key;
+use crate::store::OWNED_BY;
+use crate::store::history::change_description::{ChangeOutline, OwnerOutline};
+use crate::store::revision::ChangeEvent;
 
 /// Describes a change: the event, the resource, and the fields that differ.
 pub(super) fn describe(

@@ -6,12 +6,12 @@ use axum::http::Uri;
 use serde::Deserialize;
 
 use super::{event_filter::EventFilter, events::EventType};
-use crate::{
-    model::{Code, Fault, diagnostics::Faults, id::is_name},
-    reconcile::check_source,
-    server::resources::change::kind_named,
-    syntax::text::printable,
-};
+use crate::model::diagnostics::Faults;
+use crate::model::id::is_name;
+use crate::model::{Code, Fault};
+use crate::reconcile::check_source;
+use crate::server::resources::change::kind_named;
+use crate::syntax::text::printable;
 
 /// The most targets: each has a thread.
 const MOST_TARGETS: usize = 32;

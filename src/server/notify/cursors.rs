@@ -3,19 +3,16 @@
 //! A cursor is written after its delivery and not before, so a crash repeats one notification and loses none. A new
 //! target starts at the current revision. That of a removed target stays, because it may be configured again.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use super::state_files;
-use crate::{
-    model::{Code, Secrets, json},
-    store::{Store, StoreError, engine::OnDisk, write_beside},
-    syntax::text::escaped,
-};
+use crate::model::{Code, Secrets, json};
+use crate::store::engine::OnDisk;
+use crate::store::{Store, StoreError, write_beside};
+use crate::syntax::text::escaped;
 
 /// The name of the file.
 const FILE: &str = "notifications";

@@ -5,18 +5,15 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ureq::Agent;
 
-use super::{
-    config::NotificationTarget,
-    cursors::Cursor,
-    message::{self, Notification, Recipient, RevisionOutline},
-    outbox::{IDLE, Outbox},
-    sink,
-};
-use crate::{
-    server::resources::change::ChangeFilter,
-    store::{clock, engine::Query},
-    syntax::text::escaped,
-};
+use super::config::NotificationTarget;
+use super::cursors::Cursor;
+use super::message::{self, Notification, Recipient, RevisionOutline};
+use super::outbox::{IDLE, Outbox};
+use super::sink;
+use crate::server::resources::change::ChangeFilter;
+use crate::store::clock;
+use crate::store::engine::Query;
+use crate::syntax::text::escaped;
 
 /// The metric of delivered notifications.
 pub(in crate::server) const SENT: &str = "edgewright_notifications_sent_total";

@@ -7,17 +7,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{change_text, cursors::Cursor, events::EventType, transitions::Transition};
-use crate::{
-    model::{Author, Id, Key, Kind, Snapshot, author::CommitAuthor, drift::writer},
-    server::resources::change::{ChangeFilter, actor},
-    store::{
-        Store, StoreError,
-        commit::entries::Hash,
-        history::{change_description::ChangeOutline, records::CommitDetails},
-        revision::ChangeEvent,
-    },
-    syntax::text::{escaped, without_tokens},
-};
+use crate::model::author::CommitAuthor;
+use crate::model::drift::writer;
+use crate::model::{Author, Id, Key, Kind, Snapshot};
+use crate::server::resources::change::{ChangeFilter, actor};
+use crate::store::commit::entries::Hash;
+use crate::store::history::change_description::ChangeOutline;
+use crate::store::history::records::CommitDetails;
+use crate::store::revision::ChangeEvent;
+use crate::store::{Store, StoreError};
+use crate::syntax::text::{escaped, without_tokens};
 
 /// The most changes in a notification. A revision with more has several.
 const MOST_CHANGES: usize = 500;

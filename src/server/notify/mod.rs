@@ -41,15 +41,11 @@ mod state_files;
 mod tests;
 mod transitions;
 
-use std::{
-    sync::{Arc, mpsc},
-    time::{Duration, Instant},
-};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
-use crate::{
-    model::{Code, Diagnostic},
-    store::Store,
-};
+use crate::model::{Code, Diagnostic};
+use crate::store::Store;
 use config::NotificationTarget;
 use delivery::Delivery;
 

@@ -1,19 +1,15 @@
 //! What all targets have in common: the cursors into the history, the events that are in none, and the signal to stop.
 
-use std::{
-    cell::OnceCell,
-    fmt,
-    sync::{Arc, Condvar, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::cell::OnceCell;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::{
     certificates, config::NotificationTarget, cursors::Cursors, sources::SourceSnapshot, transitions::TransitionLog,
 };
-use crate::{
-    reconcile::sources::handle::{SourceHandle, SourceObserver},
-    store::{Store, clock},
-};
+use crate::reconcile::sources::handle::{SourceHandle, SourceObserver};
+use crate::store::{Store, clock};
 
 /// How often a thread without work checks whether it must end.
 pub(super) const IDLE: Duration = Duration::from_millis(500);

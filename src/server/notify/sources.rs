@@ -4,24 +4,19 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{
-    events::EventType,
-    message::{commit_text, line},
-    transitions::{NewTransition, ObservedSource, ReportedState},
-};
-use crate::{
-    model::{Code, Severity, diagnostics::Name, drift::DriftState, key::segment},
-    plan::format::json::Item,
-    reconcile::{
-        sources::handle::SourceHandle,
-        sync_loop::{
-            health::{Condition, Reason},
-            status::{SourceStatus, SyncRecord},
-            suspension::Suspension,
-        },
-    },
-    server::operations::sources::view::{SourceState, SuspensionView},
-};
+use super::events::EventType;
+use super::message::{commit_text, line};
+use super::transitions::{NewTransition, ObservedSource, ReportedState};
+use crate::model::diagnostics::Name;
+use crate::model::drift::DriftState;
+use crate::model::key::segment;
+use crate::model::{Code, Severity};
+use crate::plan::format::json::Item;
+use crate::reconcile::sources::handle::SourceHandle;
+use crate::reconcile::sync_loop::health::{Condition, Reason};
+use crate::reconcile::sync_loop::status::{SourceStatus, SyncRecord};
+use crate::reconcile::sync_loop::suspension::Suspension;
+use crate::server::operations::sources::view::{SourceState, SuspensionView};
 
 /// The most errors of an event.
 const MOST_ERRORS: usize = 10;

@@ -3,10 +3,9 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::{
-    store::{engine::OnDisk, read_beside, set_aside},
-    syntax::text::escaped,
-};
+use crate::store::engine::OnDisk;
+use crate::store::{read_beside, set_aside};
+use crate::syntax::text::escaped;
 
 /// Reads a file of at most `most` bytes. Without a readable one, starts anew; the log then says what `follows`.
 pub(super) fn read<T: DeserializeOwned + Default>(on_disk: &OnDisk, name: &str, most: u64, follows: &str) -> T {

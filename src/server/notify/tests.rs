@@ -6,35 +6,24 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use super::{
-    Notifier,
-    config::{NotificationSink, NotificationTarget},
-    cursors::Cursors,
-    delivery::{Delivery, LONGEST_WAIT, backoff},
-    event_filter::EventFilter,
-    events::EventType,
-    outbox::{Outbox, StopSignal},
-    transitions::{NewTransition, ObservedSource, ReportedState, TransitionLog},
-};
-use crate::{
-    model::{
-        Kind,
-        author::Author,
-        key::Key,
-        kind::ip_restriction::{IpRestriction, Traffic},
-        operation::Operation,
-    },
-    store::{
-        Commit, Store, StoreError, clock,
-        commit::{
-            batch::Batch,
-            header::{CommitHeader, Retention},
-        },
-        engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
-        ids,
-        memory::MemoryEngine,
-    },
-};
+use super::Notifier;
+use super::config::{NotificationSink, NotificationTarget};
+use super::cursors::Cursors;
+use super::delivery::{Delivery, LONGEST_WAIT, backoff};
+use super::event_filter::EventFilter;
+use super::events::EventType;
+use super::outbox::{Outbox, StopSignal};
+use super::transitions::{NewTransition, ObservedSource, ReportedState, TransitionLog};
+use crate::model::Kind;
+use crate::model::author::Author;
+use crate::model::key::Key;
+use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
+use crate::model::operation::Operation;
+use crate::store::commit::batch::Batch;
+use crate::store::commit::header::{CommitHeader, Retention};
+use crate::store::engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
+use crate::store::memory::MemoryEngine;
+use crate::store::{Commit, Store, StoreError, clock, ids};
 
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };

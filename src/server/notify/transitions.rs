@@ -6,21 +6,18 @@
 //! nor repeats one. The file is bounded: events are rare, and a target that is down for long loses the oldest ones,
 //! with a warning.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{events::EventType, state_files};
-use crate::{
-    model::{Code, Kind, Secrets, json},
-    store::{Store, StoreError, clock, engine::OnDisk, write_beside},
-    syntax::text::escaped,
-};
+use crate::model::{Code, Kind, Secrets, json};
+use crate::store::engine::OnDisk;
+use crate::store::{Store, StoreError, clock, write_beside};
+use crate::syntax::text::escaped;
 
 /// The name of the file.
 const FILE: &str = "transitions";

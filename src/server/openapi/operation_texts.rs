@@ -1,9 +1,8 @@
 //! Operation ids, tags, summaries and descriptions.
 
-use crate::{
-    model::{Kind, kind_info::KindInfo},
-    server::resources::endpoint::{Action, Endpoint},
-};
+use crate::model::Kind;
+use crate::model::kind_info::KindInfo;
+use crate::server::resources::endpoint::{Action, Endpoint};
 
 /// The words of kind names that are written in capitals.
 const ACRONYMS: [&str; 4] = ["api", "https", "ip", "tls"];

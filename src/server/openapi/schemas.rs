@@ -6,12 +6,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::operation_texts::{noun, pascal, plural};
-use crate::model::{
-    Kind,
-    json::without_nulls,
-    kind_info::KindInfo,
-    schema::{definition_name, inline, refine},
-};
+use crate::model::Kind;
+use crate::model::json::without_nulls;
+use crate::model::kind_info::KindInfo;
+use crate::model::schema::{definition_name, inline, refine};
 
 /// Where the document has its schemas.
 pub(super) const SCHEMAS: &str = "/components/schemas";

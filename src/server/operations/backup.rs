@@ -6,10 +6,9 @@ use std::net::SocketAddr;
 use axum::extract::ConnectInfo;
 use tokio::sync::mpsc;
 
-use crate::{
-    server::{http::channel_body::ChannelBody, prelude::*},
-    store::maintenance::backup::Backup,
-};
+use crate::server::http::channel_body::ChannelBody;
+use crate::server::prelude::*;
+use crate::store::maintenance::backup::Backup;
 
 /// The path.
 pub(crate) const PATH: &str = "/backup";

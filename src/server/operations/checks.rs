@@ -3,27 +3,21 @@
 
 use std::sync::Arc;
 
-use axum::{
-    extract::{FromRequest, FromRequestParts, RawPathParams, Request, State},
-    http::request::Parts,
-    middleware::Next,
-};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request, State};
+use axum::http::request::Parts;
+use axum::middleware::Next;
 use serde::de::DeserializeOwned;
 
 use super::operation::ApiOperation;
-use crate::{
-    model::{Fault, decode::decode, node::Tape},
-    server::{
-        auth::authentication::AccessControl,
-        http::{
-            api_error::{ApiError, ApiResult},
-            body::{self, Limits},
-            body_fields, query,
-        },
-        net::peer::safe_peer,
-        state::AppState,
-    },
-};
+use crate::model::Fault;
+use crate::model::decode::decode;
+use crate::model::node::Tape;
+use crate::server::auth::authentication::AccessControl;
+use crate::server::http::api_error::{ApiError, ApiResult};
+use crate::server::http::body::{self, Limits};
+use crate::server::http::{body_fields, query};
+use crate::server::net::peer::safe_peer;
+use crate::server::state::AppState;
 
 /// Checks the requests of an operation.
 #[derive(Clone)]

@@ -1,10 +1,8 @@
 //! GET `/export`: the state of a running server as manifests, without secrets (D105).
 
-use crate::{
-    manifest::export::{Exported, Variable, export},
-    reconcile::DEFAULT_SOURCE,
-    server::prelude::*,
-};
+use crate::manifest::export::{Exported, Variable, export};
+use crate::reconcile::DEFAULT_SOURCE;
+use crate::server::prelude::*;
 
 /// The path.
 pub(crate) const PATH: &str = "/export";

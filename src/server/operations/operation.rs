@@ -4,12 +4,11 @@
 use axum::routing::{MethodFilter, MethodRouter};
 use serde_json::{Value, json};
 
-use crate::server::{
-    auth::permission::Intent,
-    http::page,
-    openapi::{operation_document::OperationDocument, schemas::Schemas},
-    state::AppState,
-};
+use crate::server::auth::permission::Intent;
+use crate::server::http::page;
+use crate::server::openapi::operation_document::OperationDocument;
+use crate::server::openapi::schemas::Schemas;
+use crate::server::state::AppState;
 
 /// Routes a method to a handler.
 type OperationHandler = fn(MethodFilter) -> MethodRouter<AppState>;

@@ -2,11 +2,11 @@
 
 use axum::extract::Path;
 
-use crate::{
-    model::{BaseUrls, Owner, snapshot::Rendered},
-    server::{http::precondition::Precondition, prelude::*},
-    store::Attempt,
-};
+use crate::model::snapshot::Rendered;
+use crate::model::{BaseUrls, Owner};
+use crate::server::http::precondition::Precondition;
+use crate::server::prelude::*;
+use crate::store::Attempt;
 
 /// The path of the list.
 pub(crate) const PATH: &str = "/owners";

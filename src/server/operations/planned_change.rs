@@ -1,20 +1,17 @@
 //! The common part of requests that plan and apply a change of the store without manifests: a rollback, a
 //! transfer, or destroying a source.
 
-use crate::{
-    model::diagnostics::{MOST_FAULTS, Name, Path},
-    plan::{
-        Effect, Plan,
-        format::json::ReportDocument,
-        saved::{DigestProtection, PlanConditions, SavedPlan},
-    },
-    reconcile::{PlanResult, measure, sync_loop::sync_log},
-    server::{
-        openapi::{operation_document::OperationDocument, schemas::Schemas},
-        prelude::*,
-    },
-    store::{Attempt, commit::header::Outcome},
-};
+use crate::model::diagnostics::{MOST_FAULTS, Name, Path};
+use crate::plan::format::json::ReportDocument;
+use crate::plan::saved::{DigestProtection, PlanConditions, SavedPlan};
+use crate::plan::{Effect, Plan};
+use crate::reconcile::sync_loop::sync_log;
+use crate::reconcile::{PlanResult, measure};
+use crate::server::openapi::operation_document::OperationDocument;
+use crate::server::openapi::schemas::Schemas;
+use crate::server::prelude::*;
+use crate::store::Attempt;
+use crate::store::commit::header::Outcome;
 
 /// The result of a request to plan or apply a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

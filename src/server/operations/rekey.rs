@@ -4,10 +4,10 @@
 use axum::extract::{FromRequest, Request};
 
 use super::checks::RequestBody;
-use crate::{
-    server::{http::response::add_request_id, limits::guards::RequestOrigin, prelude::*},
-    store::{MasterChange, RekeyResult},
-};
+use crate::server::http::response::add_request_id;
+use crate::server::limits::guards::RequestOrigin;
+use crate::server::prelude::*;
+use crate::store::{MasterChange, RekeyResult};
 
 /// The path.
 pub(crate) const PATH: &str = "/store/rekey";

@@ -1,13 +1,14 @@
 //! POST `/rollbacks`: plans and applies the state of an earlier revision as a new one (D78).
 
 use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit, warn_unreviewed};
-use crate::{
-    model::diagnostics::MOST_FAULTS,
-    plan::{deletion_budget::DeletionBudget, saved::is_masked},
-    reconcile::{PlanResult, check_source, run::rollback::Rollback},
-    server::{prelude::*, resources::at_revision},
-    tenancy::{not_admitted, retaken_hostports},
-};
+use crate::model::diagnostics::MOST_FAULTS;
+use crate::plan::deletion_budget::DeletionBudget;
+use crate::plan::saved::is_masked;
+use crate::reconcile::run::rollback::Rollback;
+use crate::reconcile::{PlanResult, check_source};
+use crate::server::prelude::*;
+use crate::server::resources::at_revision;
+use crate::tenancy::{not_admitted, retaken_hostports};
 
 pub(super) static CREATE: ApiOperation = ApiOperation::post("/rollbacks", Intent::Propose, |method| on(method, create))
     .named("Rollbacks", "createRollback", "Plan or apply a rollback")

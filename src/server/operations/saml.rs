@@ -4,10 +4,9 @@ pub(crate) mod signer;
 
 use axum::extract::Path;
 
-use crate::{
-    model::{HttpsEdgeRoute, module::Module},
-    server::prelude::*,
-};
+use crate::model::HttpsEdgeRoute;
+use crate::model::module::Module;
+use crate::server::prelude::*;
 
 /// A URL of the `saml` module of a route rather than an operation of a client: the OpenAPI document does not have it.
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/saml/{id}", |method| on(method, get));

@@ -1,14 +1,10 @@
 //! POST `/transfers`: moves resources from one source to another (D104).
 
 use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit};
-use crate::{
-    plan::transfer::Transfer,
-    reconcile::{
-        PlanResult, check_new_source, check_source,
-        run::transfer::{apply_transfer, plan_transfer},
-    },
-    server::prelude::*,
-};
+use crate::plan::transfer::Transfer;
+use crate::reconcile::run::transfer::{apply_transfer, plan_transfer};
+use crate::reconcile::{PlanResult, check_new_source, check_source};
+use crate::server::prelude::*;
 
 /// The path of the operation.
 pub(crate) const PATH: &str = "/transfers";

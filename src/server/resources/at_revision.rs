@@ -1,12 +1,9 @@
 //! Reads of earlier revisions: `?at=REVISION` or `?at=COMMIT` (D79, D93).
 
-use crate::{
-    server::{http::page::AT, prelude::*},
-    store::{
-        RevisionError,
-        history::commits::{LATEST, NamingError, RevisionName},
-    },
-};
+use crate::server::http::page::AT;
+use crate::server::prelude::*;
+use crate::store::RevisionError;
+use crate::store::history::commits::{LATEST, NamingError, RevisionName};
 
 /// Returns the state that a query asks for, and its revision if the query names one. An earlier state takes memory of its
 /// own: hold its place as long as the state.
@@ -85,17 +82,13 @@ mod tests {
     use std::task::{Context, Waker};
 
     use super::*;
-    use crate::{
-        model::{
-            Kind,
-            author::Author,
-            key::Key,
-            kind::ip_restriction::{IpRestriction, Traffic},
-            operation::Operation,
-        },
-        server::{App, Settings, VERSION_HEADER},
-        store::{Commit, MEMORY, Store, clock, ids},
-    };
+    use crate::model::Kind;
+    use crate::model::author::Author;
+    use crate::model::key::Key;
+    use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
+    use crate::model::operation::Operation;
+    use crate::server::{App, Settings, VERSION_HEADER};
+    use crate::store::{Commit, MEMORY, Store, clock, ids};
 
     /// The API of a store with so many revisions.
     fn app(revisions: usize) -> AppState {

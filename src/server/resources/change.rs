@@ -2,12 +2,12 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use crate::{
-    model::{Author, Code, Fault, Kind, endpoint_offers::Offer, kind_info::KindInfo},
-    server::http::query::suggestion,
-    store::revision::ChangeEvent,
-    syntax::text::printable,
-};
+use crate::model::endpoint_offers::Offer;
+use crate::model::kind_info::KindInfo;
+use crate::model::{Author, Code, Fault, Kind};
+use crate::server::http::query::suggestion;
+use crate::store::revision::ChangeEvent;
+use crate::syntax::text::printable;
 
 /// Selects changes. An empty set selects everything.
 #[derive(Debug, Clone, Default)]

@@ -1,14 +1,10 @@
 //! Commits of requests: one thread puts them into the queue of the store, and another one waits for the disk. If each request
 //! had a thread for this, changing from one to the next would take longer than the commits.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        OnceLock,
-        mpsc::{SendError, Sender, channel},
-    },
-    thread,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::mpsc::{SendError, Sender, channel};
+use std::thread;
 
 use tokio::sync::oneshot;
 
@@ -76,10 +72,8 @@ fn start() -> Option<Sender<Enter>> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use std::{
-        sync::{Arc, Mutex},
-        thread::ThreadId,
-    };
+    use std::sync::{Arc, Mutex};
+    use std::thread::ThreadId;
 
     use super::*;
 

@@ -2,27 +2,21 @@
 
 use axum::http::{Method, Request};
 
-use super::{
-    at_revision,
-    endpoint::{Action, Endpoint},
-    external_id::check_id,
-    list,
-    managed_resources::WriteCheck,
-    render::{self, render, render_module},
-};
-use crate::{
-    model::{ApiKey, Owner, Secret, Slot, node::Tape, rules, snapshot::Rendered},
-    server::{
-        http::{
-            body::{self, Limits},
-            body_fields, page,
-            precondition::Precondition,
-        },
-        limits::{blocking_task::SMALL, guards},
-        prelude::*,
-    },
-    store::{Attempt, Declined, NextState, QueuedCommit, ids, tokens},
-};
+use super::endpoint::{Action, Endpoint};
+use super::external_id::check_id;
+use super::managed_resources::WriteCheck;
+use super::render::{self, render, render_module};
+use super::{at_revision, list};
+use crate::model::node::Tape;
+use crate::model::snapshot::Rendered;
+use crate::model::{ApiKey, Owner, Secret, Slot, rules};
+use crate::server::http::body::{self, Limits};
+use crate::server::http::precondition::Precondition;
+use crate::server::http::{body_fields, page};
+use crate::server::limits::blocking_task::SMALL;
+use crate::server::limits::guards;
+use crate::server::prelude::*;
+use crate::store::{Attempt, Declined, NextState, QueuedCommit, ids, tokens};
 
 /// A write in the queue of the store, and what to warn of.
 type EnteredWrite = (AppState, Result<QueuedCommit<ApiError>, Declined<ApiError>>, Vec<String>);

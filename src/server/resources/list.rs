@@ -3,20 +3,14 @@
 //! A page joins the bytes of its resources ([`render`](mod@super::render)). Its ETag is a hash of theirs, so that a poller gets
 //! its 304 before the page is joined.
 
-use super::{
-    external_id::check_id,
-    page_cache::PageKey,
-    render::{self, render},
-};
-use crate::{
-    filter::{self, Filter},
-    model::snapshot::Rendered,
-    server::{
-        http::page::{self, AT, SelectedPage},
-        prelude::*,
-    },
-    syntax::cel::CelMeter,
-};
+use super::external_id::check_id;
+use super::page_cache::PageKey;
+use super::render::{self, render};
+use crate::filter::{self, Filter};
+use crate::model::snapshot::Rendered;
+use crate::server::http::page::{self, AT, SelectedPage};
+use crate::server::prelude::*;
+use crate::syntax::cel::CelMeter;
 
 /// The steps of one request's filter: some ten times what an ordinary filter takes for 100,000 routes.
 const STEPS: u64 = 100_000_000;

@@ -1,12 +1,11 @@
 //! Writes over the API to resources that a source owns: which ones are allowed, and what the client is told (D103).
 
 use super::write_policy::WritePolicy;
-use crate::{
-    model::{AnyModule, AnyResource, Claim, HttpsEdge, HttpsEdgeRoute},
-    server::{auth::permission::has_secrets, prelude::*},
-    syntax::text::printable_path,
-    tenancy::refused_write,
-};
+use crate::model::{AnyModule, AnyResource, Claim, HttpsEdge, HttpsEdgeRoute};
+use crate::server::auth::permission::has_secrets;
+use crate::server::prelude::*;
+use crate::syntax::text::printable_path;
+use crate::tenancy::refused_write;
 
 /// The header that names the source whose manifests a request overrides.
 const OVERRIDE: &str = "edgewright-override";

@@ -5,11 +5,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{
-    cache::{WeightedCache, weighted},
-    model::{Key, snapshot::Rendered},
-    server::http::page::Page,
-};
+use crate::cache::{WeightedCache, weighted};
+use crate::model::Key;
+use crate::model::snapshot::Rendered;
+use crate::server::http::page::Page;
 
 /// The most bytes of all pages.
 const MOST_BYTES: u64 = 8 << 20;

@@ -7,10 +7,10 @@
 
 use std::sync::OnceLock;
 
-use crate::{
-    model::{BaseUrls, Slot, snapshot::Rendered, view::view_json},
-    server::prelude::*,
-};
+use crate::model::snapshot::Rendered;
+use crate::model::view::view_json;
+use crate::model::{BaseUrls, Slot};
+use crate::server::prelude::*;
 
 /// The most resources that a request renders itself: other requests of its thread wait meanwhile.
 const FEW: usize = 32;
@@ -74,11 +74,11 @@ pub(super) fn takes_long<'e>(
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{Kind, id::Id, operation::Operation},
-        server::base_urls,
-        store::{MEMORY, Store, clock},
-    };
+    use crate::model::Kind;
+    use crate::model::id::Id;
+    use crate::model::operation::Operation;
+    use crate::server::base_urls;
+    use crate::store::{MEMORY, Store, clock};
 
     fn local_base_urls() -> BaseUrls {
         base_urls(&Store::open(MEMORY).unwrap(), "http://localhost", "http://localhost")

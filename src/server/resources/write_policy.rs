@@ -4,11 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 
-use crate::{
-    model::{Code, Fault},
-    reconcile::check_source,
-    syntax::text::printable,
-};
+use crate::model::{Code, Fault};
+use crate::reconcile::check_source;
+use crate::syntax::text::printable;
 
 /// The name that stands for all sources that are not listed.
 const ALL_OTHERS: &str = "*";

@@ -9,11 +9,9 @@ use axum::{extract::Request, http::StatusCode, response::Response};
 use hyper::body::Body as HttpBody;
 use tracing::Level;
 
-use super::{
-    access_log_limit::{AccessLogLimit, TARGET},
-    request_labels::{NO_PATH, known_method, labelled},
-    request_span::RequestSpan,
-};
+use super::access_log_limit::{AccessLogLimit, TARGET};
+use super::request_labels::{NO_PATH, known_method, labelled};
+use super::request_span::RequestSpan;
 use crate::{model::id::Id, server::http::api_error::REQUEST_ID};
 
 /// The actor of a request without a valid token.

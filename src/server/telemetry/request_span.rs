@@ -1,15 +1,11 @@
 //! The span of a request for OpenTelemetry (D95). Like the access log, it has no path, query, header or body.
 
-use axum::{
-    extract::Request,
-    http::{HeaderMap, StatusCode},
-};
-use opentelemetry::{
-    KeyValue,
-    global::BoxedSpan,
-    propagation::Extractor,
-    trace::{Span, Status},
-};
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode};
+use opentelemetry::KeyValue;
+use opentelemetry::global::BoxedSpan;
+use opentelemetry::propagation::Extractor;
+use opentelemetry::trace::{Span, Status};
 
 use super::request_labels::{NO_PATH, known_method};
 use crate::{reconcile::run::spans, server::net::tls::OverTls};

@@ -1,31 +1,20 @@
 //! The records of a state and of its changes.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use super::{
-    batch::Batch,
-    entries::{CommitEntries, CommitEntry},
-    record::{self, LostSecrets},
-    record_key::{DELETED, RECORD, decode_key, encode_key},
-};
-use crate::{
-    model::{
-        Code, Entry, Id, Key, Secrets, Snapshot,
-        author::RejectedManifests,
-        json,
-        snapshot::{SnapshotBuilder, Tombstone},
-    },
-    store::{
-        engine::{KeyedRecord, State},
-        error::StoreError,
-        seal::{KeyId, Keyring},
-    },
-};
+use super::batch::Batch;
+use super::entries::{CommitEntries, CommitEntry};
+use super::record::{self, LostSecrets};
+use super::record_key::{DELETED, RECORD, decode_key, encode_key};
+use crate::model::author::RejectedManifests;
+use crate::model::snapshot::{SnapshotBuilder, Tombstone};
+use crate::model::{Code, Entry, Id, Key, Secrets, Snapshot, json};
+use crate::store::engine::{KeyedRecord, State};
+use crate::store::error::StoreError;
+use crate::store::seal::{KeyId, Keyring};
 
 /// How the manifests that a rollback left start; what follows is the source.
 const REJECTED: &str = "x/";

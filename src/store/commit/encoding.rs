@@ -4,18 +4,15 @@ use std::collections::BTreeSet;
 
 use rayon::{iter::ParallelIterator, slice::ParallelSlice};
 
-use super::{
-    codec::encode_deleted,
-    entries::{CommitEntries, CommitEntry, encode_entry},
-    header::{Places, RevertedDrift},
-    record,
-    record_key::{DELETED, RECORD, encode_key},
-};
-use crate::{
-    background::yield_to_requests,
-    model::{Code, Key, Snapshot},
-    store::{error::StoreError, seal::Keyring},
-};
+use super::codec::encode_deleted;
+use super::entries::{CommitEntries, CommitEntry, encode_entry};
+use super::header::{Places, RevertedDrift};
+use super::record;
+use super::record_key::{DELETED, RECORD, encode_key};
+use crate::background::yield_to_requests;
+use crate::model::{Code, Key, Snapshot};
+use crate::store::error::StoreError;
+use crate::store::seal::Keyring;
 
 /// How many resources one core writes at once.
 const AT_ONCE: usize = 256;

@@ -16,21 +16,21 @@
 //! so all later ones stay, and does not match it any more. It is accepted if a *later* record lists it with the hash of its
 //! new form: the removal is an entry of the history itself, and the chain protects it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{batch::Batch, entries::Hash};
-use crate::{
-    model::{Kind, author::Author, diagnostics::code::Code, json, key::Key, secrets::Secrets},
-    store::error::StoreError,
-};
+use crate::model::author::Author;
+use crate::model::diagnostics::code::Code;
+use crate::model::key::Key;
+use crate::model::secrets::Secrets;
+use crate::model::{Kind, json};
+use crate::store::error::StoreError;
 
 /// How much history is kept. Older records are dropped, together with the tombstones of their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,17 +27,11 @@ use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 use super::record_key::{RECORD, decode_key, encode_key};
-use crate::{
-    model::{
-        Claim, Code, Entry, JsonError, Secret, Secrets, json,
-        lazy_spec::{LazySpec, SpecForm, StoredSecrets},
-        secrets::secret::MASK,
-    },
-    store::{
-        error::StoreError,
-        seal::{KeyId, Keyring, NotOpened, Sealed},
-    },
-};
+use crate::model::lazy_spec::{LazySpec, SpecForm, StoredSecrets};
+use crate::model::secrets::secret::MASK;
+use crate::model::{Claim, Code, Entry, JsonError, Secret, Secrets, json};
+use crate::store::error::StoreError;
+use crate::store::seal::{KeyId, Keyring, NotOpened, Sealed};
 use secrets::{EMPTY, append, digests_of, places_of, secrets_in, split};
 
 /// The fields of a record besides its spec.
@@ -332,10 +326,8 @@ pub(super) fn key_of(value: &[u8]) -> Option<KeyId> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{HttpsEdge, Id, Key, Kind},
-        store::seal::MasterKey,
-    };
+    use crate::model::{HttpsEdge, Id, Key, Kind};
+    use crate::store::seal::MasterKey;
 
     fn keyring() -> Keyring {
         let master = MasterKey::random("a test".into());

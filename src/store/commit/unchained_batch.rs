@@ -5,15 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::{
-    codec,
-    entries::{CommitEntries, Hash},
-    header::{CommitHeader, Outcome, ScrubbedRecord},
-};
-use crate::{
-    model::{Author, Code},
-    store::{attempt::Attempt, error::StoreError, revision::ChangedResource},
-};
+use super::codec;
+use super::entries::{CommitEntries, Hash};
+use super::header::{CommitHeader, Outcome, ScrubbedRecord};
+use crate::model::{Author, Code};
+use crate::store::attempt::Attempt;
+use crate::store::error::StoreError;
+use crate::store::revision::ChangedResource;
 
 /// A batch that is complete except for its place in the chain of hashes.
 pub(crate) struct UnchainedBatch {

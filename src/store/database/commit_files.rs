@@ -1,24 +1,20 @@
 //! Reads commits, and single entries of them, where the index says that they are.
 
-use std::{
-    collections::HashMap,
-    fs::File,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::index::{IndexRow, Location};
-use crate::store::{
-    commit::{batch::Batch, entries::decode_entry, header::CommitHeader},
-    disk::files::{self, Part},
-    engine::ResourceHistoryVisit,
-    error::StoreError,
-    log::{
-        frame::FrameLengths,
-        reader::{commit_at, entry_at, header_at},
-    },
-};
+use crate::store::commit::batch::Batch;
+use crate::store::commit::entries::decode_entry;
+use crate::store::commit::header::CommitHeader;
+use crate::store::disk::files::{self, Part};
+use crate::store::engine::ResourceHistoryVisit;
+use crate::store::error::StoreError;
+use crate::store::log::frame::FrameLengths;
+use crate::store::log::reader::{commit_at, entry_at, header_at};
 
 /// The most headers that are kept: the resources of one commit are often asked for together.
 const MOST_HEADERS: usize = 256;

@@ -9,38 +9,29 @@
 //! leads to the present. `kept` is written before: from then on, a log that begins later is complete and not damaged. Because
 //! of their age, at most a quarter of the records goes at once.
 
-use std::{
-    fs::{self, File},
-    path::{Path, PathBuf},
-    sync::{Arc, PoisonError},
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    commit_files::CommitFiles,
-    index::Index,
-    indexing::{Progress, Shared, follow},
-};
-use crate::{
-    background::lower_priority,
-    model::Code,
-    store::{
-        commit::{
-            batch::{Batch, Tip},
-            header::{CommitHeader, Retention},
-        },
-        disk::files::{self, Part},
-        engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit},
-        error::StoreError,
-        log::{parts, reader::LogReader},
-        seal::StoreId,
-        session_kind::SessionKind,
-        trusted_time::{REMOVAL, TrustedMoment, most_at_once},
-    },
-};
+use super::commit_files::CommitFiles;
+use super::index::Index;
+use super::indexing::{Progress, Shared, follow};
+use crate::background::lower_priority;
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::header::{CommitHeader, Retention};
+use crate::store::disk::files::{self, Part};
+use crate::store::engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit};
+use crate::store::error::StoreError;
+use crate::store::log::parts;
+use crate::store::log::reader::LogReader;
+use crate::store::seal::StoreId;
+use crate::store::session_kind::SessionKind;
+use crate::store::trusted_time::{REMOVAL, TrustedMoment, most_at_once};
 
 /// How often headers are read: the retention may drop files meanwhile.
 const ATTEMPTS: usize = 3;

@@ -13,23 +13,17 @@ use std::path::{Path, PathBuf};
 use sled::{Db, IVec};
 
 use super::open;
-use crate::{
-    background::yield_to_requests,
-    files::fault,
-    model::Code,
-    store::{
-        commit::{
-            batch::{Batch, Tip},
-            entries::Hash,
-            header::CommitHeader,
-            record_key::{RECORD, decode_key},
-        },
-        disk::files::make_private,
-        engine::Query,
-        error::StoreError,
-        log::frame::{hash_at, number},
-    },
-};
+use crate::background::yield_to_requests;
+use crate::files::fault;
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::entries::Hash;
+use crate::store::commit::header::CommitHeader;
+use crate::store::commit::record_key::{RECORD, decode_key};
+use crate::store::disk::files::make_private;
+use crate::store::engine::Query;
+use crate::store::error::StoreError;
+use crate::store::log::frame::{hash_at, number};
 
 const POSITIONS: &[u8] = b"p/";
 const REVISIONS: &[u8] = b"v/";
@@ -252,13 +246,11 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::{
-        model::{Author, Id, Key, Kind},
-        store::{
-            Attempt,
-            commit::{entries::CommitEntry, header::Outcome, unchained_batch::header},
-        },
-    };
+    use crate::model::{Author, Id, Key, Kind};
+    use crate::store::Attempt;
+    use crate::store::commit::entries::CommitEntry;
+    use crate::store::commit::header::Outcome;
+    use crate::store::commit::unchained_batch::header;
 
     /// A commit that a source applied, if there is one, as this revision, of these edges.
     fn commit(position: u64, revision: Option<u64>, source: Option<&str>, edges: &[&str]) -> (Location, Batch) {

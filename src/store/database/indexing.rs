@@ -4,31 +4,21 @@
 //! pause after commits, at once if a query waits, and when a store is opened, so that a crash needs nothing of its own.
 //! However far the index is behind, one commit and some thousand rows are in memory.
 
-use std::{
-    fs::File,
-    path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::{
-    index::{Index, Location, RowBytes, rows_of},
-    open,
-};
-use crate::{
-    files::fault,
-    model::Code,
-    store::{
-        commit::batch::Tip,
-        disk::files::{self, Part},
-        error::StoreError,
-        log::{
-            appender, parts,
-            reader::{LogReader, ReadBatch, header_at},
-        },
-        session_kind::SessionKind,
-    },
-};
+use super::index::{Index, Location, RowBytes, rows_of};
+use super::open;
+use crate::files::fault;
+use crate::model::Code;
+use crate::store::commit::batch::Tip;
+use crate::store::disk::files::{self, Part};
+use crate::store::error::StoreError;
+use crate::store::log::reader::{LogReader, ReadBatch, header_at};
+use crate::store::log::{appender, parts};
+use crate::store::session_kind::SessionKind;
 
 /// The time without a commit after which the head is synced and the index is updated.
 const PAUSE: Duration = Duration::from_millis(20);

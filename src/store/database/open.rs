@@ -1,27 +1,19 @@
 //! Opens sled databases in the folder of a store. sled creates what it does not find, follows links, gives its files the mode
 //! of the process, and can panic on damaged files: whoever uses it here is spared all that.
 
-use std::{
-    fs::{self, DirBuilder, File},
-    io,
-    os::unix::fs::DirBuilderExt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sled::Db;
 
-use crate::{
-    files::fault,
-    store::{
-        disk::{
-            files::{self, make_private},
-            lock_wait,
-        },
-        error::StoreError,
-    },
-};
+use crate::files::fault;
+use crate::store::disk::files::{self, make_private};
+use crate::store::disk::lock_wait;
+use crate::store::error::StoreError;
 
 /// Nothing here is read often, so a small cache is enough.
 const CACHE_BYTES: u64 = 16 << 20;

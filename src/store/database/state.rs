@@ -22,21 +22,16 @@ use serde::{Deserialize, Serialize};
 use sled::Db;
 
 use super::open::{self, guarded};
-use crate::{
-    files::fault,
-    model::Code,
-    store::{
-        commit::{batch::Tip, entries::Hash},
-        disk::{
-            files::{self, Part},
-            temp_dir::TempFolder,
-        },
-        engine::KeyedRecord,
-        error::StoreError,
-        folder::format::{FORMAT, other_format},
-        seal::{KeyId, StoreId, name_of, store_named},
-    },
-};
+use crate::files::fault;
+use crate::model::Code;
+use crate::store::commit::batch::Tip;
+use crate::store::commit::entries::Hash;
+use crate::store::disk::files::{self, Part};
+use crate::store::disk::temp_dir::TempFolder;
+use crate::store::engine::KeyedRecord;
+use crate::store::error::StoreError;
+use crate::store::folder::format::{FORMAT, other_format};
+use crate::store::seal::{KeyId, StoreId, name_of, store_named};
 
 /// The key of the description. Those of records have a slash.
 const DESCRIPTION: &str = "meta";

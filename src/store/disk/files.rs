@@ -1,20 +1,16 @@
 //! The files of a store's folder: their names, and how they are created and made durable.
 
-use std::{
-    fs::{self, DirBuilder, File, FileType},
-    io::{self, BufWriter},
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, DirBuilder, File, FileType};
+use std::io::{self, BufWriter};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use crate::files::{self, fault};
 pub(crate) use crate::files::{open_regular as open, private};
-use crate::{
-    files::{self, fault},
-    model::Code,
-    store::error::StoreError,
-};
+use crate::model::Code;
+use crate::store::error::StoreError;
 
 /// The purpose of a numbered file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

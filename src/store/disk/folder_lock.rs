@@ -1,15 +1,11 @@
 //! The lock of a store's folder: one writer has it alone, or readers share it.
 
-use std::{
-    fs::{File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
-    path::Path,
-};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::Path;
 
-use super::{
-    files::{open, private},
-    lock_wait::{MOMENT, retry_while_locked},
-};
+use super::files::{open, private};
+use super::lock_wait::{MOMENT, retry_while_locked};
 use crate::{files::fault, model::Code, store::error::StoreError};
 
 /// The file that a writer locks, and that readers share.

@@ -1,10 +1,8 @@
 //! Waiting for a lock. The lock of a process that has just ended can still be held for a moment, by a child that it was
 //! starting: until the child runs its own program, it has all files of its parent open.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How long a lock is waited for that its holder keeps for as long as it runs.
 pub(crate) const MOMENT: Duration = Duration::from_millis(500);

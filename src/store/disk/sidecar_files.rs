@@ -1,21 +1,15 @@
 //! Files of others beside those of a store: what is derived from it and can be lost at any time, suspended sources, the
 //! commits that sources applied last, and notifications.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use super::files;
-use crate::{
-    files::{fault, read_regular},
-    store::{
-        engine::OnDisk,
-        error::StoreError,
-        folder::{key_copies, keys},
-    },
-};
+use crate::files::{fault, read_regular};
+use crate::store::engine::OnDisk;
+use crate::store::error::StoreError;
+use crate::store::folder::{key_copies, keys};
 
 /// Reads a file beside a store, if it is a regular file of at most `most` bytes.
 pub(crate) fn read_beside(store: &OnDisk, name: &str, most: u64) -> Option<Vec<u8>> {

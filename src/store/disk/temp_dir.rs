@@ -1,10 +1,8 @@
 //! Folders for a while, which only their owner can read.
 
-use std::{
-    fs::{self, DirBuilder},
-    os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
-};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
 use crate::store::{error::StoreError, ids};
 

@@ -9,22 +9,17 @@
 
 use std::path::Path;
 
-use crate::{
-    model::Code,
-    store::{
-        commit::{batch::Tip, header::chain_commit},
-        database::state::{self, Access, SavedState},
-        disk::files::Part,
-        engine::State,
-        error::StoreError,
-        log::{
-            appender,
-            head::Head,
-            reader::{LogReader, LogTail},
-        },
-        seal::{KeyId, Keyring},
-    },
-};
+use crate::model::Code;
+use crate::store::commit::batch::Tip;
+use crate::store::commit::header::chain_commit;
+use crate::store::database::state::{self, Access, SavedState};
+use crate::store::disk::files::Part;
+use crate::store::engine::State;
+use crate::store::error::StoreError;
+use crate::store::log::appender;
+use crate::store::log::head::Head;
+use crate::store::log::reader::{LogReader, LogTail};
+use crate::store::seal::{KeyId, Keyring};
 
 /// The verified content of a folder.
 pub(super) struct FolderContent {

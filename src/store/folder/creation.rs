@@ -3,18 +3,14 @@
 use std::path::Path;
 
 use super::keys;
-use crate::store::{
-    commit::batch::Tip,
-    disk::files::Part,
-    error::StoreError,
-    ids,
-    log::{
-        appender::LogAppender,
-        head::{self, Head, HeadFile},
-        reader::LogReader,
-    },
-    seal::{Keyring, MasterKeySource},
-};
+use crate::store::commit::batch::Tip;
+use crate::store::disk::files::Part;
+use crate::store::error::StoreError;
+use crate::store::ids;
+use crate::store::log::appender::LogAppender;
+use crate::store::log::head::{self, Head, HeadFile};
+use crate::store::log::reader::LogReader;
+use crate::store::seal::{Keyring, MasterKeySource};
 
 /// The first generation of a new store.
 pub(crate) const FIRST_GENERATION: u64 = 1;

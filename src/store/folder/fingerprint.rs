@@ -3,19 +3,13 @@
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use super::keys;
-use crate::{
-    model::secrets::digest_key::DigestKey,
-    store::{
-        disk::{
-            files::{self, Part},
-            folder_lock,
-        },
-        engine::OnDisk,
-        error::StoreError,
-        log::{appender, head},
-        seal::MasterKeySource,
-    },
-};
+use crate::model::secrets::digest_key::DigestKey;
+use crate::store::disk::files::{self, Part};
+use crate::store::disk::folder_lock;
+use crate::store::engine::OnDisk;
+use crate::store::error::StoreError;
+use crate::store::log::{appender, head};
+use crate::store::seal::MasterKeySource;
 
 /// Returns the store in a folder, or none if there is none. Fails while another process has it open for writing.
 pub(crate) fn on_disk(folder: &Path, source: &MasterKeySource) -> Result<Option<OnDisk>, StoreError> {

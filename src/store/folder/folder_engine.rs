@@ -1,59 +1,38 @@
 //! The engine that writes to a folder.
 
-use std::{
-    fs::File,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::{
-    content::{describe_damage, read},
-    creation::create,
-    fingerprint, format, interrupted_restore, key_copies, keys,
+use super::content::{describe_damage, read};
+use super::creation::create;
+use super::{fingerprint, format, interrupted_restore, key_copies, keys};
+use crate::files::fault;
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::header::{CommitHeader, Retention};
+use crate::store::database::history_reader::HistoryReader;
+use crate::store::database::open;
+use crate::store::database::state::{self, Access, StateIdentity};
+use crate::store::disk::files::{self, Part};
+use crate::store::disk::{folder_lock, sidecar_files, write_probe};
+use crate::store::engine::{
+    BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State,
+    Statistics,
 };
-use crate::{
-    files::fault,
-    model::Code,
-    store::{
-        commit::{
-            batch::{Batch, Tip},
-            header::{CommitHeader, Retention},
-        },
-        database::{
-            history_reader::HistoryReader,
-            open,
-            state::{self, Access, StateIdentity},
-        },
-        disk::{
-            files::{self, Part},
-            folder_lock, sidecar_files, write_probe,
-        },
-        engine::{
-            BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit,
-            State, Statistics,
-        },
-        error::StoreError,
-        log::{
-            appender::{AppendError, LogAppender},
-            edit,
-            frame::BatchFrame,
-            head::{self, Head, HeadFile},
-            parts,
-            search::LogSearch,
-        },
-        maintenance::{
-            backup::Backup,
-            backup_write,
-            resealing::{NeededStates, Resealing},
-        },
-        seal::{Keyring, MasterKeySource, StoreId},
-        session_kind::SessionKind,
-    },
-};
+use crate::store::error::StoreError;
+use crate::store::log::appender::{AppendError, LogAppender};
+use crate::store::log::frame::BatchFrame;
+use crate::store::log::head::{self, Head, HeadFile};
+use crate::store::log::search::LogSearch;
+use crate::store::log::{edit, parts};
+use crate::store::maintenance::backup::Backup;
+use crate::store::maintenance::backup_write;
+use crate::store::maintenance::resealing::{NeededStates, Resealing};
+use crate::store::seal::{Keyring, MasterKeySource, StoreId};
+use crate::store::session_kind::SessionKind;
 
 /// A checkpoint is due when the log after the state is longer than this and longer than the state.
 const CHECKPOINT_BYTES: u64 = 8 << 20;

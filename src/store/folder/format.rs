@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use crate::{
-    model::Code,
-    store::{disk::files, error::StoreError, log::head},
-};
+use crate::model::Code;
+use crate::store::disk::files;
+use crate::store::error::StoreError;
+use crate::store::log::head;
 
 /// The format that this version reads and writes.
 pub(crate) const FORMAT: &str = "edgewright 4";

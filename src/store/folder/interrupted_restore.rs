@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::{
-    model::Code,
-    store::{disk::files, error::StoreError, log::head},
-};
+use crate::model::Code;
+use crate::store::disk::files;
+use crate::store::error::StoreError;
+use crate::store::log::head;
 
 /// The folder in which a backup is unpacked. A folder with it and without a head is an interrupted restore.
 pub(crate) const STAGING: &str = "restore.tmp";

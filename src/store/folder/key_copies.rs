@@ -7,16 +7,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{
-    model::Code,
-    store::{
-        database::state::{self, Access},
-        disk::files,
-        error::StoreError,
-        log::head,
-        seal::{EncryptedKeys, StoreId},
-    },
-};
+use crate::model::Code;
+use crate::store::database::state::{self, Access};
+use crate::store::disk::files;
+use crate::store::error::StoreError;
+use crate::store::log::head;
+use crate::store::seal::{EncryptedKeys, StoreId};
 
 /// The name of the file with the data keys.
 pub(crate) const KEYS: &str = "keys";

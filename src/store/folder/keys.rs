@@ -1,22 +1,17 @@
 //! The file with the data keys of a store and its copy, and the master key beside the store's folder (D96).
 
-use std::{
-    fs,
-    io::{self, Write},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use super::key_copies::{self, KEYS, KEYS_COPY};
-use crate::{
-    files::{appended, write_whole},
-    model::{Code, secrets::digest_key::DigestKey},
-    store::{
-        disk::files,
-        error::StoreError,
-        seal::{Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys, StoreId},
-    },
-};
+use crate::files::{appended, write_whole};
+use crate::model::Code;
+use crate::model::secrets::digest_key::DigestKey;
+use crate::store::disk::files;
+use crate::store::error::StoreError;
+use crate::store::seal::{Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys, StoreId};
 
 /// The master key, where it cannot be beside the folder.
 pub(crate) const MASTER: &str = "master.key";

@@ -8,36 +8,27 @@
 //! Readers share the lock that a writer has alone. Without it, a checkpoint could remove files under a reader, which could
 //! not tell that from damage.
 
-use std::{
-    fs::File,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{
-    content::{FolderContent, describe_damage, read},
-    fingerprint, format, key_copies, keys,
+use super::content::{FolderContent, describe_damage, read};
+use super::{fingerprint, format, key_copies, keys};
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::header::CommitHeader;
+use crate::store::database::state::Access;
+use crate::store::disk::{files, folder_lock};
+use crate::store::engine::{
+    BatchVisit, Engine, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
 };
-use crate::{
-    model::Code,
-    store::{
-        commit::{
-            batch::{Batch, Tip},
-            header::CommitHeader,
-        },
-        database::state::Access,
-        disk::{files, folder_lock},
-        engine::{BatchVisit, Engine, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics},
-        error::StoreError,
-        log::{
-            head::{self, Head},
-            parts,
-            search::LogSearch,
-        },
-        maintenance::{backup::Backup, backup_write},
-        seal::{Keyring, MasterKeySource},
-    },
-};
+use crate::store::error::StoreError;
+use crate::store::log::head::{self, Head};
+use crate::store::log::parts;
+use crate::store::log::search::LogSearch;
+use crate::store::maintenance::backup::Backup;
+use crate::store::maintenance::backup_write;
+use crate::store::seal::{Keyring, MasterKeySource};
 
 /// An engine that reads a folder. Many processes can read one, but not while another has it open for writing.
 pub(crate) struct FolderReader {

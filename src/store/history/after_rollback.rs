@@ -41,17 +41,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::{commits::is_dirty, rewind::RevisionError};
-use crate::{
-    model::{Author, Code, Id, Snapshot, author::RejectedManifests},
-    store::{
-        attempt::Attempt,
-        commit::header::CommitHeader,
-        engine::Query,
-        error::{CommitError, Declined, StoreError},
-        open_store::Store,
-        speculative::NextState,
-    },
-};
+use crate::model::author::RejectedManifests;
+use crate::model::{Author, Code, Id, Snapshot};
+use crate::store::attempt::Attempt;
+use crate::store::commit::header::CommitHeader;
+use crate::store::engine::Query;
+use crate::store::error::{CommitError, Declined, StoreError};
+use crate::store::open_store::Store;
+use crate::store::speculative::NextState;
 use transferred::TransferredPaths;
 
 /// How many records are read at once.

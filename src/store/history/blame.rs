@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{change_description::fields, masking};
-use crate::{
-    model::{Author, Code, Key},
-    store::{commit::header::ResourceChange, engine::Query, error::StoreError, open_store::Store},
-};
+use crate::model::{Author, Code, Key};
+use crate::store::commit::header::ResourceChange;
+use crate::store::engine::Query;
+use crate::store::error::StoreError;
+use crate::store::open_store::Store;
 
 /// How many records are found at once.
 const RECORDS: usize = 50;

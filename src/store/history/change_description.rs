@@ -5,20 +5,14 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{
-    model::{Code, Entry, JsonError, Kind, Secrets, json},
-    store::{
-        commit::{
-            entries::CommitEntry,
-            header::{ResourceChange, damaged},
-            record::{self, LostSecrets},
-            record_key::{RECORD, decode_key},
-        },
-        error::StoreError,
-        revision::ChangeEvent,
-        seal::Keyring,
-    },
-};
+use crate::model::{Code, Entry, JsonError, Kind, Secrets, json};
+use crate::store::commit::entries::CommitEntry;
+use crate::store::commit::header::{ResourceChange, damaged};
+use crate::store::commit::record::{self, LostSecrets};
+use crate::store::commit::record_key::{RECORD, decode_key};
+use crate::store::error::StoreError;
+use crate::store::revision::ChangeEvent;
+use crate::store::seal::Keyring;
 
 /// The field with the claim of a source.
 pub(crate) const OWNED_BY: &str = "(owned by)";

@@ -7,29 +7,21 @@
 //!
 //! A server that has just started fills the window from the log, so that clients which reconnect go on where they were.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::{
-    model::Snapshot,
-    store::{
-        commit::{
-            batch::{Batch, Tip},
-            codec::{self, FormerValues},
-            entries::CommitEntries,
-            header::CommitHeader,
-        },
-        engine::State,
-        error::StoreError,
-        revision::{Revision, changed_resources},
-        seal::Keyring,
-    },
-};
+use crate::model::Snapshot;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::codec::{self, FormerValues};
+use crate::store::commit::entries::CommitEntries;
+use crate::store::commit::header::CommitHeader;
+use crate::store::engine::State;
+use crate::store::error::StoreError;
+use crate::store::revision::{Revision, changed_resources};
+use crate::store::seal::Keyring;
 
 /// The most revisions in memory.
 const MOST_REVISIONS: usize = 1000;
@@ -208,10 +200,11 @@ fn fitting(batches: &[Batch]) -> usize {
 #[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{Author, Id, IpRestriction, Key, Kind, Operation, kind::ip_restriction::Traffic},
-        store::{Commit, Store, clock, commit::entries::CommitEntry, revision::ChangeEvent},
-    };
+    use crate::model::kind::ip_restriction::Traffic;
+    use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation};
+    use crate::store::commit::entries::CommitEntry;
+    use crate::store::revision::ChangeEvent;
+    use crate::store::{Commit, Store, clock};
 
     fn create(name: &str) -> Operation {
         let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };

@@ -7,11 +7,11 @@
 
 use std::fmt;
 
-use crate::{
-    model::Author,
-    store::{engine::Query, error::StoreError, open_store::Store},
-    syntax::text::printable,
-};
+use crate::model::Author;
+use crate::store::engine::Query;
+use crate::store::error::StoreError;
+use crate::store::open_store::Store;
+use crate::syntax::text::printable;
 
 /// The fewest digits of an abbreviated commit id, as Git shows it.
 const FEWEST_DIGITS: usize = 7;
@@ -242,10 +242,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        model::{HttpsEdge, Id, Key, Kind, Operation},
-        store::{Commit, MEMORY, clock},
-    };
+    use crate::model::{HttpsEdge, Id, Key, Kind, Operation};
+    use crate::store::{Commit, MEMORY, clock};
 
     /// A store with a revision from each of these commits.
     fn applied_from(commits: &[&str]) -> Store {

@@ -3,10 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::{
-    model::Key,
-    store::{error::StoreError, open_store::Store},
-};
+use crate::model::Key;
+use crate::store::error::StoreError;
+use crate::store::open_store::Store;
 
 impl Store {
     /// Returns what [`Store::declared_at`] does if it is in memory.
@@ -37,10 +36,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        model::{Author, Claim, HttpsEdge, Id, Kind, Operation},
-        store::{Attempt, MEMORY},
-    };
+    use crate::model::{Author, Claim, HttpsEdge, Id, Kind, Operation};
+    use crate::store::{Attempt, MEMORY};
 
     fn key(id: &str) -> Key {
         Key::new(Kind::HttpsEdge, Id::new(id))

@@ -6,26 +6,18 @@
 //! source that changed very many resources counts for all of their fields, because reading them for each resource would
 //! cost more than the rest of a run.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    ops::ControlFlow,
-};
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
 
 use serde_json::Value;
 
 use super::{blame::SetBy, change_description::OWNED_BY};
-use crate::{
-    model::{
-        AnyResource, Code, Key, Secrets, Snapshot,
-        drift::{DriftFields, ForeignWrite, writer},
-    },
-    store::{
-        commit::header::{CommitHeader, ResourceChange},
-        engine::ResourceHistoryQuery,
-        error::StoreError,
-        open_store::Store,
-    },
-};
+use crate::model::drift::{DriftFields, ForeignWrite, writer};
+use crate::model::{AnyResource, Code, Key, Secrets, Snapshot};
+use crate::store::commit::header::{CommitHeader, ResourceChange};
+use crate::store::engine::ResourceHistoryQuery;
+use crate::store::error::StoreError;
+use crate::store::open_store::Store;
 
 /// The number of resources from which on a commit of the source counts for all of their fields.
 const LARGE: usize = 1_000;
@@ -173,10 +165,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        model::{Author, Claim, HttpsEdge, Id, Kind, Operation},
-        store::{Commit, clock},
-    };
+    use crate::model::{Author, Claim, HttpsEdge, Id, Kind, Operation};
+    use crate::store::{Commit, clock};
 
     fn key() -> Key {
         Key::new(Kind::HttpsEdge, Id::new("edghts_1"))

@@ -3,16 +3,12 @@
 use std::ops::ControlFlow;
 
 use super::change_description::{ChangeOutline, EntryReader};
-use crate::store::{
-    commit::{
-        batch::Batch,
-        entries::{CommitEntry, Hash},
-        header::{CommitHeader, Record, ResourceChange, calls_of},
-    },
-    engine::{Query, ResourceHistoryQuery},
-    error::StoreError,
-    open_store::Store,
-};
+use crate::store::commit::batch::Batch;
+use crate::store::commit::entries::{CommitEntry, Hash};
+use crate::store::commit::header::{CommitHeader, Record, ResourceChange, calls_of};
+use crate::store::engine::{Query, ResourceHistoryQuery};
+use crate::store::error::StoreError;
+use crate::store::open_store::Store;
 
 /// Visits what a commit did to a resource. Breaks if older ones do not matter.
 type EntryVisit<'v> = dyn FnMut(&CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError> + 'v;
@@ -130,10 +126,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        model::{Author, HttpsEdge, Id, Key, Kind, Operation},
-        store::{Attempt, Commit, MEMORY, clock, commit::header::Outcome},
-    };
+    use crate::model::{Author, HttpsEdge, Id, Key, Kind, Operation};
+    use crate::store::commit::header::Outcome;
+    use crate::store::{Attempt, Commit, MEMORY, clock};
 
     #[test]
     fn headers_have_the_numbers_of_their_commits_and_one_resource_has_its_own() {

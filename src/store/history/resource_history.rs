@@ -2,16 +2,12 @@
 
 use std::{collections::HashMap, ops::ControlFlow};
 
-use crate::store::{
-    commit::{
-        batch::Batch,
-        codec::resource_changes,
-        header::{CommitHeader, damaged},
-        record_key::{RECORD, decode_key},
-    },
-    engine::{ResourceHistoryQuery, ResourceHistoryVisit},
-    error::StoreError,
-};
+use crate::store::commit::batch::Batch;
+use crate::store::commit::codec::resource_changes;
+use crate::store::commit::header::{CommitHeader, damaged};
+use crate::store::commit::record_key::{RECORD, decode_key};
+use crate::store::engine::{ResourceHistoryQuery, ResourceHistoryVisit};
+use crate::store::error::StoreError;
 
 /// The resources whose histories go on: the numbers of their paths.
 pub(crate) struct OpenResourceHistories(HashMap<String, usize>);

@@ -33,14 +33,11 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{
-    model::Snapshot,
-    store::{
-        commit::{batch::Tip, codec::FormerValues},
-        error::StoreError,
-        open_store::Store,
-    },
-};
+use crate::model::Snapshot;
+use crate::store::commit::batch::Tip;
+use crate::store::commit::codec::FormerValues;
+use crate::store::error::StoreError;
+use crate::store::open_store::Store;
 
 /// A checkpoint can move the files of the log while they are read.
 const ATTEMPTS: usize = 3;

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 
 use super::commits::CommitPrefix;
-use crate::{
-    model::{Author, Id},
-    store::{commit::header::CommitHeader, engine::Query, error::StoreError, open_store::Store},
-};
+use crate::model::{Author, Id};
+use crate::store::commit::header::CommitHeader;
+use crate::store::engine::Query;
+use crate::store::error::StoreError;
+use crate::store::open_store::Store;
 
 /// Which records are selected. A filter that is not set selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -13,27 +13,19 @@
 //!
 //! The file `kept` has the same start and no frames.
 
-use std::{
-    fs::File,
-    io::{self, Write},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use super::frame::{self, BatchFrame, hash_at, number};
-use crate::{
-    files::fault,
-    model::Code,
-    store::{
-        commit::{
-            batch::{Batch, Tip},
-            entries::Hash,
-        },
-        disk::files,
-        error::StoreError,
-        seal::StoreId,
-    },
-};
+use crate::files::fault;
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::entries::Hash;
+use crate::store::disk::files;
+use crate::store::error::StoreError;
+use crate::store::seal::StoreId;
 
 const MAGIC: [u8; 8] = *b"ewlog-4\n";
 /// Magic, position, revision, next order, hash, store, checksum.

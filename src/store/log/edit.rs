@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use super::{
-    appender,
-    reader::{LogReader, ReadBatch},
-};
+use super::appender;
+use super::reader::{LogReader, ReadBatch};
 pub(crate) use crate::store::{disk::files::Part, engine::BatchEdit, error::StoreError};
 
 /// Writes each part of the log before a generation anew of which `edit` replaces a batch. The hashes of the batches stay. A file

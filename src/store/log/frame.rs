@@ -16,10 +16,8 @@
 
 use bytes::Bytes;
 
-use crate::store::commit::{
-    batch::Batch,
-    entries::{CommitEntries, Hash, digest_of},
-};
+use crate::store::commit::batch::Batch;
+use crate::store::commit::entries::{CommitEntries, Hash, digest_of};
 
 /// The first bytes of every frame.
 const MAGIC: [u8; 4] = *b"ewf3";

@@ -14,19 +14,18 @@
 //!
 //! The head is also written last in a new or restored store: a folder without a head is no store.
 
-use std::{
-    fs::File,
-    io::Write,
-    os::unix::fs::FileExt,
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use super::frame::{hash_at, number};
-use crate::{
-    files::fault,
-    model::Code,
-    store::{commit::entries::Hash, disk::files, error::StoreError, seal::StoreId},
-};
+use crate::files::fault;
+use crate::model::Code;
+use crate::store::commit::entries::Hash;
+use crate::store::disk::files;
+use crate::store::error::StoreError;
+use crate::store::seal::StoreId;
 
 const MAGIC: [u8; 8] = *b"ewhead3\n";
 /// Magic, counter, position, generation, state, chain hash, store, checksum.

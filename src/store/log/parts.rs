@@ -1,21 +1,15 @@
 //! The log of a store: the parts of it that are kept.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use super::{
-    appender,
-    reader::{LogReader, ReadBatch},
-};
-use crate::store::{
-    commit::batch::{Batch, Tip},
-    disk::files::{self, Part},
-    engine::{BatchVisit, Statistics},
-    error::StoreError,
-    seal::StoreId,
-};
+use super::appender;
+use super::reader::{LogReader, ReadBatch};
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::disk::files::{self, Part};
+use crate::store::engine::{BatchVisit, Statistics};
+use crate::store::error::StoreError;
+use crate::store::seal::StoreId;
 
 /// The file that says where the history begins.
 pub(crate) const KEPT: &str = "kept";

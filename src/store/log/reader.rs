@@ -1,25 +1,17 @@
 //! Reads a part of the log batch by batch, so that memory is bounded by the largest batch.
 
-use std::{
-    fs::File,
-    io::{self, BufReader, Read, Seek, SeekFrom},
-    os::unix::fs::FileExt,
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
-use super::{
-    appender::{self, start_of},
-    frame::{self, FrameLengths},
-};
-use crate::store::{
-    commit::{
-        batch::{Batch, Tip},
-        entries::entry_length,
-    },
-    disk::files,
-    error::StoreError,
-    seal::StoreId,
-};
+use super::appender::{self, start_of};
+use super::frame::{self, FrameLengths};
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::entries::entry_length;
+use crate::store::disk::files;
+use crate::store::error::StoreError;
+use crate::store::seal::StoreId;
 
 const BUFFER: usize = 1 << 16;
 /// How much is read at once where a header is expected, and where an entry is: most are shorter.

@@ -7,19 +7,13 @@
 
 use std::path::Path;
 
-use super::{
-    appender::{HEAD, start_of},
-    frame,
-};
-use crate::store::{
-    commit::{
-        batch::{Batch, Tip},
-        header::{ScrubbedRecord, ScrubbedRecords, chain_commit},
-    },
-    disk::files,
-    error::StoreError,
-    seal::StoreId,
-};
+use super::appender::{HEAD, start_of};
+use super::frame;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::header::{ScrubbedRecord, ScrubbedRecords, chain_commit};
+use crate::store::disk::files;
+use crate::store::error::StoreError;
+use crate::store::seal::StoreId;
 
 /// A file of the log that was scanned.
 pub(crate) struct LogScan {

@@ -5,29 +5,21 @@
 //! answered backwards, and older parts are not opened once the question is answered. Headers are read without the entries
 //! behind them.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, VecDeque},
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
-};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use super::{
-    parts::check_begin,
-    reader::{LogReader, LogTail, ReadBatch, commit_at},
-};
-use crate::store::{
-    commit::{
-        batch::{Batch, Tip},
-        header::CommitHeader,
-    },
-    database::index::Location,
-    disk::files::{self, Part},
-    engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit},
-    error::StoreError,
-    history::resource_history::OpenResourceHistories,
-};
+use super::parts::check_begin;
+use super::reader::{LogReader, LogTail, ReadBatch, commit_at};
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::header::CommitHeader;
+use crate::store::database::index::Location;
+use crate::store::disk::files::{self, Part};
+use crate::store::engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit};
+use crate::store::error::StoreError;
+use crate::store::history::resource_history::OpenResourceHistories;
 
 /// How many commits are searched for histories of resources at most.
 const MOST_SEARCHED: usize = 100_000;

@@ -14,25 +14,20 @@
 //! The whole history is verified before, and each part is hashed twice: when it is described, and when it is sent. The
 //! secrets in the parts stay encrypted, and the master key is not among them.
 
-use std::{
-    collections::VecDeque,
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
-    path::Path,
-};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    model::Code,
-    store::{
-        clock,
-        commit::{batch::Tip, entries::Hash},
-        error::StoreError,
-        seal::{StoreId, name_of},
-    },
-};
+use crate::model::Code;
+use crate::store::clock;
+use crate::store::commit::batch::Tip;
+use crate::store::commit::entries::Hash;
+use crate::store::error::StoreError;
+use crate::store::seal::{StoreId, name_of};
 
 /// The first bytes of a backup.
 pub(crate) const MAGIC: [u8; 8] = *b"ewback2\n";

@@ -1,34 +1,26 @@
 //! Reads a backup: verifies all of its bytes, and unpacks its parts (D100).
 
-use std::{
-    fs::File,
-    io::{self, BufReader, Read, Seek, SeekFrom, Write},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{
-    backup::{BackupManifest, FORMAT, HASH, MAGIC},
-    backup_write::SUSPENSIONS,
-};
-use crate::{
-    files::fault,
-    model::Code,
-    store::{
-        commit::header::Retention,
-        database::state::Access,
-        disk::{
-            files::{self, Part},
-            temp_dir::TempFolder,
-        },
-        error::StoreError,
-        folder::{FolderReader, key_copies::KEYS, keys},
-        log::{head::Head, parts::KEPT},
-        open_store::Store,
-        seal::{MasterKeySource, store_named},
-        session_kind::SessionKind,
-    },
-};
+use super::backup::{BackupManifest, FORMAT, HASH, MAGIC};
+use super::backup_write::SUSPENSIONS;
+use crate::files::fault;
+use crate::model::Code;
+use crate::store::commit::header::Retention;
+use crate::store::database::state::Access;
+use crate::store::disk::files::{self, Part};
+use crate::store::disk::temp_dir::TempFolder;
+use crate::store::error::StoreError;
+use crate::store::folder::key_copies::KEYS;
+use crate::store::folder::{FolderReader, keys};
+use crate::store::log::head::Head;
+use crate::store::log::parts::KEPT;
+use crate::store::open_store::Store;
+use crate::store::seal::{MasterKeySource, store_named};
+use crate::store::session_kind::SessionKind;
 
 /// The longest manifest: a store has some hundreds of files at most.
 const MOST_MANIFEST: usize = 16 << 20;

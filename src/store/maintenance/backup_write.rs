@@ -3,18 +3,16 @@
 use std::{fs::File, path::Path};
 
 use super::backup::{BackupPoint, OpenedPart};
-use crate::store::{
-    commit::batch::Tip,
-    database::{open, state::Access},
-    disk::files::{self, Part},
-    error::StoreError,
-    folder::{
-        content,
-        key_copies::{self, KEYS},
-    },
-    log::{head::Head, parts::KEPT},
-    seal::Keyring,
-};
+use crate::store::commit::batch::Tip;
+use crate::store::database::open;
+use crate::store::database::state::Access;
+use crate::store::disk::files::{self, Part};
+use crate::store::error::StoreError;
+use crate::store::folder::content;
+use crate::store::folder::key_copies::{self, KEYS};
+use crate::store::log::head::Head;
+use crate::store::log::parts::KEPT;
+use crate::store::seal::Keyring;
 
 /// The suspended sources (D84). They are no part of the store, but a source must not be applied because of a restore.
 pub(super) const SUSPENSIONS: &str = "suspensions";

@@ -2,26 +2,18 @@
 
 use std::{path::Path, sync::Arc};
 
-use crate::{
-    model::{
-        diagnostics::code::Code,
-        lazy_spec::{LazySpec, StoredSecrets},
-        snapshot::{Entry, Snapshot},
-    },
-    store::{
-        commit::{
-            batch::{Batch, Tip},
-            header::{CommitHeader, Retention, Verified},
-            record::{self, LostSecrets},
-            record_key,
-        },
-        error::StoreError,
-        folder::FolderReader,
-        open_store::Store,
-        seal::{Keyring, MasterKeySource},
-        session_kind::SessionKind,
-    },
-};
+use crate::model::diagnostics::code::Code;
+use crate::model::lazy_spec::{LazySpec, StoredSecrets};
+use crate::model::snapshot::{Entry, Snapshot};
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::header::{CommitHeader, Retention, Verified};
+use crate::store::commit::record::{self, LostSecrets};
+use crate::store::commit::record_key;
+use crate::store::error::StoreError;
+use crate::store::folder::FolderReader;
+use crate::store::open_store::Store;
+use crate::store::seal::{Keyring, MasterKeySource};
+use crate::store::session_kind::SessionKind;
 
 /// The most problems of one sort that are listed.
 const MOST_LISTED: usize = 20;

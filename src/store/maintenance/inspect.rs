@@ -2,15 +2,11 @@
 
 use std::path::Path;
 
-use crate::store::{
-    database::index::{Index, Location},
-    disk::{
-        files::{self, Part},
-        temp_dir::TempFolder,
-    },
-    error::StoreError,
-    log::reader::{LogReader, ReadBatch},
-};
+use crate::store::database::index::{Index, Location};
+use crate::store::disk::files::{self, Part};
+use crate::store::disk::temp_dir::TempFolder;
+use crate::store::error::StoreError;
+use crate::store::log::reader::{LogReader, ReadBatch};
 
 /// Checks that the index leads to each record that it has. Returns the position of the last one, or none if there is no index.
 /// A copy of the index is read, because sled writes even to read.

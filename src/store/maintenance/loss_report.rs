@@ -2,14 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::store::{
-    commit::{
-        codec::resource_changes,
-        header::CommitHeader,
-        record_key::{RECORD, decode_key},
-    },
-    log::scan::{LogScan, ScannedFrame},
-};
+use crate::store::commit::codec::resource_changes;
+use crate::store::commit::header::CommitHeader;
+use crate::store::commit::record_key::{RECORD, decode_key};
+use crate::store::log::scan::{LogScan, ScannedFrame};
 
 /// The most resources of a given-up record that are named.
 const MOST_RESOURCES: usize = 10;

@@ -1,14 +1,10 @@
 //! New keys for the secrets at rest (D96): a new data key, and a new master key if there is one.
 
-use crate::{
-    model::Code,
-    store::{
-        disk::sidecar_files::forget_runs,
-        error::StoreError,
-        open_store::Store,
-        seal::{FormerKey, KeyId, KeyLifetimes, MasterKeySource},
-    },
-};
+use crate::model::Code;
+use crate::store::disk::sidecar_files::forget_runs;
+use crate::store::error::StoreError;
+use crate::store::open_store::Store;
+use crate::store::seal::{FormerKey, KeyId, KeyLifetimes, MasterKeySource};
 
 /// The change of the master key.
 #[derive(Debug, Clone, Copy)]

@@ -1,32 +1,22 @@
 //! Repairs a store, after a copy of it was made (D100).
 
-use std::{
-    fs::{self, File},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
 use super::salvage::{self, RepairStep, Rewrite, Salvage};
-use crate::{
-    model::Code,
-    store::{
-        clock,
-        commit::header::ScrubbedRecords,
-        database::open,
-        disk::{
-            files::{self, Part},
-            folder_lock,
-            temp_dir::TempFolder,
-        },
-        error::StoreError,
-        log::{
-            appender::{self, LogAppender},
-            head::{self, HeadFile},
-            parts,
-            scan::LogScan,
-        },
-        seal::MasterKeySource,
-    },
-};
+use crate::model::Code;
+use crate::store::clock;
+use crate::store::commit::header::ScrubbedRecords;
+use crate::store::database::open;
+use crate::store::disk::files::{self, Part};
+use crate::store::disk::folder_lock;
+use crate::store::disk::temp_dir::TempFolder;
+use crate::store::error::StoreError;
+use crate::store::log::appender::{self, LogAppender};
+use crate::store::log::head::{self, HeadFile};
+use crate::store::log::parts;
+use crate::store::log::scan::LogScan;
+use crate::store::seal::MasterKeySource;
 
 /// How many copies of a store can be made in one second.
 const MOST_COPIES: usize = 100;

@@ -10,25 +10,21 @@
 //! Because of its age, only a quarter of the former keys goes at once, and then none for a day: if the trusted time were
 //! wrong nevertheless, somebody could still notice it. [`TrustedTime`] decides what is old.
 
-use std::{
-    collections::BTreeSet,
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::store::{
-    clock,
-    commit::codec,
-    database::state,
-    disk::files::Part,
-    error::StoreError,
-    log::reader::LogReader,
-    seal::{KeyId, Keyring},
-    trusted_time::{KnownTime, REMOVAL, TrustedMoment, TrustedTime, most_at_once},
-};
+use crate::store::clock;
+use crate::store::commit::codec;
+use crate::store::database::state;
+use crate::store::disk::files::Part;
+use crate::store::error::StoreError;
+use crate::store::log::reader::LogReader;
+use crate::store::seal::{KeyId, Keyring};
+use crate::store::trusted_time::{KnownTime, REMOVAL, TrustedMoment, TrustedTime, most_at_once};
 
 /// How long to wait before another state is written only because of a new data key. A disk can be full.
 const RETRY: Duration = Duration::from_secs(30);

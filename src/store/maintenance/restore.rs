@@ -3,57 +3,41 @@
 //! Everything is unpacked and verified in a folder inside the new one, without a head, and then moved to its place. The head
 //! comes last: until then, the folder does not open as a store.
 
-use std::{
-    fs::{self, File},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::{backup_read::BackupFile, backup_write::SUSPENSIONS};
-use crate::{
-    files::fault,
-    model::Code,
-    store::{
-        commit::{
-            batch::{Batch, Tip},
-            codec,
-            entries::CommitEntries,
-            header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit},
-            unchained_batch::scrub_header,
-        },
-        database::{
-            open,
-            state::{self, Access, StateIdentity},
-        },
-        disk::{
-            files::{self, Part},
-            folder_lock,
-            temp_dir::TempFolder,
-        },
-        error::StoreError,
-        folder::{
-            FolderReader,
-            interrupted_restore::{self, STAGING},
-            key_copies::{self, KEYS, KEYS_COPY},
-            keys::{self, MASTER},
-        },
-        history::rewind::RevisionError,
-        log::{
-            appender::{AppendError, LogAppender},
-            frame::BatchFrame,
-            head::{self, Head, HeadFile},
-            parts::KEPT,
-            reader::LogReader,
-        },
-        open_store::Store,
-        seal::{Keyring, MasterKeySource},
-        session_kind::SessionKind,
-    },
-};
+use crate::files::fault;
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::codec;
+use crate::store::commit::entries::CommitEntries;
+use crate::store::commit::header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit};
+use crate::store::commit::unchained_batch::scrub_header;
+use crate::store::database::open;
+use crate::store::database::state::{self, Access, StateIdentity};
+use crate::store::disk::files::{self, Part};
+use crate::store::disk::folder_lock;
+use crate::store::disk::temp_dir::TempFolder;
+use crate::store::error::StoreError;
+use crate::store::folder::FolderReader;
+use crate::store::folder::interrupted_restore::{self, STAGING};
+use crate::store::folder::key_copies::{self, KEYS, KEYS_COPY};
+use crate::store::folder::keys::{self, MASTER};
+use crate::store::history::rewind::RevisionError;
+use crate::store::log::appender::{AppendError, LogAppender};
+use crate::store::log::frame::BatchFrame;
+use crate::store::log::head::{self, Head, HeadFile};
+use crate::store::log::parts::KEPT;
+use crate::store::log::reader::LogReader;
+use crate::store::open_store::Store;
+use crate::store::seal::{Keyring, MasterKeySource};
+use crate::store::session_kind::SessionKind;
 
 /// The files that a folder may have before a store is restored into it.
 const HARMLESS: [&str; 4] = ["lock", MASTER, STAGING, "lost+found"];

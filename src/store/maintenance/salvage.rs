@@ -17,37 +17,25 @@
 //! Nothing is done here. Each [`RepairStep`] names one file, and they are in an order in which an interrupted repair leaves a
 //! store that can be planned again: the history first, and the head last.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use super::{
-    inspect::index_agrees,
-    loss_report::{described, gaps, numbers},
-};
-use crate::{
-    model::Code,
-    store::{
-        commit::{batch::Tip, header::ScrubbedRecords},
-        database::state::{self, Access},
-        disk::files::{self, Part},
-        error::StoreError,
-        folder::{
-            creation::FIRST_GENERATION,
-            format, interrupted_restore,
-            key_copies::{self, Damage},
-            keys,
-        },
-        log::{
-            head::{self, Head},
-            parts,
-            reader::LogReader,
-            scan::{FrameRun, LogScan, ScannedFrame},
-        },
-        seal::{Keyring, MasterKeySource, StoreId},
-    },
-};
+use super::inspect::index_agrees;
+use super::loss_report::{described, gaps, numbers};
+use crate::model::Code;
+use crate::store::commit::batch::Tip;
+use crate::store::commit::header::ScrubbedRecords;
+use crate::store::database::state::{self, Access};
+use crate::store::disk::files::{self, Part};
+use crate::store::error::StoreError;
+use crate::store::folder::creation::FIRST_GENERATION;
+use crate::store::folder::key_copies::{self, Damage};
+use crate::store::folder::{format, interrupted_restore, keys};
+use crate::store::log::head::{self, Head};
+use crate::store::log::parts;
+use crate::store::log::reader::LogReader;
+use crate::store::log::scan::{FrameRun, LogScan, ScannedFrame};
+use crate::store::seal::{Keyring, MasterKeySource, StoreId};
 
 /// The most given-up records that are described.
 const MOST_RECORDS: usize = 100;

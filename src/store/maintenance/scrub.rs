@@ -8,23 +8,16 @@
 
 use bytes::Bytes;
 
-use crate::{
-    store::{
-        commit::{
-            batch::Batch,
-            codec,
-            entries::{CommitEntries, CommitEntry},
-            header::ScrubbedRecord,
-            record::scrub,
-            record_key,
-        },
-        disk::sidecar_files::forget_runs,
-        error::StoreError,
-        open_store::Store,
-        seal::Keyring,
-    },
-    syntax::text::{has_token, without_tokens},
-};
+use crate::store::commit::batch::Batch;
+use crate::store::commit::entries::{CommitEntries, CommitEntry};
+use crate::store::commit::header::ScrubbedRecord;
+use crate::store::commit::record::scrub;
+use crate::store::commit::{codec, record_key};
+use crate::store::disk::sidecar_files::forget_runs;
+use crate::store::error::StoreError;
+use crate::store::open_store::Store;
+use crate::store::seal::Keyring;
+use crate::syntax::text::{has_token, without_tokens};
 
 /// The API tokens in the history.
 #[derive(Debug, Default)]

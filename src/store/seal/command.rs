@@ -1,11 +1,9 @@
 //! Shell commands that print a secret: a key, or a token. What they print is never shown.
 
-use std::{
-    io::{self, Read},
-    process::Stdio,
-    sync::mpsc::channel,
-    time::{Duration, Instant},
-};
+use std::io::{self, Read};
+use std::process::Stdio;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 

@@ -6,18 +6,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{
-    cipher::KEY,
-    form,
-    ids::{KeyId, StoreId, id_of, name_of},
-    keyring::{DataKey, Keyring, NewMaster, Ring, SaveKeys},
-    lifetimes::KeyLifetimes,
-    master::{MasterKey, unusable},
-};
-use crate::{
-    model::Code,
-    store::{error::StoreError, trusted_time::KnownTime},
-};
+use super::cipher::KEY;
+use super::form;
+use super::ids::{KeyId, StoreId, id_of, name_of};
+use super::keyring::{DataKey, Keyring, NewMaster, Ring, SaveKeys};
+use super::lifetimes::KeyLifetimes;
+use super::master::{MasterKey, unusable};
+use crate::model::Code;
+use crate::store::error::StoreError;
+use crate::store::trusted_time::KnownTime;
 
 const MAGIC: [u8; 8] = *b"ewkeys2\n";
 /// The id of the root secret where data keys have theirs.

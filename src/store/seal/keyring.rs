@@ -8,30 +8,25 @@
 //! Every change writes the whole file before it counts here. The keys are read without a lock: a change replaces all of them
 //! at once.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{
-    cipher::{self, KEY, context},
-    ids::{KeyId, StoreId, id_of},
-    lifetimes::KeyLifetimes,
-    master::MasterKey,
-    sealed::Sealed,
-};
-use crate::{
-    model::{Code, secrets::digest_key::DigestKey},
-    store::{clock, error::StoreError, ids, trusted_time::KnownTime},
-};
+use super::cipher::{self, KEY, context};
+use super::ids::{KeyId, StoreId, id_of};
+use super::lifetimes::KeyLifetimes;
+use super::master::MasterKey;
+use super::sealed::Sealed;
+use crate::model::Code;
+use crate::model::secrets::digest_key::DigestKey;
+use crate::store::error::StoreError;
+use crate::store::trusted_time::KnownTime;
+use crate::store::{clock, ids};
 
 const PURPOSE: &str = "edgewright 2026 sealed bytes";
 

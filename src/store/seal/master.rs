@@ -4,15 +4,13 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use super::{
-    cipher::{self, KEY, context},
-    form,
-    ids::{KeyId, StoreId},
-};
-use crate::{
-    model::{Code, secrets::digest_key::DigestKey},
-    store::{error::StoreError, ids},
-};
+use super::cipher::{self, KEY, context};
+use super::form;
+use super::ids::{KeyId, StoreId};
+use crate::model::Code;
+use crate::model::secrets::digest_key::DigestKey;
+use crate::store::error::StoreError;
+use crate::store::ids;
 
 /// A key that wraps the data keys of stores.
 #[derive(Clone)]

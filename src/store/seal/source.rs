@@ -1,19 +1,14 @@
 //! Where a master key is read from: a file, a command, or a value.
 
-use std::{
-    fmt,
-    fs::File,
-    io,
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use rustix::fs::{OFlags, StatVfsMountFlags};
 
-use super::{
-    command::{at_most, output_of},
-    master::{MasterKey, unusable},
-};
+use super::command::{at_most, output_of};
+use super::master::{MasterKey, unusable};
 use crate::{model::Secret, store::error::StoreError, syntax::text::printable_path};
 
 /// The most bytes of a key with its line break.

@@ -2,18 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use jiff::SignedDuration;
 
 use super::*;
-use crate::{
-    model::Code,
-    store::{clock, error::StoreError},
-};
+use crate::model::Code;
+use crate::store::clock;
+use crate::store::error::StoreError;
 
 const ROOT: [u8; 32] = [3; 32];
 

@@ -4,14 +4,12 @@ use std::{borrow::Cow, cmp::Ordering, rc::Rc};
 
 use serde_json::Value;
 
-use super::{
-    error::{CelError, CelFailure},
-    function::{CelFold, CelFunction},
-    meter::CelMeter,
-    node::{CelExpr, CelNode, OBJ},
-    operator::CelOperator,
-    value::{CelValue, duration, timestamp},
-};
+use super::error::{CelError, CelFailure};
+use super::function::{CelFold, CelFunction};
+use super::meter::CelMeter;
+use super::node::{CelExpr, CelNode, OBJ};
+use super::operator::CelOperator;
+use super::value::{CelValue, duration, timestamp};
 
 /// The longest text for a pattern, as one match cannot be interrupted.
 const MOST_MATCHED_BYTES: usize = 64 << 10;

@@ -4,14 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{
-    error::CelError,
-    evaluate,
-    meter::CelMeter,
-    node::CelExpr,
-    parser,
-    shape::{self, CelShape},
-};
+use super::error::CelError;
+use super::meter::CelMeter;
+use super::node::CelExpr;
+use super::shape::{self, CelShape};
+use super::{evaluate, parser};
 
 /// A checked expression over `obj`.
 #[derive(Debug)]

@@ -2,11 +2,9 @@
 
 use regex::Regex;
 
-use super::{
-    error::CelError,
-    function::{CelFold, CelFunction},
-    operator::CelOperator,
-};
+use super::error::CelError;
+use super::function::{CelFold, CelFunction};
+use super::operator::CelOperator;
 
 /// The name of the value that an expression is about.
 pub(crate) const OBJ: &str = "obj";

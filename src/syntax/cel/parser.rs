@@ -2,14 +2,12 @@
 
 use regex::RegexBuilder;
 
-use super::{
-    error::CelError,
-    function::{self, CelFold},
-    literal::literal,
-    node::{CelExpr, CelNode, MOST_DEPTH, OBJ, bounded, build, too_deep},
-    operator::{CelOperator, LEVELS},
-    token::{CelToken, CelTokens},
-};
+use super::error::CelError;
+use super::function::{self, CelFold};
+use super::literal::literal;
+use super::node::{CelExpr, CelNode, MOST_DEPTH, OBJ, bounded, build, too_deep};
+use super::operator::{CelOperator, LEVELS};
+use super::token::{CelToken, CelTokens};
 use crate::syntax::text::printable;
 
 /// The longest expression, in bytes.

@@ -2,13 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{
-    error::CelError,
-    function::{CelFold, CelFunction},
-    node::{CelExpr, CelNode, OBJ},
-    operator::CelOperator,
-    value::{duration, timestamp},
-};
+use super::error::CelError;
+use super::function::{CelFold, CelFunction};
+use super::node::{CelExpr, CelNode, OBJ};
+use super::operator::CelOperator;
+use super::value::{duration, timestamp};
 use crate::syntax::text::printable;
 
 /// The type of a value before evaluation. Each can also be null.

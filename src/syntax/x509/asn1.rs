@@ -1,11 +1,9 @@
 //! Names, times and object identifiers of certificates, as text.
 
 use jiff::{SignedDuration, civil};
-use x509_parser::{
-    asn1_rs::{Any, Oid, Tag},
-    time::ASN1Time,
-    x509::X509Name,
-};
+use x509_parser::asn1_rs::{Any, Oid, Tag};
+use x509_parser::time::ASN1Time;
+use x509_parser::x509::X509Name;
 
 use super::pem::PemFault;
 

@@ -1,10 +1,8 @@
 //! Facts about every certificate of a chain, for lints: validity, purpose and signature.
 
-use super::{
-    asn1::{attribute, dotted, utc},
-    key::{KeyType, rsa_bits, uncommon_curve},
-    pem::{PemFault, with_chain},
-};
+use super::asn1::{attribute, dotted, utc};
+use super::key::{KeyType, rsa_bits, uncommon_curve};
+use super::pem::{PemFault, with_chain};
 use crate::syntax::text::printable;
 use std::{collections::HashSet, fmt};
 

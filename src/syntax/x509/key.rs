@@ -2,18 +2,15 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pkcs1::{RsaPrivateKey, RsaPublicKey};
-use pkcs8::{
-    PrivateKeyInfo,
-    der::{self, Decode, ErrorKind, asn1::OctetStringRef},
-};
+use pkcs8::PrivateKeyInfo;
+use pkcs8::der::asn1::OctetStringRef;
+use pkcs8::der::{self, Decode, ErrorKind};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use sec1::{EcParameters, EcPrivateKey};
 use x509_parser::{asn1_rs, error::X509Error, x509::SubjectPublicKeyInfo};
 
-use super::{
-    asn1::dotted,
-    pem::{PemBlock, PemFault, blocks},
-};
+use super::asn1::dotted;
+use super::pem::{PemBlock, PemFault, blocks};
 
 /// The supported key types.
 #[derive(Clone, Copy, PartialEq, Eq)]

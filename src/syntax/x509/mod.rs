@@ -30,16 +30,14 @@ mod tests;
 
 use std::net::IpAddr;
 
-use x509_parser::{
-    asn1_rs::{FromDer, Oid, Tag},
-    certificate::X509Certificate,
-    extensions::GeneralName,
-    oid_registry::{
-        OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_LOCALITY_NAME,
-        OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT, OID_X509_STATE_OR_PROVINCE_NAME,
-    },
-    parse_x509_certificate,
+use x509_parser::asn1_rs::{FromDer, Oid, Tag};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::oid_registry::{
+    OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_LOCALITY_NAME,
+    OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT, OID_X509_STATE_OR_PROVINCE_NAME,
 };
+use x509_parser::parse_x509_certificate;
 
 use asn1::{attribute, dotted, timestamp};
 use chain::links;

@@ -2,10 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{
-    syntax::normalized,
-    tag::{Attributes, Tag},
-};
+use super::syntax::normalized;
+use super::tag::{Attributes, Tag};
 
 /// The namespace of SAML metadata.
 pub(super) const METADATA: &str = "urn:oasis:names:tc:SAML:2.0:metadata";

@@ -30,11 +30,9 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
-use quick_xml::{
-    Reader,
-    errors::{Error, IllFormedError},
-    events::Event,
-};
+use quick_xml::Reader;
+use quick_xml::errors::{Error, IllFormedError};
+use quick_xml::events::Event;
 
 use super::text::printable;
 pub(crate) use facts::MetadataFacts;

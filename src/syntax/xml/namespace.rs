@@ -2,11 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{
-    fault::{XmlFault, malformed, unknown_reference},
-    syntax::{bad_reference, normalized, qualified},
-    tag::{Attributes, Tag},
-};
+use super::fault::{XmlFault, malformed, unknown_reference};
+use super::syntax::{bad_reference, normalized, qualified};
+use super::tag::{Attributes, Tag};
 use crate::syntax::text::printable;
 
 /// The most attributes of an element.

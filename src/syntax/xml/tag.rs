@@ -1,9 +1,7 @@
 //! Parses a start tag.
 
-use super::{
-    fault::{XmlFault, malformed},
-    syntax::SPACE,
-};
+use super::fault::{XmlFault, malformed};
+use super::syntax::SPACE;
 use crate::syntax::text::printable;
 
 /// The contents of a start tag.

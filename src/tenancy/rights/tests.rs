@@ -5,16 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::*;
-use crate::{
-    model::{
-        AnyResource, Code, HttpsEdgeRoute, Id, IpRestriction, Secret,
-        kind::{
-            event_source::EventSource, https_edge::Delegation, https_edge_route::MatchType, ip_restriction::Traffic,
-        },
-        module::webhook_verification::WebhookVerification,
-    },
-    tenancy::SourceScope,
-};
+use crate::model::kind::event_source::EventSource;
+use crate::model::kind::https_edge::Delegation;
+use crate::model::kind::https_edge_route::MatchType;
+use crate::model::kind::ip_restriction::Traffic;
+use crate::model::module::webhook_verification::WebhookVerification;
+use crate::model::{AnyResource, Code, HttpsEdgeRoute, Id, IpRestriction, Secret};
+use crate::tenancy::SourceScope;
 
 fn edge(id: &str) -> Key {
     Key::new(Kind::HttpsEdge, Id::new(id))

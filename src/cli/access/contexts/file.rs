@@ -1,22 +1,21 @@
 //! The file of contexts. It has tokens, so others can neither read nor replace it.
 
-use std::{
-    fs::{self, DirBuilder, File, TryLockError},
-    io::{self, ErrorKind, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
-};
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 
 use rustix::fs::OFlags;
 
 use super::{Contexts, ServerContext};
-use crate::{
-    cli::{config::place_in, prelude::*},
-    files::{appended, write_whole},
-    manifest::load::syntax,
-    model::{decode::decode, diagnostics::FieldPath, node::Tape},
-    store::disk::lock_wait::retry_while_locked,
-    syntax::text::yaml::to_yaml,
-};
+use crate::cli::config::place_in;
+use crate::cli::prelude::*;
+use crate::files::{appended, write_whole};
+use crate::manifest::load::syntax;
+use crate::model::decode::decode;
+use crate::model::diagnostics::FieldPath;
+use crate::model::node::Tape;
+use crate::store::disk::lock_wait::retry_while_locked;
+use crate::syntax::text::yaml::to_yaml;
 
 /// The name of the file.
 const FILE: &str = "contexts.yaml";

@@ -4,25 +4,20 @@ use serde_json::json;
 use std::collections::HashMap;
 
 use super::kinds::{kinds, name_of, parse_kind, plural, short_name_of};
-use crate::{
-    cli::{
-        command_prelude::*,
-        failure::if_found,
-        inspect::status::text::short_commit,
-        operate::revision::{revision_failure, revision_in_store, revision_on_server},
-        output::list::ListItem,
-    },
-    filter::Filter,
-    model::{Entry, decode::list, json::deserialize, view::view_json},
-    server::{
-        self,
-        operations::{
-            origin::ResourceOrigin,
-            resource_names::{COLLECTION, PATH, ResourceName},
-        },
-    },
-    syntax::cel::{CelMeter, OBJ},
-};
+use crate::cli::command_prelude::*;
+use crate::cli::failure::if_found;
+use crate::cli::inspect::status::text::short_commit;
+use crate::cli::operate::revision::{revision_failure, revision_in_store, revision_on_server};
+use crate::cli::output::list::ListItem;
+use crate::filter::Filter;
+use crate::model::Entry;
+use crate::model::decode::list;
+use crate::model::json::deserialize;
+use crate::model::view::view_json;
+use crate::server;
+use crate::server::operations::origin::ResourceOrigin;
+use crate::server::operations::resource_names::{COLLECTION, PATH, ResourceName};
+use crate::syntax::cel::{CelMeter, OBJ};
 
 /// The first column of a list.
 pub(super) const NAME: &str = "name";

@@ -5,15 +5,12 @@ use std::fmt::Write;
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
 
-use crate::{
-    cli::{
-        output::{age::age, table::titled},
-        prelude::*,
-    },
-    model::author::key_of,
-    plan::format::json::Item,
-    server::operations::sources::view::{SourceCounts, SourceState, SourceView, SuspensionView},
-};
+use crate::cli::output::age::age;
+use crate::cli::output::table::titled;
+use crate::cli::prelude::*;
+use crate::model::author::key_of;
+use crate::plan::format::json::Item;
+use crate::server::operations::sources::view::{SourceCounts, SourceState, SourceView, SuspensionView};
 
 /// The most diagnostics of a source that are shown.
 const MOST_SHOWN: usize = 10;

@@ -3,10 +3,8 @@
 use std::{thread, time::Instant};
 
 use super::source_list::{SOURCES, sources};
-use crate::{
-    cli::command_prelude::*,
-    server::operations::sources::view::{SourceCounts, SourceList, SourceState, SourceView},
-};
+use crate::cli::command_prelude::*;
+use crate::server::operations::sources::view::{SourceCounts, SourceList, SourceState, SourceView};
 
 /// The time between two requests.
 const INTERVAL: Duration = Duration::from_millis(200);

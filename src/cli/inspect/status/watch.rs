@@ -4,18 +4,13 @@ use std::thread;
 
 use jiff::Timestamp;
 
-use super::{
-    source_list::SOURCES,
-    text::{reasons, short_commit, state, text},
-};
-use crate::{
-    cli::{
-        command_prelude::*,
-        output::{append, is_on_terminal, json_line, list::ListFormat, redraw},
-    },
-    reconcile::sync_loop::health::Reason,
-    server::operations::sources::view::{SourceList, SourceState, SourceView},
-};
+use super::source_list::SOURCES;
+use super::text::{reasons, short_commit, state, text};
+use crate::cli::command_prelude::*;
+use crate::cli::output::list::ListFormat;
+use crate::cli::output::{append, is_on_terminal, json_line, redraw};
+use crate::reconcile::sync_loop::health::Reason;
+use crate::server::operations::sources::view::{SourceList, SourceState, SourceView};
 
 /// The time between two requests.
 const INTERVAL: Duration = Duration::from_secs(2);

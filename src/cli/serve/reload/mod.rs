@@ -30,17 +30,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use clap::{Command, FromArgMatches};
 
 use super::{args::Args, log, service_manager::ServiceManager};
-use crate::{
-    cli::{config::Config, prelude::*},
-    model::Claim,
-    server::{
-        resources::write_policy::RestWrites,
-        telemetry::security::{
-            SecurityLog,
-            event::{SecurityEvent, SecurityRecord},
-        },
-    },
-};
+use crate::cli::config::Config;
+use crate::cli::prelude::*;
+use crate::model::Claim;
+use crate::server::resources::write_policy::RestWrites;
+use crate::server::telemetry::security::SecurityLog;
+use crate::server::telemetry::security::event::{SecurityEvent, SecurityRecord};
 use config_watch::ReloadCause;
 use sources::{FollowedFrom, SourceChanges};
 

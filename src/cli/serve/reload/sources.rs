@@ -2,20 +2,16 @@
 
 use std::time::Instant;
 
-use crate::{
-    cli::{
-        prelude::*,
-        serve::{args::Args, log, source_config::ConfiguredSource},
-    },
-    manifest::tree::remote::{Mirrors, no_mirrors},
-    reconcile::{
-        sources::{
-            handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver},
-            registry::SourceRegistry,
-        },
-        sync_loop::{WatchedSource, health::Reason, suspension::Suspensions},
-    },
-};
+use crate::cli::prelude::*;
+use crate::cli::serve::args::Args;
+use crate::cli::serve::log;
+use crate::cli::serve::source_config::ConfiguredSource;
+use crate::manifest::tree::remote::{Mirrors, no_mirrors};
+use crate::reconcile::sources::handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver};
+use crate::reconcile::sources::registry::SourceRegistry;
+use crate::reconcile::sync_loop::WatchedSource;
+use crate::reconcile::sync_loop::health::Reason;
+use crate::reconcile::sync_loop::suspension::Suspensions;
 
 /// The sources that a reload has changed, by their names.
 #[derive(Debug, Default)]

@@ -3,15 +3,11 @@
 use std::path::Component;
 
 use super::entry::SourceEntry;
-use crate::{
-    cli::prelude::*,
-    manifest::tree::{
-        CommitVerifier, RevisionSpec,
-        remote::{GitTransport, PasswordPlace, RemoteAccess, RemoteUrl},
-    },
-    model::diagnostics::FieldPath,
-    reconcile::sources::location::SourceLocation,
-};
+use crate::cli::prelude::*;
+use crate::manifest::tree::remote::{GitTransport, PasswordPlace, RemoteAccess, RemoteUrl};
+use crate::manifest::tree::{CommitVerifier, RevisionSpec};
+use crate::model::diagnostics::FieldPath;
+use crate::reconcile::sources::location::SourceLocation;
 
 /// A repository to follow.
 #[derive(Debug, Clone, PartialEq)]

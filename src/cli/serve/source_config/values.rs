@@ -1,10 +1,9 @@
 //! The folders with the values that the commits of sources do not have (D28).
 
 use super::{ConfiguredSource, entry::SourceEntry};
-use crate::{
-    cli::{config::location::config_path, prelude::*},
-    model::diagnostics::FieldPath,
-};
+use crate::cli::config::location::config_path;
+use crate::cli::prelude::*;
+use crate::model::diagnostics::FieldPath;
 
 impl SourceEntry {
     /// The folder with values. A relative path starts at the folder of the configuration file.

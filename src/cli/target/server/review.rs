@@ -1,22 +1,14 @@
 //! Comparisons and traces of manifests among everything else that a server has (D111).
 
 use super::{ServerTarget, to_report};
-use crate::{
-    cli::{
-        output::during,
-        prelude::*,
-        target::{
-            client::{foreign_response, rejects_field},
-            proposal::Target,
-            upload::UploadFiles,
-        },
-    },
-    manifest::tree::collect,
-    server::operations::{
-        reconciliation::wire::{Request, TraceOfPlan},
-        trace::RequestToTrace,
-    },
-};
+use crate::cli::output::during;
+use crate::cli::prelude::*;
+use crate::cli::target::client::{foreign_response, rejects_field};
+use crate::cli::target::proposal::Target;
+use crate::cli::target::upload::UploadFiles;
+use crate::manifest::tree::collect;
+use crate::server::operations::reconciliation::wire::{Request, TraceOfPlan};
+use crate::server::operations::trace::RequestToTrace;
 
 impl ServerTarget {
     /// Plans the changes from older manifests of the source.

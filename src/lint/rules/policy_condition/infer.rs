@@ -5,21 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    compare::{LEAST_STATUS, is_possible_status, literal_order, literal_type, mirrored},
-    inferred_type::InferredType,
-    names::{self, BINDERS},
-};
-use crate::{
-    lint::rules::{
-        cidr_range::{cidr_fault, is_range},
-        match_pattern::pattern_message,
-    },
-    syntax::{
-        cel::{CelExpr, CelNode, CelOperator},
-        text::printable,
-    },
-};
+use super::compare::{LEAST_STATUS, is_possible_status, literal_order, literal_type, mirrored};
+use super::inferred_type::InferredType;
+use super::names::{self, BINDERS};
+use crate::lint::rules::cidr_range::{cidr_fault, is_range};
+use crate::lint::rules::match_pattern::pattern_message;
+use crate::syntax::cel::{CelExpr, CelNode, CelOperator};
+use crate::syntax::text::printable;
 
 /// The facts about a value.
 #[derive(Debug, Clone, Copy)]

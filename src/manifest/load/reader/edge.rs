@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use super::{Body, Reader};
-use crate::{
-    manifest::{
-        load::kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES},
-        resolve::origin::DocumentPart,
-    },
-    model::{Code, Fault, HttpsEdge, kind::https_edge::Delegation},
-    tenancy::delegation,
-};
+use crate::manifest::load::kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES};
+use crate::manifest::resolve::origin::DocumentPart;
+use crate::model::kind::https_edge::Delegation;
+use crate::model::{Code, Fault, HttpsEdge};
+use crate::tenancy::delegation;
 
 impl Reader<'_> {
     /// Reads an edge and the routes inside it.

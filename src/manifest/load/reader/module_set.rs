@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{Body, Reader};
-use crate::{
-    manifest::{load::declaration::ModuleSet, resolve::origin::DocumentPart},
-    model::{HttpsEdgeRoute, Kind, Resource, decode::unknown_field, diagnostics::Path},
-};
+use crate::manifest::load::declaration::ModuleSet;
+use crate::manifest::resolve::origin::DocumentPart;
+use crate::model::decode::unknown_field;
+use crate::model::diagnostics::Path;
+use crate::model::{HttpsEdgeRoute, Kind, Resource};
 
 impl Reader<'_> {
     /// Reads a set of modules.

@@ -1,12 +1,9 @@
 //! Immutable content, and whether a resource of the store has that of a declared one.
 
 use super::{DeclaredResource, StoreNames};
-use crate::{
-    model::{
-        AnyResource, ApiKey, Code, Diagnostic, Entry, Fault, JsonError, Secrets, secrets::unknown_value::is_unknown,
-    },
-    syntax::text::printable,
-};
+use crate::model::secrets::unknown_value::is_unknown;
+use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Entry, Fault, JsonError, Secrets};
+use crate::syntax::text::printable;
 
 impl DeclaredResource<'_> {
     /// Whether an existing resource can be updated to this one in place. Unset or unknown immutable content matches any.

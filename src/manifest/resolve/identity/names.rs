@@ -4,10 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use crate::{
-    manifest::{loaded::Loaded, resolve::options::ResolveOptions},
-    model::{Entry, Id, Kind, Snapshot},
-};
+use crate::manifest::loaded::Loaded;
+use crate::manifest::resolve::options::ResolveOptions;
+use crate::model::{Entry, Id, Kind, Snapshot};
 
 /// Resources by kind, parent and name. Two sources can use one name, and so can a replacement and its predecessor that was
 /// not pruned.

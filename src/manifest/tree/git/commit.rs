@@ -1,36 +1,26 @@
 //! Manifests in a commit of a Git repository, read without a work tree and without running Git.
 
-use std::{
-    fmt,
-    path::{Component, Path, PathBuf},
-    sync::Arc,
-};
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::{
-    provenance,
-    ref_suggestions::list_existing,
-    repository::{absolute, commit, discover, root_of},
-};
-use crate::{
-    files::folder_of,
-    lock::Lock,
-    manifest::{
-        resolve::origin::ManifestFile,
-        tree::{
-            cancellation::StopCheck,
-            contents::{manifest_file, value_of},
-            faults::{no_manifest, outside, outside_manifest, unreadable},
-            ignored::{IGNORE_FILE, IgnoreRules},
-            limits::{MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_large, too_many},
-            manifest_tree::{GitCommitDetails, Tree, TreeFiles},
-            paths::{is_hidden, is_manifest, normalize, outside_of},
-            source_values::SourceValues,
-        },
-    },
-    model::diagnostics::{Diagnostic, Fault},
-};
+use super::provenance;
+use super::ref_suggestions::list_existing;
+use super::repository::{absolute, commit, discover, root_of};
+use crate::files::folder_of;
+use crate::lock::Lock;
+use crate::manifest::resolve::origin::ManifestFile;
+use crate::manifest::tree::cancellation::StopCheck;
+use crate::manifest::tree::contents::{manifest_file, value_of};
+use crate::manifest::tree::faults::{no_manifest, outside, outside_manifest, unreadable};
+use crate::manifest::tree::ignored::{IGNORE_FILE, IgnoreRules};
+use crate::manifest::tree::limits::{MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_large, too_many};
+use crate::manifest::tree::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
+use crate::manifest::tree::paths::{is_hidden, is_manifest, normalize, outside_of};
+use crate::manifest::tree::source_values::SourceValues;
+use crate::model::diagnostics::{Diagnostic, Fault};
 
 /// The most files and folders that are visited.
 const MOST_ENTRIES: usize = 500_000;

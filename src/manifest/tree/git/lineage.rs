@@ -13,11 +13,9 @@
 use git2::{Oid, Repository};
 
 use super::repository::shallow_hint;
-use crate::{
-    lock::Lock,
-    model::diagnostics::{Code, Diagnostic},
-    syntax::text::printable,
-};
+use crate::lock::Lock;
+use crate::model::diagnostics::{Code, Diagnostic};
+use crate::syntax::text::printable;
 
 /// The digits of a whole commit ID.
 const DIGITS: usize = 40;

@@ -19,26 +19,20 @@
 //! It records no commit that is not that of all paths, and none for standard input. Environment variables do not count:
 //! no commit has them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ffi::OsStr,
-    fs,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
 
 use super::repository::discover;
-use crate::{
-    lock::Lock,
-    manifest::tree::{
-        file_stamp::{FileStamp, NotedFile},
-        manifest_tree::GitCommitDetails,
-    },
-    model::author::CommitAuthor,
-};
+use crate::lock::Lock;
+use crate::manifest::tree::file_stamp::{FileStamp, NotedFile};
+use crate::manifest::tree::manifest_tree::GitCommitDetails;
+use crate::model::author::CommitAuthor;
 
 /// The most characters of an author's name and email address.
 const MOST_CHARS: usize = 255;

@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, Oid, Repository};
 
 use super::ref_suggestions::{list_existing, ref_names, short_name};
-use crate::{
-    manifest::tree::paths::{self, normalize},
-    model::diagnostics::{Code, Diagnostic},
-};
+use crate::manifest::tree::paths::{self, normalize};
+use crate::model::diagnostics::{Code, Diagnostic};
 
 /// The repository of a path.
 pub(super) fn discover(path: &Path) -> Result<Repository, Diagnostic> {

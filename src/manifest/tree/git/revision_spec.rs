@@ -5,10 +5,8 @@ use std::fmt;
 use git2::{Oid, Repository};
 use semver::{Version, VersionReq};
 
-use super::{
-    ref_suggestions::{list_existing, ref_names, short_name},
-    repository::commit,
-};
+use super::ref_suggestions::{list_existing, ref_names, short_name};
+use super::repository::commit;
 use crate::model::{Code, Diagnostic};
 
 /// The names of tags start with it.

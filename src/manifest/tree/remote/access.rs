@@ -1,22 +1,19 @@
 //! Authentication to the server of a repository, and of the server. Secrets are read at each fetch, so that a rotated
 //! one takes effect without a restart, and are never part of a message.
 
-use std::{
-    env,
-    ffi::OsString,
-    fs::{self, Permissions},
-    io,
-    os::unix::fs::PermissionsExt,
-    path::{self, Path, PathBuf},
-};
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{self, Path, PathBuf};
+use std::{env, io};
 
 use zeroize::Zeroizing;
 
 use super::url::{GitTransport, RemoteUrl};
-use crate::{
-    model::{Secret, secrets::secret::MASK},
-    syntax::{text::printable, x509},
-};
+use crate::model::Secret;
+use crate::model::secrets::secret::MASK;
+use crate::syntax::text::printable;
+use crate::syntax::x509;
 
 /// The user if neither the URL nor the configuration names one: the one of SSH at all forges, and any will do with a
 /// token.

@@ -1,13 +1,9 @@
 //! Translates failures of git and ssh into the terms of a source's configuration.
 
-use super::{
-    access::{FetchRefusal, LoadedAccess, refusal},
-    url::RemoteUrl,
-};
-use crate::{
-    model::secrets::secret::MASK,
-    syntax::text::{escaped, printable_path, url_passwords},
-};
+use super::access::{FetchRefusal, LoadedAccess, refusal};
+use super::url::RemoteUrl;
+use crate::model::secrets::secret::MASK;
+use crate::syntax::text::{escaped, printable_path, url_passwords};
 
 /// The most lines and characters that are quoted: the end has the reason.
 const MOST_LINES: usize = 3;
@@ -166,10 +162,9 @@ fn without_passwords(text: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::manifest::tree::remote::{
-        access::RemoteAccess,
-        url::{GitTransport, tests::url},
-    };
+    use crate::manifest::tree::remote::access::RemoteAccess;
+    use crate::manifest::tree::remote::url::GitTransport;
+    use crate::manifest::tree::remote::url::tests::url;
 
     /// The message and help of a failure.
     fn explained(at: &str, said: &str) -> FetchRefusal {

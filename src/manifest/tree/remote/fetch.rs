@@ -4,21 +4,17 @@
 //! has can only be found with the history of all branches and tags. A mirror that fails is fetched anew once, beside
 //! the old one.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    sync::PoisonError,
-};
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::{fs, io};
 
 use git2::{Oid, Repository};
 
-use super::{
-    RemoteMirror,
-    access::refusal,
-    failure::FetchFault,
-    git_process::RunningFetch,
-    mirrors::{create_folder, remove_leftovers},
-};
+use super::RemoteMirror;
+use super::access::refusal;
+use super::failure::FetchFault;
+use super::git_process::RunningFetch;
+use super::mirrors::{create_folder, remove_leftovers};
 
 /// A mirror with more packs is fetched again: nothing else ever merges them.
 const MOST_PACKS: usize = 200;

@@ -5,27 +5,20 @@
 //! The environment is empty but for what a connection can need, because that of a server can have the master key.
 //! Progress on stderr is the sign of life: silence for a minute ends the fetch.
 
-use std::{
-    env,
-    ffi::OsString,
-    io::{self, Read},
-    path::Path,
-    process::Stdio,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, channel},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use std::{env, thread};
 
-use super::{
-    access::LoadedAccess,
-    failure::{FetchFault, explain, redirected},
-    fetch_limits::FetchLimits,
-    url::RemoteUrl,
-};
+use super::access::LoadedAccess;
+use super::failure::{FetchFault, explain, redirected};
+use super::fetch_limits::FetchLimits;
+use super::url::RemoteUrl;
 use crate::subprocess::Subprocess;
 
 /// The most bytes that a process of git may allocate: the list of a million refs, or a large object.

@@ -35,19 +35,15 @@ mod git_process;
 mod mirrors;
 mod url;
 
-use std::{
-    io,
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use git2::{Oid, Repository};
 
 pub(crate) use super::git::revision_spec::RevisionSpec;
-use crate::{
-    model::{Code, Diagnostic},
-    syntax::text::printable_path,
-};
+use crate::model::{Code, Diagnostic};
+use crate::syntax::text::printable_path;
 pub(crate) use access::{PasswordPlace, RemoteAccess};
 use failure::FetchFault;
 use fetch_limits::{FetchLimits, LIMITS};

@@ -7,10 +7,8 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde::de::DeserializeSeed;
 
 use super::*;
-use crate::model::node::{
-    read::{Allowance, TapeSeed},
-    tape::Tape,
-};
+use crate::model::node::read::{Allowance, TapeSeed};
+use crate::model::node::tape::Tape;
 
 /// Examples with a folded scalar, and with an alias.
 const NOT_PLAIN: [&str; 2] = ["examples/monitoring/alerts.yaml", "examples/storefront/platform/backoffice.yaml"];

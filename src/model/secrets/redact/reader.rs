@@ -4,16 +4,12 @@ use std::{collections::HashSet, ops::Range};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::{
-    SecretValues,
-    fields::{Fields, SchemaPlace},
-    mask::Mask,
-    quoting::{has_credential, quotable_key, quotable_path, quotable_variable},
-};
-use crate::syntax::text::{
-    token_secrets, url_passwords,
-    yaml_cursor::{YamlCursor, without_tabs_after_colons},
-};
+use super::SecretValues;
+use super::fields::{Fields, SchemaPlace};
+use super::mask::Mask;
+use super::quoting::{has_credential, quotable_key, quotable_path, quotable_variable};
+use crate::syntax::text::yaml_cursor::{YamlCursor, without_tabs_after_colons};
+use crate::syntax::text::{token_secrets, url_passwords};
 
 /// The deepest nesting that is read; a deeper text counts as unreadable.
 const MOST_LEVELS: usize = 128;

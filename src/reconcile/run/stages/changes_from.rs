@@ -17,11 +17,10 @@
 //! between a guess and the stored secret would confirm the guess.
 
 use super::{Options, PlanResult, Prepared, judge};
-use crate::{
-    manifest::{self, resolve::resolve, with_source},
-    model::Snapshot,
-    plan::diff,
-};
+use crate::manifest::resolve::resolve;
+use crate::manifest::{self, with_source};
+use crate::model::Snapshot;
+use crate::plan::diff;
 
 impl Prepared {
     /// Reads manifests to compare them with others: no value of the store becomes theirs.

@@ -3,22 +3,15 @@
 use std::borrow::Borrow;
 
 use super::refusals::{needs, refusal};
-use crate::{
-    model::{
-        Kind,
-        diagnostics::fault::{Fault, Path},
-        key::Key,
-        key_scope::KeyScope,
-        kind::{
-            api_key::ApiKey,
-            owner::{Owner, Role},
-        },
-        operation::Operation,
-        rules,
-        snapshot::Snapshot,
-    },
-    server::auth::caller::Caller,
-};
+use crate::model::diagnostics::fault::{Fault, Path};
+use crate::model::key::Key;
+use crate::model::key_scope::KeyScope;
+use crate::model::kind::api_key::ApiKey;
+use crate::model::kind::owner::{Owner, Role};
+use crate::model::operation::Operation;
+use crate::model::snapshot::Snapshot;
+use crate::model::{Kind, rules};
+use crate::server::auth::caller::Caller;
 
 /// Whether a caller may administer the keys of owners with a role, and give them this role. A gateway reads every secret,
 /// so only admins do so for gateways.
@@ -147,11 +140,10 @@ mod tests {
     use std::{collections::BTreeSet, sync::Arc};
 
     use super::*;
-    use crate::{
-        model::{diagnostics::code::Code, id::Id},
-        server::auth::permission::allows_operations,
-        store::clock::now,
-    };
+    use crate::model::diagnostics::code::Code;
+    use crate::model::id::Id;
+    use crate::server::auth::permission::allows_operations;
+    use crate::store::clock::now;
 
     const ROLES: [Role; 5] = [Role::Gateway, Role::Viewer, Role::Planner, Role::Editor, Role::Admin];
 

@@ -4,42 +4,31 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    body::Body,
-    http::{Request, StatusCode, header},
-};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::allows_request;
-use crate::{
-    model::{
-        Kind,
-        author::Author,
-        claim::Claim,
-        diagnostics::code::Code,
-        id::Id,
-        key::Key,
-        key_scope::KeyScope,
-        kind::{
-            api_key::ApiKey,
-            owner::{Owner, Role},
-        },
-        operation::Operation,
-        snapshot::Snapshot,
-    },
-    server::{
-        App, Settings, VERSION_HEADER,
-        auth::caller::Caller,
-        openapi,
-        operations::{OPERATIONS, operation::ApiOperation},
-        resources::endpoint::{Action, Endpoint, endpoints},
-        router,
-    },
-    store::{Commit, MEMORY, Store, clock, tokens},
-};
+use crate::model::Kind;
+use crate::model::author::Author;
+use crate::model::claim::Claim;
+use crate::model::diagnostics::code::Code;
+use crate::model::id::Id;
+use crate::model::key::Key;
+use crate::model::key_scope::KeyScope;
+use crate::model::kind::api_key::ApiKey;
+use crate::model::kind::owner::{Owner, Role};
+use crate::model::operation::Operation;
+use crate::model::snapshot::Snapshot;
+use crate::server::auth::caller::Caller;
+use crate::server::operations::OPERATIONS;
+use crate::server::operations::operation::ApiOperation;
+use crate::server::resources::endpoint::{Action, Endpoint, endpoints};
+use crate::server::{App, Settings, VERSION_HEADER, openapi, router};
+use crate::store::{Commit, MEMORY, Store, clock, tokens};
 
 /// What a caller gets: the permission, or a refusal. Whether the request then succeeds does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::{
-    model::{
-        any_resource::AnyResource,
-        key_scope::KeyScope,
-        kind::https_edge::HttpsEdge,
-        module::{AnyModule, Slot},
-        secrets::Secrets,
-        snapshot::{Entry, Snapshot},
-    },
-    server::auth::caller::Caller,
-};
+use crate::model::any_resource::AnyResource;
+use crate::model::key_scope::KeyScope;
+use crate::model::kind::https_edge::HttpsEdge;
+use crate::model::module::{AnyModule, Slot};
+use crate::model::secrets::Secrets;
+use crate::model::snapshot::{Entry, Snapshot};
+use crate::server::auth::caller::Caller;
 
 /// The resources whose secrets a caller sees.
 #[derive(Debug, Clone, PartialEq, Eq)]

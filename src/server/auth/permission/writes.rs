@@ -3,18 +3,14 @@
 use std::{borrow::Borrow, collections::BTreeSet};
 
 use super::refusals::{forbidden, needs, source_refusal};
-use crate::{
-    model::{
-        diagnostics::fault::{Fault, Path},
-        key::Key,
-        key_scope::KeyScope,
-        operation::Operation,
-        snapshot::Snapshot,
-    },
-    server::auth::caller::Caller,
-    syntax::text::printable,
-    tenancy::{ChangeOrigin, Denied, Rights},
-};
+use crate::model::diagnostics::fault::{Fault, Path};
+use crate::model::key::Key;
+use crate::model::key_scope::KeyScope;
+use crate::model::operation::Operation;
+use crate::model::snapshot::Snapshot;
+use crate::server::auth::caller::Caller;
+use crate::syntax::text::printable;
+use crate::tenancy::{ChangeOrigin, Denied, Rights};
 
 /// Checks the operations of a caller whose key has a scope.
 pub(super) fn check<O: Borrow<Operation>>(

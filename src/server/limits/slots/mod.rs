@@ -35,18 +35,15 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
-use crate::{
-    lock::Lock,
-    model::{diagnostics::code::Code, id::Id},
-    server::http::api_error::ApiError,
-};
+use crate::lock::Lock;
+use crate::model::diagnostics::code::Code;
+use crate::model::id::Id;
+use crate::server::http::api_error::ApiError;
 use classes::Class;
 use queue::{PlaceQueue, TurnGroup};
 

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    pin::pin,
-    task::{Context, Waker},
-};
+use std::pin::pin;
+use std::task::{Context, Waker};
 
 use super::{classes::Share, *};
 

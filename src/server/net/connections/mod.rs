@@ -47,33 +47,25 @@ mod sent_body;
 mod stream;
 mod table;
 
-use std::{
-    convert::Infallible,
-    io,
-    net::SocketAddr,
-    pin::Pin,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use axum::{
-    body::Body,
-    extract::{ConnectInfo, Request},
-    http::Version,
-    response::Response,
-};
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::Version;
+use axum::response::Response;
 use hyper::{body::Incoming, service::service_fn};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::conn::auto::Builder,
-};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
 use rustix::io::Errno;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    time::{sleep, timeout},
-};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 use super::tls::{OverTls, PeerCertificate, Tls};
 use activity::Activity;

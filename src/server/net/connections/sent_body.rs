@@ -1,10 +1,8 @@
 //! The body of a response on its way to a client: in small parts of shared bytes, so that it shows what the client takes.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-    time::Instant,
-};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};

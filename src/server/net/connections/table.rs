@@ -1,23 +1,18 @@
 //! The open connections, and which of them gives its place to a new one.
 
-use std::{
-    cmp::Reverse,
-    collections::{HashMap, hash_map::Entry},
-    net::IpAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
-};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
 
-use super::{
-    activity::{Activity, CloseReason},
-    connection_metrics::{self, RefusedFor},
-    limits::{ConnectionLimits, counted},
-};
+use super::activity::{Activity, CloseReason};
+use super::connection_metrics::{self, RefusedFor};
+use super::limits::{ConnectionLimits, counted};
 use crate::lock::Lock;
 
 /// How long a new connection keeps its place at least, so that its first request can arrive.

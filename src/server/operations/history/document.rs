@@ -1,13 +1,11 @@
 //! The response bodies of `/history`, for the server and for the command line.
 
-use crate::{
-    model::author::key_of,
-    server::prelude::*,
-    store::{
-        commit::header::{CommitHeader, Record, ResourceChange},
-        history::{blame::Blame, masking, records::CommitDetails},
-    },
-};
+use crate::model::author::key_of;
+use crate::server::prelude::*;
+use crate::store::commit::header::{CommitHeader, Record, ResourceChange};
+use crate::store::history::blame::Blame;
+use crate::store::history::masking;
+use crate::store::history::records::CommitDetails;
 
 /// Who made an attempt, and from which manifests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -328,10 +326,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        model::{Kind, kind::https_edge::HttpsEdge, operation::Operation},
-        store::{Commit, MEMORY, Store, clock},
-    };
+    use crate::model::Kind;
+    use crate::model::kind::https_edge::HttpsEdge;
+    use crate::model::operation::Operation;
+    use crate::store::{Commit, MEMORY, Store, clock};
 
     #[test]
     fn the_body_of_a_revision_is_the_entry_of_its_record() {

@@ -6,17 +6,12 @@ use std::ops::ControlFlow;
 
 use axum::extract::Path as PathParameter;
 
-use crate::{
-    model::key::segment,
-    server::{prelude::*, resources::at_revision},
-    store::{
-        commit::header::CommitHeader,
-        history::{
-            commits::CommitPrefix,
-            select::{HistoryFilter, HistorySearch, SearchEnd},
-        },
-    },
-};
+use crate::model::key::segment;
+use crate::server::prelude::*;
+use crate::server::resources::at_revision;
+use crate::store::commit::header::CommitHeader;
+use crate::store::history::commits::CommitPrefix;
+use crate::store::history::select::{HistoryFilter, HistorySearch, SearchEnd};
 use document::{HistoryEntry, HistoryItem, PATH, ResourceBlame};
 
 /// How many records are found at once.

@@ -3,12 +3,11 @@
 use blake3::Hash;
 
 use super::{files, review, wire::Request};
-use crate::{
-    model::diagnostics::Path,
-    reconcile::{LintLevels, check_new_source},
-    routing::TracedRequest,
-    server::{operations::planned_change::empty_expectation, prelude::*},
-};
+use crate::model::diagnostics::Path;
+use crate::reconcile::{LintLevels, check_new_source};
+use crate::routing::TracedRequest;
+use crate::server::operations::planned_change::empty_expectation;
+use crate::server::prelude::*;
 
 /// What follows from the fields of a valid request.
 pub(super) struct CheckedRequest {

@@ -5,21 +5,18 @@
 //! shortcut. A run uses the texts of its own request whether or not they are kept, and a request that lacks one changes
 //! nothing.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use blake3::Hash;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::wire::RequestFile;
-use crate::{
-    cache::{WeightedCache, weighted},
-    manifest::tree::SentFile,
-    model::{Code, Fault, Id, diagnostics::Path},
-    server::http::api_error::ApiError,
-};
+use crate::cache::{WeightedCache, weighted};
+use crate::manifest::tree::SentFile;
+use crate::model::diagnostics::Path;
+use crate::model::{Code, Fault, Id};
+use crate::server::http::api_error::ApiError;
 
 /// The default size limit of the cache in MiB.
 pub(crate) const DEFAULT_MIB: u64 = 256;

@@ -1,34 +1,22 @@
 //! The run of a reconciliation that was sent: it plans, as its caller may see it, or applies the plan that was reviewed.
 
-use super::{
-    checked_request::CheckedRequest,
-    records::find,
-    review,
-    wire::{self, Request, Run, TraceOfPlan},
-};
-use crate::{
-    manifest::tree::{ContextTree, GitCommitDetails, Sent, Tree, UnsetValues},
-    model::{
-        Severity,
-        author::CommitAuthor,
-        diagnostics::{MOST_FAULTS, Path},
-    },
-    plan::{
-        format::json::ReportDocument,
-        saved::{SavedPlan, is_masked},
-    },
-    reconcile::{
-        ApplyError, Options, PlanResult, Prepared, apply_current,
-        run::token::TokenHashes,
-        sync_loop::{plan_drift, sync_log},
-    },
-    routing::TracedRequest,
-    server::{
-        operations::planned_change::{self, is_expected, note_attempt, outcome, permit, warn_unreviewed},
-        prelude::*,
-    },
-    syntax::text::without_tokens,
-};
+use super::checked_request::CheckedRequest;
+use super::records::find;
+use super::review;
+use super::wire::{self, Request, Run, TraceOfPlan};
+use crate::manifest::tree::{ContextTree, GitCommitDetails, Sent, Tree, UnsetValues};
+use crate::model::Severity;
+use crate::model::author::CommitAuthor;
+use crate::model::diagnostics::{MOST_FAULTS, Path};
+use crate::plan::format::json::ReportDocument;
+use crate::plan::saved::{SavedPlan, is_masked};
+use crate::reconcile::run::token::TokenHashes;
+use crate::reconcile::sync_loop::{plan_drift, sync_log};
+use crate::reconcile::{ApplyError, Options, PlanResult, Prepared, apply_current};
+use crate::routing::TracedRequest;
+use crate::server::operations::planned_change::{self, is_expected, note_attempt, outcome, permit, warn_unreviewed};
+use crate::server::prelude::*;
+use crate::syntax::text::without_tokens;
 
 /// A valid request.
 pub(super) struct ReconciliationJob<'a> {

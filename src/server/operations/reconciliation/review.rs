@@ -2,13 +2,12 @@
 //! request through what a plan leaves (D111).
 
 use super::wire::{Request, TraceOfPlan};
-use crate::{
-    manifest::tree::{ContextTree, Sent, SentFile, Tree, UnsetValues},
-    model::diagnostics::Path,
-    reconcile::PlanResult,
-    routing::{TracedRequest, trace},
-    server::{operations::trace::TraceReport, prelude::*},
-};
+use crate::manifest::tree::{ContextTree, Sent, SentFile, Tree, UnsetValues};
+use crate::model::diagnostics::Path;
+use crate::reconcile::PlanResult;
+use crate::routing::{TracedRequest, trace};
+use crate::server::operations::trace::TraceReport;
+use crate::server::prelude::*;
 
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.
 pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<TracedRequest> {

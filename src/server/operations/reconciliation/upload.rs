@@ -4,19 +4,13 @@
 
 use std::fmt;
 
-use serde::{
-    Deserializer as _,
-    de::{IgnoredAny, MapAccess, Visitor},
-};
+use serde::Deserializer as _;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 
-use crate::{
-    reconcile::DEFAULT_SOURCE,
-    server::{
-        http::body::{self, Limits},
-        operations::planned_change,
-        prelude::*,
-    },
-};
+use crate::reconcile::DEFAULT_SOURCE;
+use crate::server::http::body::{self, Limits};
+use crate::server::operations::planned_change;
+use crate::server::prelude::*;
 
 /// The largest body that is received without a place of an upload.
 const SMALL: usize = 64 << 10;
@@ -140,20 +134,18 @@ fn dry_run_in(beginning: &[u8]) -> Option<bool> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::{
-        pin::Pin,
-        sync::Arc,
-        task::{Context, Poll},
-    };
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll};
 
     use hyper::body::{Body as HttpBody, Frame};
 
     use super::*;
-    use crate::{
-        model::{diagnostics::code::Code, id::Id, kind::owner::Role},
-        server::{App, Settings, VERSION_HEADER},
-        store::{MEMORY, Store},
-    };
+    use crate::model::diagnostics::code::Code;
+    use crate::model::id::Id;
+    use crate::model::kind::owner::Role;
+    use crate::server::{App, Settings, VERSION_HEADER};
+    use crate::store::{MEMORY, Store};
 
     #[test]
     fn only_a_valid_body_without_dry_run_applies() {

@@ -6,11 +6,10 @@
 
 use std::convert::Infallible;
 
-use p256::{
-    ecdsa::{Signature, SigningKey, signature::Signer as _},
-    elliptic_curve::sec1::ToEncodedPoint,
-    pkcs8::{EncodePrivateKey, LineEnding},
-};
+use p256::ecdsa::signature::Signer as _;
+use p256::ecdsa::{Signature, SigningKey};
+use p256::elliptic_curve::sec1::ToEncodedPoint;
+use p256::pkcs8::{EncodePrivateKey, LineEnding};
 use quick_cache::sync::Cache;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm, date_time_ymd,

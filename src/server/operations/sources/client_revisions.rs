@@ -1,17 +1,15 @@
 //! The last revision of each source that clients apply, from the history. Nothing is read twice: the history is long, and
 //! dashboards ask again and again.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
 
-use crate::{
-    model::{Author, Snapshot, author::RejectedManifests},
-    store::{
-        Store, StoreError, commit::header::CommitHeader, engine::Query, history::after_rollback::AppliedManifests,
-    },
-};
+use crate::model::author::RejectedManifests;
+use crate::model::{Author, Snapshot};
+use crate::store::commit::header::CommitHeader;
+use crate::store::engine::Query;
+use crate::store::history::after_rollback::AppliedManifests;
+use crate::store::{Store, StoreError};
 
 /// How many records are read at once.
 const RECORDS: usize = 100;
@@ -135,10 +133,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
-        store::{Commit, MEMORY, clock},
-    };
+    use crate::model::Kind;
+    use crate::model::id::Id;
+    use crate::model::key::Key;
+    use crate::model::kind::https_edge::HttpsEdge;
+    use crate::model::operation::Operation;
+    use crate::store::{Commit, MEMORY, clock};
 
     #[test]
     fn the_last_revision_of_each_source_is_found_however_much_was_recorded_since() {

@@ -6,21 +6,16 @@ pub(crate) mod view;
 
 use std::collections::HashMap;
 
-use axum::{
-    extract::{FromRequestParts, Path},
-    http::request::Parts,
-};
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
 use jiff::Timestamp;
 
 use super::checks::RequestBody;
-use crate::{
-    manifest::tree::whole_commit,
-    reconcile::{
-        sources::handle::SourceHandle,
-        sync_loop::{status::SourceStatus, suspension::Suspension},
-    },
-    server::prelude::*,
-};
+use crate::manifest::tree::whole_commit;
+use crate::reconcile::sources::handle::SourceHandle;
+use crate::reconcile::sync_loop::status::SourceStatus;
+use crate::reconcile::sync_loop::suspension::Suspension;
+use crate::server::prelude::*;
 use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 
 /// The path of the list.

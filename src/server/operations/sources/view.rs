@@ -6,19 +6,15 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    model::{Code, Id, Severity, Snapshot, drift::DriftedResource, key::segment},
-    plan::format::json::{Item, Spot},
-    reconcile::{
-        sources::handle::SourceHandle,
-        sync_loop::{
-            health::{Condition, Reason, Status},
-            status::{RunFindings, SourceStatus, SyncRecord},
-            suspension::Suspension,
-        },
-    },
-    store::history::after_rollback::AppliedManifests,
-};
+use crate::model::drift::DriftedResource;
+use crate::model::key::segment;
+use crate::model::{Code, Id, Severity, Snapshot};
+use crate::plan::format::json::{Item, Spot};
+use crate::reconcile::sources::handle::SourceHandle;
+use crate::reconcile::sync_loop::health::{Condition, Reason, Status};
+use crate::reconcile::sync_loop::status::{RunFindings, SourceStatus, SyncRecord};
+use crate::reconcile::sync_loop::suspension::Suspension;
+use crate::store::history::after_rollback::AppliedManifests;
 
 /// A source that the server follows or that owns resources, and its status.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,11 +5,9 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    model::{Code, Fault},
-    routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest},
-    syntax::text::printable,
-};
+use crate::model::{Code, Fault};
+use crate::routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest};
+use crate::syntax::text::printable;
 
 /// A client's request to trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

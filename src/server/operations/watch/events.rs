@@ -2,20 +2,12 @@
 
 use jiff::Timestamp;
 
-use crate::{
-    model::BaseUrls,
-    server::{
-        prelude::*,
-        resources::{
-            change::{ChangeFilter, actor},
-            render::render,
-        },
-    },
-    store::{
-        Revision,
-        revision::{ChangeEvent, ChangedResource},
-    },
-};
+use crate::model::BaseUrls;
+use crate::server::prelude::*;
+use crate::server::resources::change::{ChangeFilter, actor};
+use crate::server::resources::render::render;
+use crate::store::Revision;
+use crate::store::revision::{ChangeEvent, ChangedResource};
 
 /// The size from which on a portion of a revision is sent.
 const PORTION: usize = 64 << 10;

@@ -30,14 +30,11 @@ use std::convert::Infallible;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::{
-    server::{
-        http::channel_body::ChannelBody,
-        prelude::*,
-        resources::change::{ChangeFilter, public_kinds},
-    },
-    store::{Revision, history::change_window::NextRevision},
-};
+use crate::server::http::channel_body::ChannelBody;
+use crate::server::prelude::*;
+use crate::server::resources::change::{ChangeFilter, public_kinds};
+use crate::store::Revision;
+use crate::store::history::change_window::NextRevision;
 
 /// How often an idle client is sent a comment, so that proxies do not close its connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);

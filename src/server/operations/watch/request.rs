@@ -1,9 +1,7 @@
 //! The request of a `/watch` client.
 
-use crate::server::{
-    prelude::*,
-    resources::change::{ChangeFilter, kind_named},
-};
+use crate::server::prelude::*;
+use crate::server::resources::change::{ChangeFilter, kind_named};
 
 /// The header with which a client resumes.
 const LAST_EVENT_ID: &str = "last-event-id";

@@ -5,24 +5,19 @@
 use http_body_util::BodyExt;
 
 use super::*;
-use crate::{
-    model::{
-        Kind,
-        any_resource::AnyResource,
-        author::Author,
-        id::Id,
-        key::Key,
-        kind::{
-            api_key::ApiKey,
-            ip_restriction::{IpRestriction, Traffic},
-            owner::{Owner, Role},
-        },
-        operation::Operation,
-        secrets::secret::Secret,
-    },
-    server::{App, Settings, VERSION_HEADER, limits::slots::classes::DEFAULT_WATCHERS},
-    store::{Commit, MEMORY, Store, clock, ids, tokens},
-};
+use crate::model::Kind;
+use crate::model::any_resource::AnyResource;
+use crate::model::author::Author;
+use crate::model::id::Id;
+use crate::model::key::Key;
+use crate::model::kind::api_key::ApiKey;
+use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
+use crate::model::kind::owner::{Owner, Role};
+use crate::model::operation::Operation;
+use crate::model::secrets::secret::Secret;
+use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
+use crate::server::{App, Settings, VERSION_HEADER};
+use crate::store::{Commit, MEMORY, Store, clock, ids, tokens};
 
 fn create(key: Key, spec: Arc<dyn AnyResource>, token: Option<Secret>) -> Operation {
     Operation::Create { key, spec, claim: None, token }

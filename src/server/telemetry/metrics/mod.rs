@@ -16,36 +16,32 @@ mod process;
 mod scrape;
 pub(crate) mod syncs;
 
-use std::{
-    collections::BTreeSet,
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    sync::{Arc, OnceLock},
-    task::Poll,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
-use axum::{
-    extract::{MatchedPath, Request, State},
-    http::{Method, StatusCode, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use super::{
-    request_labels::{NO_PATH, known_method, note_path},
-    security::{self, event::SecurityEvent, note::SecurityNote},
-};
-use crate::{
-    model::diagnostics::code::Code,
-    reconcile::sources::registry::SourceRegistry,
-    server::{
-        http::api_error::ApiError, limits::guards, net::connections::connection_metrics, notify, state::AppState,
-    },
-    store::metrics::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
-};
+use super::request_labels::{NO_PATH, known_method, note_path};
+use super::security;
+use super::security::event::SecurityEvent;
+use super::security::note::SecurityNote;
+use crate::model::diagnostics::code::Code;
+use crate::reconcile::sources::registry::SourceRegistry;
+use crate::server::http::api_error::ApiError;
+use crate::server::limits::guards;
+use crate::server::net::connections::connection_metrics;
+use crate::server::notify;
+use crate::server::state::AppState;
+use crate::store::metrics::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS};
 use exposition::Exposition;
 
 /// Bucket bounds in seconds, from a read from memory to a commit on a slow disk.

@@ -1,10 +1,8 @@
 //! Metrics pages that clients have not taken yet: one that asks again and again, and takes nothing, must not fill the
 //! memory.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 

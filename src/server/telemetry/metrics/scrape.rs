@@ -5,11 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::exposition::{Exposition, Labels};
-use crate::{
-    model::build,
-    reconcile::{sources::handle::SourceHandle, sync_loop::health::Status},
-    server::state::AppState,
-};
+use crate::model::build;
+use crate::reconcile::sources::handle::SourceHandle;
+use crate::reconcile::sync_loop::health::Status;
+use crate::server::state::AppState;
 
 /// The `id` of the certificate of the server itself.
 const OWN_CERTIFICATE: &str = "server";

@@ -5,10 +5,11 @@ use std::{borrow::Cow, net::IpAddr, num::NonZero, sync::Arc};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    model::{Kind, id::Id, kind::owner::Role, names::names},
-    store::revision::ChangeEvent,
-};
+use crate::model::Kind;
+use crate::model::id::Id;
+use crate::model::kind::owner::Role;
+use crate::model::names::names;
+use crate::store::revision::ChangeEvent;
 
 /// An event of the security log. Those before [`SecurityEvent::Started`] are about the log itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

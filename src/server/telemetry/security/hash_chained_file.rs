@@ -14,27 +14,20 @@
 //! next line has its length and digest. If somebody removes or moves the file while the server runs, the next event goes to a
 //! new one, whose first line says so.
 
-use std::{
-    fs::{self, File, TryLockError},
-    io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{MetadataExt, PermissionsExt},
-    path::{Path, PathBuf},
-};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{
-    event::{SecurityEvent, SecurityRecord},
-    log_line::{LineHead, hex},
-};
-use crate::{
-    files::{appended, if_exists, open_regular, private},
-    model::json::without_nulls,
-    store::{
-        commit::{entries::Hash, header::chain},
-        disk::lock_wait::{MOMENT, retry_while_locked},
-    },
-};
+use super::event::{SecurityEvent, SecurityRecord};
+use super::log_line::{LineHead, hex};
+use crate::files::{appended, if_exists, open_regular, private};
+use crate::model::json::without_nulls;
+use crate::store::commit::entries::Hash;
+use crate::store::commit::header::chain;
+use crate::store::disk::lock_wait::{MOMENT, retry_while_locked};
 
 /// How long a file becomes, and how many older ones are kept.
 #[derive(Debug, Clone, Copy)]

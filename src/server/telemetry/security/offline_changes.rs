@@ -2,11 +2,9 @@
 
 use std::{borrow::Cow, io, path::Path};
 
-use super::{
-    event::SecurityRecord,
-    hash_chained_file::{ChainedFile, FileBounds},
-    note::administrative_changes,
-};
+use super::event::SecurityRecord;
+use super::hash_chained_file::{ChainedFile, FileBounds};
+use super::note::administrative_changes;
 use crate::model::operation::Operation;
 
 /// The reason in the lines of these changes: nothing else says that no request made them.

@@ -2,14 +2,11 @@
 
 use std::{sync::Arc, thread};
 
-use super::{
-    event::{SecurityEvent, SecurityRecord},
-    writer::SecurityLog,
-};
-use crate::{
-    model::{Kind, author::Author, rules},
-    store::{Revision, Store},
-};
+use super::event::{SecurityEvent, SecurityRecord};
+use super::writer::SecurityLog;
+use crate::model::author::Author;
+use crate::model::{Kind, rules};
+use crate::store::{Revision, Store};
 
 /// Logs what followed sources change of keys and owners, until the store is closed.
 pub(crate) fn log_sources(store: &Arc<Store>, log: SecurityLog) -> std::io::Result<()> {

@@ -2,14 +2,11 @@
 
 use std::{fs, io, path::Path};
 
-use super::{
-    hash_chained_file::{FileBounds, numbered},
-    log_line::{LineHead, hex},
-};
-use crate::{
-    files::{if_exists, read_regular},
-    store::commit::{entries::Hash, header::chain},
-};
+use super::hash_chained_file::{FileBounds, numbered};
+use super::log_line::{LineHead, hex};
+use crate::files::{if_exists, read_regular};
+use crate::store::commit::entries::Hash;
+use crate::store::commit::header::chain;
 
 /// The most older files that are looked for.
 const MOST_FILES: u32 = 1000;
@@ -162,10 +159,8 @@ mod tests {
     use std::{io::Write, os::unix::fs::PermissionsExt};
 
     use super::*;
-    use crate::server::telemetry::security::{
-        event::{SecurityEvent, SecurityRecord},
-        hash_chained_file::{ChainedFile, FileBounds},
-    };
+    use crate::server::telemetry::security::event::{SecurityEvent, SecurityRecord};
+    use crate::server::telemetry::security::hash_chained_file::{ChainedFile, FileBounds};
 
     fn entries(count: usize) -> Vec<SecurityRecord> {
         (0..count).map(|_| SecurityRecord::new(SecurityEvent::KeyCreated)).collect()

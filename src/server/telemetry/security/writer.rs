@@ -1,23 +1,17 @@
 //! The thread that writes the security log. Requests only put events into a bounded queue.
 
-use std::{
-    io::{self, ErrorKind},
-    num::NonZero,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
-    },
-    thread::JoinHandle,
-    time::{Duration, Instant},
-};
+use std::io::{self, ErrorKind};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use super::{
-    event::{SecurityEvent, SecurityRecord},
-    hash_chained_file::{ChainedFile, FileBounds},
-    repeats::Repeats,
-};
+use super::event::{SecurityEvent, SecurityRecord};
+use super::hash_chained_file::{ChainedFile, FileBounds};
+use super::repeats::Repeats;
 
 /// The counters of events, and of those that the log does not have.
 pub(in crate::server::telemetry) const EVENTS: &str = "edgewright_security_events_total";

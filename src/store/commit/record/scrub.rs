@@ -1,17 +1,11 @@
 //! Hides API tokens in the public texts of a former record, and binds its secrets to the new texts (D23).
 
-use super::{
-    RecordFields, SealedSecrets, StoredRecord, append_written,
-    secrets::{EMPTY, places_of},
-};
-use crate::{
-    model::Code,
-    store::{
-        error::StoreError,
-        seal::{Keyring, NotOpened},
-    },
-    syntax::text::{has_token, without_tokens},
-};
+use super::secrets::{EMPTY, places_of};
+use super::{RecordFields, SealedSecrets, StoredRecord, append_written};
+use crate::model::Code;
+use crate::store::error::StoreError;
+use crate::store::seal::{Keyring, NotOpened};
+use crate::syntax::text::{has_token, without_tokens};
 
 /// Returns a record without the secret parts of the API tokens in it, or none if it has none. Its secrets stay, encrypted with
 /// the same data key.

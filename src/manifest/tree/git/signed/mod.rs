@@ -18,10 +18,8 @@ use git2::{ErrorCode, Oid, Repository};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::{
-    model::{Code, Diagnostic},
-    syntax::text::printable,
-};
+use crate::model::{Code, Diagnostic};
+use crate::syntax::text::printable;
 use allowed_signers::{AllowedSigners, SignerRefusal};
 use sshsig::SshSignature;
 

@@ -1,12 +1,10 @@
 //! Signatures of OpenSSH (PROTOCOL.sshsig), as Git puts them into commits with `gpg.format = ssh`.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use ring::{
-    digest::{self, digest},
-    signature::{
-        ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
-        RSA_PKCS1_2048_8192_SHA512, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
-    },
+use ring::digest::{self, digest};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA512,
+    RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
 
 use super::wire::{WireReader, put_string};
