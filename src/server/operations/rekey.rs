@@ -5,7 +5,6 @@ use axum::extract::{FromRequest, Request};
 
 use super::checks::RequestBody;
 use crate::server::http::response::add_request_id;
-use crate::server::limits::guards::RequestOrigin;
 use crate::server::prelude::*;
 use crate::store::{MasterChange, RekeyResult};
 
@@ -77,54 +76,37 @@ async fn create(State(state): State<AppState>, caller: Caller, request: Request)
     let body = RequestBody::from_request(request, &state).await?;
     let RekeyRequest { forget_secrets } = if body.is_empty() { RekeyRequest::default() } else { body.decode()? };
     let turn = state.admissions.rekeys.anonymous().map_err(|_| busy())?;
-    let job = RekeyJob { state, caller, origin, forgets: forget_secrets };
-    // What has begun is done, also if the client goes away.
+    // What has begun is done, also if the client goes away. It is logged here, because the router gets no response then.
     let run = move || {
-        let response = job.run();
-        drop(turn);
+        let _held = turn;
+        let (reason, mut response) = match rekey(&state, forget_secrets) {
+            Ok(response) if forget_secrets => ("former keys destroyed", response),
+            Ok(response) => ("", response),
+            Err(error) => ("failed", error.into_response()),
+        };
+        add_request_id(response.headers_mut());
+        let mut note = caller.note(SecurityEvent::StoreRekeyed, reason);
+        note.set_path(&Arc::from(PATH));
+        state.access.guards.log(note, &origin, &response);
         Ok(response)
     };
     blocking(run).await
 }
 
-/// A valid request.
-struct RekeyJob {
-    state: AppState,
-    caller: Caller,
-    origin: RequestOrigin,
-    forgets: bool,
-}
-
-impl RekeyJob {
-    /// Does it, and logs it here: the router gets no response for a client that has gone away.
-    fn run(&self) -> Response {
-        let (reason, mut response) = match self.rekey() {
-            Ok(response) if self.forgets => ("former keys destroyed", response),
-            Ok(response) => ("", response),
-            Err(error) => ("failed", error.into_response()),
-        };
-        add_request_id(response.headers_mut());
-        let mut note = self.caller.note(SecurityEvent::StoreRekeyed, reason);
-        note.set_path(&Arc::from(PATH));
-        self.state.access.guards.log(note, &self.origin, &response);
-        response
+fn rekey(state: &AppState, forgets: bool) -> ApiResult {
+    let store = &state.served.store;
+    let done = store.rekey(MasterChange::ReadAgain, forgets).map_err(refused)?;
+    if forgets {
+        state.caches.pages.forget_before(store.snapshot().revision);
     }
-
-    fn rekey(&self) -> ApiResult {
-        let store = &self.state.served.store;
-        let done = store.rekey(MasterChange::ReadAgain, self.forgets).map_err(refused)?;
-        if self.forgets {
-            self.state.caches.pages.forget_before(store.snapshot().revision);
-        }
-        let report = RekeyReport::new(&done);
-        tracing::info!(
-            data_key = report.data_key_id,
-            resources = report.encrypted_resources,
-            master_key_changed = report.master_key_changed,
-            "The secrets are encrypted with a new data key."
-        );
-        json_response(StatusCode::OK, &report)
-    }
+    let report = RekeyReport::new(&done);
+    tracing::info!(
+        data_key = report.data_key_id,
+        resources = report.encrypted_resources,
+        master_key_changed = report.master_key_changed,
+        "The secrets are encrypted with a new data key."
+    );
+    json_response(StatusCode::OK, &report)
 }
 
 fn busy() -> ApiError {
