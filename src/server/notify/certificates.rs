@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::events::EventType;
 use super::message::line;
-use super::transitions::{ExpiringCertificate, NewTransition};
+use super::transitions::{EventContent, ExpiringCertificate};
 use crate::model::{Entry, Snapshot};
 use crate::server::telemetry::metrics::inventory::expiry;
 
@@ -18,11 +18,11 @@ pub(super) fn expiring(
     snapshot: &Snapshot,
     now: Timestamp,
     base_url: &str,
-) -> Vec<(ExpiringCertificate, NewTransition)> {
+) -> Vec<(ExpiringCertificate, EventContent)> {
     snapshot.iter().filter_map(|entry| describe(entry, now, base_url)).collect()
 }
 
-fn describe(entry: &Entry, now: Timestamp, base_url: &str) -> Option<(ExpiringCertificate, NewTransition)> {
+fn describe(entry: &Entry, now: Timestamp, base_url: &str) -> Option<(ExpiringCertificate, EventContent)> {
     let not_after = Timestamp::from_second(expiry(entry)?.second).ok()?;
     if not_after.duration_since(now) > SignedDuration::from_hours(DAYS * 24) {
         return None;
@@ -53,7 +53,7 @@ fn describe(entry: &Entry, now: Timestamp, base_url: &str) -> Option<(ExpiringCe
         1 => format!("{named} expires on {day}, in 1 day"),
         days => format!("{named} expires on {day}, in {days} days"),
     };
-    let new = NewTransition {
+    let new = EventContent {
         r#type: EventType::CertificateExpiring,
         source: source.map(str::to_owned),
         kind: Some(kind),

@@ -124,7 +124,7 @@ impl Delivery {
             if transition.revision > self.cursor.revision && self.cursor.revision < outbox.store.snapshot().revision {
                 return;
             }
-            if self.target.filter.selects(&transition) {
+            if self.target.filter.selects(&transition.content) {
                 let recipient = Recipient { store: &outbox.scope, name: &self.target.name };
                 self.pending.push_back(message::transition_notification(&recipient, self.cursor, transition));
                 return;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{events::EventType, transitions::Transition};
+use super::{events::EventType, transitions::EventContent};
 use crate::{model::Kind, server::resources::change::ChangeFilter, store::revision::ChangeEvent};
 
 /// Selects what a target is told of. Empty sets select everything.
@@ -32,8 +32,8 @@ impl EventFilter {
     }
 
     /// Whether an event of a source or certificate is selected. Sources have no kind.
-    pub(super) fn selects(&self, transition: &Transition) -> bool {
-        let Transition { r#type, kind, source, .. } = transition;
+    pub(super) fn selects(&self, event: &EventContent) -> bool {
+        let EventContent { r#type, kind, source, .. } = event;
         (self.events.is_empty() || self.events.contains(r#type))
             && (self.sources.is_empty() || source.as_ref().is_some_and(|source| self.sources.contains(source)))
             && (self.kinds.is_empty() || kind.is_none_or(|kind| self.kinds.contains(&kind)))
@@ -43,18 +43,14 @@ impl EventFilter {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use jiff::Timestamp;
     use serde_json::Value;
 
     use super::*;
 
     #[test]
     fn a_filter_selects_changes_and_transitions_apart() {
-        let transition = |r#type: EventType, kind: Option<Kind>| Transition {
-            number: 1,
+        let transition = |r#type: EventType, kind: Option<Kind>| EventContent {
             r#type,
-            at: Timestamp::UNIX_EPOCH,
-            revision: 1,
             source: Some("shop".into()),
             kind,
             text: String::new(),

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{change_text, cursors::Cursor, events::EventType, transitions::Transition};
+use super::transitions::{EventContent, Transition};
+use super::{change_text, cursors::Cursor, events::EventType};
 use crate::model::author::CommitAuthor;
 use crate::model::drift::writer;
 use crate::model::{Author, Id, Key, Kind, Snapshot};
@@ -154,7 +155,7 @@ pub(super) fn transition_notification(
     before: Cursor,
     transition: Transition,
 ) -> Notification {
-    let Transition { number, r#type, at, text, data, .. } = transition;
+    let Transition { number, at, content: EventContent { r#type, text, data, .. }, .. } = transition;
     let r#type = r#type.to_string();
     // After a lost file, another event can have the same number.
     let id = recipient.id(format!("{} {at} {text}", r#type).as_bytes(), number);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::events::EventType;
 use super::message::{commit_text, line};
-use super::transitions::{NewTransition, ObservedSource, ReportedState};
+use super::transitions::{EventContent, ObservedSource, ReportedState};
 use crate::model::diagnostics::Name;
 use crate::model::drift::DriftState;
 use crate::model::key::segment;
@@ -94,7 +94,7 @@ impl<'f> SourceSnapshot<'f> {
     }
 
     /// Describes an event. `told` is what was told before.
-    pub(super) fn describe(&self, r#type: EventType, told: Option<&ReportedState>, base_url: &str) -> NewTransition {
+    pub(super) fn describe(&self, r#type: EventType, told: Option<&ReportedState>, base_url: &str) -> EventContent {
         let (source, findings) = (self.following.source.as_str(), &self.status.findings);
         let attempt = self.attempt();
         let has_drifted = r#type == EventType::SourceDrifted;
@@ -128,7 +128,7 @@ impl<'f> SourceSnapshot<'f> {
             "suspension": self.suspension.clone().map(SuspensionView::new),
         });
         let text = line(&format!("Source `{source}` {}", self.text(r#type, told)));
-        NewTransition { r#type, source: Some(source.to_owned()), kind: None, text, data }
+        EventContent { r#type, source: Some(source.to_owned()), kind: None, text, data }
     }
 
     /// Describes the event.

@@ -13,7 +13,7 @@ use super::delivery::{Delivery, LONGEST_WAIT, backoff};
 use super::event_filter::EventFilter;
 use super::events::EventType;
 use super::outbox::{Outbox, StopSignal};
-use super::transitions::{NewTransition, ObservedSource, ReportedState, TransitionLog};
+use super::transitions::{EventContent, ObservedSource, ReportedState, TransitionLog};
 use crate::model::Kind;
 use crate::model::author::Author;
 use crate::model::key::Key;
@@ -168,7 +168,7 @@ fn an_event_follows_the_revision_of_its_time() {
             || ObservedSource::Troubled(told(news)),
             |r#type, _| {
                 let (source, data) = (Some("shop".to_owned()), Value::Null);
-                NewTransition { r#type, source, kind: None, text: news.to_owned(), data }
+                EventContent { r#type, source, kind: None, text: news.to_owned(), data }
             },
         );
         commit(&store);

@@ -31,24 +31,22 @@ const MOST_TRANSITIONS: usize = 1000;
 pub(super) struct Transition {
     /// Counts the events of a store.
     pub(super) number: u64,
-    pub(super) r#type: EventType,
     pub(super) at: Timestamp,
     /// The revision of the store then.
     pub(super) revision: u64,
+    #[serde(flatten)]
+    pub(super) content: EventContent,
+}
+
+/// What an event says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct EventContent {
+    pub(super) r#type: EventType,
     /// The source that the event is about, or that owns the certificate.
     pub(super) source: Option<String>,
     /// The kind of the certificate.
     pub(super) kind: Option<Kind>,
     /// One line for people.
-    pub(super) text: String,
-    pub(super) data: Value,
-}
-
-/// An event that has no number yet.
-pub(super) struct NewTransition {
-    pub(super) r#type: EventType,
-    pub(super) source: Option<String>,
-    pub(super) kind: Option<Kind>,
     pub(super) text: String,
     pub(super) data: Value,
 }
@@ -138,7 +136,7 @@ impl TransitionLog {
         source: &str,
         revision: u64,
         observed: impl FnOnce() -> ObservedSource,
-        describe: impl FnOnce(EventType, Option<&ReportedState>) -> NewTransition,
+        describe: impl FnOnce(EventType, Option<&ReportedState>) -> EventContent,
     ) {
         let mut state = self.state();
         let told = state.sources.get(source).cloned();
@@ -166,7 +164,7 @@ impl TransitionLog {
     }
 
     /// Adds an event for each certificate that was not told to expire then. `found` are all that expire soon.
-    pub(super) fn note_certificates(&self, revision: u64, found: Vec<(ExpiringCertificate, NewTransition)>) {
+    pub(super) fn note_certificates(&self, revision: u64, found: Vec<(ExpiringCertificate, EventContent)>) {
         let mut state = self.state();
         let told = std::mem::take(&mut state.certificates);
         let mut has_new = false;
@@ -193,11 +191,9 @@ impl TransitionLog {
 }
 
 impl TransitionState {
-    fn add(&mut self, new: NewTransition, revision: u64) {
+    fn add(&mut self, content: EventContent, revision: u64) {
         self.last += 1;
-        let NewTransition { r#type, source, kind, text, data } = new;
-        let (number, at) = (self.last, clock::now());
-        self.due.push_back(Transition { number, r#type, at, revision, source, kind, text, data });
+        self.due.push_back(Transition { number: self.last, at: clock::now(), revision, content });
         if self.due.len() > MOST_TRANSITIONS {
             self.drop_oldest();
         }
@@ -205,7 +201,7 @@ impl TransitionState {
 
     fn drop_oldest(&mut self) {
         if let Some(oldest) = self.due.pop_front() {
-            let Transition { r#type: name, at, .. } = oldest;
+            let (name, at) = (oldest.content.r#type, oldest.at);
             tracing::warn!("the notification of `{name}` at {at} was not delivered to all targets: too many are due");
         }
     }
@@ -237,8 +233,8 @@ mod tests {
         ObservedSource::Troubled(ReportedState { r#type, state: "Invalid".into(), news })
     }
 
-    fn new(r#type: EventType) -> NewTransition {
-        NewTransition { r#type, source: Some("shop".into()), kind: None, text: String::new(), data: Value::Null }
+    fn new(r#type: EventType) -> EventContent {
+        EventContent { r#type, source: Some("shop".into()), kind: None, text: String::new(), data: Value::Null }
     }
 
     fn see(log: &TransitionLog, observed: ObservedSource) {
@@ -247,7 +243,7 @@ mod tests {
 
     fn told(log: &TransitionLog) -> Vec<String> {
         let types = std::iter::successors(log.after(0), |last| log.after(last.number));
-        types.map(|it| it.r#type.to_string()).collect()
+        types.map(|it| it.content.r#type.to_string()).collect()
     }
 
     #[test]
