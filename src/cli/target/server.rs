@@ -228,14 +228,12 @@ fn to_report(run: &mut Run, validated: &[&PlanResult]) -> Report {
     let diagnostics = |items: &[Item]| items.iter().map(|item| here(item.diagnostic(&known))).collect();
     Report {
         command: "plan",
-        source: None,
         diagnostics: diagnostics(&run.report.diagnostics),
         refusals: diagnostics(&run.report.refusals),
         plan: run.report.plan.take(),
         files: validated.iter().map(|validated| validated.own_files()).sum(),
         first_file: files().next().map(|file| file.source.name.clone()),
-        applied: None,
-        new_store: None,
+        ..Report::default()
     }
 }
 
