@@ -9,12 +9,12 @@ use super::key_scope::{ScopeArgs, unknown_sources};
 use super::local_log::{LocalLogArgs, commit};
 use super::owners;
 use super::role::role;
-use super::wide_keys::{wide_keys, wide_keys_on_server};
+use super::wide_keys::wide_keys_of;
 use crate::cli::command_prelude::*;
 use crate::cli::config::Config;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::output::{check_not_discarded, is_readable_by_others, print_all};
-use crate::cli::target::{create_key, delete_key, list_keys, owner_role};
+use crate::cli::target::{ListedKey, create_key, delete_key, list_keys, owner_role};
 use crate::model::diagnostics::Faults;
 use crate::model::{AnyResource, ApiKey, Entry, KeyScope, Operation, Owner, rules};
 use crate::reconcile::run::token;
@@ -90,15 +90,16 @@ impl Args {
         match self {
             Args::Create(create) => create.run(config)?,
             Args::List { list, place } => {
-                let (keys, warning) = match place.client()? {
-                    Some(client) => list_on_server(&client)?,
+                let (keys, roles) = match place.client()? {
+                    Some(client) => (list_keys(&client)?, roles_on_server(&client)?),
                     None => {
                         let snapshot = place.store.read_existing()?.snapshot();
-                        (list_in_store(&snapshot), wide_keys(&snapshot))
+                        (keys_in_store(&snapshot), owners::owners_in_store(&snapshot).into_iter().collect())
                     }
                 };
-                warning.iter().for_each(|warning| say(warning));
-                print(list.format.list(&COLUMNS, &WIDE_COLUMNS, keys))?;
+                wide_keys_of(&keys, &roles).iter().for_each(|warning| say(warning));
+                let items = keys.into_iter().map(|key| item(key, &roles)).collect();
+                print(list.format.list(&COLUMNS, &WIDE_COLUMNS, items))?;
             }
             Args::Revoke { place, id, log } => {
                 let id = match key_of_token(&id) {
@@ -282,46 +283,44 @@ const COLUMNS: [&str; 4] = ["description", "role", "scope", "id"];
 const WIDE_COLUMNS: [&str; 2] = ["owner", "created_at"];
 
 /// A key as the list shows it.
-fn item(id: &str, owner: &str, role: &str, created_at: &str, description: &str, scope: Option<&KeyScope>) -> ListItem {
+fn item(key: ListedKey, roles: &HashMap<String, Role>) -> ListItem {
+    let role = key.role(roles).map_or("", Role::as_str);
+    let ListedKey { id, owner_id, created_at, description, scope, .. } = key;
     let document = json!({
         "id": id,
         "description": description,
-        "owner_id": owner,
+        "owner_id": owner_id,
         "role": role,
         "scope": scope,
         "created_at": created_at,
     });
-    let scope = scope.map(KeyScope::to_string).unwrap_or_default();
-    ListItem { name: id.to_owned(), document, columns: vec![("scope", scope), ("owner", owner.to_owned())] }
+    let scope = scope.as_ref().map(KeyScope::to_string).unwrap_or_default();
+    ListItem { name: id, document, columns: vec![("scope", scope), ("owner", owner_id)] }
 }
 
-fn list_in_store(snapshot: &Snapshot) -> Vec<ListItem> {
-    let keys = snapshot.newest_first(Kind::ApiKey, None, u64::MAX);
+/// The keys of a store, newest first.
+pub(super) fn keys_in_store(snapshot: &Snapshot) -> Vec<ListedKey> {
     let listed = |entry: &Arc<Entry>| {
         let key = entry.spec_as::<ApiKey>()?;
-        let (id, created_at) = (entry.key.id.as_str(), entry.created_at.to_string());
-        let role = rules::key_role(snapshot, key).unwrap_or_default().as_str();
-        Some(item(id, &key.owner_id, role, &created_at, &key.description, key.scope.as_deref()))
+        Some(ListedKey {
+            id: entry.key.id.to_string(),
+            owner_id: key.owner_id.clone(),
+            created_at: entry.created_at.to_string(),
+            description: key.description.clone(),
+            scope: key.scope.as_deref().cloned(),
+            token: None,
+        })
     };
-    keys.filter_map(listed).collect()
+    snapshot.newest_first(Kind::ApiKey, None, u64::MAX).filter_map(listed).collect()
 }
 
-fn list_on_server(client: &ApiClient) -> Result<(Vec<ListItem>, Option<String>), Failure> {
-    let keys = list_keys(client)?;
-    let roles: HashMap<String, Role> = match owners::list_owners(client) {
-        Ok(owners) => owners.into_iter().collect(),
+/// The roles of a server's owners, if the caller may see them.
+fn roles_on_server(client: &ApiClient) -> Result<HashMap<String, Role>, Failure> {
+    match owners::list_owners(client) {
         Err(failure) if failure.has_code(Code::Forbidden) => {
             say("Only admins can see the roles.");
-            HashMap::new()
+            Ok(HashMap::new())
         }
-        Err(failure) => return Err(failure),
-    };
-    let role = |owner: &str| roles.get(owner).map_or("", |role| role.as_str());
-    let warning = wide_keys_on_server(&keys, &roles);
-    let items = keys.iter().map(|key| {
-        let most = key.scope.as_ref().and_then(|scope| scope.role).filter(|most| roles.get(&key.owner_id) > Some(most));
-        let role = most.map_or_else(|| role(&key.owner_id), Role::as_str);
-        item(&key.id, &key.owner_id, role, &key.created_at, &key.description, key.scope.as_ref())
-    });
-    Ok((items.collect(), warning))
+        owners => Ok(owners?.into_iter().collect()),
+    }
 }

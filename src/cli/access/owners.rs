@@ -1,13 +1,12 @@
 //! `edgewright owners`: the owners of API keys and their roles (D23).
 
-use std::collections::HashMap;
-
 use clap::Subcommand;
 use serde_json::json;
 
+use super::keys::keys_in_store;
 use super::local_log::{LocalLogArgs, commit};
 use super::role::role;
-use super::wide_keys::{wide_keys, wide_keys_on_server};
+use super::wide_keys::wide_keys_of;
 use crate::cli::command_prelude::*;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::target::{list_keys, set_owner_role};
@@ -58,18 +57,14 @@ impl Args {
     pub(crate) fn run(self) -> CommandResult {
         match self {
             Args::List { list, place } => {
-                let (owners, warning) = match place.client()? {
-                    Some(client) => {
-                        let owners = list_owners(&client)?;
-                        let roles: HashMap<String, Role> = owners.iter().cloned().collect();
-                        let warning = wide_keys_on_server(&list_keys(&client)?, &roles);
-                        (owners, warning)
-                    }
+                let (owners, keys) = match place.client()? {
+                    Some(client) => (list_owners(&client)?, list_keys(&client)?),
                     None => {
-                        let store = place.store.read_existing()?;
-                        (owners_in_store(&store), wide_keys(&store.snapshot()))
+                        let snapshot = place.store.read_existing()?.snapshot();
+                        (owners_in_store(&snapshot), keys_in_store(&snapshot))
                     }
                 };
+                let warning = wide_keys_of(&keys, &owners.iter().cloned().collect());
                 print(list.format.list(&["id", "role"], &[], owners.into_iter().map(item).collect()))?;
                 warning.iter().for_each(|warning| say(warning));
             }
@@ -98,8 +93,8 @@ fn item((id, role): (String, Role)) -> ListItem {
     ListItem { document: json!({"id": id, "role": role.as_str()}), name: id, columns: Vec::new() }
 }
 
-fn owners_in_store(store: &Store) -> Vec<(String, Role)> {
-    let snapshot = store.snapshot();
+/// The owners of a store with their roles, newest first.
+pub(super) fn owners_in_store(snapshot: &Snapshot) -> Vec<(String, Role)> {
     let owners = snapshot.newest_first(Kind::Owner, None, u64::MAX);
     let role = |owner: Option<&Owner>| owner.map(|owner| owner.role).unwrap_or_default();
     owners.map(|entry| (entry.key.id.to_string(), role(entry.spec_as::<Owner>()))).collect()

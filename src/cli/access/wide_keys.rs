@@ -11,14 +11,9 @@ pub(crate) fn wide_keys(snapshot: &Snapshot) -> Option<String> {
     warning(rules::keys_of_every_source(snapshot))
 }
 
-/// Warns of keys of a server without limits, by the roles of their owners.
-pub(super) fn wide_keys_on_server(keys: &[ListedKey], roles: &HashMap<String, Role>) -> Option<String> {
-    let role = |key: &ListedKey| {
-        let owner = *roles.get(&key.owner_id)?;
-        Some(key.scope.as_ref().and_then(|scope| scope.role).map_or(owner, |most| owner.min(most)))
-    };
-    let facts = keys.iter().filter_map(|key| Some((key.scope.as_ref(), role(key)?)));
-    warning(rules::count_wide(facts))
+/// Warns of listed keys without limits, by the roles of their owners.
+pub(super) fn wide_keys_of(keys: &[ListedKey], roles: &HashMap<String, Role>) -> Option<String> {
+    warning(rules::count_wide(keys.iter().filter_map(|key| Some((key.scope.as_ref(), key.role(roles)?)))))
 }
 
 fn warning((admins, others): (usize, usize)) -> Option<String> {

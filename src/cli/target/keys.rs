@@ -1,5 +1,7 @@
 //! The API keys of a running server (D105).
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use ureq::http::Method;
 
@@ -10,7 +12,7 @@ use crate::cli::prelude::*;
 use crate::model::{ApiKey, KeyScope};
 use crate::server::operations::owners::{OwnerUpdate, OwnerView, PATH as OWNERS};
 
-/// An API key of a server.
+/// An API key in a list.
 #[derive(Deserialize)]
 pub(crate) struct ListedKey {
     /// The ID.
@@ -27,7 +29,15 @@ pub(crate) struct ListedKey {
     pub scope: Option<KeyScope>,
     /// The token, only of a new key.
     #[serde(default)]
-    token: Option<Secret>,
+    pub token: Option<Secret>,
+}
+
+impl ListedKey {
+    /// The role: that of the owner, or a lower one that the scope sets; none if that of the owner is unknown.
+    pub(crate) fn role(&self, roles: &HashMap<String, Role>) -> Option<Role> {
+        let owner = *roles.get(&self.owner_id)?;
+        Some(self.scope.as_ref().and_then(|scope| scope.role).map_or(owner, |most| owner.min(most)))
+    }
 }
 
 /// Lists the API keys, newest first.
