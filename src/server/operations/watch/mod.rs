@@ -86,8 +86,8 @@ fn place(app: &AppState, Caller { owner, role, .. }: &Caller) -> Result<WorkPlac
 /// Responds with a stream of changes, which ends with the client, its key or the server.
 async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Caller, headers: HeaderMap) -> ApiResult {
     let current = app.served.store.snapshot();
-    let wanted = request::WatchRequest::new(query.as_deref(), &headers)?;
-    let known = wanted.known.unwrap_or(current.revision);
+    let (known, filter) = request::read(query.as_deref(), &headers)?;
+    let known = known.unwrap_or(current.revision);
     if known > current.revision || matches!(app.served.store.next_revision(known), NextRevision::Gone) {
         return Err(ApiError::revision_gone(known, app.served.store.snapshot().revision));
     }
@@ -96,7 +96,7 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
     // The last event has room even if its client has taken none of the others.
     let last = chunks.clone().try_reserve_owned().map_err(|_| ApiError::internal())?;
     let stopping = app.stopping.clone();
-    let mut watcher = Watcher { app, headers, filter: wanted.filter, known, chunks };
+    let mut watcher = Watcher { app, headers, filter, known, chunks };
     tokio::spawn(async move {
         let _held = place;
         let end = tokio::select! {
