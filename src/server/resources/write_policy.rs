@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 
+use crate::model::names::names;
 use crate::model::{Code, Fault};
 use crate::reconcile::check_source;
 use crate::syntax::text::printable;
@@ -23,26 +24,19 @@ pub(crate) enum WritePolicy {
     Header,
 }
 
+names!(WritePolicy: Drift "drift", Refuse "refuse", Header "header");
+
 /// The policies by source.
 pub(crate) type WritePolicies = BTreeMap<String, WritePolicy>;
 
 impl WritePolicy {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "drift" => WritePolicy::Drift,
-            "refuse" => WritePolicy::Refuse,
-            "header" => WritePolicy::Header,
-            _ => return None,
-        })
-    }
-
     /// Parses the entries of a configuration file. The path of a fault starts at the name of the source.
     pub(crate) fn parse(entries: &BTreeMap<String, String>) -> Result<WritePolicies, Fault> {
         let mut policies = WritePolicies::new();
         for (source, name) in entries {
             check_source(source)
                 .map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(source.as_str()).of_key())?;
-            let policy = Self::named(name).ok_or_else(|| {
+            let policy = Self::from_name(name).ok_or_else(|| {
                 let fault = Fault::new(Code::UnknownValue, format!("unknown policy `{}`", printable(name)));
                 fault.at(source.as_str()).help("use `drift`, `refuse` or `header`")
             })?;

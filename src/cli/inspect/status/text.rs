@@ -187,10 +187,7 @@ fn coloured_state(source: &SourceView) -> String {
 
 /// A diagnostic on one line.
 fn finding(item: &Item) -> String {
-    let severity = match item.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
+    let severity = item.severity.as_str();
     let place = match (&item.spot.file, item.spot.line, item.spot.column) {
         (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
         _ => String::new(),
