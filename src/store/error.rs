@@ -2,10 +2,13 @@
 
 use std::{fmt, io, path::Path};
 
+use thiserror::Error;
+
 use crate::model::{Code, snapshot::Refusal};
 
 /// An error of a store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
 pub struct StoreError {
     /// The registered code.
     pub code: Code,
@@ -38,20 +41,14 @@ impl StoreError {
     }
 }
 
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for StoreError {}
-
 /// An error of a commit that changed nothing.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum CommitError {
     /// A rule refuses the changes.
+    #[error("{}", messages_of(.0))]
     Refused(Refusal),
     /// The store has a newer revision.
+    #[error("the plan was made from revision {base}, but the store is at revision {current}")]
     Stale {
         /// The revision that the Operations were computed from.
         base: u64,
@@ -59,6 +56,7 @@ pub enum CommitError {
         current: u64,
     },
     /// The engine failed.
+    #[error(transparent)]
     Failed(StoreError),
 }
 
@@ -71,19 +69,7 @@ pub enum Declined<E> {
     Commit(CommitError),
 }
 
-impl fmt::Display for CommitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CommitError::Refused(refusal) => {
-                let messages: Vec<&str> = refusal.faults.iter().map(|fault| fault.message.as_str()).collect();
-                f.write_str(&messages.join("; "))
-            }
-            CommitError::Stale { base, current } => {
-                write!(f, "the plan was made from revision {base}, but the store is at revision {current}")
-            }
-            CommitError::Failed(error) => error.fmt(f),
-        }
-    }
+fn messages_of(refusal: &Refusal) -> String {
+    let messages: Vec<&str> = refusal.faults.iter().map(|fault| fault.message.as_str()).collect();
+    messages.join("; ")
 }
-
-impl std::error::Error for CommitError {}

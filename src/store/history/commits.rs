@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use thiserror::Error;
+
 use crate::model::Author;
 use crate::store::engine::Query;
 use crate::store::error::StoreError;
@@ -78,9 +80,10 @@ impl RevisionName {
 }
 
 /// Why a commit is no revision.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub(crate) enum NamingError {
     /// No revision in the history was applied from it.
+    #[error("no revision was applied from commit {commit}; the history begins at revision {oldest}")]
     Unknown {
         /// The commit.
         commit: CommitPrefix,
@@ -88,6 +91,7 @@ pub(crate) enum NamingError {
         oldest: u64,
     },
     /// Revisions were applied from several commits that begin so.
+    #[error("commit {commit} is ambiguous: {}", .commits.each_ref().map(|it| printable(it)).join(" and "))]
     Ambiguous {
         /// The abbreviated commit.
         commit: CommitPrefix,
@@ -95,30 +99,11 @@ pub(crate) enum NamingError {
         commits: [String; 2],
     },
     /// The search was cancelled.
+    #[error("the search was cancelled")]
     Cancelled,
     /// The store failed.
-    Failed(StoreError),
-}
-
-impl fmt::Display for NamingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NamingError::Unknown { commit, oldest } => {
-                write!(f, "no revision was applied from commit {commit}; the history begins at revision {oldest}")
-            }
-            NamingError::Ambiguous { commit, commits: [one, other] } => {
-                write!(f, "commit {commit} is ambiguous: {} and {}", printable(one), printable(other))
-            }
-            NamingError::Cancelled => f.write_str("the search was cancelled"),
-            NamingError::Failed(error) => error.fmt(f),
-        }
-    }
-}
-
-impl From<StoreError> for NamingError {
-    fn from(error: StoreError) -> Self {
-        NamingError::Failed(error)
-    }
+    #[error(transparent)]
+    Failed(#[from] StoreError),
 }
 
 /// Finds the newest revision of a commit among records that are visited newest first.

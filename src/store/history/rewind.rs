@@ -31,7 +31,9 @@
 //! from which revision on there is. Secrets whose data key is destroyed stay lost, unless the digests show that the
 //! current state has the same ones.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
+
+use thiserror::Error;
 
 use crate::model::Snapshot;
 use crate::store::commit::batch::Tip;
@@ -43,9 +45,10 @@ use crate::store::open_store::Store;
 const ATTEMPTS: usize = 3;
 
 /// Why there is no state of a revision.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum RevisionError {
     /// The revision is newer than the store.
+    #[error("revision {revision} does not exist; the store is at revision {current}")]
     Future {
         /// The revision.
         revision: u64,
@@ -53,6 +56,7 @@ pub enum RevisionError {
         current: u64,
     },
     /// The history no longer has all changes since the revision.
+    #[error("the state of revision {revision} is no longer kept; the oldest revision is {oldest}")]
     Gone {
         /// The revision.
         revision: u64,
@@ -60,29 +64,8 @@ pub enum RevisionError {
         oldest: u64,
     },
     /// The store failed.
-    Failed(StoreError),
-}
-
-impl fmt::Display for RevisionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RevisionError::Future { revision, current } => {
-                write!(f, "revision {revision} does not exist; the store is at revision {current}")
-            }
-            RevisionError::Gone { revision, oldest } => {
-                write!(f, "the state of revision {revision} is no longer kept; the oldest revision is {oldest}")
-            }
-            RevisionError::Failed(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RevisionError {}
-
-impl From<StoreError> for RevisionError {
-    fn from(error: StoreError) -> Self {
-        RevisionError::Failed(error)
-    }
+    #[error(transparent)]
+    Failed(#[from] StoreError),
 }
 
 impl Store {
@@ -100,13 +83,10 @@ impl Store {
         if let Some(state) = known {
             return Ok(state);
         }
-        let mut restored = self.rewind(&current, revision);
-        for _ in 1..ATTEMPTS {
-            if !matches!(restored, Err(RevisionError::Failed(_))) {
-                break;
-            }
-            restored = self.rewind(&current, revision);
-        }
+        let restored = (1..ATTEMPTS).fold(self.rewind(&current, revision), |restored, _| match restored {
+            Err(RevisionError::Failed(_)) => self.rewind(&current, revision),
+            done => done,
+        });
         let state = Arc::new(restored?);
         self.earlier_states.keep(revision, Arc::clone(&state), version);
         Ok(state)
