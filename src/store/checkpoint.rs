@@ -12,7 +12,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::{
@@ -58,7 +58,7 @@ impl Store {
             }
             running.store(false, Ordering::Release);
         });
-        let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checkpoint = self.checkpoint.lock();
         match thread {
             Ok(thread) => *checkpoint = Some(thread),
             Err(_) => self.checkpointing.store(false, Ordering::Release),

@@ -1,19 +1,20 @@
 //! The queue of commits that are applied but not durable yet. `group_commit` has what happens to them.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::commit::batch::Tip;
 use super::commit::unchained_batch::UnchainedBatch;
 use super::error::{Declined, StoreError};
+use crate::lock::Lock;
 use crate::model::Snapshot;
 
 /// The commits that are applied but not durable yet.
 pub(crate) struct CommitQueue {
-    state: Mutex<QueueState>,
+    state: Lock<QueueState>,
     /// Writers pass it on their way into the queue. Whoever holds it keeps new ones out.
-    entrance: Mutex<()>,
+    entrance: Lock<()>,
 }
 
 /// The queue, under its lock.
@@ -75,12 +76,12 @@ impl CommitQueue {
         let position = durable.position;
         let state =
             QueueState { tip, position, durable, forget: 0, waiting: Vec::new(), led: false, checkpoint_after: None };
-        Self { state: Mutex::new(state), entrance: Mutex::default() }
+        Self { state: Lock::new(state), entrance: Lock::default() }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, QueueState> {
         // After a panic of another writer the queue is as before its commit, because entering the queue comes last.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Locks the queue for a writer that enters it.
@@ -91,7 +92,7 @@ impl CommitQueue {
 
     /// Keeps new writers out while the returned value lives; those in the queue are not held up.
     pub(super) fn close(&self) -> MutexGuard<'_, ()> {
-        self.entrance.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entrance.lock()
     }
 }
 

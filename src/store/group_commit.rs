@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::attempt::{Attempt, Committed};
@@ -314,7 +314,7 @@ impl Store {
         let replaced = self.current.swap(newest);
         let mut freed = 0;
         {
-            let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut subscribers = self.subscribers.lock();
             for (revision, _) in &revisions {
                 freed += revision.changed.len();
                 let is_of_source = matches!(revision.author, Author::Source { .. });

@@ -29,12 +29,12 @@
 //! Shares never refuse a change after its record was made, and never a read or dry run. Admins without a scope have no
 //! share, since they could create owners with shares of their own; commands have the files.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use foldhash::HashMap;
 
 use super::commit::header::Retention;
+use crate::lock::Lock;
 use crate::model::{Author, Id};
 
 /// An owner can fill one of so many parts of the history within [`DAY`].
@@ -58,7 +58,7 @@ pub(super) struct HistoryQuota {
     pub(super) position: u64,
     began: Instant,
     /// When the share of each owner is empty again, if it fills nothing more: a full share takes a day.
-    empty_at: Mutex<HashMap<Id, Duration>>,
+    empty_at: Lock<HashMap<Id, Duration>>,
 }
 
 impl HistoryQuota {
@@ -69,7 +69,7 @@ impl HistoryQuota {
             bytes: (retention.bytes / PARTS).max(LEAST_BYTES),
             position,
             began: Instant::now(),
-            empty_at: Mutex::default(),
+            empty_at: Lock::default(),
         }
     }
 
@@ -86,7 +86,7 @@ impl HistoryQuota {
     }
 
     pub(super) fn fill(&self, owner: &Id, bytes: u64, at: Duration) {
-        let mut shares = self.shares();
+        let mut shares = self.empty_at.lock();
         if shares.len() >= MANY_OWNERS {
             shares.retain(|_, empty_at| *empty_at > at);
         }
@@ -102,12 +102,8 @@ impl HistoryQuota {
 
     /// The time until an owner can record something again, if its share is full.
     pub(super) fn wait(&self, owner: &Id, now: Duration) -> Option<Duration> {
-        let empty_at = *self.shares().get(owner)?;
+        let empty_at = *self.empty_at.lock().get(owner)?;
         empty_at.checked_sub(now + DAY).filter(|wait| !wait.is_zero())
-    }
-
-    fn shares(&self) -> MutexGuard<'_, HashMap<Id, Duration>> {
-        self.empty_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -185,6 +181,6 @@ mod tests {
         for number in 0..3 * MANY_OWNERS as u64 {
             shares.fill(&Id::new(&format!("usr_{number}")), 100, DAY + HOUR * u32::try_from(number).unwrap());
         }
-        assert!(shares.shares().len() <= MANY_OWNERS);
+        assert!(shares.empty_at.lock().len() <= MANY_OWNERS);
     }
 }

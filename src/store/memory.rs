@@ -1,7 +1,6 @@
 //! An engine in memory, without durability.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::commit::batch::{Batch, Tip};
 use super::commit::header::CommitHeader;
@@ -9,23 +8,18 @@ use super::engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHis
 use super::error::StoreError;
 use super::history::resource_history::OpenResourceHistories;
 use super::ids;
+use crate::lock::Lock;
 use crate::model::Code;
 
 /// An engine whose log is lost when it is dropped.
 pub struct MemoryEngine {
-    log: Mutex<Vec<Batch>>,
+    log: Lock<Vec<Batch>>,
     root_secret: [u8; 32],
 }
 
 impl Default for MemoryEngine {
     fn default() -> Self {
-        Self { log: Mutex::default(), root_secret: ids::random_secret() }
-    }
-}
-
-impl MemoryEngine {
-    fn log(&self) -> MutexGuard<'_, Vec<Batch>> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { log: Lock::default(), root_secret: ids::random_secret() }
     }
 }
 
@@ -35,7 +29,7 @@ fn tip(log: &[Batch]) -> Tip {
 
 impl Engine for MemoryEngine {
     fn load(&self) -> Result<State, StoreError> {
-        let log = self.log();
+        let log = self.log.lock();
         let mut records = BTreeMap::new();
         for entry in log.iter().flat_map(|batch| batch.entries.iter()) {
             match entry.after {
@@ -48,7 +42,7 @@ impl Engine for MemoryEngine {
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        let mut log = self.log();
+        let mut log = self.log.lock();
         let position = tip(&log).position;
         if position != after {
             let message = format!("the log is at record {position}, not at {after}");
@@ -59,7 +53,7 @@ impl Engine for MemoryEngine {
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        let log = self.log();
+        let log = self.log.lock();
         let mut found = Vec::new();
         for batch in log.iter().rev().filter(|batch| batch.position < before) {
             if found.len() == limit {
@@ -74,7 +68,7 @@ impl Engine for MemoryEngine {
     }
 
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        Ok(self.log().iter().find(|batch| batch.position == position).cloned())
+        Ok(self.log.lock().iter().find(|batch| batch.position == position).cloned())
     }
 
     fn resource_histories(
@@ -82,7 +76,7 @@ impl Engine for MemoryEngine {
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
-        let batches: Vec<Batch> = self.log().clone();
+        let batches: Vec<Batch> = self.log.lock().clone();
         let mut open = OpenResourceHistories::new(&wanted);
         for batch in batches.iter().rev().filter(|batch| batch.position < wanted.before) {
             if open.is_empty() {
@@ -96,7 +90,7 @@ impl Engine for MemoryEngine {
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         let mut before = Tip::default();
         // Without the lock, so that commits need not wait.
-        let batches: Vec<Batch> = self.log().clone();
+        let batches: Vec<Batch> = self.log.lock().clone();
         for batch in batches {
             let after = Tip::after(&batch);
             if after.revision > revision || revision == 0 {
@@ -108,7 +102,7 @@ impl Engine for MemoryEngine {
     }
 
     fn statistics(&self) -> Statistics {
-        let log = self.log();
+        let log = self.log.lock();
         let oldest = log.first().map_or(0, |batch| batch.position);
         Statistics { position: tip(&log).position, bytes: 0, oldest }
     }

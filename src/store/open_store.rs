@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use super::seal::{Keyring, MasterKeySource, NewMaster};
 use super::session_kind::SessionKind;
 use super::speculative::NextState;
 use crate::cache::VersionedCache;
+use crate::lock::Lock;
 use crate::model::{Code, Key, Operation, Snapshot};
 use crate::syntax::text::printable;
 
@@ -48,7 +49,7 @@ pub struct Store {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) current: ArcSwap<Snapshot>,
     pub(super) queue: CommitQueue,
-    pub(super) subscribers: Mutex<Vec<Subscriber>>,
+    pub(super) subscribers: Lock<Vec<Subscriber>>,
     pub(super) recent: ChangeWindow,
     pub(super) declared: DeclaredPlaces,
     /// The states that were restored last.
@@ -65,7 +66,7 @@ pub struct Store {
     pub(super) broken: AtomicBool,
     /// Whether the last write failed in a way that may pass, such as a full disk.
     pub(super) last_write_failed: AtomicBool,
-    pub(super) checkpoint: Mutex<Option<JoinHandle<()>>>,
+    pub(super) checkpoint: Lock<Option<JoinHandle<()>>>,
     pub(super) session: SessionKind,
 }
 
@@ -164,7 +165,7 @@ impl Store {
             engine,
             current: ArcSwap::new(Arc::clone(&snapshot)),
             queue: CommitQueue::new(snapshot, tip),
-            subscribers: Mutex::default(),
+            subscribers: Lock::default(),
             recent,
             declared: DeclaredPlaces::new(MOST_PLACES),
             earlier_states: VersionedCache::new(MOST_STATES),
@@ -176,7 +177,7 @@ impl Store {
             checkpointing: Arc::default(),
             broken: AtomicBool::new(false),
             last_write_failed: AtomicBool::new(false),
-            checkpoint: Mutex::default(),
+            checkpoint: Lock::default(),
             session,
         })
     }
@@ -221,7 +222,7 @@ impl Store {
 
     fn subscribe_to(&self, only_sources: bool) -> mpsc::Receiver<Revision> {
         let (sender, receiver) = mpsc::channel();
-        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Subscriber { sender, only_sources });
+        self.subscribers.lock().push(Subscriber { sender, only_sources });
         receiver
     }
 
@@ -309,7 +310,7 @@ impl Drop for Store {
     /// Waits for a running checkpoint: the engine holds its lock until the checkpoint ends. A process that ends as it should
     /// leaves a state that is complete.
     fn drop(&mut self) {
-        let thread = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.checkpoint.lock().take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }

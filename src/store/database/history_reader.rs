@@ -103,7 +103,7 @@ impl HistoryReader {
 
     /// Whether there is no index until the next start.
     pub(crate) fn has_failed(&self) -> bool {
-        self.shared.progress().failed.is_some()
+        self.shared.progress.lock().failed.is_some()
     }
 
     /// Finds the headers of at most `limit` commits before a position, newest first. Waits until the index has everything up
@@ -164,7 +164,7 @@ impl HistoryReader {
     /// Waits until the index is open and has everything up to a position.
     fn index(&self, upto: u64) -> Result<Arc<Index>, StoreError> {
         self.begin();
-        let mut progress = self.shared.progress();
+        let mut progress = self.shared.progress.lock();
         if progress.failed.is_none() && progress.wanted < upto {
             progress.wanted = upto;
             self.shared.moved.notify_all();

@@ -6,12 +6,13 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::index::{Index, Location, RowBytes, rows_of};
 use super::open;
 use crate::files::fault;
+use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::Tip;
 use crate::store::disk::files::{self, Part};
@@ -29,7 +30,7 @@ const MANY_ROWS: usize = 4_000;
 
 /// State shared by the thread, the commits and the queries.
 pub(super) struct Shared {
-    progress: Mutex<Progress>,
+    pub progress: Lock<Progress>,
     /// Notified when the progress changes.
     pub moved: Condvar,
 }
@@ -59,16 +60,12 @@ impl Shared {
     /// Starts at the end of a log.
     pub(super) fn new(position: u64) -> Self {
         let progress = Progress { durable: position, synced: position, ..Progress::default() };
-        Self { progress: Mutex::new(progress), moved: Condvar::new() }
-    }
-
-    pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { progress: Lock::new(progress), moved: Condvar::new() }
     }
 
     /// Changes the progress, and wakes those who wait for it.
     fn set(&self, change: impl FnOnce(&mut Progress)) {
-        change(&mut self.progress());
+        change(&mut self.progress.lock());
         self.moved.notify_all();
     }
 
@@ -84,7 +81,7 @@ impl Shared {
 
     /// Notes that the log is durable up to a commit.
     pub(super) fn note(&self, position: u64) {
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         // Otherwise, the thread gathers commits, and need not wake up for each.
         if progress.durable <= progress.synced {
             progress.has_begun = true;
@@ -101,7 +98,7 @@ impl Shared {
 
     /// Waits until a condition holds.
     fn wait_until(&self, condition: impl Fn(&Progress) -> bool) -> MutexGuard<'_, Progress> {
-        let waited = self.moved.wait_while(self.progress(), |progress| !condition(progress));
+        let waited = self.moved.wait_while(self.progress.lock(), |progress| !condition(progress));
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,7 +136,7 @@ pub(super) fn follow(folder: &Path, tip: Tip, head: &File, session: SessionKind,
         // A commit does not wait for this sync as well.
         if is_pause {
             let _ = fault::point("head.sync").and_then(|()| head.sync_data());
-            shared.progress().synced = durable;
+            shared.progress.lock().synced = durable;
         }
         if is_ending {
             break;

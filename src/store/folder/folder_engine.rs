@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::content::{describe_damage, read};
 use super::creation::create;
 use super::{fingerprint, format, interrupted_restore, key_copies, keys};
 use crate::files::fault;
+use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::{CommitHeader, Retention};
@@ -48,11 +49,11 @@ const PART_OF_A_RUN: u32 = 4;
 /// An engine that writes to a folder. Only one process can have it open.
 pub(crate) struct FolderEngine {
     folder: PathBuf,
-    active_log: Mutex<ActiveLog>,
+    active_log: Lock<ActiveLog>,
     history: HistoryReader,
     log: LogSearch,
     /// The state that was read at the start, until it is loaded.
-    opened: Mutex<Option<State>>,
+    opened: Lock<Option<State>>,
     /// The length of the state on the disk.
     state_bytes: AtomicU64,
     /// The length of the batches after it.
@@ -68,7 +69,7 @@ pub(crate) struct FolderEngine {
     warnings: Vec<String>,
     session: SessionKind,
     /// Held while a checkpoint removes files, and while a backup opens them.
-    removing: Mutex<()>,
+    removing: Lock<()>,
     _lock: Vec<File>,
 }
 
@@ -141,15 +142,11 @@ impl FolderEngine {
             resealing,
             warnings,
             id: acknowledged.store,
-            opened: Mutex::new(Some(content.state)),
-            active_log: Mutex::new(active),
-            removing: Mutex::default(),
+            opened: Lock::new(Some(content.state)),
+            active_log: Lock::new(active),
+            removing: Lock::default(),
             _lock: lock,
         })
-    }
-
-    fn active_log(&self) -> MutexGuard<'_, ActiveLog> {
-        self.active_log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the index or, for a command and if the index has failed, for example because the disk was full, the log: it has
@@ -171,10 +168,10 @@ impl FolderEngine {
 
 impl Engine for FolderEngine {
     fn load(&self) -> Result<State, StoreError> {
-        if let Some(state) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(state) = self.opened.lock().take() {
             return Ok(state);
         }
-        let head = self.active_log().head(self.id);
+        let head = self.active_log.lock().head(self.id);
         Ok(read(&self.folder, head, &self.keyring, Access::Alone)?.state)
     }
 
@@ -194,7 +191,7 @@ impl Engine for FolderEngine {
         let Some(last) = batches.last() else { return Ok(()) };
         self.health()?;
         let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
-        let mut active = self.active_log();
+        let mut active = self.active_log.lock();
         if active.tip.position != after {
             let message = format!("the log is at record {}, not at {after}", active.tip.position);
             return Err(StoreError::new(Code::StoreFailed, message));
@@ -219,7 +216,7 @@ impl Engine for FolderEngine {
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        let position = self.active_log().tip.position;
+        let position = self.active_log.lock().tip.position;
         self.indexed(
             |history| history.headers(query, before, limit, position),
             |log| log.headers(query, before.min(position.saturating_add(1)), limit),
@@ -227,7 +224,7 @@ impl Engine for FolderEngine {
     }
 
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        let upto = self.active_log().tip.position;
+        let upto = self.active_log.lock().tip.position;
         if position > upto {
             return Ok(None);
         }
@@ -239,7 +236,7 @@ impl Engine for FolderEngine {
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
-        let position = self.active_log().tip.position;
+        let position = self.active_log.lock().tip.position;
         if self.session == SessionKind::Long && !self.history.has_failed() {
             return self.history.resource_histories(wanted, position, visit);
         }
@@ -248,7 +245,7 @@ impl Engine for FolderEngine {
     }
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        let upto = self.active_log().tip.position;
+        let upto = self.active_log.lock().tip.position;
         parts::walk(&self.folder, revision, upto, visit)
     }
 
@@ -257,10 +254,10 @@ impl Engine for FolderEngine {
         if self.session == SessionKind::Long {
             return Err(StoreError::new(Code::StoreFailed, "the index of the history is in use"));
         }
-        let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _removing = self.removing.lock();
         // The index has the texts and offsets of records. The next server rebuilds it.
         open::remove(&self.folder.join("index"))?;
-        let end = self.active_log().generation;
+        let end = self.active_log.lock().generation;
         edit::edit_log(&self.folder, end, edit)
     }
 
@@ -269,20 +266,20 @@ impl Engine for FolderEngine {
     }
 
     fn statistics(&self) -> Statistics {
-        parts::statistics(&self.folder, self.active_log().tip.position)
+        parts::statistics(&self.folder, self.active_log.lock().tip.position)
     }
 
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
         // Nothing is appended meanwhile.
-        let active = self.active_log();
+        let active = self.active_log.lock();
         Some((fingerprint::of_files(&self.folder, Some(self.keyring.digest_key())).ok()?, active.tip.revision))
     }
 
     fn backup(&self) -> Result<Backup, StoreError> {
         let (of, parts) = {
-            let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _removing = self.removing.lock();
             let (head, tip, end) = {
-                let active = self.active_log();
+                let active = self.active_log.lock();
                 (active.head(self.id), active.tip, active.log_end.length())
             };
             // What is appended meanwhile is after the end.
@@ -320,7 +317,7 @@ impl Engine for FolderEngine {
         if self.keyring.is_due(now) {
             self.keyring.rotate(now)?;
         }
-        let mut active = self.active_log();
+        let mut active = self.active_log.lock();
         let generation = active.generation + 1;
         let path = Part::Log.path(&self.folder, generation);
         active.log_end = LogAppender::create(path.clone(), self.id, active.tip).inspect_err(|_| {
@@ -340,8 +337,8 @@ impl Engine for FolderEngine {
         state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
         retention: &Retention,
     ) -> Result<(), StoreError> {
-        let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((generation, tip)) = self.active_log().rotated.take() else { return Ok(()) };
+        let _removing = self.removing.lock();
+        let Some((generation, tip)) = self.active_log.lock().rotated.take() else { return Ok(()) };
         // Batches that are appended while the state is written count for the next checkpoint.
         let before = self.since.swap(0, Ordering::Relaxed);
         self.resealing.begin();
@@ -373,7 +370,7 @@ impl FolderEngine {
     /// of the log before the state: its last write may have failed.
     fn name(&self, state: u64) -> Result<u64, StoreError> {
         let (written, previous) = {
-            let mut active = self.active_log();
+            let mut active = self.active_log.lock();
             let head = Head { state, ..active.head(self.id) };
             let written = active.head.write(head).and_then(|()| active.head.handle());
             let previous = active.state;

@@ -10,10 +10,11 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::content::{FolderContent, describe_damage, read};
 use super::{fingerprint, format, key_copies, keys};
+use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::CommitHeader;
@@ -42,7 +43,7 @@ pub(crate) struct FolderReader {
     /// Damage that was found at the start.
     warnings: Vec<String>,
     /// The state that was read at the start, until it is loaded.
-    opened: Mutex<Option<State>>,
+    opened: Lock<Option<State>>,
     _lock: Vec<File>,
 }
 
@@ -73,14 +74,14 @@ impl FolderReader {
         let mut warnings = key_copies::warnings(folder, acknowledged.store);
         warnings.extend(damage.as_ref().map(describe_damage));
         let tip = state.batches.last().map_or(state.tip, Tip::after);
-        let (log, last, opened) = (LogSearch::new(folder), (generation, end), Mutex::new(Some(state)));
+        let (log, last, opened) = (LogSearch::new(folder), (generation, end), Lock::new(Some(state)));
         Ok(Self { folder: folder.to_owned(), log, acknowledged, tip, last, keyring, warnings, opened, _lock: lock })
     }
 }
 
 impl Engine for FolderReader {
     fn load(&self) -> Result<State, StoreError> {
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let opened = self.opened.lock().take();
         match opened {
             Some(state) => Ok(state),
             None => Ok(read(&self.folder, self.acknowledged, &self.keyring, Access::ReadOnly)?.state),

@@ -8,11 +8,12 @@
 //! A server that has just started fills the window from the log, so that clients which reconnect go on where they were.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::lock::Lock;
 use crate::model::Snapshot;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::codec::{self, FormerValues};
@@ -43,7 +44,7 @@ pub(crate) enum NextRevision {
 
 /// The newest revisions.
 pub(crate) struct ChangeWindow {
-    window: Mutex<Window>,
+    window: Lock<Window>,
     newer: Condvar,
     newest: watch::Sender<u64>,
 }
@@ -74,7 +75,7 @@ impl ChangeWindow {
     /// Starts after a revision, with no revision in memory.
     pub(crate) fn after(revision: u64) -> Self {
         let window = Window { start: revision, kept: VecDeque::new(), changes: 0, bytes: 0 };
-        Self { window: Mutex::new(window), newer: Condvar::new(), newest: watch::Sender::new(revision) }
+        Self { window: Lock::new(window), newer: Condvar::new(), newest: watch::Sender::new(revision) }
     }
 
     /// Restores a state with the revisions at the end of its log, so that a restart does not interrupt readers.
@@ -109,15 +110,11 @@ impl ChangeWindow {
         Ok((newest, recent))
     }
 
-    fn window(&self) -> MutexGuard<'_, Window> {
-        self.window.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds revisions with the sizes of what they wrote, and wakes readers once for all. Returns what leaves the window, so
     /// that the caller chooses the thread that frees it.
     pub(crate) fn push(&self, revisions: impl IntoIterator<Item = (Revision, usize)>) -> EvictedStates {
         let (mut left, mut newest) = (EvictedStates::default(), None);
-        let mut window = self.window();
+        let mut window = self.window.lock();
         for (revision, bytes) in revisions {
             newest = Some(revision.snapshot.revision);
             window.push(WindowRevision { revision, bytes }, &mut left);
@@ -132,7 +129,7 @@ impl ChangeWindow {
 
     /// Returns the revision after `known`.
     pub(crate) fn next(&self, known: u64) -> NextRevision {
-        let window = self.window();
+        let window = self.window.lock();
         match known.checked_sub(window.start) {
             None => NextRevision::Gone,
             Some(skipped) => {
@@ -144,7 +141,7 @@ impl ChangeWindow {
 
     /// Waits at most `timeout` for a revision after `known`.
     pub(crate) fn wait(&self, known: u64, timeout: Duration) {
-        let window = self.window();
+        let window = self.window.lock();
         drop(self.newer.wait_timeout_while(window, timeout, |window| window.newest() <= known));
     }
 

@@ -9,10 +9,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use super::parts::check_begin;
 use super::reader::{LogReader, LogTail, ReadBatch, commit_at};
+use crate::lock::Lock;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::CommitHeader;
 use crate::store::database::index::Location;
@@ -29,7 +29,7 @@ const MOST_LOCATED: usize = 10_000;
 /// A log that is searched.
 pub(crate) struct LogSearch {
     folder: PathBuf,
-    located: Mutex<BTreeMap<u64, Location>>,
+    located: Lock<BTreeMap<u64, Location>>,
 }
 
 /// Which commits a search visits.
@@ -47,7 +47,7 @@ struct CommitFilter<'f> {
 impl LogSearch {
     /// Searches the log in a folder.
     pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), located: Mutex::default() }
+        Self { folder: folder.to_owned(), located: Lock::default() }
     }
 
     /// Visits commits, newest first, until the visitor breaks. Fails if a part is missing or damaged.
@@ -109,7 +109,7 @@ impl LogSearch {
     }
 
     fn note(&self, position: u64, location: Location) {
-        let mut located = self.located.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut located = self.located.lock();
         if located.len() > MOST_LOCATED {
             located.clear();
         }
@@ -118,7 +118,7 @@ impl LogSearch {
 
     /// Reads the commit at a position, or returns none if there is none.
     pub(crate) fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        let known = self.located.lock().unwrap_or_else(PoisonError::into_inner).get(&position).copied();
+        let known = self.located.lock().get(&position).copied();
         if let Some(Location { generation, offset, length }) = known
             && let Ok(Some(batch)) = commit_at(&Part::Log.path(&self.folder, generation), offset, length)
             && batch.position == position

@@ -12,11 +12,11 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use crate::lock::Lock;
 use crate::store::clock;
 use crate::store::commit::codec;
 use crate::store::database::state;
@@ -31,8 +31,8 @@ const RETRY: Duration = Duration::from_secs(30);
 
 /// Whether the secrets of the state on the disk are encrypted with the newest data key, and what is old.
 pub(crate) struct Resealing {
-    state: Mutex<StateKey>,
-    time: Mutex<TrustedTime>,
+    state: Lock<StateKey>,
+    time: Lock<TrustedTime>,
     opened: Instant,
 }
 
@@ -47,21 +47,13 @@ impl Resealing {
     /// Starts with the data key of the newest state, and what the store knows of the time.
     pub(crate) fn new(key: KeyId, time: KnownTime) -> Self {
         let (state, time) = (StateKey { key, after: None }, TrustedTime::new(time));
-        Self { state: Mutex::new(state), time: Mutex::new(time), opened: Instant::now() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, StateKey> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn time(&self) -> MutexGuard<'_, TrustedTime> {
-        self.time.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { state: Lock::new(state), time: Lock::new(time), opened: Instant::now() }
     }
 
     /// Reads the clock, and saves from time to time what the store knows of the time.
     pub(crate) fn moment(&self, keyring: &Keyring) -> TrustedMoment {
         let (moment, unsaved) = {
-            let mut time = self.time();
+            let mut time = self.time.lock();
             (time.read(clock::now(), self.opened.elapsed()), time.unsaved())
         };
         if let Some(known) = unsaved {
@@ -79,7 +71,7 @@ impl Resealing {
     /// Notes that something was removed because of its age: nothing more is for a day.
     pub(crate) fn note_removal(&self, keyring: &Keyring) {
         let unsaved = {
-            let mut time = self.time();
+            let mut time = self.time.lock();
             time.note_removal();
             time.unsaved()
         };
@@ -91,7 +83,7 @@ impl Resealing {
     /// Whether a state should be written with another data key.
     pub(crate) fn is_due(&self, keyring: &Keyring) -> bool {
         let TrustedMoment { now, ages } = self.moment(keyring);
-        let state = self.state();
+        let state = self.state.lock();
         // Only a checkpoint destroys the keys that have expired.
         let is_due = keyring.is_due(now) || keyring.has_expired(ages) || state.key != keyring.current();
         is_due && state.after.is_none_or(|after| Instant::now() >= after)
@@ -99,12 +91,12 @@ impl Resealing {
 
     /// Notes that a state is about to be written.
     pub(crate) fn begin(&self) {
-        self.state().after = Some(Instant::now() + RETRY);
+        self.state.lock().after = Some(Instant::now() + RETRY);
     }
 
     /// Notes the data key of a state that was written.
     pub(crate) fn written(&self, key: KeyId) {
-        self.state().key = key;
+        self.state.lock().key = key;
     }
 
     /// Destroys the former data keys that have expired, unless the state of a generation or the log from there on needs them: a
@@ -122,7 +114,7 @@ impl Resealing {
         }
         // Nothing is old at the earliest of all times.
         let forgets = keyring.has_expired(Timestamp::MIN);
-        let mut used: BTreeSet<KeyId> = [self.state().key].into();
+        let mut used: BTreeSet<KeyId> = [self.state.lock().key].into();
         let first = if forgets { needed.newest } else { needed.previous };
         if !forgets && first > 0 {
             // One that cannot be read does not lead anywhere.

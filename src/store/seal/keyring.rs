@@ -9,8 +9,8 @@
 //! at once.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
@@ -22,6 +22,7 @@ use super::ids::{KeyId, StoreId, id_of};
 use super::lifetimes::KeyLifetimes;
 use super::master::MasterKey;
 use super::sealed::Sealed;
+use crate::lock::Lock;
 use crate::model::Code;
 use crate::model::secrets::digest_key::DigestKey;
 use crate::store::error::StoreError;
@@ -40,7 +41,7 @@ pub struct Keyring {
     store: StoreId,
     ring: ArcSwap<Ring>,
     /// Held while the keys change.
-    changing: Mutex<()>,
+    changing: Lock<()>,
     /// Whether a new data key was asked for.
     rotation_requested: AtomicBool,
     /// Whether former data keys are destroyed without waiting.
@@ -138,7 +139,7 @@ impl Keyring {
             secret_digests: DigestKey::new(digests),
             root_secret,
             ring: ArcSwap::from_pointee(ring),
-            changing: Mutex::default(),
+            changing: Lock::default(),
             rotation_requested: AtomicBool::new(false),
             forgets: AtomicBool::new(false),
             new_master: None,
@@ -348,7 +349,7 @@ impl Keyring {
 
     /// Replaces the master key. Whenever this is interrupted, the former key or the new one opens the store.
     pub(crate) fn change_master(&self, master: MasterKey) -> Result<(), StoreError> {
-        let _changing = self.changing();
+        let _changing = self.changing.lock();
         let mut ring = Ring { master, ..Ring::clone(&self.ring.load()) };
         let former = self.ring.load();
         if former.master.id() != ring.master.id() {
@@ -362,16 +363,12 @@ impl Keyring {
 
     /// Changes the keys, in the file first.
     fn change(&self, change: impl FnOnce(&mut Ring)) -> Result<(), StoreError> {
-        let _changing = self.changing();
+        let _changing = self.changing.lock();
         let mut ring = Ring::clone(&self.ring.load());
         change(&mut ring);
         (self.save)(&ring.bytes(&self.store, &[&ring.master])?)?;
         self.ring.store(Arc::new(ring));
         Ok(())
-    }
-
-    fn changing(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
