@@ -36,16 +36,12 @@ pub(super) struct QueueState {
 
 /// A writer in the queue.
 pub(super) struct QueuedWriter {
-    pub(super) batch: Option<QueuedBatch>,
+    pub(super) batch: Option<PreparedBatch>,
     pub(super) turn: Sender<Turn>,
 }
 
-pub(super) struct QueuedBatch {
-    pub(super) position: u64,
-    /// The state after the batch, if it makes a revision.
-    pub(super) made: Option<Arc<Snapshot>>,
-    pub(super) prepared: Receiver<Result<UnchainedBatch, StoreError>>,
-}
+/// Receives a batch when it is prepared.
+pub(super) type PreparedBatch = Receiver<Result<UnchainedBatch, StoreError>>;
 
 /// A message to a waiting writer.
 pub(super) enum Turn {
@@ -98,16 +94,10 @@ impl CommitQueue {
 
 impl QueueState {
     /// Enters the queue; with no batch, only to wait for the commits before it.
-    pub(super) fn enter(&mut self, with_batch: bool, made: Option<Arc<Snapshot>>) -> Ticket {
+    pub(super) fn enter(&mut self, with_batch: bool) -> Ticket {
         let ((turn, told), (prepared, received)) = (channel(), channel());
-        let batch = with_batch.then(|| {
-            self.position += 1;
-            if let Some(snapshot) = &made {
-                self.tip = Arc::clone(snapshot);
-            }
-            QueuedBatch { position: self.position, made, prepared: received }
-        });
-        self.waiting.push(QueuedWriter { batch, turn });
+        self.position += u64::from(with_batch);
+        self.waiting.push(QueuedWriter { batch: with_batch.then_some(received), turn });
         Ticket { turn: told, leads: !std::mem::replace(&mut self.led, true), prepared }
     }
 }

@@ -32,7 +32,6 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -42,8 +41,8 @@ use super::commit::codec;
 use super::commit::encoding::{StateChange, encode_changes};
 use super::commit::entries::CommitEntries;
 use super::commit::header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit};
-use super::commit::unchained_batch::{MadeRevision, UnchainedBatch, header, scrub_header};
-use super::commit_queue::{QueueState, QueuedBatch, QueuedCommit, QueuedWriter, Ticket, Turn};
+use super::commit::unchained_batch::{UnchainedBatch, header, scrub_header};
+use super::commit_queue::{PreparedBatch, QueueState, QueuedCommit, Ticket, Turn};
 use super::error::{CommitError, Declined, StoreError};
 use super::history::change_window::bytes_of;
 use super::metrics;
@@ -60,9 +59,6 @@ const LARGE_CHANGE: usize = 1000;
 const LONGEST_USE: Duration = Duration::from_secs(10);
 /// How often to check whether a revision is still in use.
 const USE_CHECK: Duration = Duration::from_millis(20);
-
-/// The writer to notify, and the revision that becomes visible, with its size in the store.
-type WaitingCommit = (Sender<Turn>, Option<(Revision, usize)>);
 
 /// A commit's effect on the state.
 struct StateTransition {
@@ -98,8 +94,8 @@ impl Store {
         let before = Arc::clone(&queue.tip);
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (ticket, outcome) = match make(&before) {
-            Err(error) => (queue.enter(false, None), Err(Declined::Declined(error))),
-            Ok(proposed) if proposed.is_empty() => (queue.enter(false, None), Ok(before)),
+            Err(error) => (queue.enter(false), Err(Declined::Declined(error))),
+            Ok(proposed) if proposed.is_empty() => (queue.enter(false), Ok(before)),
             Ok(proposed) => {
                 let attempt = proposed.dated(attempt);
                 match proposed.next(&before, attempt.at) {
@@ -108,7 +104,8 @@ impl Store {
                         let after = after.committed_by(&attempt.author).noting_transfers(&before, &changed);
                         let after = Arc::new(after);
                         let applied = StateTransition { before, after: Arc::clone(&after), changed };
-                        let ticket = queue.enter(true, Some(Arc::clone(&after)));
+                        queue.tip = Arc::clone(&after);
+                        let ticket = queue.enter(true);
                         prepare(&ticket, queue, |position| {
                             self.prepare_revision(position, &attempt, &proposed.into_calls(), &applied)
                         });
@@ -116,7 +113,7 @@ impl Store {
                     }
                     Err(refusal) => {
                         let message = CommitError::Refused(refusal.clone()).to_string();
-                        let ticket = queue.enter(true, None);
+                        let ticket = queue.enter(true);
                         prepare(&ticket, queue, |position| {
                             self.prepare_note(position, &attempt, Outcome::Refused, message, proposed.into_calls())
                         });
@@ -155,7 +152,7 @@ impl Store {
     fn note_prepared(&self, make: impl FnOnce(u64) -> Result<UnchainedBatch, StoreError>) -> Result<(), StoreError> {
         self.health()?;
         let mut queue = self.queue.lock_for_entry();
-        let ticket = queue.enter(true, None);
+        let ticket = queue.enter(true);
         prepare(&ticket, queue, make);
         self.wait_until_settled(ticket)
     }
@@ -178,7 +175,7 @@ impl Store {
         let mut entries = encode_changes(&change, changed, self.keyring.as_deref())?;
         entries.append(codec::rejections(before, after)?);
         let changed = changed_resources(before, after, changed);
-        let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
+        let made = Revision { snapshot: Arc::clone(after), changed, author: attempt.author.clone(), at: attempt.at };
         let unchained = UnchainedBatch::new(header, calls, entries, Some(made))?;
         self.quota.add(&attempt.author, unchained.size());
         Ok(unchained)
@@ -222,89 +219,72 @@ impl Store {
             let mut queue = self.queue.lock();
             (std::mem::take(&mut queue.waiting), queue.durable)
         };
-        let (group, appended) = self.append(group, start);
-        let (mut told, mut revisions) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
-        for (turn, revision) in group {
-            told.push(turn);
-            revisions.extend(revision);
-        }
+        let (mut told, batches): (Vec<_>, Vec<_>) = group.into_iter().map(|it| (it.turn, it.batch)).unzip();
+        let appended = self.append(batches.into_iter().flatten(), start);
         let mut queue = self.queue.lock();
-        // Whoever holds the lock relies on it that nothing becomes visible meanwhile: a run that has searched the history for
-        // drift would not look again.
-        if appended.is_ok() {
-            self.publish(revisions);
-        }
         self.last_write_failed.store(appended.is_err(), Ordering::Release);
-        match &appended {
-            Ok(end) => queue.durable = *end,
-            Err(_) => {
+        let settled = match appended {
+            Ok((end, revisions)) => {
+                // Whoever holds the lock relies on it that nothing becomes visible meanwhile: a run that has searched the
+                // history for drift would not look again.
+                self.publish(revisions);
+                queue.durable = end;
+                if self.session == SessionKind::Long {
+                    self.checkpoint_if_wanted(&mut queue);
+                }
+                Ok(())
+            }
+            Err(error) => {
                 // What has entered meanwhile was applied to a state that will never exist.
                 let entered = std::mem::take(&mut queue.waiting);
                 told.extend(entered.into_iter().map(|waiting| waiting.turn));
                 queue.tip = self.snapshot();
                 queue.position = queue.durable.position;
+                Err(error)
             }
-        }
-        if appended.is_ok() && self.session == SessionKind::Long {
-            self.checkpoint_if_wanted(&mut queue);
-        }
+        };
         queue.led = queue.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
         drop(queue);
-        let settled = appended.map(|_| ());
         for turn in told {
             let _ = turn.send(Turn::Settled(settled.clone()));
         }
     }
 
-    /// Chains the batches of a group and gives them to the engine. Returns the end of the log after them.
-    fn append(&self, group: Vec<QueuedWriter>, start: Tip) -> (Vec<WaitingCommit>, Result<Tip, StoreError>) {
-        let (mut writers, mut batches, mut end) = (Vec::with_capacity(group.len()), Vec::new(), start);
-        let mut failed = None;
-        for QueuedWriter { batch, turn } in group {
-            let Some(QueuedBatch { position, made: snapshot, prepared }) = batch else {
-                writers.push((turn, None));
-                continue;
-            };
+    /// Chains the batches of a group and gives them to the engine. Returns the end of the log after them, and the revisions
+    /// that they make, with their sizes in the store.
+    fn append(
+        &self,
+        group: impl Iterator<Item = PreparedBatch>,
+        start: Tip,
+    ) -> Result<(Tip, Vec<(Revision, usize)>), StoreError> {
+        let (mut batches, mut revisions, mut end) = (Vec::new(), Vec::new(), start);
+        for prepared in group {
             let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-            let visible = match prepared.recv().unwrap_or_else(lost) {
-                Ok(UnchainedBatch { header, digest, calls, entries, made }) => {
-                    let hash = chain_commit(&end.hash, &header, &digest);
-                    let (revision, next_order) = match &snapshot {
-                        Some(it) => (it.revision, it.next_order()),
-                        None => (end.revision, end.next_order),
-                    };
-                    let batch = Batch { position, revision, next_order, header, digest, hash, calls, entries };
-                    end = Tip::after(&batch);
-                    let bytes = bytes_of(&batch.entries);
-                    batches.push(batch);
-                    snapshot.zip(made).map(|(snapshot, MadeRevision { changed, author, at })| {
-                        (Revision { snapshot, changed, author, at }, bytes)
-                    })
-                }
-                Err(error) => {
-                    failed = Some(error);
-                    None
-                }
+            // The commits after one that fails were applied to its state.
+            let UnchainedBatch { header, digest, calls, entries, made } = prepared.recv().unwrap_or_else(lost)?;
+            let hash = chain_commit(&end.hash, &header, &digest);
+            let (revision, next_order) = match &made {
+                Some(made) => (made.snapshot.revision, made.snapshot.next_order()),
+                None => (end.revision, end.next_order),
             };
-            writers.push((turn, visible));
+            revisions.extend(made.map(|made| (made, bytes_of(&entries))));
+            let batch =
+                Batch { position: end.position + 1, revision, next_order, header, digest, hash, calls, entries };
+            end = Tip::after(&batch);
+            batches.push(batch);
+        }
+        if batches.is_empty() {
+            return Ok((end, revisions));
         }
         let began = Instant::now();
-        let appended = match failed {
-            // The commits after it in the group were applied to its state.
-            Some(error) => Err(error),
-            None if batches.is_empty() => Ok(end),
-            None => catch_unwind(AssertUnwindSafe(|| self.engine.append(start.position, &batches)))
-                .unwrap_or_else(|_| {
-                    // Nobody knows what the engine has written.
-                    self.broken.store(true, Ordering::Release);
-                    Err(StoreError::new(Code::StoreFailed, "the engine failed while writing"))
-                })
-                .map(|()| end),
-        };
-        if !batches.is_empty() {
-            metrics::group(batches.len(), appended.is_ok(), began);
-        }
-        (writers, appended)
+        let appended = catch_unwind(AssertUnwindSafe(|| self.engine.append(start.position, &batches)));
+        let appended = appended.unwrap_or_else(|_| {
+            // Nobody knows what the engine has written.
+            self.broken.store(true, Ordering::Release);
+            Err(StoreError::new(Code::StoreFailed, "the engine failed while writing"))
+        });
+        metrics::group(batches.len(), appended.is_ok(), began);
+        appended.map(|()| (end, revisions))
     }
 
     /// Makes the revisions of a group visible, with their sizes in the store.

@@ -1,9 +1,6 @@
 //! A commit before it has its place in the log: its header, calls and entries.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use jiff::Timestamp;
 
 use super::codec;
 use super::entries::{CommitEntries, Hash};
@@ -11,7 +8,7 @@ use super::header::{CommitHeader, Outcome, ScrubbedRecord};
 use crate::model::{Author, Code};
 use crate::store::attempt::Attempt;
 use crate::store::error::StoreError;
-use crate::store::revision::ChangedResource;
+use crate::store::revision::Revision;
 
 /// A batch that is complete except for its place in the chain of hashes.
 pub(crate) struct UnchainedBatch {
@@ -19,14 +16,7 @@ pub(crate) struct UnchainedBatch {
     pub(crate) digest: Hash,
     pub(crate) calls: Bytes,
     pub(crate) entries: CommitEntries,
-    pub(crate) made: Option<MadeRevision>,
-}
-
-/// A revision as subscribers receive it.
-pub(crate) struct MadeRevision {
-    pub(crate) changed: Arc<[ChangedResource]>,
-    pub(crate) author: Author,
-    pub(crate) at: Timestamp,
+    pub(crate) made: Option<Revision>,
 }
 
 impl UnchainedBatch {
@@ -35,7 +25,7 @@ impl UnchainedBatch {
         header: CommitHeader,
         calls: &[String],
         entries: CommitEntries,
-        made: Option<MadeRevision>,
+        made: Option<Revision>,
     ) -> Result<Self, StoreError> {
         let changed = codec::resource_changes(&entries).count();
         let header = CommitHeader { operations: calls.len(), changed, ..header }.to_bytes()?.into();
