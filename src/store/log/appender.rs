@@ -31,6 +31,9 @@ const MAGIC: [u8; 8] = *b"ewlog-4\n";
 /// Magic, position, revision, next order, hash, store, checksum.
 pub(crate) const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
 
+/// The longest frame that is written as a whole, together with others.
+const TOGETHER: u64 = 1 << 16;
+
 /// The part of the log that is being written.
 pub(crate) struct LogAppender {
     file: File,
@@ -95,8 +98,8 @@ impl LogAppender {
             false => fault::write_all_at("log.write", &self.file, bytes, at).map(|()| at + bytes.len() as u64),
         };
         for frame in frames {
-            if let Some(whole) = frame.whole() {
-                together.extend_from_slice(whole);
+            if frame.length() <= TOGETHER {
+                together.extend(frame.whole());
                 continue;
             }
             let start = write(&std::mem::take(&mut together), end)?;
@@ -149,7 +152,9 @@ pub(crate) fn write_whole(
                     return Err(reason);
                 }
             };
-            BatchFrame::new(&batch).write(&mut |piece: &[u8]| writer.write_all(piece))?;
+            let frame = BatchFrame::new(&batch);
+            writer.write_all(&frame.start())?;
+            frame.content().try_for_each(|piece| writer.write_all(piece))?;
         }
     });
     match unreadable {

@@ -29,37 +29,17 @@ const CHECKSUM: usize = HEAD - 32;
 /// The longest header that is read at once.
 const LONGEST_HEADER: u64 = 16 << 20;
 
-/// The reason why bytes are not a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unreadable {
-    /// The bytes end before the frame does.
-    Short,
-    /// The bytes are not what was written.
-    Damaged,
-}
-
-/// The longest frame that is written as a whole.
-const TOGETHER: u64 = 1 << 16;
-
 /// The frame of a batch. A large one is written in pieces: one with hundreds of megabytes is never in memory as a whole.
 pub(crate) struct BatchFrame<'b> {
     batch: &'b Batch,
     length: u64,
-    /// All bytes of a small frame.
-    whole: Option<Vec<u8>>,
 }
 
 impl<'b> BatchFrame<'b> {
-    /// Prepares the frame of a batch.
+    /// Describes the frame of a batch.
     pub(crate) fn new(batch: &'b Batch) -> Self {
-        let rest = batch.header.len() + batch.calls.len() + batch.entries.size();
-        let frame = Self { batch, length: (HEAD + rest) as u64, whole: None };
-        let whole = (frame.length <= TOGETHER).then(|| {
-            let mut bytes = frame.head(HEAD + rest);
-            frame.content().for_each(|piece| bytes.extend_from_slice(piece));
-            bytes
-        });
-        Self { whole, ..frame }
+        let length = HEAD + batch.header.len() + batch.calls.len() + batch.entries.size();
+        Self { batch, length: length as u64 }
     }
 
     /// Returns the length in bytes.
@@ -67,34 +47,17 @@ impl<'b> BatchFrame<'b> {
         self.length
     }
 
-    /// All bytes, if they are few.
-    pub(super) fn whole(&self) -> Option<&[u8]> {
-        self.whole.as_deref()
+    /// All bytes.
+    pub(super) fn whole(&self) -> Vec<u8> {
+        let mut bytes = self.start();
+        self.content().for_each(|piece| bytes.extend_from_slice(piece));
+        bytes
     }
 
-    /// Returns the start of a large frame, and where it ends: the content follows.
+    /// The start with its checksum: the content follows.
     pub(super) fn start(&self) -> Vec<u8> {
-        self.head(HEAD)
-    }
-
-    /// The bytes after the start.
-    pub(super) fn content(&self) -> impl Iterator<Item = &'b [u8]> {
-        [&*self.batch.header, &*self.batch.calls].into_iter().chain(self.batch.entries.pieces())
-    }
-
-    /// Gives all bytes to `write`, in order.
-    pub(super) fn write<E>(&self, write: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        if let Some(whole) = self.whole() {
-            return write(whole);
-        }
-        write(&self.start())?;
-        self.content().try_for_each(write)
-    }
-
-    /// The start with its checksum.
-    fn head(&self, capacity: usize) -> Vec<u8> {
         let Batch { position, revision, next_order, header, digest, hash, calls, entries } = self.batch;
-        let mut bytes = Vec::with_capacity(capacity);
+        let mut bytes = Vec::with_capacity(HEAD);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&(header.len() as u32).to_le_bytes());
         for number in [&(calls.len() as u64), &(entries.size() as u64), position, revision, next_order] {
@@ -104,6 +67,11 @@ impl<'b> BatchFrame<'b> {
         bytes.extend_from_slice(digest);
         bytes.extend_from_slice(&checksum(&bytes, header));
         bytes
+    }
+
+    /// The bytes after the start.
+    pub(super) fn content(&self) -> impl Iterator<Item = &'b [u8]> {
+        [&*self.batch.header, &*self.batch.calls].into_iter().chain(self.batch.entries.pieces())
     }
 }
 
@@ -120,21 +88,15 @@ pub(crate) struct FrameLengths {
 
 impl FrameLengths {
     /// Reads the lengths at the start of `bytes`, which only need to have that of a frame.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
-        let head = bytes.get(..HEAD).ok_or(Unreadable::Short)?;
-        if !head.starts_with(&MAGIC) {
-            return Err(Unreadable::Damaged);
-        }
-        let long = |at: usize| number::<8>(head, at).ok_or(Unreadable::Short);
-        let lengths =
-            Self { header: number::<4>(head, 4).ok_or(Unreadable::Short)?, calls: long(8)?, entries: long(16)? };
-        if lengths.header > LONGEST_HEADER { Err(Unreadable::Damaged) } else { Ok(lengths) }
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let head = bytes.get(..HEAD).filter(|head| head.starts_with(&MAGIC))?;
+        let (header, calls, entries) = (number::<4>(head, 4)?, number::<8>(head, 8)?, number::<8>(head, 16)?);
+        (header <= LONGEST_HEADER).then_some(Self { header, calls, entries })
     }
 
     /// The length of the whole frame.
-    pub(super) fn frame(self) -> Result<u64, Unreadable> {
-        let rest = self.calls.checked_add(self.entries);
-        rest.and_then(|rest| rest.checked_add(HEAD as u64 + self.header)).ok_or(Unreadable::Damaged)
+    pub(super) fn frame(self) -> Option<u64> {
+        self.calls.checked_add(self.entries)?.checked_add(HEAD as u64 + self.header)
     }
 
     /// Where the entries begin.
@@ -143,56 +105,49 @@ impl FrameLengths {
     }
 }
 
-/// Parses the start of a frame and its header, which are all of these bytes, without its calls and entries.
-pub(super) fn decode_start(bytes: &[u8]) -> Result<Batch, Unreadable> {
-    let (head, header) = bytes.split_at_checked(HEAD).ok_or(Unreadable::Short)?;
-    let fields = head.get(..CHECKSUM).unwrap_or_default();
-    if head.get(CHECKSUM..) != Some(checksum(fields, header).as_slice()) {
-        return Err(Unreadable::Damaged);
+/// Parses the start of a frame and its header, which are all of these bytes, without its calls and entries. Returns none if
+/// they are not what was written.
+pub(super) fn decode_start(bytes: &[u8]) -> Option<Batch> {
+    let (head, header) = bytes.split_at_checked(HEAD)?;
+    let (fields, sum) = head.split_at_checked(CHECKSUM)?;
+    if sum != checksum(fields, header) {
+        return None;
     }
-    let field = |at: usize| number::<8>(head, at).ok_or(Unreadable::Short);
-    Ok(Batch {
-        position: field(24)?,
-        revision: field(32)?,
-        next_order: field(40)?,
+    Some(Batch {
+        position: number::<8>(head, 24)?,
+        revision: number::<8>(head, 32)?,
+        next_order: number::<8>(head, 40)?,
         header: Bytes::copy_from_slice(header),
-        hash: hash_at(head, 48).ok_or(Unreadable::Short)?,
-        digest: hash_at(head, DIGEST).ok_or(Unreadable::Short)?,
+        hash: hash_at(head, 48)?,
+        digest: hash_at(head, DIGEST)?,
         calls: Bytes::new(),
         entries: CommitEntries::default(),
     })
 }
 
 /// Adds calls and entries to a batch, if they are its own.
-pub(super) fn complete(batch: Batch, calls: Bytes, entries: Bytes) -> Result<Batch, Unreadable> {
+pub(super) fn complete(batch: Batch, calls: Bytes, entries: Bytes) -> Option<Batch> {
     if digest_of([&*calls, &*entries].into_iter()) != batch.digest {
-        return Err(Unreadable::Damaged);
+        return None;
     }
-    let entries = CommitEntries::parse(entries).map_err(|_| Unreadable::Damaged)?;
-    Ok(Batch { calls, entries, ..batch })
+    let entries = CommitEntries::parse(entries).ok()?;
+    Some(Batch { calls, entries, ..batch })
 }
 
 /// Parses the frame at the start of `bytes`. Returns its batch and its length.
-pub(super) fn decode(bytes: &[u8]) -> Result<(Batch, usize), Unreadable> {
+pub(super) fn decode(bytes: &[u8]) -> Option<(Batch, usize)> {
     let lengths = FrameLengths::read(bytes)?;
-    let length = usize::try_from(lengths.frame()?).map_err(|_| Unreadable::Damaged)?;
-    let frame = bytes.get(..length).ok_or(Unreadable::Short)?;
-    let (start, content) = frame.split_at_checked(HEAD + lengths.header as usize).ok_or(Unreadable::Short)?;
-    let (calls, entries) = content.split_at_checked(lengths.calls as usize).ok_or(Unreadable::Short)?;
+    let length = usize::try_from(lengths.frame()?).ok()?;
+    let (start, content) = bytes.get(..length)?.split_at_checked(HEAD + lengths.header as usize)?;
+    let (calls, entries) = content.split_at_checked(lengths.calls as usize)?;
     let batch = decode_start(start)?;
-    Ok((complete(batch, Bytes::copy_from_slice(calls), Bytes::copy_from_slice(entries))?, length))
+    Some((complete(batch, Bytes::copy_from_slice(calls), Bytes::copy_from_slice(entries))?, length))
 }
 
-/// Returns whether a complete frame starts anywhere in these bytes. Tries at most 1,000 candidates.
-pub(super) fn contains_frame(bytes: &[u8]) -> bool {
-    let starts = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC);
-    starts.take(1000).any(|(at, _)| bytes.get(at..).is_some_and(|rest| decode(rest).is_ok()))
-}
-
-/// Returns the offset of the first complete frame after the start of these bytes.
-pub(super) fn next_frame(bytes: &[u8]) -> Option<usize> {
-    let mut starts = bytes.windows(MAGIC.len()).enumerate().skip(1).filter(|(_, window)| *window == MAGIC);
-    starts.find(|(at, _)| bytes.get(*at..).is_some_and(|rest| decode(rest).is_ok())).map(|(at, _)| at)
+/// Finds the first complete frame that begins after the first byte, at one of the first `most` places that look like it.
+pub(super) fn next_frame(bytes: &[u8], most: usize) -> Option<usize> {
+    let starts = bytes.windows(MAGIC.len()).enumerate().skip(1).filter(|(_, window)| *window == MAGIC);
+    starts.take(most).map(|(at, _)| at).find(|at| bytes.get(*at..).and_then(decode).is_some())
 }
 
 /// The checksum of the start of a frame, over its fields and the header.
@@ -215,20 +170,11 @@ pub(crate) fn hash_at(bytes: &[u8], at: usize) -> Option<Hash> {
 /// What holds for any bytes: they are refused, or are exactly what was written; and damage is noticed.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzzed(bytes: &[u8]) {
-    use std::convert::Infallible;
-
     use crate::store::commit::entries::{decode_entry, entry_length};
 
-    let written = |batch: &Batch| {
-        let mut out = Vec::new();
-        let Ok(()) = BatchFrame::new(batch).write(&mut |piece: &[u8]| {
-            out.extend_from_slice(piece);
-            Ok::<(), Infallible>(())
-        });
-        out
-    };
-    let _ = (decode_start(bytes).is_ok(), contains_frame(bytes), decode_entry(bytes).is_ok());
-    if let Ok((batch, length)) = decode(bytes) {
+    let written = |batch: &Batch| BatchFrame::new(batch).whole();
+    let _ = (decode_start(bytes).is_some(), next_frame(bytes, 1000), decode_entry(bytes).is_ok());
+    if let Some((batch, length)) = decode(bytes) {
         assert_eq!(Some(written(&batch).as_slice()), bytes.get(..length), "a frame changes when it is written again");
     }
     let Ok(entries) = CommitEntries::parse(Bytes::copy_from_slice(bytes)) else { return };
@@ -244,19 +190,17 @@ pub(crate) fn fuzzed(bytes: &[u8]) {
     let batch =
         Batch { position: number, revision: number, next_order: number, header, digest, hash: [7; 32], calls, entries };
     let mut frame = written(&batch);
-    assert!(decode(&frame).is_ok_and(|(read, length)| read.entries == batch.entries && length == frame.len()));
+    assert!(decode(&frame).is_some_and(|(read, length)| read.entries == batch.entries && length == frame.len()));
     let at = bytes.first().map_or(0, |first| usize::from(*first)) * frame.len() / 256;
     if let Some(byte) = frame.get_mut(at) {
         *byte ^= 1;
     }
-    assert!(decode(&frame).is_err(), "a frame with a damaged byte at {at} is accepted");
+    assert!(decode(&frame).is_none(), "a frame with a damaged byte at {at} is accepted");
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub(super) mod tests {
-    use std::convert::Infallible;
-
     use super::*;
     use crate::store::commit::entries::CommitEntry;
 
@@ -279,11 +223,7 @@ pub(super) mod tests {
 
     fn bytes_of(batch: &Batch) -> Vec<u8> {
         let frame = BatchFrame::new(batch);
-        let mut bytes = Vec::new();
-        let Ok(()) = frame.write(&mut |piece: &[u8]| {
-            bytes.extend_from_slice(piece);
-            Ok::<(), Infallible>(())
-        });
+        let bytes = frame.whole();
         assert_eq!(frame.length(), bytes.len() as u64);
         bytes
     }
@@ -313,8 +253,8 @@ pub(super) mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << (at % 8);
-            assert!(decode(&damaged).is_err(), "byte {at}");
-            assert!(decode(&bytes[..at]).is_err(), "cut at {at}");
+            assert!(decode(&damaged).is_none(), "byte {at}");
+            assert!(decode(&bytes[..at]).is_none(), "cut at {at}");
         }
     }
 }

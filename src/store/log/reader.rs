@@ -17,6 +17,8 @@ const BUFFER: usize = 1 << 16;
 /// How much is read at once where a header is expected, and where an entry is: most are shorter.
 const HEADER_BYTES: usize = 1 << 10;
 const ENTRY_BYTES: usize = 1 << 11;
+/// How many places are tried at which another frame may begin.
+const MOST_STARTS: usize = 1000;
 /// From this size on, calls and entries are read into the memory where they stay.
 const LARGE: u64 = 1 << 22;
 
@@ -113,29 +115,29 @@ impl LogReader {
             return self.found(batch, length).map(Some);
         }
         self.fill(usize::MAX)?;
-        let later = self.frame.get(1..).is_some_and(frame::contains_frame);
+        let later = frame::next_frame(&self.frame, MOST_STARTS).is_some();
         self.tail = Some(if later { LogTail::Damaged } else { LogTail::Torn });
         Ok(None)
     }
 
     /// Reads a frame whose start was read. Returns none if it is incomplete or damaged.
     fn frame(&mut self) -> Result<Option<(Batch, u64)>, StoreError> {
-        let Ok(lengths) = FrameLengths::read(&self.frame) else { return Ok(None) };
-        let Some(length) = lengths.frame().ok().filter(|length| *length <= self.size - self.end) else {
+        let Some(lengths) = FrameLengths::read(&self.frame) else { return Ok(None) };
+        let Some(length) = lengths.frame().filter(|length| *length <= self.size - self.end) else {
             return Ok(None);
         };
         self.fill(frame::HEAD + lengths.header as usize)?;
-        let Ok(batch) = frame::decode_start(&self.frame) else { return Ok(None) };
+        let Some(batch) = frame::decode_start(&self.frame) else { return Ok(None) };
         let (content, rest) = (self.end + frame::HEAD as u64 + lengths.header, lengths.calls + lengths.entries);
         let batch = if !self.with_entries {
             self.skip_to(self.end + length)?;
-            Ok(batch)
+            Some(batch)
         } else if rest >= LARGE {
             let failed = |error: io::Error| StoreError::io("read", &self.path, &error);
             let read = |at: u64, length: u64| read_part(self.file.get_ref(), at, length).map_err(failed);
             let (calls, entries) = (read(content, lengths.calls)?, read(content + lengths.calls, lengths.entries)?);
             let batch = frame::complete(batch, calls.into(), entries.into());
-            if batch.is_ok() {
+            if batch.is_some() {
                 self.skip_to(self.end + length)?;
             }
             batch
@@ -143,7 +145,7 @@ impl LogReader {
             self.fill(length as usize)?;
             frame::decode(&self.frame).map(|(batch, _)| batch)
         };
-        Ok(batch.ok().map(|batch| (batch, length)))
+        Ok(batch.map(|batch| (batch, length)))
     }
 
     fn skip_to(&mut self, offset: u64) -> Result<(), StoreError> {
@@ -184,24 +186,24 @@ impl LogReader {
 pub(crate) fn commit_at(path: &Path, offset: u64, length: u64) -> io::Result<Option<Batch>> {
     let file = files::open(path, File::options().read(true))?;
     let Some((batch, lengths)) = header_at(&file, offset)? else { return Ok(None) };
-    if lengths.frame() != Ok(length) {
+    if lengths.frame() != Some(length) {
         return Ok(None);
     }
     let entries_at = offset + lengths.entries_at();
     let calls = read_part(&file, entries_at - lengths.calls, lengths.calls)?;
     let entries = read_part(&file, entries_at, lengths.entries)?;
-    Ok(frame::complete(batch, calls.into(), entries.into()).ok())
+    Ok(frame::complete(batch, calls.into(), entries.into()))
 }
 
 /// Reads the header of the commit at an offset, and the lengths of its parts.
 pub(crate) fn header_at(file: &File, offset: u64) -> io::Result<Option<(Batch, FrameLengths)>> {
     let mut bytes = read_up_to(file, offset, frame::HEAD + HEADER_BYTES)?;
-    let Ok(lengths) = FrameLengths::read(&bytes) else { return Ok(None) };
+    let Some(lengths) = FrameLengths::read(&bytes) else { return Ok(None) };
     let length = frame::HEAD + lengths.header as usize;
     if bytes.len() < length {
         bytes = read_up_to(file, offset, length)?;
     }
-    let batch = bytes.get(..length).and_then(|start| frame::decode_start(start).ok());
+    let batch = bytes.get(..length).and_then(frame::decode_start);
     Ok(batch.map(|batch| (batch, lengths)))
 }
 

@@ -74,8 +74,8 @@ impl LogScan {
         let (mut later, mut listed): (Vec<FrameRun>, _) = (Vec::new(), ScrubbedRecords::default());
         while at < bytes.len() {
             let rest = bytes.get(at..).unwrap_or_default();
-            let Ok((batch, length)) = frame::decode(rest) else {
-                let Some(skipped) = frame::next_frame(rest) else { break };
+            let Some((batch, length)) = frame::decode(rest) else {
+                let Some(skipped) = frame::next_frame(rest, usize::MAX) else { break };
                 at += skipped;
                 previous = None;
                 continue;
@@ -117,7 +117,7 @@ impl LogScan {
 
     /// Reads a frame.
     pub(crate) fn batch(&self, frame: &ScannedFrame) -> Option<Batch> {
-        frame::decode(self.bytes.get(frame.offset..)?).ok().map(|(batch, _)| batch)
+        frame::decode(self.bytes.get(frame.offset..)?).map(|(batch, _)| batch)
     }
 }
 
