@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rayon::{iter::ParallelIterator, slice::ParallelSlice};
 
 use super::codec::encode_deleted;
-use super::entries::{CommitEntries, CommitEntry, encode_entry};
+use super::entries::{CommitEntries, CommitEntry};
 use super::header::{Places, RevertedDrift};
 use super::record;
 use super::record_key::{DELETED, RECORD, encode_key};
@@ -42,43 +42,29 @@ pub(crate) fn encode_changes(
 
 fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> Result<CommitEntries, StoreError> {
     let StateChange { before, after, places, reverted_drift } = *change;
-    let (mut encoded, mut count) = (Vec::new(), 0);
-    let (mut value, mut tombstone) = (Vec::new(), Vec::new());
+    let mut entries = CommitEntries::default();
     for key in keys {
         yield_to_requests();
-        let name = encode_key(RECORD, key);
-        let old = before.get(key);
-        let former = old.map(|entry| record::encode(entry, keyring)).transpose()?;
-        value.clear();
-        let new = after.get(key);
-        if let Some(entry) = new {
-            record::with_form(entry, keyring, |form| record::encode_form(entry, form, keyring, &mut value))?;
-        }
+        let encoded = |state: &Snapshot| state.get(key).map(|entry| record::encode(entry, keyring)).transpose();
+        let (old, new) = (encoded(before)?, encoded(after)?);
         let drift = reverted_drift.get(key).map(serde_json::to_string).transpose();
         let drift = drift.map_err(|error| StoreError::new(Code::Internal, error.to_string()))?.unwrap_or_default();
-        let entry = CommitEntry {
-            key: &name,
-            after: new.map(|_| value.as_slice()),
-            before: former.as_deref(),
+        entries.push(&CommitEntry {
+            key: &encode_key(RECORD, key),
+            after: new.as_deref(),
+            before: old.as_deref(),
             place: places.get(key).map_or("", String::as_str),
             drift: &drift,
-        };
-        encode_entry(&entry, &mut encoded);
-        count += 1;
+        });
         let (was, is) = (before.tombstone(key).map(encode_deleted), after.tombstone(key).map(encode_deleted));
         // The state on the disk can have tombstones that are no longer in memory.
         if was.is_some() || is.is_some() || (before.has_deleted() && old.is_none()) {
-            tombstone.clear();
             let name = encode_key(DELETED, key);
-            let entry =
-                CommitEntry { key: &name, after: is.as_deref(), before: was.as_deref(), ..CommitEntry::default() };
-            encode_entry(&entry, &mut tombstone);
-            encoded.extend_from_slice(&tombstone);
-            count += 1;
+            let (after, before) = (is.as_deref(), was.as_deref());
+            entries.push(&CommitEntry { key: &name, after, before, ..CommitEntry::default() });
         }
     }
-    encoded.shrink_to_fit();
-    Ok(CommitEntries::of_piece(encoded, count))
+    Ok(entries)
 }
 
 /// The entries between two states, without encryption.

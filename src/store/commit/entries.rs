@@ -73,6 +73,7 @@ impl CommitEntries {
 
     fn end_piece(&mut self) {
         if !self.last.is_empty() {
+            self.last.shrink_to_fit();
             self.pieces.push(std::mem::take(&mut self.last).into());
         }
     }
@@ -100,11 +101,6 @@ impl CommitEntries {
             at += entry.length() as u64;
             (offset, entry)
         })
-    }
-
-    /// Makes entries of encoded ones, of which there are `count`.
-    pub(super) fn of_piece(piece: Vec<u8>, count: usize) -> Self {
-        Self { pieces: vec![piece.into()], last: Vec::new(), count }
     }
 
     /// Reads encoded entries, which share the memory of `bytes`.
@@ -173,7 +169,7 @@ impl<'e> FromIterator<CommitEntry<'e>> for CommitEntries {
 }
 
 /// Appends an encoded entry to `out`.
-pub(super) fn encode_entry(entry: &CommitEntry<'_>, out: &mut Vec<u8>) {
+fn encode_entry(entry: &CommitEntry<'_>, out: &mut Vec<u8>) {
     out.reserve(entry.length());
     let start = out.len();
     let length = |value: Option<&[u8]>| value.map_or(NONE, |value| value.len() as u64);

@@ -27,7 +27,7 @@ use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 use super::record_key::{RECORD, decode_key, encode_key};
-use crate::model::lazy_spec::{LazySpec, SpecForm, StoredSecrets};
+use crate::model::lazy_spec::{LazySpec, StoredSecrets};
 use crate::model::secrets::secret::MASK;
 use crate::model::{Claim, Code, Entry, JsonError, Secret, Secrets, json};
 use crate::store::error::StoreError;
@@ -102,77 +102,39 @@ struct OpenedRecord {
 
 /// Writes a record's value. Without a keyring, secrets are written as they are.
 pub(super) fn encode(entry: &Entry, keyring: Option<&Keyring>) -> Result<Vec<u8>, StoreError> {
-    let mut value = Vec::new();
-    with_form(entry, keyring, |form| encode_form(entry, form, keyring, &mut value))?;
-    Ok(value)
-}
-
-/// Makes something of the form of a Spec. With a keyring, its secrets are known.
-pub(super) fn with_form<R>(
-    entry: &Entry,
-    keyring: Option<&Keyring>,
-    make: impl FnOnce(&SpecForm) -> Result<R, StoreError>,
-) -> Result<R, StoreError> {
-    let spec = if keyring.is_some() { entry.lazy_spec.with_known_secrets() } else { entry.lazy_spec.clone() };
-    let form = spec.form_once().map_err(|error| unstorable(entry, &error.to_string()))?;
-    make(&form)
-}
-
-fn unstorable(entry: &Entry, reason: &str) -> StoreError {
-    StoreError::new(Code::Internal, format!("{} cannot be stored: {reason}", entry.key))
-}
-
-/// Writes what [`encode`] does, from the form of the Spec. Appends the value to `out`.
-pub(super) fn encode_form(
-    entry: &Entry,
-    form: &SpecForm,
-    keyring: Option<&Keyring>,
-    out: &mut Vec<u8>,
-) -> Result<(), StoreError> {
-    let failed = |error: JsonError| unstorable(entry, &error.to_string());
-    let text = form.text();
-    let Some(keyring) = keyring else {
-        return append_value(entry, text, entry.token.as_ref(), None, out).map_err(failed);
+    let unstorable =
+        |reason: &str| StoreError::new(Code::Internal, format!("{} cannot be stored: {reason}", entry.key));
+    let failed = |error: JsonError| unstorable(&error.to_string());
+    let with = |spec: &str, token: Option<&Secret>, sealed: Option<SealedSecrets>| {
+        let Entry { created_at, order, claim, .. } = entry;
+        let references = entry.lazy_spec.references().iter().map(|key| encode_key("", key)).collect();
+        written(spec, &RecordFields { references, created_at: *created_at, order: *order, claim, token, sealed })
     };
-    let places = form.secrets().ok_or_else(|| unstorable(entry, "its secrets are lost"))?;
+    let spec = if keyring.is_some() { entry.lazy_spec.with_known_secrets() } else { entry.lazy_spec.clone() };
+    let form = spec.form_once().map_err(failed)?;
+    let Some(keyring) = keyring else { return with(form.text(), entry.token.as_ref(), None).map_err(failed) };
+    let places = form.secrets().ok_or_else(|| unstorable("its secrets are lost"))?;
     if places.is_empty() && entry.token.is_none() {
-        return append_value(entry, text, None, None, out).map_err(failed);
+        return with(form.text(), None, None).map_err(failed);
     }
-    let split = split(text, places, entry.token.as_ref());
-    let (public, at, secrets) = split.ok_or_else(|| unstorable(entry, "its secrets are at unexpected positions"))?;
+    let split = split(form.text(), places, entry.token.as_ref());
+    let (public, at, secrets) = split.ok_or_else(|| unstorable("its secrets are at unexpected positions"))?;
     let (name, token) = (encode_key(RECORD, &entry.key), entry.token.is_some());
     let digests = digests_of(&name, &secrets, keyring);
     let places = places_of(&at, token, &digests);
     let value = keyring.seal(&secrets, &[b"record", name.as_bytes(), public.as_bytes(), &places])?;
-    append_value(entry, &public, None, Some(SealedSecrets { at, token, digests, value }), out).map_err(failed)
+    with(&public, None, Some(SealedSecrets { at, token, digests, value })).map_err(failed)
 }
 
-fn append_value(
-    entry: &Entry,
-    spec: &str,
-    token: Option<&Secret>,
-    sealed: Option<SealedSecrets>,
-    out: &mut Vec<u8>,
-) -> Result<(), JsonError> {
-    let Entry { created_at, order, claim, .. } = entry;
-    let references = entry.lazy_spec.references().iter().map(|key| encode_key("", key)).collect();
-    append_written(
-        spec,
-        &RecordFields { references, created_at: *created_at, order: *order, claim, token, sealed },
-        out,
-    )
-}
-
-fn append_written(spec: &str, written: &RecordFields<'_>, out: &mut Vec<u8>) -> Result<(), JsonError> {
+fn written(spec: &str, fields: &RecordFields<'_>) -> Result<Vec<u8>, JsonError> {
     // The spec is JSON already: only the object around it is new.
-    out.extend_from_slice(br#"{"spec":"#);
-    out.extend_from_slice(spec.as_bytes());
+    let mut out = [br#"{"spec":"#.as_slice(), spec.as_bytes()].concat();
     let others = out.len();
-    json::append(written, Secrets::Revealed, out)?;
+    json::append(fields, Secrets::Revealed, &mut out)?;
     if let Some(bracket) = out.get_mut(others) {
         *bracket = b',';
     }
-    Ok(())
+    Ok(out)
 }
 
 /// Reads a record. The error says what is wrong with it, without its content.
@@ -314,7 +276,7 @@ impl SealedSecrets {
 }
 
 /// The data key that the secrets of a record are sealed with, if it has any.
-pub(super) fn key_of(value: &[u8]) -> Option<KeyId> {
+pub(crate) fn key_of(value: &[u8]) -> Option<KeyId> {
     #[derive(Deserialize)]
     struct RecordSeal {
         sealed: SealedSecrets,

@@ -1,7 +1,7 @@
 //! Hides API tokens in the public texts of a former record, and binds its secrets to the new texts (D23).
 
 use super::secrets::{EMPTY, places_of};
-use super::{RecordFields, SealedSecrets, StoredRecord, append_written};
+use super::{RecordFields, SealedSecrets, StoredRecord, written};
 use crate::model::Code;
 use crate::store::error::StoreError;
 use crate::store::seal::{Keyring, NotOpened};
@@ -39,8 +39,6 @@ pub(crate) fn scrubbed(name: &str, value: &[u8], keyring: Option<&Keyring>) -> R
         Err(_) => return Err(damaged()),
     };
     let sealed = Some(SealedSecrets { at, value, token: sealed.token, digests: sealed.digests });
-    let written = RecordFields { references, created_at, order, claim: &claim, token: None, sealed };
-    let mut out = Vec::with_capacity(text.len());
-    append_written(after, &written, &mut out).map_err(|_| damaged())?;
-    Ok(Some(out))
+    let fields = RecordFields { references, created_at, order, claim: &claim, token: None, sealed };
+    written(after, &fields).map(Some).map_err(|_| damaged())
 }
