@@ -16,8 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::{
-    commit::codec, commit_queue::QueueState, engine::KeyedRecord, error::StoreError, open_store::Store,
-    quota_usage::count_earlier_records,
+    commit::codec, commit_queue::QueueState, error::StoreError, open_store::Store, quota_usage::count_earlier_records,
 };
 use crate::background::lower_priority;
 use crate::model::{Code, Snapshot};
@@ -30,8 +29,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How often to check whether a checkpoint is due without a commit.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
 
-/// The rest of a checkpoint, which needs no lock. If asked to, returns how many records have encrypted secrets.
-type WriteState = Box<dyn FnOnce(bool) -> Result<usize, StoreError> + Send>;
+/// The rest of a checkpoint, which needs no lock.
+type WriteState = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
 
 impl Store {
     /// Writes a checkpoint if one is due. The log is cut here, while nothing is being appended; a separate thread writes
@@ -51,8 +50,8 @@ impl Store {
         let running = Arc::clone(&self.checkpointing);
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
             lower_priority();
-            match catch_unwind(AssertUnwindSafe(move || write(false))) {
-                Ok(Ok(_)) => {}
+            match catch_unwind(AssertUnwindSafe(write)) {
+                Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::warn!(code = %error.code, "cannot write a checkpoint: {error}"),
                 Err(_) => tracing::warn!("cannot write a checkpoint: unexpected failure"),
             }
@@ -74,15 +73,9 @@ impl Store {
         queue.checkpoint_after = None;
         let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, queue.forget);
         let keyring = self.keyring.clone();
-        Ok(Box::new(move |counts: bool| {
+        Ok(Box::new(move || {
             let state = Snapshot::clone(&state).without_tombstones(forget);
-            let mut encrypted = 0;
-            let is_sealed = |record: &KeyedRecord| counts && codec::key_in(&record.1).is_some();
-            let records = codec::records(&state, keyring.as_deref())?;
-            let mut counted = records.inspect(|record| encrypted += usize::from(record.as_ref().is_ok_and(is_sealed)));
-            engine.checkpoint(&mut counted, &retention)?;
-            drop(counted);
-            Ok(encrypted)
+            engine.checkpoint(&mut codec::records(&state, keyring.as_deref())?, &retention)
         }))
     }
 
@@ -106,10 +99,9 @@ impl Store {
         }
     }
 
-    /// Writes a checkpoint, and waits for it. Returns how many records have encrypted secrets. Waits for a checkpoint that
-    /// is being written and for the writers in the queue; no others enter until the log is cut. `prepare` runs just before
-    /// that, when no commit is on its way.
-    pub(super) fn checkpoint_now(&self, prepare: impl FnOnce()) -> Result<usize, StoreError> {
+    /// Writes a checkpoint, and waits for it. Waits for a checkpoint that is being written and for the writers in the queue;
+    /// no others enter until the log is cut. `prepare` runs just before that, when no commit is on its way.
+    pub(super) fn checkpoint_now(&self, prepare: impl FnOnce()) -> Result<(), StoreError> {
         while self.checkpointing.swap(true, Ordering::AcqRel) {
             std::thread::sleep(PAUSE);
         }
@@ -127,8 +119,7 @@ impl Store {
             }
         };
         let unexpected = |_| Err(StoreError::new(Code::Internal, "the checkpoint failed unexpectedly"));
-        let written =
-            write.and_then(|write| catch_unwind(AssertUnwindSafe(move || write(true))).unwrap_or_else(unexpected));
+        let written = write.and_then(|write| catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(unexpected));
         self.checkpointing.store(false, Ordering::Release);
         written
     }

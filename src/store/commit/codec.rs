@@ -14,7 +14,7 @@ use crate::model::snapshot::{SnapshotBuilder, Tombstone};
 use crate::model::{Code, Entry, Id, Key, Secrets, Snapshot, json};
 use crate::store::engine::{KeyedRecord, State};
 use crate::store::error::StoreError;
-use crate::store::seal::{KeyId, Keyring};
+use crate::store::seal::Keyring;
 
 /// How the manifests that a rollback left start; what follows is the source.
 const REJECTED: &str = "x/";
@@ -231,11 +231,6 @@ pub(crate) fn records<'s>(
     });
     let others = |records: Vec<KeyedRecord>| records.into_iter().map(Ok);
     Ok(others(deleted).chain(pieces.flatten()).chain(others(rejected)))
-}
-
-/// The data key that a record is sealed with, if it has secrets.
-pub(crate) fn key_in(value: &[u8]) -> Option<KeyId> {
-    record::key_of(value)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! New keys for the secrets at rest (D96): a new data key, and a new master key if there is one.
 
-use crate::model::Code;
+use std::sync::Arc;
+
+use crate::model::{Code, Entry};
 use crate::store::disk::sidecar_files::forget_runs;
 use crate::store::error::StoreError;
 use crate::store::open_store::Store;
@@ -73,7 +75,7 @@ impl Store {
         let written = self.checkpoint_now(|| keyring.request_rotation(forgets));
         // A later checkpoint, which commits may overtake, must not do what this one has failed to do.
         keyring.cancel_rotation();
-        let records = written?;
+        written?;
         if forgets {
             // The state before it cannot be opened any more, and one that can be must stand behind this one.
             self.checkpoint_now(|| {})?;
@@ -92,7 +94,11 @@ impl Store {
         }
         let retired = before.iter().map(|key| key.id).chain([former_key]);
         let destroyed = retired.filter(|id| former.iter().all(|key| key.id != *id)).collect();
-        let master = keyring.master();
+        let is_sealed = |entry: &&Arc<Entry>| {
+            let form = entry.lazy_spec.form_once();
+            entry.token.is_some() || form.is_ok_and(|form| form.secrets().is_some_and(|places| !places.is_empty()))
+        };
+        let (records, master) = (self.snapshot().iter().filter(is_sealed).count(), keyring.master());
         Ok(RekeyResult {
             key: keyring.current(),
             records,

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 
 use crate::lock::Lock;
 use crate::store::clock;
-use crate::store::commit::codec;
+use crate::store::commit::record;
 use crate::store::database::state;
 use crate::store::disk::files::Part;
 use crate::store::error::StoreError;
@@ -124,7 +124,7 @@ impl Resealing {
             let mut reader = LogReader::open(&Part::Log.path(folder, generation))?;
             while let Some(framed) = reader.batch()? {
                 // The values before it lead nowhere.
-                used.extend(framed.batch.entries.iter().filter_map(|entry| codec::key_in(entry.after?)));
+                used.extend(framed.batch.entries.iter().filter_map(|entry| record::key_of(entry.after?)));
             }
         }
         let former = keyring.former();
