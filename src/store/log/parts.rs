@@ -1,7 +1,7 @@
 //! The log of a store: the parts of it that are kept.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::appender;
 use super::reader::{LogReader, ReadBatch};
@@ -14,28 +14,20 @@ use crate::store::seal::StoreId;
 /// The file that says where the history begins.
 pub(crate) const KEPT: &str = "kept";
 
-/// Returns the path of that file.
-pub(crate) fn kept_file(folder: &Path) -> PathBuf {
-    folder.join(KEPT)
+/// Returns the batch after which the history begins: what is before it was removed.
+pub(crate) fn kept(folder: &Path) -> Result<Tip, StoreError> {
+    let kept = folder.join(KEPT);
+    if files::exists(&kept)? { Ok(LogReader::open_headers(&kept)?.start) } else { Ok(Tip::default()) }
 }
 
 /// Notes that the records up to `start` are about to be removed, so that a log that begins after them is complete.
 pub(crate) fn keep_from(folder: &Path, store: StoreId, start: Tip) -> Result<(), StoreError> {
-    appender::write_whole(&kept_file(folder), store, start, || Ok(None))
+    appender::write_whole(&folder.join(KEPT), store, start, || Ok(None))
 }
 
 /// Checks that no file is missing before one that begins at `start`, the first of the log.
 pub(crate) fn check_begin(folder: &Path, start: Tip) -> Result<(), StoreError> {
-    let kept = kept_file(folder);
-    let allowed = match files::exists(&kept)? {
-        true => LogReader::open_headers(&kept)?.start.position,
-        false => 0,
-    };
-    if start.position > allowed {
-        let found = format!("the history before record {} is missing", start.position + 1);
-        return Err(StoreError::corrupt(folder, found));
-    }
-    Ok(())
+    check_follows(folder, start, kept(folder)?)
 }
 
 /// Checks that no file is missing between one that begins at `start` and one that ends at `end`.
@@ -58,14 +50,10 @@ pub(crate) fn walk(folder: &Path, revision: u64, upto: u64, visit: &mut BatchVis
             break;
         }
     }
-    let mut end: Option<Tip> = None;
+    let mut end = if first == 0 { Some(kept(folder)?) } else { None };
     for generation in generations.into_iter().skip(first) {
         let mut reader = open(generation)?;
-        match end {
-            Some(end) => check_follows(folder, reader.start, end)?,
-            None if first == 0 => check_begin(folder, reader.start)?,
-            None => {}
-        }
+        end.map_or(Ok(()), |end| check_follows(folder, reader.start, end))?;
         let mut before = reader.start;
         while let Some(ReadBatch { batch, .. }) = reader.batch()?
             && batch.position <= upto

@@ -1,11 +1,13 @@
 //! Repairs a store, after a copy of it was made (D100).
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::salvage::{self, RepairStep, Rewrite, Salvage};
+use super::salvage::{self, RepairStep, Salvage};
 use crate::model::Code;
 use crate::store::clock;
+use crate::store::commit::batch::Tip;
 use crate::store::commit::header::ScrubbedRecords;
 use crate::store::database::open;
 use crate::store::disk::files::{self, Part};
@@ -23,7 +25,6 @@ const MOST_COPIES: usize = 100;
 
 /// The repair of a store, which nobody else can open meanwhile.
 pub(crate) struct Repair {
-    folder: PathBuf,
     /// The problems, and the losses.
     pub salvage: Salvage,
     _lock: Vec<File>,
@@ -33,7 +34,7 @@ impl Repair {
     /// Plans a repair. Changes nothing.
     pub(crate) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Self, StoreError> {
         let lock = folder_lock::lock_shared(folder)?;
-        Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
+        Ok(Self { salvage: salvage::plan(folder, source)?, _lock: lock })
     }
 
     /// Plans a repair that is going to be carried out.
@@ -43,7 +44,7 @@ impl Repair {
             return Err(StoreError::corrupt(folder, "it has no log, so it cannot be repaired"));
         }
         let lock = folder_lock::lock(folder)?;
-        Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
+        Ok(Self { salvage: salvage::plan(folder, source)?, _lock: lock })
     }
 
     /// Whether anything has to be done.
@@ -53,20 +54,20 @@ impl Repair {
 
     /// Copies the folder, and repairs the store. Returns the copy. Whenever this is interrupted, it can be done again.
     pub(crate) fn apply(self) -> Result<PathBuf, StoreError> {
-        let copy = copy_beside(&self.folder)?;
+        let copy = copy_beside(&self.salvage.folder)?;
         for step in &self.salvage.steps {
             self.step(step)?;
         }
-        files::sync_folder(&head::path(&self.folder))?;
+        files::sync_folder(&head::path(&self.salvage.folder))?;
         Ok(copy)
     }
 
     fn step(&self, step: &RepairStep) -> Result<(), StoreError> {
-        let (folder, store) = (&self.folder, self.salvage.store);
+        let (folder, store) = (&self.salvage.folder, self.salvage.store);
         match step {
             RepairStep::Restore(damage) => damage.restore(),
             RepairStep::Kept(start) => parts::keep_from(folder, store, *start),
-            RepairStep::Rewrite(rewrite) => self.rewrite(rewrite),
+            RepairStep::Rewrite { generation, start, begin, end } => self.rewrite(*generation, *start, *begin..*end),
             RepairStep::Cut { generation, length } => {
                 LogAppender::open(Part::Log.path(folder, *generation), *length as u64).map(drop)
             }
@@ -84,13 +85,12 @@ impl Repair {
     }
 
     /// Writes a part of the log anew.
-    fn rewrite(&self, rewrite: &Rewrite) -> Result<(), StoreError> {
-        let Rewrite { generation, start, begin, end } = rewrite;
-        let path = Part::Log.path(&self.folder, *generation);
-        let scan = LogScan::read(&path, Some(*start), &ScrubbedRecords::default())?;
+    fn rewrite(&self, generation: u64, start: Tip, offsets: Range<usize>) -> Result<(), StoreError> {
+        let path = Part::Log.path(&self.salvage.folder, generation);
+        let scan = LogScan::read(&path, Some(start), &ScrubbedRecords::default())?;
         let frames = std::iter::once(&scan.first).chain(&scan.later).flat_map(|run| &run.frames);
-        let mut frames = frames.filter(|frame| (*begin..*end).contains(&frame.offset));
-        appender::write_whole(&path, self.salvage.store, *start, || {
+        let mut frames = frames.filter(|frame| offsets.contains(&frame.offset));
+        appender::write_whole(&path, self.salvage.store, start, || {
             let Some(frame) = frames.next() else { return Ok(None) };
             let batch = scan.batch(frame);
             batch.map(Some).ok_or_else(|| StoreError::corrupt(&path, "it changed during the repair"))

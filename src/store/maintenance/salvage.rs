@@ -41,7 +41,10 @@ use crate::store::seal::{Keyring, MasterKeySource, StoreId};
 const MOST_RECORDS: usize = 100;
 
 /// The findings of a repair, and its steps.
+#[derive(Default)]
 pub(crate) struct Salvage {
+    /// The folder of the store.
+    pub(super) folder: PathBuf,
     /// The problems.
     pub problems: Vec<String>,
     /// The losses.
@@ -52,6 +55,8 @@ pub(crate) struct Salvage {
     pub position: u64,
     /// The records that the readable ones list as scrubbed: their hashes do not match their content.
     scrubbed: ScrubbedRecords,
+    /// The positions of records that are given up, and that can be read.
+    readable: BTreeSet<u64>,
     /// The id of the store.
     pub(super) store: StoreId,
     /// The steps, in this order.
@@ -66,7 +71,16 @@ pub(super) enum RepairStep {
     /// Notes where the history begins.
     Kept(Tip),
     /// Writes a part of the log anew, from the frames at these offsets.
-    Rewrite(Rewrite),
+    Rewrite {
+        /// Its generation.
+        generation: u64,
+        /// The batch before the first one.
+        start: Tip,
+        /// The offset of the first frame.
+        begin: usize,
+        /// The end of the last one.
+        end: usize,
+    },
     /// Cuts a part of the log off.
     Cut {
         /// Its generation.
@@ -89,43 +103,19 @@ pub(super) enum RepairStep {
     Head(Head),
 }
 
-/// A part of the log that is written anew.
-#[derive(Debug)]
-pub(super) struct Rewrite {
-    /// Its generation.
-    pub generation: u64,
-    /// The batch before the first one.
-    pub start: Tip,
-    /// The offset of the first frame.
-    pub begin: usize,
-    /// The end of the last one.
-    pub end: usize,
-}
-
 /// Plans the repair of a store that nobody has open. Fails if nothing can be done.
 pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, StoreError> {
     interrupted_restore::check_complete(folder)?;
     format::check(folder)?;
-    let mut salvage = Salvage {
-        problems: Vec::new(),
-        given_up: Vec::new(),
-        revision: 0,
-        position: 0,
-        scrubbed: ScrubbedRecords::default(),
-        store: StoreId::default(),
-        steps: Vec::new(),
-    };
-    let head = salvage.head(folder)?;
-    salvage.store = match head {
-        Some(head) => head.store,
-        None => store_of(folder)?,
-    };
+    let mut salvage = Salvage { folder: folder.to_owned(), ..Salvage::default() };
+    let head = salvage.head()?;
+    salvage.store = head.map_or_else(|| store_of(folder), |head| Ok(head.store))?;
     salvage.damage(key_copies::read(folder, salvage.store)?.1);
     // Without the keys, nothing that can be repaired here makes the store open.
     let keyring = keys::open(folder, salvage.store, source)?;
-    let start = salvage.state(folder, head, &keyring)?;
-    let end = salvage.logs(folder, start.generation, start.tip, head)?;
-    salvage.history(folder, start.generation, start.tip)?;
+    let start = salvage.state(head, &keyring)?;
+    let end = salvage.logs(start.generation, start.tip, head)?;
+    salvage.history(start.generation, start.tip)?;
     (salvage.revision, salvage.position) = (end.tip.revision, end.tip.position);
     if salvage.problems.is_empty() {
         match index_agrees(folder) {
@@ -171,16 +161,6 @@ struct LogEnd {
     is_acknowledged: bool,
 }
 
-/// A part of the log, and what it has to follow.
-struct NextPart {
-    generation: u64,
-    after: Tip,
-    /// Whether no part follows.
-    is_last: bool,
-    /// The position that the head acknowledges.
-    acknowledged: u64,
-}
-
 impl Salvage {
     fn problem(&mut self, found: impl Into<String>) {
         self.problems.push(found.into());
@@ -199,14 +179,14 @@ impl Salvage {
     }
 
     /// Finds the newest state that can be read, or the beginning of the log.
-    fn state(&mut self, folder: &Path, head: Option<Head>, keyring: &Keyring) -> Result<SalvagedStart, StoreError> {
-        let mut candidates = Part::State.generations(folder)?;
+    fn state(&mut self, head: Option<Head>, keyring: &Keyring) -> Result<SalvagedStart, StoreError> {
+        let mut candidates = Part::State.generations(&self.folder)?;
         // A newer one than the head names was not complete.
         candidates.retain(|generation| head.is_none_or(|head| *generation < head.state));
         candidates.extend(head.map(|head| head.state).filter(|named| *named > 0));
         let mut damaged = None;
         for generation in candidates.into_iter().rev() {
-            match state::read(folder, generation, Access::ReadOnly) {
+            match state::read(&self.folder, generation, Access::ReadOnly) {
                 Ok(saved) if saved.identity.store == self.store => {
                     return Ok(SalvagedStart { tip: saved.identity.tip, generation, state: generation });
                 }
@@ -217,14 +197,14 @@ impl Salvage {
                         StoreError::new(Code::StoreCorrupt, format!("`{name}` belongs to another store"))
                     });
                     self.problem(error.message.clone());
-                    self.steps.push(RepairStep::Remove(Part::State.path(folder, generation)));
+                    self.steps.push(RepairStep::Remove(Part::State.path(&self.folder, generation)));
                     damaged = Some(error);
                 }
             }
         }
-        let first = Part::Log.generations(folder)?.first().copied();
+        let first = Part::Log.generations(&self.folder)?.first().copied();
         let begins = |generation: &u64| {
-            let reader = LogReader::open_headers(&Part::Log.path(folder, *generation));
+            let reader = LogReader::open_headers(&Part::Log.path(&self.folder, *generation));
             reader.map_or(*generation == FIRST_GENERATION, |reader| reader.start.position == 0)
         };
         match first.filter(begins).filter(|_| damaged.is_none() || !keyring.has_destroyed()) {
@@ -237,7 +217,7 @@ impl Salvage {
                     ),
                     None => format!(
                         "{} has neither a state nor the beginning of its log, so it cannot be repaired",
-                        folder.display()
+                        self.folder.display()
                     ),
                 };
                 Err(StoreError::new(Code::StoreCorrupt, message))
@@ -246,10 +226,10 @@ impl Salvage {
     }
 
     /// Reads the head, if it can be read.
-    fn head(&mut self, folder: &Path) -> Result<Option<Head>, StoreError> {
-        let path = head::path(folder);
+    fn head(&mut self) -> Result<Option<Head>, StoreError> {
+        let path = head::path(&self.folder);
         let found = match files::exists(&path)? {
-            true => head::read_only(folder),
+            true => head::read_only(&self.folder),
             false => Err(StoreError::corrupt(&path, "the file is missing")),
         };
         let problem = match found {
@@ -263,29 +243,29 @@ impl Salvage {
     }
 
     /// Follows the log from the state on, as far as it can be read.
-    fn logs(&mut self, folder: &Path, first: u64, start: Tip, head: Option<Head>) -> Result<LogEnd, StoreError> {
-        let known = Part::Log.generations(folder)?;
+    fn logs(&mut self, first: u64, start: Tip, head: Option<Head>) -> Result<LogEnd, StoreError> {
+        let known = Part::Log.generations(&self.folder)?;
         let last = known.iter().copied().chain(head.map(|head| head.generation)).fold(first, u64::max);
         let acknowledged = head.map_or(0, |head| head.position);
-        let (mut tip, mut generation, mut readable) = (start, first, BTreeSet::new());
+        let (mut tip, mut generation) = (start, first);
         let mut is_confirmed = head.is_some_and(|head| (head.position, head.hash) == (start.position, start.hash));
         loop {
-            let next = NextPart { generation, after: tip, is_last: generation == last, acknowledged };
-            let (scanned, is_whole) = self.part(folder, &next, &mut readable)?;
+            let is_last = generation == last;
+            let (scanned, is_whole) = self.part(generation, tip, is_last, acknowledged)?;
             for frame in scanned {
                 tip = frame.tip;
                 is_confirmed |= head.is_some_and(|head| (head.position, head.hash) == (tip.position, tip.hash));
             }
-            if !is_whole || next.is_last {
+            if !is_whole || is_last {
                 break;
             }
             generation += 1;
         }
         for number in known.into_iter().filter(|number| *number > generation) {
-            let path = Part::Log.path(folder, number);
+            let path = Part::Log.path(&self.folder, number);
             let scan = LogScan::read(&path, None, &self.scrubbed)?;
             self.gives_up(format!("`{}`: the records before it cannot be read", Part::Log.name(number)));
-            self.records(&scan, std::iter::once(&scan.first).chain(&scan.later), &mut readable);
+            self.records(&scan, std::iter::once(&scan.first).chain(&scan.later));
             self.steps.push(RepairStep::Remove(path));
         }
         if acknowledged > tip.position {
@@ -296,8 +276,8 @@ impl Salvage {
         } else if head.is_some() && !is_confirmed {
             self.problem(format!("record {acknowledged} in the log is not the one that `head` acknowledges"));
         }
-        let upto = readable.last().copied().unwrap_or_default().max(acknowledged);
-        for (from, to) in gaps(tip.position, upto, &readable) {
+        let upto = self.readable.last().copied().unwrap_or_default().max(acknowledged);
+        for (from, to) in gaps(tip.position, upto, &self.readable) {
             self.gives_up(format!("{}: unreadable, so their revisions and resources are unknown", numbers(from, to)));
         }
         let is_acknowledged = is_confirmed && head.is_some_and(|head| head.generation <= generation);
@@ -307,12 +287,12 @@ impl Salvage {
     /// Reads one part of the log. Returns the frames that continue it, and whether it can go on in the next part.
     fn part(
         &mut self,
-        folder: &Path,
-        next: &NextPart,
-        readable: &mut BTreeSet<u64>,
+        generation: u64,
+        after: Tip,
+        is_last: bool,
+        acknowledged: u64,
     ) -> Result<(Vec<ScannedFrame>, bool), StoreError> {
-        let NextPart { generation, after, is_last, acknowledged } = *next;
-        let (path, name) = (Part::Log.path(folder, generation), Part::Log.name(generation));
+        let (path, name) = (Part::Log.path(&self.folder, generation), Part::Log.name(generation));
         if !files::exists(&path)? {
             self.problem(format!("`{name}` is missing"));
             self.steps.push(RepairStep::Empty { generation, start: after });
@@ -323,7 +303,7 @@ impl Salvage {
         if !scan.header.is_none_or(is_next) {
             self.problem(format!("`{name}` does not follow record {}", after.position));
             self.gives_up(format!("`{name}`: it belongs to another state of the store, or to another store"));
-            self.records(&scan, std::iter::once(&scan.first).chain(&scan.later), readable);
+            self.records(&scan, std::iter::once(&scan.first).chain(&scan.later));
             self.steps.push(RepairStep::Empty { generation, start: after });
             return Ok((Vec::new(), false));
         }
@@ -334,30 +314,24 @@ impl Salvage {
         let is_damaged = !scan.is_whole() && !is_torn;
         if scan.header.is_none() {
             self.problem(format!("the header of `{name}` cannot be read"));
-            let rewrite = Rewrite { generation, start: after, begin, end };
-            self.steps.push(RepairStep::Rewrite(rewrite));
+            self.steps.push(RepairStep::Rewrite { generation, start: after, begin, end });
         } else if is_damaged {
             self.steps.push(RepairStep::Cut { generation, length: end });
         }
         if is_damaged {
             self.problem(format!("record {} in `{name}` at byte {end} cannot be read", tip.position + 1));
             self.gives_up(format!("{} bytes of `{name}` from byte {end} on", scan.size() - end));
-            self.records(&scan, &scan.later, readable);
+            self.records(&scan, &scan.later);
         }
         self.scrubbed.extend(scan.listed);
         Ok((scan.first.frames, !is_damaged))
     }
 
     /// Describes the readable records that are given up.
-    fn records<'r>(
-        &mut self,
-        scan: &LogScan,
-        runs: impl IntoIterator<Item = &'r FrameRun>,
-        readable: &mut BTreeSet<u64>,
-    ) {
+    fn records<'r>(&mut self, scan: &LogScan, runs: impl IntoIterator<Item = &'r FrameRun>) {
         for frame in runs.into_iter().flat_map(|run| &run.frames) {
-            readable.insert(frame.tip.position);
-            match readable.len() {
+            self.readable.insert(frame.tip.position);
+            match self.readable.len() {
                 1..=MOST_RECORDS => self.gives_up(described(scan, frame)),
                 found if found == MOST_RECORDS + 1 => self.gives_up("more records, which are in the copy of the store"),
                 _ => {}
@@ -366,11 +340,12 @@ impl Salvage {
     }
 
     /// Follows the history back from the state, as far as it can be read without a gap.
-    fn history(&mut self, folder: &Path, first: u64, end: Tip) -> Result<(), StoreError> {
-        let parts: Vec<u64> = Part::Log.generations(folder)?.into_iter().filter(|number| *number < first).collect();
+    fn history(&mut self, first: u64, end: Tip) -> Result<(), StoreError> {
+        let parts: Vec<u64> =
+            Part::Log.generations(&self.folder)?.into_iter().filter(|number| *number < first).collect();
         let (mut oldest, mut is_cut, mut steps) = (end, false, Vec::new());
         for (at, generation) in parts.iter().copied().enumerate().rev() {
-            let (path, name) = (Part::Log.path(folder, generation), Part::Log.name(generation));
+            let (path, name) = (Part::Log.path(&self.folder, generation), Part::Log.name(generation));
             if is_cut {
                 self.gives_up(format!("`{name}`: nothing links it to the records after it"));
                 steps.push(RepairStep::Remove(path));
@@ -380,7 +355,7 @@ impl Salvage {
             let mut start = scan.header.filter(|(store, _)| *store == self.store).map(|(_, start)| start);
             if scan.header.is_none() {
                 self.problem(format!("the header of `{name}` cannot be read"));
-                start = self.end_before(folder, parts.get(..at).unwrap_or_default())?;
+                start = self.end_before(parts.get(..at).unwrap_or_default())?;
                 if let Some(start) = start {
                     scan = scan.rescanned(start, &self.scrubbed);
                 }
@@ -391,7 +366,7 @@ impl Salvage {
             {
                 if scan.header.is_none() {
                     let (begin, end) = (scan.first.begin, scan.first.end);
-                    steps.push(RepairStep::Rewrite(Rewrite { generation, start, begin, end }));
+                    steps.push(RepairStep::Rewrite { generation, start, begin, end });
                 }
                 oldest = start;
                 self.scrubbed.extend(scan.listed);
@@ -404,21 +379,16 @@ impl Salvage {
                 "the history before record {record} cannot be read: `{name}` is damaged or has a gap"
             ));
         }
-        self.start_of_history(folder, oldest, is_cut)?;
+        self.start_of_history(oldest, is_cut)?;
         self.steps.append(&mut steps);
         Ok(())
     }
 
     /// Reports what is missing before the oldest record, beyond what retention has removed, and notes where the history begins
     /// then. `is_cut` says whether the damage is reported.
-    fn start_of_history(&mut self, folder: &Path, oldest: Tip, is_cut: bool) -> Result<(), StoreError> {
-        let kept = parts::kept_file(folder);
-        let noted = match files::exists(&kept)? {
-            true => LogReader::open_headers(&kept).map(|kept| kept.start.position),
-            false => Ok(0),
-        };
-        let (allowed, is_readable) = match noted {
-            Ok(position) => (position, true),
+    fn start_of_history(&mut self, oldest: Tip, is_cut: bool) -> Result<(), StoreError> {
+        let (allowed, is_readable) = match parts::kept(&self.folder) {
+            Ok(kept) => (kept.position, true),
             Err(error) if error.code == Code::StoreCorrupt => {
                 self.problem(error.message);
                 (0, false)
@@ -439,15 +409,9 @@ impl Salvage {
     }
 
     /// The end of the part before one whose header cannot be read.
-    fn end_before(&self, folder: &Path, parts: &[u64]) -> Result<Option<Tip>, StoreError> {
-        let Some(generation) = parts.last() else {
-            let kept = parts::kept_file(folder);
-            return match files::exists(&kept)? {
-                true => Ok(LogReader::open_headers(&kept).ok().map(|kept| kept.start)),
-                false => Ok(Some(Tip::default())),
-            };
-        };
-        let scan = LogScan::read(&Part::Log.path(folder, *generation), None, &self.scrubbed)?;
+    fn end_before(&self, parts: &[u64]) -> Result<Option<Tip>, StoreError> {
+        let Some(generation) = parts.last() else { return Ok(parts::kept(&self.folder).ok()) };
+        let scan = LogScan::read(&Part::Log.path(&self.folder, *generation), None, &self.scrubbed)?;
         let start = scan.header.filter(|(store, _)| *store == self.store).map(|(_, start)| start);
         Ok(start.filter(|_| scan.is_whole()).map(|start| scan.first.tip().unwrap_or(start)))
     }
@@ -461,7 +425,7 @@ fn after_damage(generation: u64, path: PathBuf, scan: &LogScan, end: Tip, steps:
     let kept = run.and_then(|run| Some((run.frames.first()?.tip, run.frames.get(1)?.offset, run.end)));
     match kept {
         Some((start, begin, end)) => {
-            steps.push(RepairStep::Rewrite(Rewrite { generation, start, begin, end }));
+            steps.push(RepairStep::Rewrite { generation, start, begin, end });
             start
         }
         None => {
