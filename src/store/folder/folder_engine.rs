@@ -276,16 +276,17 @@ impl Engine for FolderEngine {
     }
 
     fn backup(&self) -> Result<Backup, StoreError> {
-        let (of, parts) = {
+        let (head, revision, parts) = {
             let _removing = self.removing.lock();
-            let (head, tip, end) = {
+            let (head, revision, end) = {
                 let active = self.active_log.lock();
-                (active.head(self.id), active.tip, active.log_end.length())
+                (active.head(self.id), active.tip.revision, active.log_end.length())
             };
             // What is appended meanwhile is after the end.
-            backup_write::open(&self.folder, head, &self.keyring, tip, end)?
+            let (head, parts) = backup_write::open(&self.folder, head, &self.keyring, end)?;
+            (head, revision, parts)
         };
-        Backup::new(&self.folder, &of, parts)
+        Backup::new(&self.folder, head, revision, parts)
     }
 
     fn health(&self) -> Result<(), StoreError> {

@@ -131,9 +131,10 @@ impl Engine for FolderReader {
 
     fn backup(&self) -> Result<Backup, StoreError> {
         let (generation, end) = self.last;
-        let head = Head { generation, ..self.acknowledged };
-        let (of, parts) = backup_write::open(&self.folder, head, &self.keyring, self.tip, end)?;
-        Backup::new(&self.folder, &of, parts)
+        let Tip { position, hash, revision, .. } = self.tip;
+        let head = Head { position, generation, hash, ..self.acknowledged };
+        let (head, parts) = backup_write::open(&self.folder, head, &self.keyring, end)?;
+        Backup::new(&self.folder, head, revision, parts)
     }
 
     fn health(&self) -> Result<(), StoreError> {

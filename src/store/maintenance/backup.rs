@@ -24,10 +24,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Code;
 use crate::store::clock;
-use crate::store::commit::batch::Tip;
 use crate::store::commit::entries::Hash;
 use crate::store::error::StoreError;
-use crate::store::seal::{StoreId, name_of};
+use crate::store::log::head::Head;
+use crate::store::seal::name_of;
 
 /// The first bytes of a backup.
 pub(crate) const MAGIC: [u8; 8] = *b"ewback2\n";
@@ -84,18 +84,6 @@ pub(crate) struct OpenedPart {
     pub length: u64,
 }
 
-/// The position of a store, for the manifest.
-pub(crate) struct BackupPoint {
-    /// The id of the store.
-    pub store: StoreId,
-    /// The end of the log.
-    pub tip: Tip,
-    /// The generation of the last part of the log.
-    pub generation: u64,
-    /// The generation of the state, or 0 if the log has everything.
-    pub state: u64,
-}
-
 /// A backup that is ready to be read. Its files are open, so commits and checkpoints do not change it.
 pub struct Backup {
     manifest: BackupManifest,
@@ -116,8 +104,8 @@ struct PartReader {
 }
 
 impl Backup {
-    /// Prepares a backup of opened files.
-    pub(crate) fn new(folder: &Path, of: &BackupPoint, opened: Vec<OpenedPart>) -> Result<Self, StoreError> {
+    /// Prepares a backup of opened files, whose head is at a revision.
+    pub(crate) fn new(folder: &Path, head: Head, revision: u64, opened: Vec<OpenedPart>) -> Result<Self, StoreError> {
         let (mut parts, mut written) = (VecDeque::with_capacity(opened.len()), Vec::with_capacity(opened.len()));
         let mut length = 0;
         for OpenedPart { name, mut file, length: size } in opened {
@@ -131,12 +119,12 @@ impl Backup {
             format: FORMAT.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             at: clock::now(),
-            store: name_of(&of.store),
-            revision: of.tip.revision,
-            position: of.tip.position,
-            hash: blake3::Hash::from(of.tip.hash).to_hex().to_string(),
-            generation: of.generation,
-            state: of.state,
+            store: name_of(&head.store),
+            revision,
+            position: head.position,
+            hash: blake3::Hash::from(head.hash).to_hex().to_string(),
+            generation: head.generation,
+            state: head.state,
             parts: written,
         };
         let start = start_of(&manifest)?;

@@ -2,8 +2,7 @@
 
 use std::{fs::File, path::Path};
 
-use super::backup::{BackupPoint, OpenedPart};
-use crate::store::commit::batch::Tip;
+use super::backup::OpenedPart;
 use crate::store::database::open;
 use crate::store::database::state::Access;
 use crate::store::disk::files::{self, Part};
@@ -19,13 +18,13 @@ pub(super) const SUSPENSIONS: &str = "suspensions";
 
 /// Opens everything that makes up a store whose log ends at `end` of its last part. No file may be added, moved or removed
 /// meanwhile; bytes after `end` do not matter.
+/// Returns the head of the backup, too.
 pub(crate) fn open(
     folder: &Path,
     head: Head,
     keyring: &Keyring,
-    tip: Tip,
     end: u64,
-) -> Result<(BackupPoint, Vec<OpenedPart>), StoreError> {
+) -> Result<(Head, Vec<OpenedPart>), StoreError> {
     let mut opened = Vec::new();
     // A state that cannot be read is no part of a backup.
     let state = content::start(folder, head, keyring, Access::ReadOnly)?.named();
@@ -46,7 +45,7 @@ pub(crate) fn open(
             opened.push(open_one(&path, name.to_owned(), None)?);
         }
     }
-    Ok((BackupPoint { store: head.store, tip, generation: head.generation, state }, opened))
+    Ok((Head { state, ..head }, opened))
 }
 
 /// Opens a file as the part with this name.
