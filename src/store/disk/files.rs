@@ -139,13 +139,14 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file that is either complete or missing, even after a power loss.
+/// Writes a file that is either complete or missing, even after a power loss. An error of `write` that wraps one of the store is
+/// returned as that.
 pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), StoreError> {
     let written = files::write_whole(path, &path.with_extension("tmp"), write);
-    written.map_err(|error| StoreError::io("write", path, &error))
+    written.map_err(|error| error.downcast().unwrap_or_else(|error| StoreError::io("write", path, &error)))
 }
 
 /// Gives a synced temporary file its name, durably.

@@ -113,27 +113,16 @@ pub(super) fn read(
 /// Finds the newest state that can be read. Without one, the log must lead to it from the beginning.
 pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access) -> Result<StartOfLog, StoreError> {
     let root_secret = keyring.root_secret();
-    let from =
-        |generation: u64, SavedState { identity, records, bytes }: SavedState, damage: Option<StoreError>| StartOfLog {
-            state: State { tip: identity.tip, root_secret, records, batches: Vec::new(), earlier: Vec::new() },
-            generation,
-            key: identity.key,
-            bytes,
-            damage,
-        };
     let mut damage = None;
-    if head.state > 0 {
-        match state::read(folder, head.state, access).and_then(|saved| check_state_before_head(folder, head, saved)) {
-            Ok(saved) => return Ok(from(head.state, saved, None)),
-            Err(error) if error.code == Code::StoreCorrupt => damage = Some(error),
-            Err(error) => return Err(error),
-        }
-        for generation in Part::State.generations(folder)?.into_iter().rev().filter(|older| *older < head.state) {
-            if let Ok(saved) =
-                state::read(folder, generation, access).and_then(|saved| check_state_before_head(folder, head, saved))
-            {
-                return Ok(from(generation, saved, damage));
+    let older = Part::State.generations(folder)?.into_iter().rev().filter(|older| *older < head.state);
+    for generation in std::iter::once(head.state).filter(|named| *named > 0).chain(older) {
+        match state::read(folder, generation, access).and_then(|saved| check_state_before_head(folder, head, saved)) {
+            Ok(SavedState { identity, records, bytes }) => {
+                let state = State { tip: identity.tip, root_secret, records, ..State::default() };
+                return Ok(StartOfLog { state, generation, key: identity.key, bytes, damage });
             }
+            Err(error) if generation == head.state && error.code != Code::StoreCorrupt => return Err(error),
+            Err(error) => damage = damage.or(Some(error)),
         }
     }
     let missing =

@@ -139,28 +139,15 @@ pub(crate) fn write_whole(
     start: Tip,
     mut next: impl FnMut() -> Result<Option<Batch>, StoreError>,
 ) -> Result<(), StoreError> {
-    let mut unreadable = None;
-    let written = files::write_whole(path, |writer| {
+    files::write_whole(path, |writer| {
         writer.write_all(&head(store, start))?;
-        loop {
-            let batch = match next() {
-                Ok(Some(batch)) => batch,
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    let reason = io::Error::other(error.message.clone());
-                    unreadable = Some(error);
-                    return Err(reason);
-                }
-            };
+        while let Some(batch) = next().map_err(io::Error::other)? {
             let frame = BatchFrame::new(&batch);
             writer.write_all(&frame.start())?;
             frame.content().try_for_each(|piece| writer.write_all(piece))?;
         }
-    });
-    match unreadable {
-        Some(error) => Err(error),
-        None => written,
-    }
+        Ok(())
+    })
 }
 
 /// Reads the header of a part of the log: its store, and the batch before its first one.

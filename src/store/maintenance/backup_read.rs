@@ -162,12 +162,21 @@ impl BackupFile {
     pub(crate) fn open_store(&self, home: &Path, source: &MasterKeySource) -> Result<OpenBackup, StoreError> {
         let temp = TempFolder::new()?;
         self.unpack(temp.path())?;
-        let head = self.head()?;
-        let keyring = keys::open_for(temp.path(), home, head.store, source)?;
-        let reader = FolderReader::over(temp.path(), head, keyring, Access::Alone, Vec::new())?;
-        let store = Store::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief)?;
+        let store = open_unpacked(temp.path(), home, self.head()?, source)?;
         Ok(OpenBackup { store, _folder: temp })
     }
+}
+
+/// Opens what was unpacked into a folder, for reading. A master key that is kept beside the store is at `home`.
+pub(super) fn open_unpacked(
+    folder: &Path,
+    home: &Path,
+    head: Head,
+    source: &MasterKeySource,
+) -> Result<Store, StoreError> {
+    let keyring = keys::open_for(folder, home, head.store, source)?;
+    let reader = FolderReader::over(folder, head, keyring, Access::Alone, Vec::new())?;
+    Store::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief)
 }
 
 fn file_at(path: &Path) -> Result<File, StoreError> {

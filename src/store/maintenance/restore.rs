@@ -5,13 +5,13 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::{backup_read::BackupFile, backup_write::SUSPENSIONS};
+use super::backup_read::{BackupFile, open_unpacked};
+use super::backup_write::SUSPENSIONS;
 use crate::files::fault;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
@@ -20,12 +20,11 @@ use crate::store::commit::entries::CommitEntries;
 use crate::store::commit::header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit};
 use crate::store::commit::unchained_batch::scrub_header;
 use crate::store::database::open;
-use crate::store::database::state::{self, Access, StateIdentity};
+use crate::store::database::state::{self, StateIdentity};
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
 use crate::store::disk::temp_dir::TempFolder;
 use crate::store::error::StoreError;
-use crate::store::folder::FolderReader;
 use crate::store::folder::interrupted_restore::{self, STAGING};
 use crate::store::folder::key_copies::{self, KEYS, KEYS_COPY};
 use crate::store::folder::keys::{self, MASTER};
@@ -37,7 +36,6 @@ use crate::store::log::parts::KEPT;
 use crate::store::log::reader::LogReader;
 use crate::store::open_store::Store;
 use crate::store::seal::{Keyring, MasterKeySource};
-use crate::store::session_kind::SessionKind;
 
 /// The files that a folder may have before a store is restored into it.
 const HARMLESS: [&str; 4] = ["lock", MASTER, STAGING, "lost+found"];
@@ -108,7 +106,8 @@ fn restore_into(
     }
     let staged = TempFolder::at(staging)?;
     backup.unpack(staged.path())?;
-    let (mut head, mut store) = open(staged.path(), folder, backup.head()?, source)?;
+    let mut head = backup.head()?;
+    let mut store = open_unpacked(staged.path(), folder, head, source)?;
     verify(&store)?;
     if let Some(end) = point.map(|point| end_of(&store, point)).transpose()?
         && end.position != head.position
@@ -116,7 +115,7 @@ fn restore_into(
         let keyring = keys::open_for(staged.path(), folder, head.store, source)?;
         head = cut(staged.path(), &store, head, end, &keyring)?;
         drop(store);
-        (head, store) = open(staged.path(), folder, head, source)?;
+        store = open_unpacked(staged.path(), folder, head, source)?;
         verify(&store)?;
     }
     let revision = store.snapshot().revision;
@@ -166,12 +165,6 @@ fn names_of(folder: &Path) -> Result<Vec<String>, StoreError> {
 /// Whether a restore puts a file of this name into the folder before the head.
 fn is_placed(name: &str) -> bool {
     Part::parse(name).is_some() || [KEPT, KEYS, KEYS_COPY, SUSPENSIONS, "head.tmp"].contains(&name)
-}
-
-fn open(staging: &Path, folder: &Path, head: Head, source: &MasterKeySource) -> Result<(Head, Store), StoreError> {
-    let keyring = keys::open_for(staging, folder, head.store, source)?;
-    let reader = FolderReader::over(staging, head, keyring, Access::Alone, Vec::new())?;
-    Ok((head, Store::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief)?))
 }
 
 /// Fails with the first problem of a store.
