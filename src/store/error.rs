@@ -24,6 +24,11 @@ impl StoreError {
         Self { code, message: message.into(), help: None }
     }
 
+    /// Creates the error of something that should never fail.
+    pub(crate) fn internal(error: impl fmt::Display) -> Self {
+        Self::new(Code::Internal, error.to_string())
+    }
+
     /// Sets how to fix the error.
     #[must_use]
     pub fn help(self, help: &'static str) -> Self {

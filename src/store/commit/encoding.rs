@@ -10,7 +10,7 @@ use super::header::{Places, RevertedDrift};
 use super::record;
 use super::record_key::{DELETED, RECORD, encode_key};
 use crate::background::yield_to_requests;
-use crate::model::{Code, Key, Snapshot};
+use crate::model::{Key, Snapshot};
 use crate::store::error::StoreError;
 use crate::store::seal::Keyring;
 
@@ -48,7 +48,7 @@ fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> 
         let encoded = |state: &Snapshot| state.get(key).map(|entry| record::encode(entry, keyring)).transpose();
         let (old, new) = (encoded(before)?, encoded(after)?);
         let drift = reverted_drift.get(key).map(serde_json::to_string).transpose();
-        let drift = drift.map_err(|error| StoreError::new(Code::Internal, error.to_string()))?.unwrap_or_default();
+        let drift = drift.map_err(StoreError::internal)?.unwrap_or_default();
         entries.push(&CommitEntry {
             key: &encode_key(RECORD, key),
             after: new.as_deref(),

@@ -162,7 +162,7 @@ pub(crate) fn calls_of(batch: &Batch) -> Result<Vec<String>, StoreError> {
 }
 
 /// A record that was scrubbed of API tokens. It keeps the hash that it had before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ScrubbedRecord {
     /// Its position.
     pub position: u64,
@@ -180,13 +180,12 @@ impl ScrubbedRecord {
 
 /// The records that later ones list as scrubbed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ScrubbedRecords(BTreeSet<(u64, String)>);
+pub(crate) struct ScrubbedRecords(BTreeSet<ScrubbedRecord>);
 
 impl ScrubbedRecords {
     /// Adds the records that the record at a position lists. Only earlier ones count.
     pub(crate) fn add(&mut self, position: u64, listed: &[ScrubbedRecord]) {
-        let earlier = listed.iter().filter(|it| it.position < position);
-        self.0.extend(earlier.map(|it| (it.position, it.digest.clone())));
+        self.0.extend(listed.iter().filter(|it| it.position < position).cloned());
     }
 
     /// Adds the records that a header lists, if it can be read.
@@ -203,13 +202,12 @@ impl ScrubbedRecords {
 
     /// Whether a record has the listed form.
     pub(crate) fn contains(&self, record: &ScrubbedRecord) -> bool {
-        self.0.contains(&(record.position, record.digest.clone()))
+        self.0.contains(record)
     }
 
     /// Returns the records up to a position, oldest first.
     pub(crate) fn up_to(self, last: u64) -> Vec<ScrubbedRecord> {
-        let listed = self.0.into_iter().take_while(|(position, _)| *position <= last);
-        listed.map(|(position, digest)| ScrubbedRecord { position, digest }).collect()
+        self.0.into_iter().take_while(|it| it.position <= last).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::codec;
 use super::entries::{CommitEntries, Hash};
 use super::header::{CommitHeader, Outcome, ScrubbedRecord};
-use crate::model::{Author, Code};
+use crate::model::Author;
 use crate::store::attempt::Attempt;
 use crate::store::error::StoreError;
 use crate::store::revision::Revision;
@@ -29,7 +29,7 @@ impl UnchainedBatch {
     ) -> Result<Self, StoreError> {
         let changed = codec::resource_changes(&entries).count();
         let header = CommitHeader { operations: calls.len(), changed, ..header }.to_bytes()?.into();
-        let calls = serde_json::to_vec(calls).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+        let calls = serde_json::to_vec(calls).map_err(StoreError::internal)?;
         Ok(Self { header, digest: entries.digest(&calls), calls: calls.into(), entries, made })
     }
 

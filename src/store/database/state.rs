@@ -161,8 +161,7 @@ fn fill(
         bytes,
         digest: hasher.finalize().to_hex().to_string(),
     };
-    let described =
-        serde_json::to_vec(&description).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+    let described = serde_json::to_vec(&description).map_err(StoreError::internal)?;
     guarded(path, || db.insert(DESCRIPTION, described).and_then(|_| db.flush()))?;
     open::close(db, path)?;
     Ok(bytes)

@@ -2,7 +2,7 @@
 //! commits that sources applied last, and notifications.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::files;
@@ -35,14 +35,10 @@ pub(crate) fn set_aside(store: &OnDisk, name: &str) -> Result<PathBuf, StoreErro
 pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
     for name in ["remembered", "remembered.tmp"] {
         let path = folder.join(name);
-        let removed = match fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            // Runs ignore a folder in place of the file.
-            Ok(found) if found.is_dir() => Ok(()),
-            Ok(_) => fault::point("file.remove").and_then(|()| fs::remove_file(&path)),
-            Err(error) => Err(error),
-        };
-        removed.map_err(|error| StoreError::io("remove", &path, &error))?;
+        // Runs ignore a folder in place of the file.
+        if files::exists(&path)? && !fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+            files::remove(&path)?;
+        }
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ use jiff::Timestamp;
 
 use super::{commits::is_dirty, rewind::RevisionError};
 use crate::model::author::RejectedManifests;
-use crate::model::{Author, Code, Id, Snapshot};
+use crate::model::{Author, Id, Snapshot};
 use crate::store::attempt::Attempt;
 use crate::store::commit::header::CommitHeader;
 use crate::store::engine::Query;
@@ -202,10 +202,9 @@ impl Store {
                         left.push(manifests);
                     }
                 };
-                let last = match applied.remove(&source) {
-                    Some(last) => Some((last.commit, self.digest_at(last.revision, &source, &apart)?)),
-                    None => None,
-                };
+                let last = applied.remove(&source);
+                let digest_at = |(commit, at)| self.digest_at(at, &source, &apart).map(|digest| (commit, digest));
+                let last: Option<(Option<String>, Option<String>)> = last.map(digest_at).transpose()?;
                 // Others may have changed what the manifests declare, also to what the next ones declare.
                 if last.as_ref().is_none_or(|(_, digest)| digest.as_ref() != Some(&live)) {
                     leave(None, live);
@@ -223,8 +222,8 @@ impl Store {
         Ok(rejected)
     }
 
-    /// The last manifests of each source that changed the store.
-    fn last_applied(&self, sources: &BTreeSet<String>) -> Result<BTreeMap<String, LastApplied>, StoreError> {
+    /// The last manifests of each source that changed the store: their commit, and the revision that they made.
+    fn last_applied(&self, sources: &BTreeSet<String>) -> Result<BTreeMap<String, (Option<String>, u64)>, StoreError> {
         let mut found = BTreeMap::new();
         let mut before = u64::MAX;
         while found.len() < sources.len() {
@@ -234,10 +233,9 @@ impl Store {
                 let (Author::Source { source, commit, .. }, Some(revision)) = (record.author, record.revision) else {
                     continue;
                 };
-                if !sources.contains(&source) || found.contains_key(&source) {
-                    continue;
+                if sources.contains(&source) {
+                    found.entry(source).or_insert((commit, revision));
                 }
-                found.insert(source, LastApplied { commit, revision });
             }
             before = oldest;
         }
@@ -247,7 +245,7 @@ impl Store {
     /// The commit of the last manifests of a source that changed the store, if the history has them.
     pub(crate) fn last_commit(&self, source: &str) -> Result<Option<String>, StoreError> {
         let mut found = self.last_applied(&BTreeSet::from([source.to_owned()]))?;
-        Ok(found.remove(source).and_then(|last| last.commit))
+        Ok(found.remove(source).and_then(|(commit, _)| commit))
     }
 
     /// The digest of what a source had at a revision, if that is still known.
@@ -267,7 +265,7 @@ impl Store {
         let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
         for entry in state.iter().filter(|entry| entry.is_owned_by(source) && !apart.contains(&entry.key)) {
             let Some(claim) = &entry.claim else { continue };
-            let spec = entry.lazy_spec.digest().map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+            let spec = entry.lazy_spec.digest().map_err(StoreError::internal)?;
             let protected: &[u8] = if claim.prevent_destroy { b"1" } else { b"0" };
             for part in [entry.key.path().as_bytes(), claim.name.as_bytes(), protected, spec.as_bytes().as_slice()] {
                 hasher.update(&(part.len() as u64).to_le_bytes());
@@ -285,13 +283,6 @@ impl Store {
 
 fn has_lost_secrets(state: &Snapshot, source: &str) -> bool {
     state.iter().any(|entry| entry.is_owned_by(source) && entry.lazy_spec.has_lost_secrets())
-}
-
-/// The last manifests of a source that changed the store.
-struct LastApplied {
-    commit: Option<String>,
-    /// The revision that they made.
-    revision: u64,
 }
 
 /// The sources that own a resource, or whose manifests a rollback left.

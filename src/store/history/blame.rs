@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{change_description::fields, masking};
-use crate::model::{Author, Code, Key};
+use crate::model::{Author, Key};
 use crate::store::commit::header::ResourceChange;
 use crate::store::engine::Query;
 use crate::store::error::StoreError;
@@ -56,7 +56,7 @@ impl Store {
         let snapshot = self.snapshot();
         let Some(entry) = snapshot.get(key) else { return Ok(None) };
         let now = fields(entry, &self.digest_key);
-        let now = now.map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+        let now = now.map_err(StoreError::internal)?;
         let mut search = FieldSearch::new(&Value::Object(now));
         let reader = self.entry_reader();
         if !search.open.is_empty() {
@@ -65,9 +65,8 @@ impl Store {
                     return Ok(ControlFlow::Continue(()));
                 };
                 let set = SetBy { revision, at: header.at, author: header.author.clone() };
-                let origins =
-                    reader.change(entry)?.map_or(FieldOrigins::Partial, |touched| search.attribute(&touched, &set));
-                let is_over = origins == FieldOrigins::Complete || search.open.is_empty();
+                let is_created = reader.change(entry)?.is_some_and(|touched| search.attribute(&touched, &set));
+                let is_over = is_created || search.open.is_empty();
                 Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
         }
@@ -93,14 +92,6 @@ impl Store {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FieldOrigins {
-    /// Older records may explain more.
-    Partial,
-    /// The record created the resource.
-    Complete,
-}
-
 /// The fields whose origin is known, and the others.
 struct FieldSearch {
     open: BTreeMap<String, Value>,
@@ -114,8 +105,9 @@ impl FieldSearch {
         Self { open, found: Vec::new() }
     }
 
-    /// Attributes the fields that a record changed. Newer records have been visited before.
-    fn attribute(&mut self, touched: &ResourceChange, set: &SetBy) -> FieldOrigins {
+    /// Attributes the fields that a record changed. Newer records have been visited before. Returns whether the record created
+    /// the resource, so that older ones explain nothing.
+    fn attribute(&mut self, touched: &ResourceChange, set: &SetBy) -> bool {
         let (was, is) = (leaves(touched.before.as_ref()), leaves(touched.after.as_ref()));
         let created = touched.before.is_none() || touched.after.is_none();
         let found = &mut self.found;
@@ -128,7 +120,7 @@ impl FieldSearch {
             }
             !changed
         });
-        if created { FieldOrigins::Complete } else { FieldOrigins::Partial }
+        created
     }
 
     /// The fields in order, with masked secrets.
@@ -204,7 +196,7 @@ mod tests {
             (3, touched(Some(json!({"c": "older"})), Some(json!({"c": "old"})))),
         ];
         for (number, record) in &records {
-            assert_eq!(search.attribute(record, &revision(*number)), FieldOrigins::Partial);
+            assert!(!search.attribute(record, &revision(*number)));
         }
         let told = |fields: Vec<BlamedField>| -> Vec<(String, Option<u64>)> {
             fields.into_iter().map(|field| (field.pointer, field.set.map(|set| set.revision))).collect()
@@ -214,7 +206,7 @@ mod tests {
         let cut = FieldSearch { open: search.open.clone(), found: search.found.clone() };
         let rest = [of("/b/x", Some(5)), of("/b/y", Some(4)), of("/c", Some(3))];
         assert_eq!(told(cut.finish()), [[of("/a", None)].as_slice(), &rest].concat());
-        assert_eq!(search.attribute(&touched(None, Some(json!({"a": 1}))), &revision(2)), FieldOrigins::Complete);
+        assert!(search.attribute(&touched(None, Some(json!({"a": 1}))), &revision(2)));
         assert_eq!(told(search.finish()), [[of("/a", Some(2))].as_slice(), &rest].concat());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Code, Entry, JsonError, Kind, Secrets, json};
+use crate::model::{Entry, JsonError, Kind, Secrets, json};
 use crate::store::commit::entries::CommitEntry;
 use crate::store::commit::header::{ResourceChange, damaged};
 use crate::store::commit::record::{self, LostSecrets};
@@ -43,9 +43,9 @@ impl EntryReader<'_> {
             Some(new) if !new.lazy_spec.has_lost_secrets() => read(entry.before, LostSecrets::SameAs(new))?,
             _ => read(entry.before, LostSecrets::Digested)?,
         };
-        let undescribed = |error: JsonError| StoreError::new(Code::Internal, error.to_string());
-        let whole =
-            |entry: Option<&Entry>| entry.map(|entry| fields(entry, self.digest_key)).transpose().map_err(undescribed);
+        let whole = |entry: Option<&Entry>| {
+            entry.map(|entry| fields(entry, self.digest_key)).transpose().map_err(StoreError::internal)
+        };
         let (before, after) = match (whole(old.as_ref())?, whole(new.as_ref())?) {
             (Some(was), Some(is)) => {
                 let (was, is) = without_same(was, is);

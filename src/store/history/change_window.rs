@@ -60,14 +60,9 @@ pub(crate) struct EvictedStates {
 struct Window {
     /// The revision before the oldest one in memory.
     start: u64,
-    kept: VecDeque<WindowRevision>,
+    /// Each with its size in the store.
+    kept: VecDeque<(Revision, usize)>,
     changes: usize,
-    bytes: usize,
-}
-
-struct WindowRevision {
-    revision: Revision,
-    /// The size of the resources that it wrote.
     bytes: usize,
 }
 
@@ -117,7 +112,7 @@ impl ChangeWindow {
         let mut window = self.window.lock();
         for (revision, bytes) in revisions {
             newest = Some(revision.snapshot.revision);
-            window.push(WindowRevision { revision, bytes }, &mut left);
+            window.push(revision, bytes, &mut left);
         }
         drop(window);
         if let Some(newest) = newest {
@@ -134,7 +129,7 @@ impl ChangeWindow {
             None => NextRevision::Gone,
             Some(skipped) => {
                 let kept = usize::try_from(skipped).ok().and_then(|skipped| window.kept.get(skipped));
-                kept.map_or(NextRevision::NotYet, |kept| NextRevision::Here(kept.revision.clone()))
+                kept.map_or(NextRevision::NotYet, |(revision, _)| NextRevision::Here(revision.clone()))
             }
         }
     }
@@ -157,22 +152,22 @@ impl Window {
     }
 
     /// Adds a revision, and moves what leaves the window to `left`.
-    fn push(&mut self, kept: WindowRevision, left: &mut EvictedStates) {
-        self.changes += kept.revision.changed.len();
-        self.bytes += kept.bytes;
-        self.kept.push_back(kept);
-        while let Some(oldest) = self.kept.pop_front() {
+    fn push(&mut self, revision: Revision, bytes: usize, left: &mut EvictedStates) {
+        self.changes += revision.changed.len();
+        self.bytes += bytes;
+        self.kept.push_back((revision, bytes));
+        while let Some((oldest, size)) = self.kept.pop_front() {
             // The state of the oldest revision is the first one in memory: its own changes replaced nothing there.
-            let (changes, bytes) = (self.changes - oldest.revision.changed.len(), self.bytes - oldest.bytes);
+            let (changes, bytes) = (self.changes - oldest.changed.len(), self.bytes - size);
             let fits = self.kept.len() < MOST_REVISIONS && changes <= MOST_CHANGES && bytes <= MOST_BYTES;
             if fits || self.kept.is_empty() {
-                self.kept.push_front(oldest);
+                self.kept.push_front((oldest, size));
                 break;
             }
             (self.changes, self.bytes) = (changes, bytes);
-            self.start = oldest.revision.snapshot.revision;
-            left.replaced += self.kept.front().map_or(0, |next| next.revision.changed.len());
-            left.snapshots.push(oldest.revision.snapshot);
+            self.start = oldest.snapshot.revision;
+            left.replaced += self.kept.front().map_or(0, |(next, _)| next.changed.len());
+            left.snapshots.push(oldest.snapshot);
         }
     }
 }

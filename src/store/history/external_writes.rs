@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{blame::SetBy, change_description::OWNED_BY};
 use crate::model::drift::{DriftFields, ForeignWrite, writer};
-use crate::model::{AnyResource, Code, Key, Secrets, Snapshot};
+use crate::model::{AnyResource, Key, Secrets, Snapshot};
 use crate::store::commit::header::{CommitHeader, ResourceChange};
 use crate::store::engine::ResourceHistoryQuery;
 use crate::store::error::StoreError;
@@ -61,8 +61,8 @@ impl Store {
                 return Ok(ControlFlow::Break(()));
             }
             let Some(touched) = reader.change(entry)? else { return Ok(ControlFlow::Continue(())) };
-            let (write, received) = written_by(header, revision, touched, source, &state);
-            let is_over = search.add(is_own, write, received) || search.read >= MOST_SEARCHED;
+            let (write, is_received) = written_by(header, revision, touched, source, &state);
+            let is_over = search.add(is_own, write, is_received) || search.read >= MOST_SEARCHED;
             Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         let found = keys.iter().cloned().zip(searches.into_iter().map(|search| search.writes));
@@ -72,7 +72,7 @@ impl Store {
     /// Returns the fields of a Spec in the form of the history.
     pub(crate) fn digested(&self, spec: &dyn AnyResource) -> Result<DriftFields, StoreError> {
         let fields = spec.to_json(Secrets::Digested(&self.digest_key));
-        fields.map_err(|error| StoreError::new(Code::Internal, error.to_string()))
+        fields.map_err(StoreError::internal)
     }
 
     /// Finds the last change of a resource, and the last one by its source, if it has one.
@@ -105,12 +105,11 @@ struct ForeignSearch {
 
 impl ForeignSearch {
     /// Adds what a commit wrote. Returns whether older ones do not matter.
-    fn add(&mut self, is_own: bool, mut write: ForeignWrite, received: OwnershipGain) -> bool {
+    fn add(&mut self, is_own: bool, mut write: ForeignWrite, is_received: bool) -> bool {
         let is_whole = write.before.is_none() || write.after.is_none();
-        let is_end = received == OwnershipGain::Yes;
         if is_own {
             self.own.extend([&write.before, &write.after].into_iter().flatten().flat_map(names_in));
-            return is_end || is_whole;
+            return is_received || is_whole;
         }
         for side in [&mut write.before, &mut write.after].into_iter().flatten() {
             if let Some(fields) = side.as_object_mut() {
@@ -121,7 +120,7 @@ impl ForeignSearch {
         if is_whole || !is_empty(&write.before) || !is_empty(&write.after) {
             self.writes.push(write);
         }
-        is_end
+        is_received
     }
 }
 
@@ -129,15 +128,8 @@ fn names_in(side: &Value) -> impl Iterator<Item = String> {
     side.as_object().into_iter().flat_map(|fields| fields.keys().cloned())
 }
 
-/// Whether a record gave a resource that was there to the source that is asked about: from another source, or from nobody. It
-/// took over what was there, so what others had written before is none of its drift (D85, D104).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OwnershipGain {
-    Yes,
-    No,
-}
-
-/// The changes of a commit to a resource, and whether `source` received the resource by it. `state` has the
+/// The changes of a commit to a resource, and whether `source` received the resource by it, from another source or from nobody:
+/// it took over what was there, so what others had written before is none of its drift (D85, D104). `state` has the
 /// descriptions of API keys.
 fn written_by(
     header: &CommitHeader,
@@ -145,7 +137,7 @@ fn written_by(
     touched: ResourceChange,
     source: &str,
     state: &Snapshot,
-) -> (ForeignWrite, OwnershipGain) {
+) -> (ForeignWrite, bool) {
     let ResourceChange { mut before, mut after, .. } = touched;
     let owner_in = |side: &mut Option<Value>| {
         let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
@@ -156,7 +148,7 @@ fn written_by(
     let is_received = was_there && next.as_deref() == Some(source);
     let (by, at) = (writer(&header.author, state), header.at.to_string());
     let write = ForeignWrite { before, after, owner, by, revision, at };
-    (write, if is_received { OwnershipGain::Yes } else { OwnershipGain::No })
+    (write, is_received)
 }
 
 #[cfg(test)]

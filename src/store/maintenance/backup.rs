@@ -22,7 +22,6 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Code;
 use crate::store::clock;
 use crate::store::commit::entries::Hash;
 use crate::store::error::StoreError;
@@ -178,7 +177,7 @@ impl Backup {
 
 /// The bytes before the parts: magic, length of the manifest, manifest, and a hash of these.
 fn start_of(manifest: &BackupManifest) -> Result<Vec<u8>, StoreError> {
-    let manifest = serde_json::to_vec(manifest).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+    let manifest = serde_json::to_vec(manifest).map_err(StoreError::internal)?;
     let mut start = Vec::with_capacity(MAGIC.len() + 4 + manifest.len() + HASH);
     start.extend_from_slice(&MAGIC);
     start.extend_from_slice(&(manifest.len() as u32).to_le_bytes());

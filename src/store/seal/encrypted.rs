@@ -75,8 +75,7 @@ impl Ring {
         let Self { announce, lifetimes, time, .. } = *self;
         let root = wrapped(store, ROOT, &self.root_secret, masters)?;
         let content = KeysFile { store: name_of(store), announce, lifetimes, time, root, keys };
-        let content =
-            serde_json::to_vec(&content).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+        let content = serde_json::to_vec(&content).map_err(StoreError::internal)?;
         let mut bytes = [MAGIC.as_slice(), &content].concat();
         let checksum = blake3::hash(&bytes);
         bytes.extend_from_slice(checksum.as_bytes());
