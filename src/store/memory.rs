@@ -1,7 +1,5 @@
 //! An engine in memory, without durability.
 
-use std::collections::BTreeMap;
-
 use super::commit::batch::{Batch, Tip};
 use super::commit::header::CommitHeader;
 use super::engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
@@ -29,16 +27,7 @@ fn tip(log: &[Batch]) -> Tip {
 
 impl Engine for MemoryEngine {
     fn load(&self) -> Result<State, StoreError> {
-        let log = self.log.lock();
-        let mut records = BTreeMap::new();
-        for entry in log.iter().flat_map(|batch| batch.entries.iter()) {
-            match entry.after {
-                Some(value) => records.insert(entry.key.to_owned(), value.to_vec()),
-                None => records.remove(entry.key),
-            };
-        }
-        let records = records.into_iter().collect();
-        Ok(State { tip: tip(&log), root_secret: self.root_secret, records, batches: Vec::new(), earlier: Vec::new() })
+        Ok(State { root_secret: self.root_secret, batches: self.log.lock().clone(), ..State::default() })
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
@@ -54,17 +43,9 @@ impl Engine for MemoryEngine {
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         let log = self.log.lock();
-        let mut found = Vec::new();
-        for batch in log.iter().rev().filter(|batch| batch.position < before) {
-            if found.len() == limit {
-                break;
-            }
-            let header = CommitHeader::from_bytes(&batch.header)?;
-            if query.selects(&header) {
-                found.push(header);
-            }
-        }
-        Ok(found)
+        let headers = log.iter().rev().filter(|batch| batch.position < before);
+        let headers = headers.map(|batch| CommitHeader::from_bytes(&batch.header));
+        headers.filter(|header| header.as_ref().map_or(true, |header| query.selects(header))).take(limit).collect()
     }
 
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {

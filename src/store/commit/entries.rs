@@ -90,7 +90,7 @@ impl CommitEntries {
 
     /// Visits all entries.
     pub fn iter(&self) -> impl Iterator<Item = CommitEntry<'_>> {
-        self.pieces().flat_map(|piece| EntriesIn::new(piece).map_while(Result::ok))
+        self.pieces().flat_map(entries_in).map(|(entry, _)| entry)
     }
 
     /// Visits all entries, each with the offset at which it is encoded.
@@ -104,9 +104,12 @@ impl CommitEntries {
     }
 
     /// Reads encoded entries, which share the memory of `bytes`.
-    pub(crate) fn parse(bytes: Bytes) -> Result<Self, Malformed> {
-        let count = EntriesIn::new(&bytes).try_fold(0, |count, entry| entry.map(|_| count + 1))?;
-        Ok(if count == 0 { Self::default() } else { Self { pieces: vec![bytes], last: Vec::new(), count } })
+    pub(crate) fn parse(bytes: Bytes) -> Option<Self> {
+        if bytes.is_empty() {
+            return Some(Self::default());
+        }
+        let (count, rest) = entries_in(&bytes).fold((0, &*bytes), |(count, _), (_, rest)| (count + 1, rest));
+        rest.is_empty().then(|| Self { pieces: vec![bytes.clone()], last: Vec::new(), count })
     }
 
     /// The encoded entries.
@@ -199,93 +202,52 @@ fn checksum(entry: &[u8]) -> [u8; SUM] {
 
 /// Returns the length of the encoded entry at the start of `bytes`, which only need to have its head.
 pub(crate) fn entry_length(bytes: &[u8]) -> Option<usize> {
-    EntryHead::read(bytes).and_then(|(head, _)| head.length())
+    let (lengths, _) = lengths_of(bytes)?;
+    lengths.into_iter().flatten().try_fold(HEAD, usize::checked_add)
 }
 
 /// Reads the encoded entry that these bytes are, and verifies it.
-pub(crate) fn decode_entry(bytes: &[u8]) -> Result<CommitEntry<'_>, Malformed> {
-    let sum = bytes.get(HEAD - SUM..HEAD).ok_or(Malformed)?;
-    let mut entries = EntriesIn::new(bytes);
-    let entry = entries.next().ok_or(Malformed)??;
-    if entries.next().is_none() && checksum(bytes) == sum { Ok(entry) } else { Err(Malformed) }
+pub(crate) fn decode_entry(bytes: &[u8]) -> Option<CommitEntry<'_>> {
+    let (entry, rest) = split_entry(bytes)?;
+    (rest.is_empty() && bytes.get(HEAD - SUM..HEAD)? == checksum(bytes)).then_some(entry)
 }
 
-/// The lengths at the start of an encoded entry.
-struct EntryHead {
-    key: usize,
-    after: Option<usize>,
-    before: Option<usize>,
-    place: usize,
-    drift: usize,
+/// The lengths at the start of an encoded entry: those of its key, its value after, its value before, its place and its drift.
+/// Returns what follows its head, too.
+fn lengths_of(bytes: &[u8]) -> Option<([Option<usize>; 5], &[u8])> {
+    let (key, rest) = bytes.split_first_chunk()?;
+    let (after, rest) = rest.split_first_chunk()?;
+    let (before, rest) = rest.split_first_chunk()?;
+    let (place, rest) = rest.split_first_chunk()?;
+    let (drift, rest) = rest.split_first_chunk()?;
+    let value = |bytes: &[u8; 8]| match u64::from_le_bytes(*bytes) {
+        NONE => Some(None),
+        length => usize::try_from(length).ok().map(Some),
+    };
+    let short = |bytes: &[u8; 4]| Some(u32::from_le_bytes(*bytes) as usize);
+    Some(([short(key), value(after)?, value(before)?, short(place), short(drift)], rest.get(SUM..)?))
 }
 
-impl EntryHead {
-    fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (key, rest) = bytes.split_first_chunk()?;
-        let (after, rest) = rest.split_first_chunk()?;
-        let (before, rest) = rest.split_first_chunk()?;
-        let (place, rest) = rest.split_first_chunk()?;
-        let (drift, rest) = rest.split_first_chunk()?;
-        let value = |bytes: [u8; 8]| match u64::from_le_bytes(bytes) {
-            NONE => Some(None),
-            length => usize::try_from(length).ok().map(Some),
-        };
-        let short = |bytes: [u8; 4]| u32::from_le_bytes(bytes) as usize;
-        let head = Self {
-            key: short(*key),
-            after: value(*after)?,
-            before: value(*before)?,
-            place: short(*place),
-            drift: short(*drift),
-        };
-        Some((head, rest.get(SUM..)?))
-    }
-
-    fn length(&self) -> Option<usize> {
-        let Self { key, after, before, place, drift } = *self;
-        let parts = [key, after.unwrap_or_default(), before.unwrap_or_default(), place, drift];
-        parts.into_iter().try_fold(HEAD, usize::checked_add)
-    }
+/// Parses the encoded entry at the start of `bytes`, without its checksum. Returns what follows it, too; none if the bytes end
+/// in the middle of it, or a text is none.
+fn split_entry(bytes: &[u8]) -> Option<(CommitEntry<'_>, &[u8])> {
+    let ([key, after, before, place, drift], mut rest) = lengths_of(bytes)?;
+    let mut take = |length: usize| {
+        let (part, after) = rest.split_at_checked(length)?;
+        rest = after;
+        Some(part)
+    };
+    let key = std::str::from_utf8(take(key?)?).ok()?;
+    let after = if let Some(length) = after { Some(take(length)?) } else { None };
+    let before = if let Some(length) = before { Some(take(length)?) } else { None };
+    let place = std::str::from_utf8(take(place?)?).ok()?;
+    let drift = std::str::from_utf8(take(drift?)?).ok()?;
+    Some((CommitEntry { key, after, before, place, drift }, rest))
 }
 
-/// Encoded entries end in the middle of one, or a text is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed;
-
-/// Parses encoded entries, without their checksums. After an error there is nothing more.
-pub(super) struct EntriesIn<'b> {
-    rest: &'b [u8],
-}
-
-impl<'b> EntriesIn<'b> {
-    /// Starts at the first entry.
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Self { rest: bytes }
-    }
-
-    fn read(&mut self) -> Option<CommitEntry<'b>> {
-        let (head, mut rest) = EntryHead::read(std::mem::take(&mut self.rest))?;
-        let mut take = |length: usize| {
-            let (part, after) = rest.split_at_checked(length)?;
-            rest = after;
-            Some(part)
-        };
-        let key = std::str::from_utf8(take(head.key)?).ok()?;
-        let after = head.after.map(|length| take(length).ok_or(Malformed)).transpose().ok()?;
-        let before = head.before.map(|length| take(length).ok_or(Malformed)).transpose().ok()?;
-        let place = std::str::from_utf8(take(head.place)?).ok()?;
-        let drift = std::str::from_utf8(take(head.drift)?).ok()?;
-        self.rest = rest;
-        Some(CommitEntry { key, after, before, place, drift })
-    }
-}
-
-impl<'b> Iterator for EntriesIn<'b> {
-    type Item = Result<CommitEntry<'b>, Malformed>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        (!self.rest.is_empty()).then(|| self.read().ok_or(Malformed))
-    }
+/// The entries at the start of `bytes`, each with what follows it.
+fn entries_in(bytes: &[u8]) -> impl Iterator<Item = (CommitEntry<'_>, &[u8])> {
+    std::iter::successors(split_entry(bytes), |(_, rest)| split_entry(rest))
 }
 
 #[cfg(test)]
@@ -322,7 +284,7 @@ mod tests {
             for (offset, entry) in parsed.located() {
                 let rest = &bytes[offset as usize..];
                 let length = entry_length(rest).unwrap();
-                assert_eq!(decode_entry(&rest[..length]), Ok(entry));
+                assert_eq!(decode_entry(&rest[..length]), Some(entry));
             }
             assert!(entries.pieces().collect::<Vec<_>>().concat() == bytes);
         }
@@ -335,13 +297,13 @@ mod tests {
         let bytes = Bytes::from(entries.pieces().collect::<Vec<_>>().concat());
         let first = entry_length(&bytes).unwrap();
         for cut in (1..bytes.len()).filter(|cut| *cut != first) {
-            assert!(CommitEntries::parse(bytes.slice(..cut)).is_err(), "{cut}");
+            assert!(CommitEntries::parse(bytes.slice(..cut)).is_none(), "{cut}");
         }
         assert_eq!(CommitEntries::parse(bytes.slice(..first)).unwrap().len(), 1);
         for at in 0..first {
             let mut damaged = bytes[..first].to_vec();
             damaged[at] ^= 1 << (at % 8);
-            assert!(decode_entry(&damaged).is_err(), "byte {at}");
+            assert!(decode_entry(&damaged).is_none(), "byte {at}");
         }
     }
 }

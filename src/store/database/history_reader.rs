@@ -29,7 +29,6 @@ use crate::store::engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::error::StoreError;
 use crate::store::log::parts;
 use crate::store::log::reader::LogReader;
-use crate::store::seal::StoreId;
 use crate::store::session_kind::SessionKind;
 use crate::store::trusted_time::{REMOVAL, TrustedMoment, most_at_once};
 
@@ -45,33 +44,18 @@ pub(crate) struct HistoryReader {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The end of a part of the log that is no longer written.
-#[derive(Debug, Clone, Copy)]
-struct PartEnd {
-    /// The store of the file.
-    store: StoreId,
-    /// The batch before its first one.
-    start: Tip,
-    /// Its last batch.
-    tip: Tip,
-    /// The time of that batch, or none if the file has no batch.
-    at: Option<Timestamp>,
-}
-
-impl PartEnd {
-    /// Reads a file to its end.
-    fn read(path: &Path) -> Result<Self, StoreError> {
-        let mut history = LogReader::open_headers(path)?;
-        let mut last = None;
-        while let Some(framed) = history.batch()? {
-            last = Some(framed.batch.header);
-        }
-        if history.tail.is_some() {
-            return Err(history.unreadable());
-        }
-        let at = last.map(|header| CommitHeader::from_bytes(&header)).transpose()?.map(|header| header.at);
-        Ok(Self { store: history.store, start: history.start, tip: history.tip, at })
+/// Reads a part of the log that is no longer written to its end. Returns the time of its last batch, too, if it has one.
+fn read_to_end(path: &Path) -> Result<(LogReader, Option<Timestamp>), StoreError> {
+    let mut history = LogReader::open_headers(path)?;
+    let mut last = None;
+    while let Some(framed) = history.batch()? {
+        last = Some(framed.batch.header);
     }
+    if history.tail.is_some() {
+        return Err(history.unreadable());
+    }
+    let at = last.map(|header| CommitHeader::from_bytes(&header)).transpose()?.map(|header| header.at);
+    Ok((history, at))
 }
 
 impl HistoryReader {
@@ -125,7 +109,7 @@ impl HistoryReader {
             let found = rows.into_iter().map(|row| files.header(row.position, row.location));
             match found.collect::<Result<Vec<_>, StoreError>>() {
                 Err(_) if attempts < ATTEMPTS => {}
-                found => return found.map(|found| found.into_iter().map(|found| found.header.clone()).collect()),
+                found => return found.map(|found| found.into_iter().map(|found| found.0.clone()).collect()),
             }
         }
     }
@@ -199,11 +183,11 @@ impl HistoryReader {
         let mut has_aged = false;
         for (number, generation) in parts.iter().enumerate() {
             // What is damaged stays, and so does what follows it.
-            let Ok(end) = PartEnd::read(&Part::Log.path(&self.folder, *generation)) else { break };
+            let Ok((end, at)) = read_to_end(&Part::Log.path(&self.folder, *generation)) else { break };
             let first = *first.get_or_insert(end.start.position);
             let exceeds = tip.position - end.tip.position >= retention.records || total > retention.bytes;
             // Removing a file without a record leaves no gap.
-            if !exceeds && end.at.is_some() {
+            if !exceeds && at.is_some() {
                 let most = most_at_once(usize::try_from(tip.position - first).unwrap_or(usize::MAX)) as u64;
                 let is_part = end.start.position == first || end.tip.position - first <= most;
                 let later = parts.get(number..).unwrap_or_default();
@@ -213,11 +197,11 @@ impl HistoryReader {
                 has_aged = true;
             }
             total -= size(*generation);
-            until = end.at.or(until);
-            last = Some(end);
+            until = at.or(until);
+            last = Some((end.store, end.tip));
             dropped.push(Part::Log.path(&self.folder, *generation));
         }
-        let (Some(first), Some(PartEnd { store, tip: last, .. })) = (first, last) else { return Ok(false) };
+        let (Some(first), Some((store, last))) = (first, last) else { return Ok(false) };
         parts::keep_from(&self.folder, store, last)?;
         // The index goes first, so that it never refers to a missing file, and has read what goes.
         if let Ok(index) = self.index(last.position) {
@@ -238,8 +222,8 @@ impl HistoryReader {
     fn is_old(&self, generations: &[u64], age: Duration, moment: TrustedMoment) -> Result<bool, StoreError> {
         let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
         for generation in generations {
-            let end = PartEnd::read(&Part::Log.path(&self.folder, *generation))?;
-            if let Some(at) = end.at.filter(|at| *at <= moment.now) {
+            let (_, at) = read_to_end(&Part::Log.path(&self.folder, *generation))?;
+            if let Some(at) = at.filter(|at| *at <= moment.now) {
                 return Ok(moment.ages.duration_since(at) > age);
             }
         }
