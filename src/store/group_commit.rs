@@ -29,7 +29,6 @@
 //! A revision is not visible before it is durable, and none becomes visible while somebody holds the lock of the queue. No
 //! panic of a writer stops the others.
 
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -38,7 +37,7 @@ use std::time::{Duration, Instant};
 use super::attempt::{Attempt, Committed};
 use super::commit::batch::{Batch, Tip};
 use super::commit::codec;
-use super::commit::encoding::{StateChange, encode_changes};
+use super::commit::encoding::{StateTransition, encode_changes};
 use super::commit::entries::CommitEntries;
 use super::commit::header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit};
 use super::commit::unchained_batch::{UnchainedBatch, header, scrub_header};
@@ -50,7 +49,7 @@ use super::open_store::Store;
 use super::revision::{Revision, Subscriber, changed_resources};
 use super::session_kind::SessionKind;
 use super::speculative::NextState;
-use crate::model::{Author, Code, Key, Snapshot};
+use crate::model::{Author, Code, Snapshot};
 use crate::syntax::text::without_tokens;
 
 /// The changes of a revision from which on freeing the one before it, and writing the revision, take long.
@@ -59,13 +58,6 @@ const LARGE_CHANGE: usize = 1000;
 const LONGEST_USE: Duration = Duration::from_secs(10);
 /// How often to check whether a revision is still in use.
 const USE_CHECK: Duration = Duration::from_millis(20);
-
-/// A commit's effect on the state.
-struct StateTransition {
-    before: Arc<Snapshot>,
-    after: Arc<Snapshot>,
-    changed: Arc<BTreeSet<Key>>,
-}
 
 impl Store {
     /// Makes the next revision as [`Store::commit_with`] does, also from the result of an earlier speculative commit.
@@ -170,9 +162,7 @@ impl Store {
             revision: Some(after.revision),
             ..header(position, attempt, Outcome::Applied, attempt.note.clone())
         };
-        let (places, reverted_drift) = (&attempt.places, &attempt.reverted_drift);
-        let change = StateChange { before, after, places, reverted_drift };
-        let mut entries = encode_changes(&change, changed, self.keyring.as_deref())?;
+        let mut entries = encode_changes(applied, attempt, self.keyring.as_deref())?;
         entries.append(codec::rejections(before, after)?);
         let changed = changed_resources(before, after, changed);
         let made = Revision { snapshot: Arc::clone(after), changed, author: attempt.author.clone(), at: attempt.at };

@@ -1,59 +1,62 @@
 //! The entries of the resources that a commit changes, encoded on all cores.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use rayon::{iter::ParallelIterator, slice::ParallelSlice};
 
 use super::codec::encode_deleted;
 use super::entries::{CommitEntries, CommitEntry};
-use super::header::{Places, RevertedDrift};
 use super::record;
 use super::record_key::{DELETED, RECORD, encode_key};
 use crate::background::yield_to_requests;
 use crate::model::{Key, Snapshot};
+use crate::store::attempt::Attempt;
 use crate::store::error::StoreError;
 use crate::store::seal::Keyring;
 
 /// How many resources one core writes at once.
 const AT_ONCE: usize = 256;
 
-/// The states before and after a commit, and what is known of its resources besides.
-pub(crate) struct StateChange<'c> {
-    pub(crate) before: &'c Snapshot,
-    pub(crate) after: &'c Snapshot,
-    /// The file of each resource.
-    pub(crate) places: &'c Places,
-    /// The fields whose drift the change reverts.
-    pub(crate) reverted_drift: &'c RevertedDrift,
+/// A commit's effect on the state.
+pub(crate) struct StateTransition {
+    pub(crate) before: Arc<Snapshot>,
+    pub(crate) after: Arc<Snapshot>,
+    pub(crate) changed: Arc<BTreeSet<Key>>,
 }
 
 /// Writes the entries of the resources that differ between two states.
 pub(crate) fn encode_changes(
-    change: &StateChange<'_>,
-    changed: &BTreeSet<Key>,
+    applied: &StateTransition,
+    attempt: &Attempt,
     keyring: Option<&Keyring>,
 ) -> Result<CommitEntries, StoreError> {
-    let keys: Vec<&Key> = changed.iter().collect();
-    let pieces = keys.par_chunks(AT_ONCE).map(|keys| piece(keys, change, keyring));
+    let keys: Vec<&Key> = applied.changed.iter().collect();
+    let pieces = keys.par_chunks(AT_ONCE).map(|keys| piece(keys, applied, attempt, keyring));
     let mut entries = CommitEntries::default();
     pieces.collect::<Result<Vec<_>, StoreError>>()?.into_iter().for_each(|piece| entries.append(piece));
     Ok(entries)
 }
 
-fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> Result<CommitEntries, StoreError> {
-    let StateChange { before, after, places, reverted_drift } = *change;
+fn piece(
+    keys: &[&Key],
+    applied: &StateTransition,
+    attempt: &Attempt,
+    keyring: Option<&Keyring>,
+) -> Result<CommitEntries, StoreError> {
+    let StateTransition { before, after, .. } = applied;
     let mut entries = CommitEntries::default();
     for key in keys {
         yield_to_requests();
         let encoded = |state: &Snapshot| state.get(key).map(|entry| record::encode(entry, keyring)).transpose();
         let (old, new) = (encoded(before)?, encoded(after)?);
-        let drift = reverted_drift.get(key).map(serde_json::to_string).transpose();
+        let drift = attempt.reverted_drift.get(key).map(serde_json::to_string).transpose();
         let drift = drift.map_err(StoreError::internal)?.unwrap_or_default();
         entries.push(&CommitEntry {
             key: &encode_key(RECORD, key),
             after: new.as_deref(),
             before: old.as_deref(),
-            place: places.get(key).map_or("", String::as_str),
+            place: attempt.places.get(key).map_or("", String::as_str),
             drift: &drift,
         });
         let (was, is) = (before.tombstone(key).map(encode_deleted), after.tombstone(key).map(encode_deleted));
@@ -67,26 +70,23 @@ fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> 
     Ok(entries)
 }
 
-/// The entries between two states, without encryption.
-#[cfg(test)]
-fn entries_between(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> CommitEntries {
-    let (places, reverted_drift) = (Places::new(), RevertedDrift::new());
-    let change = StateChange { before, after, places: &places, reverted_drift: &reverted_drift };
-    encode_changes(&change, changed, None).unwrap_or_default()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
-
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{HttpsEdge, Id, Kind, Operation};
+    use crate::model::{Author, HttpsEdge, Id, Kind, Operation};
 
     fn key(number: usize) -> Key {
         Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number:04}")))
+    }
+
+    /// The entries between two states, without encryption.
+    fn entries_between(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> CommitEntries {
+        let (before, after, changed) = (before.clone(), after.clone(), changed.clone());
+        let applied = StateTransition { before: Arc::new(before), after: Arc::new(after), changed: Arc::new(changed) };
+        encode_changes(&applied, &Attempt::new(Author::Local), None).unwrap_or_default()
     }
 
     fn create(number: usize) -> Operation {

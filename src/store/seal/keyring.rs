@@ -124,12 +124,6 @@ impl DataKey {
     }
 }
 
-impl Ring {
-    fn current(&self) -> Option<&DataKey> {
-        self.keys.last()
-    }
-}
-
 impl Keyring {
     pub(super) fn new(store: StoreId, ring: Ring, save: SaveKeys) -> Self {
         let root_secret = ring.root_secret.clone();
@@ -233,19 +227,27 @@ impl Keyring {
     /// Encrypts bytes, and binds them to the store and to `bound_to`.
     pub(crate) fn seal(&self, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
         let ring = self.ring.load();
-        let key = ring.current().and_then(|key| Some((key.id, key.key.as_ref()?)));
-        let seal = |id: KeyId, key: &[u8; KEY]| cipher::seal(key, &self.context(id, bound_to), bytes);
-        sealed(key.and_then(|(id, key)| Some((id, seal(id, key)?))))
+        self.sealed(ring.keys.last(), bound_to, |key, context| cipher::seal(key, context, bytes))
     }
 
     /// Encrypts the bytes of `former` for something else, with the same data key: they must not outlive it. The result is always
     /// the same.
     pub(crate) fn seal_again(&self, former: &Sealed, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
         let ring = self.ring.load();
-        let key = ring.keys.iter().find(|key| key.id == former.key).and_then(|key| Some((key.id, key.key.as_ref()?)));
-        let seal =
-            |id: KeyId, key: &[u8; KEY]| cipher::seal_again(key, &self.context(id, bound_to), bytes, &former.bytes);
-        sealed(key.and_then(|(id, key)| Some((id, seal(id, key)?))))
+        let key = ring.keys.iter().find(|key| key.id == former.key);
+        self.sealed(key, bound_to, |key, context| cipher::seal_again(key, context, bytes, &former.bytes))
+    }
+
+    fn sealed(
+        &self,
+        key: Option<&DataKey>,
+        bound_to: &[&[u8]],
+        seal: impl FnOnce(&[u8; KEY], &[u8; 32]) -> Option<Vec<u8>>,
+    ) -> Result<Sealed, StoreError> {
+        let sealed = key.and_then(|DataKey { id, key, .. }| {
+            Some(Sealed { key: *id, bytes: seal(key.as_ref()?, &self.context(*id, bound_to))? })
+        });
+        sealed.ok_or_else(|| StoreError::new(Code::Internal, "a secret cannot be encrypted"))
     }
 
     /// Decrypts what [`Keyring::seal`] returned for the same `bound_to`.
@@ -281,7 +283,7 @@ impl Keyring {
 
     /// The data key that encrypts.
     pub(crate) fn current(&self) -> KeyId {
-        self.ring.load().current().map_or(KeyId(0), |current| current.id)
+        self.ring.load().keys.last().map_or(KeyId(0), |current| current.id)
     }
 
     /// The key of digests that are kept beside the store.
@@ -307,7 +309,7 @@ impl Keyring {
         let lasting = ring.lifetimes.encrypts_for();
         // A key from the future, made while the clock was wrong, would not be replaced before that time.
         let is_old = |current: &DataKey| current.created_at > now || now.duration_since(current.created_at) >= lasting;
-        self.rotation_requested.load(Ordering::Acquire) || ring.current().is_none_or(is_old)
+        self.rotation_requested.load(Ordering::Acquire) || ring.keys.last().is_none_or(is_old)
     }
 
     /// Makes the data key that encrypts from now on.
@@ -370,9 +372,4 @@ impl Keyring {
         self.ring.store(Arc::new(ring));
         Ok(())
     }
-}
-
-fn sealed(sealed: Option<(KeyId, Vec<u8>)>) -> Result<Sealed, StoreError> {
-    let failed = || StoreError::new(Code::Internal, "a secret cannot be encrypted");
-    sealed.map(|(key, bytes)| Sealed { key, bytes }).ok_or_else(failed)
 }
