@@ -62,6 +62,10 @@ pub struct State {
     pub batches: Vec<Batch>,
     /// Some of the batches before that, oldest first, for readers that have not seen them yet.
     pub earlier: Vec<Batch>,
+    /// The keys that encrypt the secrets in records, or none if they are kept as they are.
+    pub keyring: Option<Arc<Keyring>>,
+    /// Sentences about damage that was found when the store was opened, and that has cost nothing.
+    pub warnings: Vec<String>,
 }
 
 /// Omits the root secret, and the values as in [`Batch`].
@@ -118,23 +122,12 @@ pub struct Statistics {
 
 /// A durable log of batches. Only one process writes to it at a time; its methods can be called from any thread.
 pub trait Engine: Send + Sync {
-    /// Reads the state after the last durable batch.
+    /// Returns the state after the last durable batch. Is called once, before everything else.
     fn load(&self) -> Result<State, StoreError>;
 
     /// Is told that the state which [`Engine::load`] has returned is in use. What can wait until then begins now, such as
     /// the opening of an index.
     fn loaded(&self) {}
-
-    /// Returns the keys that encrypt the secrets in records, or none if they are kept as they are. It does not change
-    /// while the engine is open.
-    fn keyring(&self) -> Option<Arc<Keyring>> {
-        None
-    }
-
-    /// Returns sentences about damage that was found when the store was opened, and that has cost nothing.
-    fn warnings(&self) -> &[String] {
-        &[]
-    }
 
     /// Appends batches after position `after`, in order. On success all of them survive a power loss; on an error none
     /// of them is kept.

@@ -68,6 +68,7 @@ pub struct Store {
     pub(super) last_write_failed: AtomicBool,
     pub(super) checkpoint: Lock<Option<JoinHandle<()>>>,
     pub(super) session: SessionKind,
+    warnings: Vec<String>,
 }
 
 impl Store {
@@ -148,7 +149,8 @@ impl Store {
         retention: Retention,
         session: SessionKind,
     ) -> Result<Self, StoreError> {
-        let (keyring, state) = (engine.keyring(), engine.load()?);
+        let mut state = engine.load()?;
+        let (keyring, warnings) = (state.keyring.take(), std::mem::take(&mut state.warnings));
         let root_secret = state.root_secret;
         let tip = state.batches.last().map_or(state.tip, Tip::after);
         let (snapshot, recent) = match session {
@@ -179,6 +181,7 @@ impl Store {
             last_write_failed: AtomicBool::new(false),
             checkpoint: Lock::default(),
             session,
+            warnings,
         })
     }
 
@@ -243,7 +246,7 @@ impl Store {
 
     /// Returns sentences about damage that was found when the store was opened, and that has cost nothing.
     pub fn warnings(&self) -> &[String] {
-        self.engine.warnings()
+        &self.warnings
     }
 
     /// Returns the file of the store's master key, if nobody was told of it yet.

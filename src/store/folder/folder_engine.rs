@@ -65,8 +65,6 @@ pub(crate) struct FolderEngine {
     id: StoreId,
     keyring: Arc<Keyring>,
     resealing: Resealing,
-    /// Damage that was found at the start.
-    warnings: Vec<String>,
     session: SessionKind,
     /// Held while a checkpoint removes files, and while a backup opens them.
     removing: Lock<()>,
@@ -116,12 +114,14 @@ impl FolderEngine {
             Some(keyring) => keyring,
             None => keys::announcing(keys::open(folder, acknowledged.store, source)?, folder, source),
         };
+        let keyring = Arc::new(keyring);
         let mut content = read(folder, acknowledged, &keyring, Access::Alone)?;
         if session == SessionKind::Long {
             content.state.earlier = parts::before(folder, content.state.tip, EARLIER_BYTES)?;
         }
-        let mut warnings = key_copies::restore(folder, acknowledged.store);
-        warnings.extend(content.damage.as_ref().map(describe_damage));
+        content.state.warnings = key_copies::restore(folder, acknowledged.store);
+        content.state.warnings.extend(content.damage.as_ref().map(describe_damage));
+        content.state.keyring = Some(Arc::clone(&keyring));
         let log_end = LogAppender::open(Part::Log.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
         let resealing = Resealing::new(content.key, keyring.known_time());
@@ -138,9 +138,8 @@ impl FolderEngine {
             behind: AtomicBool::new(content.since > 0 || content.damage.is_some()),
             started: Instant::now(),
             broken: AtomicBool::new(false),
-            keyring: Arc::new(keyring),
+            keyring,
             resealing,
-            warnings,
             id: acknowledged.store,
             opened: Lock::new(Some(content.state)),
             active_log: Lock::new(active),
@@ -168,23 +167,12 @@ impl FolderEngine {
 
 impl Engine for FolderEngine {
     fn load(&self) -> Result<State, StoreError> {
-        if let Some(state) = self.opened.lock().take() {
-            return Ok(state);
-        }
-        let head = self.active_log.lock().head(self.id);
-        Ok(read(&self.folder, head, &self.keyring, Access::Alone)?.state)
+        let loaded = || StoreError::new(Code::Internal, "the state of the store was loaded before");
+        self.opened.lock().take().ok_or_else(loaded)
     }
 
     fn loaded(&self) {
         self.history.begin();
-    }
-
-    fn keyring(&self) -> Option<Arc<Keyring>> {
-        Some(Arc::clone(&self.keyring))
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {

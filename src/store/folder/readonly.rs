@@ -40,8 +40,6 @@ pub(crate) struct FolderReader {
     /// The generation of the last part of the log, and the end of its complete batches.
     last: (u64, u64),
     keyring: Arc<Keyring>,
-    /// Damage that was found at the start.
-    warnings: Vec<String>,
     /// The state that was read at the start, until it is loaded.
     opened: Lock<Option<State>>,
     _lock: Vec<File>,
@@ -70,30 +68,20 @@ impl FolderReader {
     ) -> Result<Self, StoreError> {
         let keyring = Arc::new(keyring);
         let content = read(folder, acknowledged, &keyring, access)?;
-        let FolderContent { state, generation, end, damage, .. } = content;
-        let mut warnings = key_copies::warnings(folder, acknowledged.store);
-        warnings.extend(damage.as_ref().map(describe_damage));
+        let FolderContent { mut state, generation, end, damage, .. } = content;
+        state.warnings = key_copies::warnings(folder, acknowledged.store);
+        state.warnings.extend(damage.as_ref().map(describe_damage));
+        state.keyring = Some(Arc::clone(&keyring));
         let tip = state.batches.last().map_or(state.tip, Tip::after);
         let (log, last, opened) = (LogSearch::new(folder), (generation, end), Lock::new(Some(state)));
-        Ok(Self { folder: folder.to_owned(), log, acknowledged, tip, last, keyring, warnings, opened, _lock: lock })
+        Ok(Self { folder: folder.to_owned(), log, acknowledged, tip, last, keyring, opened, _lock: lock })
     }
 }
 
 impl Engine for FolderReader {
     fn load(&self) -> Result<State, StoreError> {
-        let opened = self.opened.lock().take();
-        match opened {
-            Some(state) => Ok(state),
-            None => Ok(read(&self.folder, self.acknowledged, &self.keyring, Access::ReadOnly)?.state),
-        }
-    }
-
-    fn keyring(&self) -> Option<Arc<Keyring>> {
-        Some(Arc::clone(&self.keyring))
-    }
-
-    fn warnings(&self) -> &[String] {
-        &self.warnings
+        let loaded = || StoreError::new(Code::Internal, "the state of the store was loaded before");
+        self.opened.lock().take().ok_or_else(loaded)
     }
 
     fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {
