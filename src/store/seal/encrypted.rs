@@ -68,8 +68,9 @@ impl Ring {
     /// The bytes of the file, for each of some master keys.
     pub(super) fn bytes(&self, store: &StoreId, masters: &[&MasterKey]) -> Result<Vec<u8>, StoreError> {
         let written = |key: &DataKey| -> Result<WrittenKey, StoreError> {
-            let DataKey { id, created_at, retired_at, .. } = *key;
-            Ok(WrittenKey { id, created_at, retired_at, wrapped: key.wrapped(store, masters)? })
+            let DataKey { id, created_at, retired_at, ref key } = *key;
+            let wrapped = key.as_ref().map_or(Ok(Vec::new()), |key| wrapped(store, id, key, masters))?;
+            Ok(WrittenKey { id, created_at, retired_at, wrapped })
         };
         let keys = self.keys.iter().map(written).collect::<Result<Vec<WrittenKey>, StoreError>>()?;
         let Self { announce, lifetimes, time, .. } = *self;
@@ -80,12 +81,6 @@ impl Ring {
         let checksum = blake3::hash(&bytes);
         bytes.extend_from_slice(checksum.as_bytes());
         Ok(bytes)
-    }
-}
-
-impl DataKey {
-    fn wrapped(&self, store: &StoreId, masters: &[&MasterKey]) -> Result<Vec<WrappedKey>, StoreError> {
-        self.key.as_ref().map_or(Ok(Vec::new()), |key| wrapped(store, self.id, key, masters))
     }
 }
 
