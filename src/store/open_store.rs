@@ -4,10 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
 
 use super::attempt::{Attempt, Commit, Committed};
 use super::commit::batch::Tip;
@@ -17,7 +15,7 @@ use super::commit_queue::CommitQueue;
 use super::engine::{Engine, OnDisk, Statistics};
 use super::error::{CommitError, Declined, StoreError};
 use super::folder::{FolderEngine, FolderReader};
-use super::history::change_window::{ChangeWindow, NextRevision};
+use super::history::change_window::ChangeWindow;
 use super::history_quota::HistoryQuota;
 use super::maintenance::backup::Backup;
 use super::memory::MemoryEngine;
@@ -50,7 +48,8 @@ pub struct Store {
     pub(super) current: ArcSwap<Snapshot>,
     pub(super) queue: CommitQueue,
     pub(super) subscribers: Lock<Vec<Subscriber>>,
-    pub(super) recent: ChangeWindow,
+    /// The newest revisions, for those who follow the store.
+    pub(crate) recent: ChangeWindow,
     pub(super) declared: DeclaredPlaces,
     /// The states that were restored last.
     pub(super) earlier_states: VersionedCache<u64, Arc<Snapshot>>,
@@ -227,21 +226,6 @@ impl Store {
         let (sender, receiver) = mpsc::channel();
         self.subscribers.lock().push(Subscriber { sender, only_sources });
         receiver
-    }
-
-    /// Returns the revision after `known`, if it is in memory.
-    pub(crate) fn next_revision(&self, known: u64) -> NextRevision {
-        self.recent.next(known)
-    }
-
-    /// Returns a receiver that is told of every new revision.
-    pub(crate) fn newest_revision(&self) -> watch::Receiver<u64> {
-        self.recent.newest()
-    }
-
-    /// Waits at most `timeout` for a revision after `known`.
-    pub(crate) fn wait_for_revision(&self, known: u64, timeout: Duration) {
-        self.recent.wait(known, timeout);
     }
 
     /// Returns sentences about damage that was found when the store was opened, and that has cost nothing.
