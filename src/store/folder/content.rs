@@ -82,29 +82,23 @@ pub(super) fn read(
             }
             tip = Tip::after(&batch);
             if batch.position == acknowledged.position && batch.hash != acknowledged.hash {
-                return Err(StoreError::corrupt(
-                    &path,
-                    format!("record {} is not the one that was acknowledged", batch.position),
-                ));
+                let found = format!("record {} is not the one that was acknowledged", batch.position);
+                return Err(StoreError::corrupt(&path, found));
             }
             state.batches.push(batch);
         }
         let lost = tip.position < acknowledged.position;
         if log.tail.is_some_and(|tail| tail == LogTail::Damaged || generation < last || lost) {
-            let found = format!(
-                "record {} cannot be read at byte {} (acknowledged: record {})",
-                tip.position + 1,
-                log.end,
-                acknowledged.position
-            );
+            let (next, end, acknowledged) = (tip.position + 1, log.end, acknowledged.position);
+            let found = format!("record {next} cannot be read at byte {end} (acknowledged: record {acknowledged})");
             return Err(StoreError::corrupt(&path, found));
         }
         end = log.end;
         since += end - appender::HEAD as u64;
     }
     if tip.position < acknowledged.position {
-        let found =
-            format!("it ends at record {}, but record {} was acknowledged", tip.position, acknowledged.position);
+        let (end, acknowledged) = (tip.position, acknowledged.position);
+        let found = format!("it ends at record {end}, but record {acknowledged} was acknowledged");
         return Err(StoreError::corrupt(&Part::Log.path(folder, last), found));
     }
     Ok(FolderContent { state, key, state_bytes: bytes, generation: last, end, since, damage })

@@ -210,17 +210,12 @@ impl Salvage {
         match first.filter(begins).filter(|_| damaged.is_none() || !keyring.has_destroyed()) {
             Some(generation) => Ok(SalvagedStart { tip: Tip::default(), generation, state: 0 }),
             None => {
-                let message = match damaged {
-                    Some(error) => format!(
-                        "{error}; there is no older state, and the log does not go back to the beginning, so the store \
-                         cannot be repaired"
-                    ),
-                    None => format!(
-                        "{} has neither a state nor the beginning of its log, so it cannot be repaired",
-                        self.folder.display()
-                    ),
-                };
-                Err(StoreError::new(Code::StoreCorrupt, message))
+                let folder = self.folder.display();
+                let none =
+                    format!("{folder} has neither a state nor the beginning of its log, so it cannot be repaired");
+                let why = "there is no older state, and the log does not go back to the beginning";
+                let message = damaged.map(|error| format!("{error}; {why}, so the store cannot be repaired"));
+                Err(StoreError::new(Code::StoreCorrupt, message.unwrap_or(none)))
             }
         }
     }
