@@ -126,15 +126,14 @@ impl KeyPlaces {
     /// Makes a master key. It is inside the folder if that is a volume, because nothing beside a volume lasts, or if this
     /// user cannot write beside it.
     fn make(&self) -> Result<(MasterKey, PathBuf), StoreError> {
-        let failed = |path: &Path, error: &io::Error| StoreError::io("write the master key", path, error);
-        let preferred = self.preferred();
-        let made = match make_at(preferred) {
-            Err(error) if is_forbidden(&error) && *preferred != self.inside => {
-                make_at(&self.inside).map(|it| (it, &self.inside))
-            }
-            made => made.map(|it| (it, preferred)),
-        };
-        made.map(|(master, path)| (master, path.clone())).map_err(|error| failed(preferred, &error))
+        let mut path = self.preferred();
+        let mut made = make_at(path);
+        if made.as_ref().is_err_and(is_forbidden) && *path != self.inside {
+            path = &self.inside;
+            made = make_at(path);
+        }
+        let master = made.map_err(|error| StoreError::io("write the master key", self.preferred(), &error))?;
+        Ok((master, path.clone()))
     }
 
     fn preferred(&self) -> &PathBuf {

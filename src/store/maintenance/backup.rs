@@ -96,10 +96,9 @@ pub struct Backup {
 /// A part that is being read.
 struct PartReader {
     file: File,
-    name: String,
-    left: u64,
+    /// What is left of it, with the hash of the whole.
+    part: BackupPart,
     hasher: blake3::Hasher,
-    expected: String,
 }
 
 impl Backup {
@@ -111,8 +110,9 @@ impl Backup {
             let failed = |error: io::Error| StoreError::io("read", &folder.join(&name), &error);
             let blake3 = blake3::Hash::from(hash_of(&mut file, size).map_err(failed)?).to_hex().to_string();
             length += size;
-            written.push(BackupPart { name: name.clone(), length: size, blake3: blake3.clone() });
-            parts.push_back(PartReader { file, name, left: size, hasher: blake3::Hasher::new(), expected: blake3 });
+            let part = BackupPart { name, length: size, blake3 };
+            written.push(part.clone());
+            parts.push_back(PartReader { file, part, hasher: blake3::Hasher::new() });
         }
         let manifest = BackupManifest {
             format: FORMAT.to_owned(),
@@ -152,18 +152,18 @@ impl Backup {
             self.whole.update(&start);
             return Ok(Some(start));
         }
-        while let Some(part) = self.parts.front_mut() {
-            if part.left == 0 {
-                if part.hasher.finalize().to_hex().as_str() != part.expected {
+        while let Some(PartReader { file, part, hasher }) = self.parts.front_mut() {
+            if part.length == 0 {
+                if hasher.finalize().to_hex().as_str() != part.blake3 {
                     return Err(io::Error::other(format!("`{}` changed while it was read", part.name)));
                 }
                 self.parts.pop_front();
                 continue;
             }
-            let mut piece = vec![0; part.left.min(PIECE) as usize];
-            part.file.read_exact(&mut piece)?;
-            part.left -= piece.len() as u64;
-            part.hasher.update(&piece);
+            let mut piece = vec![0; part.length.min(PIECE) as usize];
+            file.read_exact(&mut piece)?;
+            part.length -= piece.len() as u64;
+            hasher.update(&piece);
             self.whole.update(&piece);
             return Ok(Some(piece));
         }
