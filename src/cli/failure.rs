@@ -1,7 +1,6 @@
 //! The ends of a command: its exit code, or the failure with the reasons.
 
-use crate::model::diagnostics::Name;
-use crate::model::{Code, Diagnostic, Fault, JsonError};
+use crate::model::{Code, Diagnostic, Fault, JsonError, Name};
 use crate::reconcile::ApplyError;
 use crate::store::{CommitError, StoreError};
 

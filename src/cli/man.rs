@@ -1,6 +1,6 @@
 //! `edgewright man`.
 
-use std::{fs, io};
+use std::io;
 
 use clap::Command;
 use clap_mangen::Man;

@@ -4,20 +4,23 @@
 pub(super) use super::failure::{CommandResult, Exit, Failure};
 pub(super) use super::help;
 pub(super) use crate::manifest::tree::{Disk, Tree};
-pub(super) use crate::model::diagnostics::diagnostic::Name;
-pub(super) use crate::model::diagnostics::fault::nearest;
 pub(super) use crate::model::key::segment;
 pub(super) use crate::model::{
-    Author, Code, Diagnostic, Fault, Id, Key, Kind, Role, Secret, Secrets, Severity, Snapshot, json,
+    Author, Code, Diagnostic, Fault, FieldPath, Id, Key, Kind, Name, Role, Secret, Secrets, Severity, Snapshot, json,
+    nearest, suggest,
 };
-pub(super) use crate::plan::Plan;
 pub(super) use crate::plan::report::Report;
+pub(super) use crate::plan::{DeletionBudget, Plan};
 pub(super) use crate::reconcile::{ApplyError, LintLevels, Options, PlanResult};
+pub(super) use crate::server::VERSION_HEADER;
 pub(super) use crate::store::history::commits::RevisionName;
 pub(super) use crate::store::{Store, clock, ids, tokens};
-pub(super) use crate::syntax::text::{escaped, printable};
-pub(super) use serde_json::Value;
-pub(super) use std::collections::{BTreeMap, BTreeSet};
+pub(super) use crate::syntax::text::{escaped, number_of, plural, printable};
+pub(super) use jiff::Timestamp;
+pub(super) use serde::{Deserialize, Serialize};
+pub(super) use serde_json::{Value, json};
+pub(super) use std::collections::{BTreeMap, BTreeSet, HashMap};
+pub(super) use std::fs;
 pub(super) use std::path::{Path, PathBuf};
 pub(super) use std::sync::Arc;
-pub(super) use std::time::Duration;
+pub(super) use std::time::{Duration, Instant};

@@ -43,12 +43,9 @@ pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Creates the file that is renamed once it is complete. Replaces what an interrupted attempt left.
 pub(crate) fn create_temporary(temporary: &Path) -> io::Result<File> {
     fault::point("file.create")?;
-    match fs::remove_file(temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(io::Error::new(error.kind(), format!("cannot replace {}: {error}", temporary.display())))
-        }
-        _ => private().read(true).write(true).create_new(true).open(temporary),
-    }
+    if_exists(fs::remove_file(temporary))
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot replace {}: {error}", temporary.display())))?;
+    private().read(true).write(true).create_new(true).open(temporary)
 }
 
 /// Writes a whole file, first under a temporary name.

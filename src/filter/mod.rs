@@ -27,11 +27,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::model::decode::list;
-use crate::model::diagnostics::suggest;
+use crate::model::decode::one_of;
 use crate::model::json::deserialize;
 use crate::model::view::view_json;
-use crate::model::{BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot};
+use crate::model::{BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot, suggest};
 use crate::syntax::cel::{CelError, CelExpression, CelMeter, OBJ};
 
 /// The longest list of known words in a help.
@@ -186,10 +185,10 @@ fn fault(error: &CelError, expression: &str) -> Fault {
     let Some((word, known)) = &error.unknown else { return fault };
     let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     let known: Vec<&str> = known.into_iter().collect();
-    fault.help(suggest(word, known.iter().copied(), || match known.len() {
-        ..=MOST_KNOWN => format!("use one of {}", list(&known)),
-        _ => format!("the resource is `{OBJ}`"),
-    }))
+    fault.help(match known.len() {
+        ..=MOST_KNOWN => one_of(word, &known),
+        _ => suggest(word, known.iter().copied(), format!("the resource is `{OBJ}`")),
+    })
 }
 
 #[cfg(test)]

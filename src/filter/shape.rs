@@ -6,9 +6,8 @@ use std::sync::{Arc, LazyLock};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-use crate::model::Kind;
-use crate::model::kind_info::KindInfo;
 use crate::model::schema::definition_name;
+use crate::model::{Kind, KindInfo};
 use crate::syntax::cel::CelShape;
 
 /// The most definitions inside each other; the response forms do not contain themselves.

@@ -2,9 +2,7 @@
 
 use foldhash::HashSet;
 
-use crate::model::Key;
-use crate::model::diagnostics::suggestions::Suggestions;
-use crate::model::diagnostics::{FaultTarget, Path};
+use crate::model::{FaultTarget, Key, Path, Suggestions};
 
 /// The subject of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

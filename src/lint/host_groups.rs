@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::{by_kind::entries_of_kind, rules::unserved_host::matched_host};
-use crate::model::{AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, traffic::host_port};
+use crate::model::{AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, host_port};
 
 /// The edge of a route, or the edge itself.
 pub(super) fn edge_of(key: &Key) -> &Id {

@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashSet};
 
 use super::finding::Subject;
-use crate::model::{Key, diagnostics::Path};
+use crate::model::{Key, Path};
 
 /// Facts about manifests that the desired state does not include.
 #[derive(Debug, Default)]

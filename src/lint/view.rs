@@ -13,9 +13,8 @@ use super::clean_modules::CleanModules;
 use super::finding::Findings;
 use super::manifest_facts::ManifestFacts;
 use super::world::World;
-use crate::model::{
-    AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Resource, module::oauth::CommonApp,
-};
+use crate::model::module::oauth::CommonApp;
+use crate::model::{AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Resource};
 
 /// Some resources: edges with all their routes, or resources of other kinds.
 pub(crate) struct EdgeView<'a> {

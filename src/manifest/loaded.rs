@@ -1,9 +1,5 @@
 //! The manifests of a source as they were loaded, and again after a change.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
-
 use foldhash::HashMap;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
@@ -20,9 +16,9 @@ use super::tree::context::context_error;
 use super::tree::faults::changed_while_read;
 use super::tree::file_stamp::NotedFile;
 use super::tree::manifest_tree::Tree;
-use crate::background::yield_to_requests;
+use crate::manifest::prelude::*;
 use crate::model::diagnostics::diagnostic::sort;
-use crate::model::diagnostics::{Cause, Code, Diagnostic, Name};
+use crate::model::{Cause, Name};
 
 /// The loaded manifests.
 #[derive(Debug, Default)]

@@ -33,6 +33,7 @@ pub(crate) mod export;
 pub(crate) mod format;
 pub(crate) mod load;
 mod loaded;
+mod prelude;
 pub(crate) mod resolve;
 #[cfg(test)]
 mod tests;

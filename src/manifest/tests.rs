@@ -13,9 +13,8 @@ use super::resolve::{ResolveOptions, resolve};
 use super::tree::{Disk, NotedFile, Tree};
 use super::{ManifestFile, load};
 use crate::lint::{self, World};
-use crate::model::diagnostics::Name;
 use crate::model::secrets::redact::RedactedText;
-use crate::model::{Code, Diagnostic, Fault, Kind, Snapshot};
+use crate::model::{Code, Diagnostic, Fault, Kind, Name, Snapshot};
 
 /// Days before the end of the example's certificate, and whether something is said of it then.
 #[test]

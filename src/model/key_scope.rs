@@ -251,7 +251,7 @@ fn kind_fault(kind: &str) -> Option<Fault> {
         return None;
     }
     let fault = Fault::new(Code::UnknownValue, format!("unknown kind `{}`", printable(kind)));
-    let all = || format!("use `*` or one of {}", writable().collect::<Vec<_>>().join(", "));
+    let all = format!("use `*` or one of {}", writable().collect::<Vec<_>>().join(", "));
     Some(fault.help(suggest(kind, writable(), all)))
 }
 

@@ -52,25 +52,36 @@ pub use kind::Kind;
 
 // The items that upper layers use most. Files of this module name each other by their own paths.
 pub(crate) use self::any_resource::AnyResource;
-pub(crate) use self::author::Author;
+pub(crate) use self::author::{Author, CommitAuthor};
 pub(crate) use self::base_urls::BaseUrls;
 pub(crate) use self::claim::Claim;
 pub(crate) use self::desired::Desired;
-pub(crate) use self::diagnostics::{Cause, Code, Diagnostic, Fault, FaultTarget, Place, Segment, Severity, SourceFile};
-pub(crate) use self::id::Id;
+pub(crate) use self::diagnostics::suggestions::Suggestions;
+pub(crate) use self::diagnostics::{
+    Cause, Code, Diagnostic, Fault, FaultTarget, Faults, FieldPath, MOST_FAULTS, Name, Path, Place, Segment, Severity,
+    SourceFile, nearest, suggest,
+};
+pub(crate) use self::drift::{Drift, DriftState, DriftedResource};
+pub(crate) use self::id::{Id, is_name};
 pub(crate) use self::json::JsonError;
 pub(crate) use self::key::Key;
 pub(crate) use self::key_scope::KeyScope;
 pub(crate) use self::kind::api_key::ApiKey;
 pub(crate) use self::kind::certificate_authority::CertificateAuthority;
+pub(crate) use self::kind::event_source::EventSource;
 pub(crate) use self::kind::https_edge::HttpsEdge;
-pub(crate) use self::kind::https_edge_route::HttpsEdgeRoute;
+pub(crate) use self::kind::https_edge_route::{HttpsEdgeRoute, MatchType};
 pub(crate) use self::kind::ip_restriction::IpRestriction;
 pub(crate) use self::kind::owner::{Owner, Role};
 pub(crate) use self::kind::tls_certificate::TlsCertificate;
 pub(crate) use self::kind::tls_edge::TlsEdge;
-pub(crate) use self::module::{AnyModule, Slot};
+pub(crate) use self::kind_info::KindInfo;
+pub(crate) use self::lazy_spec::{LazySpec, StoredSecrets};
+pub(crate) use self::module::{AnyModule, Module, SharedModule, Slot};
+pub(crate) use self::node::{Node, Tape};
 pub(crate) use self::operation::Operation;
 pub(crate) use self::resource::Resource;
-pub(crate) use self::secrets::{Secret, Secrets};
-pub(crate) use self::snapshot::{Entry, Snapshot};
+pub(crate) use self::secrets::digest_key::DigestKey;
+pub(crate) use self::secrets::{MASK, Secret, Secrets};
+pub(crate) use self::snapshot::{Entry, Refusal, Rendered, Snapshot};
+pub(crate) use self::traffic::host_port;

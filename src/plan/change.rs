@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{effect::Effect, exposure::Exposure, kept_in_use::KeptResource, summary::Summary};
-use crate::model::drift::{Drift, DriftState};
-use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Entry, Id, Key, Kind, Operation};
+use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, DriftState, Entry, Id, Key, Kind, Operation};
 use crate::tenancy::certificates::LostCertificate;
 
 /// The operations to run, and the revision they are based on.

@@ -10,8 +10,7 @@ use super::calls::deletion;
 use super::change::{Change, Plan, named};
 use super::deletion_budget::DeletionBudget;
 use super::effect::Effect;
-use crate::model::diagnostics::nearest;
-use crate::model::{Code, Diagnostic, Entry, Key, Snapshot};
+use crate::model::{Code, Diagnostic, Entry, Key, Snapshot, suggest};
 use crate::syntax::text::printable;
 
 /// Computes the plan that deletes all resources of a source. The user confirms the name of the source, so the default
@@ -65,11 +64,8 @@ fn owns_nothing(current: &Snapshot, source: &str) -> Diagnostic {
     let mut known: Vec<&str> = current.iter().filter_map(|entry| entry.source()).collect();
     known.sort_unstable();
     known.dedup();
-    let help = match nearest(source, known) {
-        Some(near) => format!("did you mean `{}`?", printable(near)),
-        None => "check the name; `edgewright history --source NAME` shows whether it was destroyed before".to_owned(),
-    };
-    Diagnostic::error(Code::NotFound, message).help(help)
+    let otherwise = "check the name; `edgewright history --source NAME` shows whether it was destroyed before";
+    Diagnostic::error(Code::NotFound, message).help(suggest(source, known, otherwise))
 }
 
 #[cfg(test)]

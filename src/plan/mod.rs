@@ -42,10 +42,13 @@ pub(crate) mod transfer;
 mod yaml;
 
 pub use change::{Change, Plan};
+pub(crate) use deletion_budget::DeletionBudget;
 pub(crate) use destroy::destroy;
 pub(crate) use diff::{diff, full_name};
 pub use effect::Effect;
 pub use exposure::Exposure;
 pub use kept_in_use::KeptResource;
+pub(crate) use redacted_plan::{Detail, RedactedPlan};
 pub(crate) use revert::revert;
+pub(crate) use saved::{DigestProtection, PlanConditions, SavedPlan};
 pub use summary::Summary;

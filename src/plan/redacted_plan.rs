@@ -12,9 +12,8 @@ use super::change::{Change, ChangeIdentity, Plan};
 use super::effect::Effect;
 use super::summary::{Summary, is_zero};
 use crate::background::yield_to_requests;
-use crate::model::drift::Drift;
 use crate::model::secrets::serialization_mode::Review;
-use crate::model::{AnyResource, JsonError, Operation, Secrets, Slot};
+use crate::model::{AnyResource, Drift, JsonError, Operation, Secrets, Slot};
 
 /// The number of unchanged lines shown around a changed line.
 const CONTEXT: usize = 2;

@@ -8,8 +8,7 @@ use rayon::prelude::*;
 use super::change::{Change, Plan};
 use super::effect::Effect;
 use super::redacted_plan::{Detail, RedactedChange, RedactedPlan, Redactor};
-use crate::model::JsonError;
-use crate::model::drift::Drift;
+use crate::model::{Drift, JsonError};
 use crate::syntax::text::escaped;
 
 /// How many changes one thread renders at once.

@@ -32,8 +32,7 @@ use std::sync::Arc;
 use super::change::{Change, Plan};
 use super::diff::transfer_notes;
 use super::effect::Effect;
-use crate::model::diagnostics::nearest;
-use crate::model::{Claim, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot};
+use crate::model::{Claim, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot, nearest};
 use crate::syntax::text::printable;
 
 /// Resources that move to another source.

@@ -19,6 +19,7 @@
 //! It never prints: the command line and the API show what it returns. It changes a store only by a commit of a plan that was
 //! tried on the state that it changes.
 
+mod prelude;
 #[cfg(test)]
 mod properties;
 pub(crate) mod run;

@@ -1,9 +1,8 @@
 //! The modules that a request passes through, in traffic order (D42).
 
-use crate::model::module::Module;
 use crate::model::module::backend::Backend;
 use crate::model::traffic::{Stage, StepEffect, TracedRequest};
-use crate::model::{AnyModule, AnyResource, Slot};
+use crate::model::{AnyModule, AnyResource, Module, Slot};
 
 /// A module that a request passes through.
 #[derive(Debug, Clone, PartialEq, Eq)]

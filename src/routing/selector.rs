@@ -2,10 +2,9 @@
 
 use super::host_rank::{HostRank, rank_host};
 use super::route_decision::RouteDecision;
-use crate::model::{
-    HttpsEdge, HttpsEdgeRoute, diagnostics::check::parse_hostport, kind::https_edge_route::MatchType, rules,
-    traffic::host_name,
-};
+use crate::model::diagnostics::check::parse_hostport;
+use crate::model::traffic::host_name;
+use crate::model::{HttpsEdge, HttpsEdgeRoute, MatchType, rules};
 
 /// A route's precedence, by field: how specific the host is, exact before prefix, the longer path.
 pub(crate) type Rank = (HostRank, bool, usize);

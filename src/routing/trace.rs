@@ -6,10 +6,9 @@ use super::host_rank::{HostRank, rank_host};
 use super::module_pipeline::{PipelineStep, pipeline};
 use super::route_decision::RouteDecision;
 use super::selector::{Rank, Selector, passes_tls_through};
-use crate::model::{
-    Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Resource, Snapshot, diagnostics::check::parse_hostport,
-    kind::https_edge_route::MatchType, traffic::TracedRequest,
-};
+use crate::model::diagnostics::check::parse_hostport;
+use crate::model::traffic::TracedRequest;
+use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, MatchType, Resource, Snapshot};
 
 /// A resource in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]

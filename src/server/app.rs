@@ -1,7 +1,6 @@
 //! [`App`]: the API of a store, which a program builds before it serves.
 
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use axum::body::Bytes;
 
@@ -20,10 +19,7 @@ use super::resources::page_cache::PageCache;
 use super::resources::write_policy::RestWrites;
 use super::state::{Admissions, AppState, Caches, ServedStore};
 use super::telemetry::security::SecurityLog;
-use crate::model::{BaseUrls, Id};
-use crate::reconcile::sources::handle::SourceHandle;
-use crate::reconcile::sources::registry::SourceRegistry;
-use crate::store::Store;
+use crate::server::base_prelude::*;
 
 /// The default name of the version header (D4).
 pub const VERSION_HEADER: &str = "Service-Version";

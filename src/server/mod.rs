@@ -24,6 +24,7 @@
 
 mod app;
 pub(crate) mod auth;
+mod base_prelude;
 mod gateway_feed;
 pub(crate) mod http;
 pub(crate) mod limits;

@@ -1,7 +1,6 @@
 //! State shared by handlers, in parts: a handler takes those that it uses out of its axum `State`, and no others.
 
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use axum::body::Bytes;
 use tokio::sync::watch;
@@ -19,7 +18,7 @@ use super::resources::write_policy::RestWrites;
 use super::telemetry::metrics::inventory::Inventories;
 use super::telemetry::metrics::pages::ScrapedPages;
 use super::telemetry::metrics::syncs::SyncTimes;
-use crate::{model::BaseUrls, reconcile::sources::registry::SourceRegistry, store::Store};
+use crate::server::base_prelude::*;
 
 /// All parts.
 #[derive(Clone)]

@@ -81,19 +81,24 @@ pub(crate) mod tokens;
 mod trusted_time;
 
 pub use attempt::{Attempt, Commit, Committed};
+pub(crate) use commit::header::{CommitHeader, Outcome, Places, Record, ResourceChange, Retention};
 pub(crate) use commit_queue::QueuedCommit;
 pub(crate) use disk::existing_store::probe;
 pub(crate) use disk::folder_lock::note_server;
 pub(crate) use disk::sidecar_files::{read_beside, set_aside, write_beside};
+pub(crate) use engine::{OnDisk, Query};
 pub use error::{CommitError, Declined, StoreError};
 pub(crate) use folder::on_disk;
+pub(crate) use history::commits::{CommitPrefix, NamingError};
 pub use history::rewind::RevisionError;
+pub(crate) use history::select::HistoryFilter;
 pub(crate) use history::{change_description::OWNED_BY, external_writes::Provenance};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use log::frame::fuzzed as fuzzed_frame;
 pub(crate) use maintenance::rekey::{MasterChange, RekeyResult};
 pub(crate) use maintenance::scrub::RecordedTokens;
 pub use open_store::{MEMORY, Store};
+pub(crate) use revision::ChangeEvent;
 pub use revision::Revision;
 pub(crate) use speculative::{NextState, SpeculativeCommit};
 pub(crate) use trusted_time::REMOVAL;

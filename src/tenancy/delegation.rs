@@ -31,16 +31,14 @@ use serde_json::Value;
 
 use super::{certificates::unpresented, hostports::hostport_faults};
 use crate::model::claim::CONTEXT_OWNER;
-use crate::model::diagnostics::Path;
 use crate::model::kind::https_edge::Delegation;
-use crate::model::module::SharedModule;
 use crate::model::secrets::unknown_value::is_unknown;
 use crate::model::{
-    AnyModule, AnyResource, Code, Desired, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Secrets, Slot,
-    Snapshot,
+    AnyModule, AnyResource, Code, Desired, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Path, Secrets,
+    SharedModule, Slot, Snapshot,
 };
 use crate::routing::selector::Selector;
-use crate::syntax::text::printable;
+use crate::syntax::text::{first_of, printable};
 
 /// The path prefix that stands for a whole edge, with its hostports.
 pub(super) const WHOLE: &str = "/";
@@ -398,9 +396,7 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
 }
 
 fn list(names: &[String]) -> String {
-    let more = names.len().saturating_sub(MOST_LISTED);
-    let listed = names.iter().take(MOST_LISTED).cloned().collect::<Vec<_>>().join(", ");
-    if more > 0 { format!("{listed} and {more} more") } else { listed }
+    first_of(names.iter().map(String::as_str), MOST_LISTED)
 }
 
 #[cfg(test)]

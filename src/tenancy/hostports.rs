@@ -17,8 +17,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 use super::delegation::{WHOLE, consent_to_ask_for, prefixes_of};
 use crate::background::yield_to_requests;
 use crate::model::claim::CONTEXT_OWNER;
-use crate::model::traffic::host_port;
-use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot};
+use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, host_port};
 use crate::syntax::text::printable;
 
 /// A host in its normal form, and a port.

@@ -16,10 +16,8 @@ use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 
 use super::host_allowlist::unlisted_host;
-use crate::model::{
-    Claim, Entry, HttpsEdge, Id, Key, KeyScope, Kind, Operation, Snapshot, key_scope::WriteAction,
-    lazy_spec::StoredSecrets,
-};
+use crate::model::key_scope::WriteAction;
+use crate::model::{Claim, Entry, HttpsEdge, Id, Key, KeyScope, Kind, Operation, Snapshot, StoredSecrets};
 
 /// The IDs of one name that are tried to tell a derived ID from a stated one.
 const MOST_DERIVED: u32 = 16;

@@ -13,9 +13,8 @@ use std::sync::Arc;
 use super::delegation::of_kind;
 use super::host_allowlist::{unlisted, unowned_edge};
 use super::{ChangeOrigin, Denied, Rights};
-use crate::model::diagnostics::Path;
 use crate::model::{
-    ApiKey, Code, Desired, Entry, Fault, HttpsEdge, Key, KeyScope, Kind, Operation, Role, Snapshot, rules,
+    ApiKey, Code, Desired, Entry, Fault, HttpsEdge, Key, KeyScope, Kind, Operation, Path, Role, Snapshot, rules,
 };
 use crate::syntax::text::printable;
 

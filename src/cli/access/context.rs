@@ -1,7 +1,6 @@
 //! `edgewright context`: the servers that a user has logged in to (D105).
 
 use clap::Subcommand;
-use serde_json::json;
 
 use super::contexts::{Contexts, ServerContext, context_name};
 use crate::cli::command_prelude::*;

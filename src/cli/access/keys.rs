@@ -1,9 +1,6 @@
 //! `edgewright keys`: the API keys of a store or a server.
 
-use std::{collections::HashMap, fs};
-
 use clap::Subcommand;
-use serde_json::json;
 
 use super::key_scope::{ScopeArgs, unknown_sources};
 use super::local_log::{LocalLogArgs, commit};
@@ -15,8 +12,7 @@ use crate::cli::config::Config;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::output::{check_not_discarded, is_readable_by_others, print_all};
 use crate::cli::target::{ListedKey, create_key, delete_key, list_keys, owner_role};
-use crate::model::diagnostics::Faults;
-use crate::model::{AnyResource, ApiKey, Entry, KeyScope, Operation, Owner, rules};
+use crate::model::{AnyResource, ApiKey, Entry, Faults, KeyScope, Operation, Owner, rules};
 use crate::reconcile::run::token;
 use crate::server::operations::sources::MOST_UNFOLLOWED;
 use crate::server::operations::sources::view::SourceList;

@@ -6,7 +6,6 @@ use super::contexts::{Contexts, ServerContext, context_name};
 use crate::cli::command_prelude::*;
 use crate::cli::input::prompt;
 use crate::cli::target::{Credentials, parse_server_url};
-use crate::server::VERSION_HEADER;
 use crate::server::operations::whoami;
 
 /// Log in to a server, and save it as a context.

@@ -1,7 +1,6 @@
 //! `edgewright owners`: the owners of API keys and their roles (D23).
 
 use clap::Subcommand;
-use serde_json::json;
 
 use super::keys::keys_in_store;
 use super::local_log::{LocalLogArgs, commit};

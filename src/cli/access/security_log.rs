@@ -80,7 +80,7 @@ impl Args {
                     return Err(without_beginning(&place.path(), &log));
                 }
                 let ReadLog { first, last, files, torn, hash, is_unfinished, .. } = log;
-                let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+                let files = number_of(files, "file");
                 let mut text = format!("Lines {first} to {last} in {files} are unchanged.\nhash: {hash}\n");
                 if torn > 0 {
                     text += &format!("lines cut off when a server stopped: {torn}\n");

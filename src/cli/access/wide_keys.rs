@@ -1,7 +1,5 @@
 //! The warning of keys that may apply every source.
 
-use std::collections::HashMap;
-
 use crate::cli::prelude::*;
 use crate::cli::target::ListedKey;
 use crate::model::rules;
@@ -18,8 +16,7 @@ pub(super) fn wide_keys_of(keys: &[ListedKey], roles: &HashMap<String, Role>) ->
 
 fn warning((admins, others): (usize, usize)) -> Option<String> {
     let all = admins + others;
-    let keys = if all == 1 { "API key" } else { "API keys" };
-    (others > 0).then(|| {
-        format!("{all} {keys} may apply every source, {others} without the role `admin`. Limit keys with scopes.")
-    })
+    let keys = number_of(all, "API key");
+    (others > 0)
+        .then(|| format!("{keys} may apply every source, {others} without the role `admin`. Limit keys with scopes."))
 }

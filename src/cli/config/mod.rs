@@ -9,7 +9,6 @@ mod text;
 pub(crate) mod untrusted_file;
 
 use clap::{ArgMatches, Command};
-use serde::Deserialize;
 
 use super::input::usage;
 use super::serve::source_config::entry::SourceEntry;
@@ -19,8 +18,7 @@ use crate::manifest::ManifestFile;
 use crate::manifest::load::{limits, syntax};
 use crate::model::decode::decode;
 use crate::model::diagnostics::fault::add_new_faults;
-use crate::model::diagnostics::{FieldPath, Segment};
-use crate::model::node::Tape;
+use crate::model::{Segment, Tape};
 use crate::server::auth::client_certificates::{CertificateOwner, ClientCertificates};
 use crate::server::notify::config::{NotificationConfig, NotificationTarget};
 use crate::server::resources::write_policy::{WritePolicies, WritePolicy};

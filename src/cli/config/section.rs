@@ -1,6 +1,6 @@
 //! The sections of a configuration file: a mistake in one stops only the commands that use it.
 
-use crate::model::diagnostics::{FieldPath, Segment};
+use crate::model::{FieldPath, Segment};
 
 /// A section of a configuration file that only some commands use. All commands use the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
-use crate::{cli::prelude::*, files::open_regular};
+use crate::cli::prelude::*;
+use crate::files::{if_exists, open_regular};
 
 /// The most bytes that a configuration file has.
 const MOST_BYTES: u64 = 1 << 20;
@@ -16,9 +17,8 @@ pub(super) fn read_named(path: &Path) -> Result<String, Fault> {
 
 /// Reads a file that is found in the working folder if it exists. It must be a regular file.
 pub(super) fn read_found(path: &Path) -> Result<Option<String>, Fault> {
-    match open_regular(path, File::options().read(true)) {
-        Ok(file) => read_text(file).map(Some),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+    match if_exists(open_regular(path, File::options().read(true))) {
+        Ok(file) => file.map(read_text).transpose(),
         Err(error) if error.kind() == ErrorKind::Other => {
             let fault = Fault::new(Code::Unreadable, "the file must be a regular file, not a link");
             Err(fault.help("replace it with a file, or name the file in EDGEWRIGHT_CONFIG"))

@@ -1,6 +1,6 @@
 //! `edgewright export`.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 
 use crate::cli::command_prelude::*;

@@ -6,8 +6,8 @@ mod reader;
 use crate::cli::command_prelude::*;
 use crate::cli::operate::revision::revision_name;
 use crate::cli::output::list::{ListFormat, ListItem};
-use crate::model::decode::list;
-use kinds::{name_of, plural};
+use crate::model::decode::one_of;
+use kinds::name_of;
 pub(crate) use kinds::{parse_kind, plurals, short_name_of};
 pub(super) use reader::ResourceReader;
 pub(crate) use reader::full_name;
@@ -123,12 +123,8 @@ impl Args {
         if !columns.contains(&field.as_str()) {
             let names: Vec<String> = columns.iter().map(|column| column.replace('_', "-")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let help = match nearest(column, names.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("use one of {}", list(&names)),
-            };
             let message = format!("{} have no column `{}`", plural(name_of(kind)), printable(column));
-            return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+            return Err(Diagnostic::error(Code::Parameter, message).help(one_of(column, &names)).into());
         }
         items.sort_by_cached_key(|item| item.cell(&field));
         Ok(())

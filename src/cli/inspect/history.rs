@@ -3,7 +3,6 @@
 use std::{fmt::Write, ops::ControlFlow};
 
 use clap::{ArgAction, Subcommand, ValueEnum};
-use serde::Serialize;
 
 use super::get::ResourceReader;
 use crate::cli::command_prelude::*;
@@ -13,10 +12,8 @@ use crate::cli::operate::revision::{
 use crate::cli::output::json_line;
 use crate::cli::target::{each_record, get_entry, to_record};
 use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryResource};
-use crate::store::RevisionError;
-use crate::store::commit::header::{Record, ResourceChange};
-use crate::store::history::commits::CommitPrefix;
-use crate::store::history::select::{HistoryFilter, HistorySearch};
+use crate::store::history::select::HistorySearch;
+use crate::store::{CommitPrefix, HistoryFilter, Record, ResourceChange, RevisionError};
 
 /// The number of records that are read from a store at once if a filter selects them. Without the index, each time reads the log
 /// from its beginning.

@@ -5,8 +5,6 @@ pub(crate) mod text;
 mod wait;
 mod watch;
 
-use jiff::Timestamp;
-
 use crate::cli::command_prelude::*;
 use crate::cli::input::durations::duration;
 use crate::cli::output::list::ListFormat;

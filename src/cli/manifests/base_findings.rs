@@ -50,8 +50,7 @@ impl BaseArgs {
         });
         let hidden = all - report.diagnostics.len();
         if hidden > 0 {
-            let findings = if hidden == 1 { "warning" } else { "warnings" };
-            let message = format!("{hidden} {findings} not listed: already in the manifests at `{base}`");
+            let message = format!("{} not listed: already in the manifests at `{base}`", number_of(hidden, "warning"));
             let counted = Diagnostic::error(Code::KnownFindings, message).help("remove `--base` to list them all");
             report.diagnostics.push(Diagnostic { severity: Severity::Warning, ..counted });
         }

@@ -3,9 +3,9 @@
 use super::reconcile::exit_without_changes;
 use super::review::{ComparedRevision, ReviewArgs};
 use super::source_args::{Loading, ReportedSource, report_source};
-use crate::{
-    cli::command_prelude::*, manifest::tree::revisions, plan::deletion_budget::DeletionBudget, reconcile::compare,
-};
+use crate::cli::command_prelude::*;
+use crate::manifest::tree::revisions;
+use crate::reconcile::compare;
 
 /// Compare two folders of manifests, or two Git revisions.
 ///

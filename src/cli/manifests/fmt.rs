@@ -1,7 +1,6 @@
 //! `edgewright fmt`.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io::{self, Read, Write};
 
 use crate::cli::command_prelude::*;

@@ -1,6 +1,5 @@
 //! `edgewright reconcile` and `edgewright plan`.
 
-use std::fs;
 use std::io::{Read, Write};
 
 use super::base_findings::BaseArgs;
@@ -11,8 +10,7 @@ use crate::cli::leak::leak;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
 use crate::cli::target::{PlanFile, Proposal, RunMemory, StoreTarget, Target};
-use crate::plan::deletion_budget::DeletionBudget;
-use crate::plan::saved::SavedPlan;
+use crate::plan::SavedPlan;
 
 /// The line after a plan that is not applied.
 const UNCHANGED: &str = "Nothing was applied.";

@@ -3,7 +3,6 @@
 use crate::cli::command_prelude::*;
 use crate::cli::output::generated::GeneratedFiles;
 use crate::manifest::load::schema::{ANY, all};
-use crate::server::VERSION_HEADER;
 use crate::server::openapi::document;
 
 /// The name of the API's document among the schemas.
@@ -53,11 +52,7 @@ fn named(schemas: BTreeMap<String, String>) -> GeneratedFiles {
 fn unknown(name: &str, files: &BTreeMap<String, String>) -> Failure {
     let fault = Diagnostic::error(Code::UnknownKind, format!("unknown kind `{name}`"));
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
-    match nearest(name, names.iter().copied()) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("use one of {}", names.join(", "))),
-    }
-    .into()
+    fault.help(suggest(name, names.iter().copied(), format!("use one of {}", names.join(", ")))).into()
 }
 
 fn text(schema: &Value) -> String {

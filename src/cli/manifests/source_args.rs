@@ -3,7 +3,6 @@
 use clap::{ArgAction, ArgMatches, Args};
 
 use crate::cli::prelude::*;
-use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::{DEFAULT_SOURCE, check_new_source, check_source};
 
 /// The options for reading manifests.

@@ -1,13 +1,10 @@
 //! `edgewright destroy`: deletes everything that a source owns (D108).
 
-use serde::Serialize;
-
 use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
 use crate::cli::command_prelude::*;
 use crate::cli::config::Config;
 use crate::cli::config::location::config_path;
 use crate::cli::input::prompt::{self, Confirmation};
-use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::run::destroy::Destroy;
 use crate::server::operations::sources::destroy::DestroyRequest;
 

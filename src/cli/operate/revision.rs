@@ -8,9 +8,8 @@ use crate::cli::command_prelude::*;
 use crate::cli::target::each_record;
 use crate::server::operations::history::document::PATH;
 use crate::server::operations::sources::view::SourceList;
-use crate::store::RevisionError;
-use crate::store::history::commits::{CommitPrefix, CommitSearch, NamingError};
-use crate::store::history::select::HistoryFilter;
+use crate::store::history::commits::CommitSearch;
+use crate::store::{CommitPrefix, HistoryFilter, NamingError, RevisionError};
 
 /// The largest page of the history.
 const PAGE: usize = 1000;

@@ -1,12 +1,9 @@
 //! `edgewright rollback`: brings back the state of an earlier revision (D78).
 
-use serde::Serialize;
-
 use super::revision::{revision_failure, revision_name};
 use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
 use crate::cli::command_prelude::*;
 use crate::cli::input::prompt::{self, Confirmation};
-use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::run::rollback::Rollback;
 use crate::server::operations::rollback::RollbackRequest;
 

@@ -1,10 +1,6 @@
 //! Changes that are planned from the store and not from manifests: a rollback, a transfer, the destruction of a source. A
 //! change is planned in a local store or by a server with an endpoint for it, shown, and applied.
 
-use std::collections::HashMap;
-
-use serde::Serialize;
-
 use super::revision::{revision_in_store, revision_on_server};
 use crate::cli::command_prelude::*;
 use crate::cli::leak::leak;
@@ -13,8 +9,7 @@ use crate::cli::target::{RequestEffect, SendError, foreign_response, no_response
 use crate::plan::format::json::Item;
 use crate::plan::redacted_plan::{Detail, RedactedPlan};
 use crate::server::operations::planned_change::ChangeRun;
-use crate::store::Attempt;
-use crate::store::commit::header::Outcome;
+use crate::store::{Attempt, Outcome};
 
 /// The help for a change that may have been applied.
 const SEE_CHANGE: &str = "run the command again with --dry-run to see whether the changes were applied";

@@ -1,7 +1,5 @@
 //! `edgewright transfer`: moves resources from one source to another (D104).
 
-use serde::Serialize;
-
 use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
 use crate::cli::command_prelude::*;
 use crate::cli::inspect::get::parse_kind;

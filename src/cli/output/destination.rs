@@ -1,7 +1,7 @@
 //! The files that `--output` and `--out` name. A pull request can contain a link in their place (D31).
 
 use crate::cli::prelude::*;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 

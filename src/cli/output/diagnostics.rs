@@ -8,7 +8,7 @@ use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnost
 use super::excerpt::{Excerpt, HIDDEN};
 use crate::cli::prelude::*;
 use crate::model::diagnostics::diagnostic::counted;
-use crate::model::diagnostics::{MOST_FAULTS, Place};
+use crate::model::{MOST_FAULTS, Place};
 
 /// The most diagnostics printed to a terminal.
 const MOST: usize = 500;
@@ -85,7 +85,7 @@ fn omitted_lines(omitted: &Omitted<'_>) -> Vec<String> {
     let files = omitted.len().saturating_sub(MOST_FILES);
     if files > 0 {
         let count: usize = omitted.values().skip(MOST_FILES).sum();
-        lines.push(format!("… and {count} more in {files} other file{}", if files == 1 { "" } else { "s" }));
+        lines.push(format!("… and {count} more in {}", number_of(files, "other file")));
     }
     lines
 }
@@ -115,8 +115,7 @@ pub(crate) fn say_all(line: &str) -> io::Result<()> {
 
 /// Prints how many files were read and what was found.
 pub(super) fn count(diagnostics: &[Diagnostic], files: usize) {
-    let plural = if files == 1 { "" } else { "s" };
-    let mut line = format!("{files} file{plural} read: {}", counted(diagnostics, Severity::Error));
+    let mut line = format!("{} read: {}", number_of(files, "file"), counted(diagnostics, Severity::Error));
     if diagnostics.iter().any(|it| it.counts_as(Severity::Warning)) {
         line += &format!(", {}", counted(diagnostics, Severity::Warning));
     }

@@ -1,7 +1,5 @@
 //! Files that the program generates and a repository keeps: written to a folder, or compared with it.
 
-use std::fs;
-
 use crate::cli::prelude::*;
 
 /// Generated files by name.

@@ -1,6 +1,5 @@
 //! The report of a command: its format, its destination, and the text on the terminal.
 
-use std::fs;
 use std::io::{self, Write};
 
 use clap::{ArgMatches, Args};

@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal, Write};
 
 use rustix::fs::FileType;
-use serde::Serialize;
 
 use crate::cli::prelude::*;
 

@@ -1,15 +1,12 @@
 //! The OpenAPI document for the pages: its references name the page that has a type.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
-
 use super::fields::{fields, list, referenced, type_of};
 use super::markdown::code;
 use super::resources::definitions;
+use crate::cli::prelude::*;
 use crate::server::openapi::document;
 use crate::server::openapi::schemas::redirect;
-use crate::server::{Action, VERSION_HEADER, endpoints};
+use crate::server::{Action, endpoints};
 
 /// What names of write forms end with.
 const WRITE_FORMS: [&str; 3] = ["Create", "Update", "Input"];

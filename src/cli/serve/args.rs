@@ -1,7 +1,5 @@
 //! The options of `serve`.
 
-use std::{fs, io::ErrorKind};
-
 use axum::http::HeaderName;
 use clap::{ArgMatches, Command};
 
@@ -15,8 +13,8 @@ use crate::cli::input::option_origins::is_given;
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::prelude::*;
 use crate::cli::store::store_args::StoreArgs;
+use crate::files::if_exists;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::server::VERSION_HEADER;
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
 use crate::server::operations::hooks::read_secret;
 use crate::server::operations::reconciliation::files::DEFAULT_MIB;
@@ -94,7 +92,7 @@ impl Args {
             return Err(fault.help("use a file or folder").into());
         }
         // Later, they may come back, and what they declared is served until then.
-        let is_missing = |path: &&PathBuf| fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let is_missing = |path: &&PathBuf| if_exists(fs::metadata(path)).is_ok_and(|found| found.is_none());
         if let Some(path) = self.manifests.iter().find(is_missing)
             && !probe(self.store.folder())?
         {

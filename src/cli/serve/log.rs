@@ -4,7 +4,6 @@
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
-use serde_json::json;
 use tracing_subscriber::{EnvFilter, filter::Directive, fmt::format};
 
 use crate::cli::output::diagnostics;
@@ -116,8 +115,8 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
     let who = who.as_deref();
     let found = |planned: &PlanResult| {
         diagnostics(format, &planned.diagnostics, Some(author));
-        let (errors, files) = (counted(&planned.diagnostics, Severity::Error), planned.files.len());
-        format!("{errors} in {files} file{}", if files == 1 { "" } else { "s" })
+        let files = number_of(planned.files.len(), "file");
+        format!("{} in {files}", counted(&planned.diagnostics, Severity::Error))
     };
     // Whoever watches the log for a state needs no further line for it.
     let (reason, _) = report.condition();
@@ -136,10 +135,8 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
                 sync_log::applied(author, plan, *revision);
             }
             // The failure has a line of its own.
-            warning(format!(
-                "Cannot fetch the repository. The store matches the last fetched commit: {resources} resource{}.",
-                if *resources == 1 { "" } else { "s" }
-            ));
+            let resources = number_of(*resources, "resource");
+            warning(format!("Cannot fetch the repository. The store matches the last fetched commit: {resources}."));
         }
         RunReport::Invalid(planned) if planned.files.is_empty() => {
             diagnostics(format, &planned.diagnostics, Some(author));
@@ -176,8 +173,7 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
             for resource in resources {
                 tracing::warn!(target: SYNC, source, commit, "Drifted: {}", escaped(resource));
             }
-            let plural = if *drifted == 1 { "" } else { "s" };
-            warning(format!("{drifted} drifted resource{plural} left as is{until}."));
+            warning(format!("{} left as is{until}.", number_of(*drifted, "drifted resource")));
         }
         RunReport::Failed(found) => {
             diagnostics(format, found, Some(author));

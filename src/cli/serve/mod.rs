@@ -14,7 +14,6 @@ mod service_manager;
 pub(crate) mod source_config;
 mod urls;
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 use clap::{ArgMatches, Command};

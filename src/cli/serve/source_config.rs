@@ -12,10 +12,8 @@ use crate::manifest::tree::remote::{GitTransport, Mirrors, RemoteAccess, RemoteM
 use crate::manifest::tree::{
     ContextTree, Lineage, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues,
 };
-use crate::model::diagnostics::FieldPath;
 use crate::model::host_pattern::check_host_pattern;
 use crate::model::key_scope::includes_kind;
-use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::check_new_source;
 use crate::reconcile::run::cancel::Cancel;
 use crate::reconcile::sources::fetch_schedule::FetchSchedule;
@@ -172,8 +170,8 @@ fn parse_kinds(name: &str) -> Result<Vec<Kind>, Fault> {
         return Ok(named);
     }
     let fault = Fault::new(Code::UnknownValue, format!("unknown kind `{}`", printable(name)));
-    let near = nearest(name, Kind::all().map(|info| info.name)).map(|near| format!("did you mean `{near}`?"));
-    Err(fault.help(near.unwrap_or_else(|| "name kinds of resources, such as `HttpsEdge`, or `*`".to_owned())))
+    let otherwise = "name kinds of resources, such as `HttpsEdge`, or `*`";
+    Err(fault.help(suggest(name, Kind::all().map(|info| info.name), otherwise)))
 }
 
 impl ConfiguredSource {

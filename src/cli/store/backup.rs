@@ -1,6 +1,5 @@
 //! `edgewright backup`: writes a store with its history to one file (D100).
 
-use std::fs;
 use std::io::{self, Write};
 
 use crate::cli::command_prelude::*;

@@ -140,9 +140,8 @@ impl Args {
 }
 
 fn print_report(report: &RekeyReport) {
-    let count = report.encrypted_resources;
-    let resources = if count == 1 { "resource" } else { "resources" };
-    say(&format!("Encrypted the secrets of {count} {resources} with the new data key {}.", report.data_key_id));
+    let resources = number_of(report.encrypted_resources, "resource");
+    say(&format!("Encrypted the secrets of {resources} with the new data key {}.", report.data_key_id));
     for key in &report.former_keys {
         say(&format!("The former data key {} decrypts earlier revisions until {}.", key.id, key.until));
     }

@@ -1,7 +1,5 @@
 //! `edgewright restore`: makes a store from a backup (D100).
 
-use jiff::Timestamp;
-
 use super::{check, store_args::StoreArgs};
 use crate::cli::command_prelude::*;
 use crate::store::maintenance::backup_read::BackupFile;

@@ -1,17 +1,13 @@
 //! The options of commands that work on a store in a folder, and how they open it.
 
-use std::fs;
-
 use super::{master_key, secret_days};
 use crate::cli::input::prompt::{self, Confirmation};
 use crate::cli::output::diagnostics;
 use crate::cli::prelude::*;
 use crate::cli::serve::log;
 use crate::plan::report::no_store_found;
-use crate::store::commit::header::Retention;
-use crate::store::engine::OnDisk;
 use crate::store::seal::MasterKeySource;
-use crate::store::{MEMORY, on_disk, probe};
+use crate::store::{MEMORY, OnDisk, Retention, on_disk, probe};
 
 /// The most entries of a folder among which a store is searched for that may be meant.
 const MOST_NEAR: usize = 1000;

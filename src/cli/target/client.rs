@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::thread;
 
 use axum::http::Uri;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use ureq::http::request::Builder;
 use ureq::http::{Method, Request, Response};
 use ureq::{Agent, Body};

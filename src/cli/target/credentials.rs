@@ -1,7 +1,5 @@
 //! Credentials of a client: the token that it sends, and the authorities that it trusts.
 
-use std::fs;
-
 use ureq::tls::RootCerts;
 
 use crate::cli::access::contexts::ServerContext;

@@ -7,11 +7,10 @@ use serde::de::DeserializeOwned;
 use super::client::{ApiClient, foreign_response};
 use super::pages::PageOrder;
 use crate::cli::prelude::*;
-use crate::model::author::CommitAuthor;
+use crate::model::CommitAuthor;
 use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryItem, HistoryResource, PATH};
 use crate::server::operations::history::parameters_of;
-use crate::store::commit::header::{CommitHeader, Outcome, Record, ResourceChange};
-use crate::store::history::select::HistoryFilter;
+use crate::store::{CommitHeader, HistoryFilter, Outcome, Record, ResourceChange};
 
 /// The largest page that a server returns.
 const LARGEST_PAGE: usize = 1000;

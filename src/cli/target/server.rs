@@ -2,8 +2,6 @@
 
 mod review;
 
-use std::collections::HashMap;
-
 use super::client::{
     ApiClient, RequestEffect, SendError, foreign_response, missing_files, no_response, parse_report, rejects_field,
 };
@@ -15,10 +13,9 @@ use crate::cli::prelude::*;
 use crate::manifest::Loaded;
 use crate::manifest::tree::collect;
 use crate::model::diagnostics::diagnostic::sort;
-use crate::model::diagnostics::{Cause, SourceFile};
-use crate::plan::Effect;
+use crate::model::{Cause, SourceFile};
 use crate::plan::format::json::{Item, ReportDocument};
-use crate::plan::saved::SavedPlan;
+use crate::plan::{Effect, SavedPlan};
 use crate::reconcile::run::token::{TokenFiles, Tokens};
 use crate::reconcile::validate_loaded;
 use crate::server::http::body::Limits;

@@ -7,7 +7,6 @@ use super::credentials::Credentials;
 use crate::cli::access::contexts::{Contexts, ServerContext, announce, context_name};
 use crate::cli::input::option_origins::{CurrentContext, OptionOrigins};
 use crate::cli::prelude::*;
-use crate::server::VERSION_HEADER;
 
 /// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]

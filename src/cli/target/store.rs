@@ -6,15 +6,12 @@ use crate::cli::output::{during, say};
 use crate::cli::prelude::*;
 use crate::cli::store::store_args::{StoreArgs, snapshot_of};
 use crate::manifest::tree::Recorder;
-use crate::plan::Effect;
-use crate::plan::redacted_plan::Detail;
-use crate::plan::saved::{DigestProtection, PlanConditions, SavedPlan};
+use crate::plan::{Detail, DigestProtection, Effect, PlanConditions, SavedPlan};
 use crate::reconcile::run::plan_cache;
 use crate::reconcile::sync_loop::freshness::FinishedRun;
 use crate::reconcile::sync_loop::plan_drift;
 use crate::reconcile::{commit_speculative, plan};
-use crate::store::Attempt;
-use crate::store::commit::header::Outcome;
+use crate::store::{Attempt, Outcome};
 
 /// Whether a run that has nothing to do is remembered, and answered from memory (D73).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

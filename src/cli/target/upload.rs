@@ -4,7 +4,7 @@
 //! lacks, each in one of the files that have it. No text is sent more than twice for a plan: a server that has restarted
 //! needs it again, and one whose cache is too small would need it for ever. The last resort is one request with everything.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 

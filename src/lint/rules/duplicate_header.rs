@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::prelude::*;
-use crate::model::module::Module;
+use crate::model::Module;
 use crate::model::module::headers::{RequestHeaders, ResponseHeaders};
 
 /// The lint.

@@ -5,6 +5,7 @@
 use jiff::SignedDuration;
 
 use super::{certificate_chain::now, prelude::*};
+use crate::syntax::text::number_of;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -26,9 +27,8 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         for link in chain.last_to_end() {
             let left = link.not_after.duration_since(now);
             if !left.is_negative() && left <= notice {
-                let days = left.as_hours() / 24;
-                let plural = if days == 1 { "" } else { "s" };
-                let message = format!("{link} expires on {}, in {days} day{plural}", link.not_after.date());
+                let days = number_of((left.as_hours() / 24) as usize, "day");
+                let message = format!("{link} expires on {}, in {days}", link.not_after.date());
                 findings.report(chain.key, [chain.field], message);
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::prelude::*;
-use crate::model::diagnostics::suggestions::Suggestions;
+use crate::model::Suggestions;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -8,8 +8,7 @@ use std::{collections::BTreeMap, ops::Bound};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::prelude::*;
-use crate::model::kind::https_edge_route::MatchType;
-use crate::model::rules;
+use crate::model::{MatchType, rules};
 use crate::routing::selector::Selector;
 
 /// The lint.

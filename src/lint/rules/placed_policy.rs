@@ -1,9 +1,8 @@
 //! The policies of routes and TLS edges, with their locations.
 
 use crate::lint::view::EdgeView;
-use crate::model::diagnostics::Path;
 use crate::model::module::policies::{EndpointPolicy, Policies};
-use crate::model::{HttpsEdgeRoute, Key, TlsEdge};
+use crate::model::{HttpsEdgeRoute, Key, Path, TlsEdge};
 
 /// A policy with its location.
 pub(super) struct PlacedPolicy<'w> {

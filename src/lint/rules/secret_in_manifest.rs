@@ -1,7 +1,7 @@
 //! `secret-in-manifest`: a secret that everybody with access to the repository can read.
 
 use super::prelude::*;
-use crate::model::diagnostics::Segment;
+use crate::model::Segment;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

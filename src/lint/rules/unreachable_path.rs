@@ -1,7 +1,7 @@
 //! `unreachable-path`: a match with a path that no request has.
 
 use super::prelude::*;
-use crate::model::kind::https_edge_route::MatchType;
+use crate::model::MatchType;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

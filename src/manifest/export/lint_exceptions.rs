@@ -1,17 +1,12 @@
 //! Annotations for resources that the API accepts and a lint denies: an export must plan without changes, so it lowers
 //! the level of the lint there.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use jiff::Timestamp;
-use serde_json::{Map, Value};
-
-use crate::lint::{self, Level, ManifestFacts, Subject, World};
+use crate::lint::{self, World};
 use crate::manifest::load::reader::LINT_ANNOTATION;
-use crate::model::desired::Desired;
-use crate::model::key::Key;
-use crate::model::snapshot::Entry;
+use crate::manifest::prelude::*;
+use crate::model::Entry;
 
 /// The field of the metadata.
 const ANNOTATIONS: &str = "annotations";

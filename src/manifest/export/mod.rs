@@ -22,25 +22,17 @@ mod lint_exceptions;
 mod names;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::slice;
-use std::sync::Arc;
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::format;
 use super::load::kinds::{Export, KINDS};
 use super::resolve::scope::with_references;
-use crate::model::id::is_name;
-use crate::model::kind::event_source::EventSource;
-use crate::model::module::SharedModule;
-use crate::model::node::Tape;
-use crate::model::secrets::MASK;
-use crate::model::{AnyResource, Claim, Entry, HttpsEdge, Id, JsonError, Key, Kind, Secrets, Slot, Snapshot};
-use crate::syntax::text::printable;
+use crate::manifest::prelude::*;
+use crate::model::{Entry, EventSource, MASK, Secrets, SharedModule, Slot, Tape, is_name};
 use crate::syntax::text::yaml::to_yaml;
 use lint_exceptions::{LintExceptions, annotate, find_lint_exceptions, with_comment};
 use names::{readable_name, variable_names};

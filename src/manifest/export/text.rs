@@ -6,9 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::manifest::load::envelope::API_VERSION;
 use crate::manifest::load::kinds::{MODULE_SET, REQUIRED_MODULES};
-use crate::model::Kind;
-use crate::model::kind::https_edge_route::HttpsEdgeRoute;
-use crate::model::snapshot::Entry;
+use crate::model::{Entry, HttpsEdgeRoute, Kind};
 
 /// Wraps a spec in a document.
 pub(super) fn envelope(kind: Kind, metadata: Map<String, Value>, spec: impl Into<Value>) -> Value {

@@ -1,15 +1,12 @@
 //! What a document declares: a resource with unresolved references, or a module set.
 
-use std::{path::PathBuf, sync::Arc};
-
 use foldhash::{HashMap, HashSet};
 
 use super::lint_facts::Facts;
-use crate::lint::{ManifestFacts, Subject};
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::Origin;
 use crate::manifest::resolve::transfer_markers::TransferMarkers;
-use crate::model::module::SharedModule;
-use crate::model::{AnyResource, Key, Kind, Slot};
+use crate::model::{SharedModule, Slot};
 
 /// A resource as a manifest declares it.
 #[derive(Debug, Clone)]

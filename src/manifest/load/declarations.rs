@@ -1,17 +1,13 @@
 //! The declarations of several files together, with the names and IDs that must not repeat.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ptr;
-use std::sync::{Arc, OnceLock};
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::declaration::{Declaration, ModuleSet};
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::{DocumentKey, Origin};
-use crate::model::diagnostics::Path;
-use crate::model::id::is_name;
-use crate::model::{Code, Diagnostic, Fault, FaultTarget, Kind};
-use crate::syntax::text::printable;
+use crate::model::{Path, is_name};
 
 /// A name of a document or of an entry in it.
 #[derive(Debug, Clone)]

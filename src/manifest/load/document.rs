@@ -1,15 +1,13 @@
 //! The documents of a file (D26).
 
-use std::sync::Arc;
-
 use serde::de::DeserializeSeed;
 
 use super::findings::FileFindings;
 use super::limits::{self, TextFault};
 use super::syntax;
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::foreign_files::with_ignore_help;
 use crate::manifest::resolve::origin::{ManifestFile, Origin};
-use crate::model::Diagnostic;
 use crate::model::json::{deserialize, long_integer};
 use crate::model::node::{Allowance, Node, Tape, TapeSeed, plain_documents};
 

@@ -1,9 +1,7 @@
 //! The envelope of every manifest (D26).
 
-use std::collections::BTreeMap;
-
+use crate::manifest::prelude::*;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// The version of the manifest format.
 pub(crate) const API_VERSION: &str = "edgewright/v1";

@@ -1,6 +1,6 @@
 //! The errors and warnings of one file: the first hundred of each with their places, and the number of the others.
 
-use crate::model::diagnostics::{Code, Diagnostic, Name, Severity, fault::MOST_FAULTS};
+use crate::model::{Code, Diagnostic, MOST_FAULTS, Name, Severity};
 
 /// Collects the diagnostics of one file, limited because each costs time and memory.
 #[derive(Debug, Default)]

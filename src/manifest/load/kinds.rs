@@ -3,13 +3,11 @@
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
-use crate::model::decode::list;
-use crate::model::diagnostics::fault::nearest;
+use crate::model::decode::{list, one_of};
 use crate::model::kind::event_subscription::EventSubscription;
-use crate::model::node::Node;
 use crate::model::schema::{add_property, inline, require};
 use crate::model::{
-    ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, IpRestriction, Kind, Resource,
+    ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, IpRestriction, Kind, Node, Resource,
     TlsCertificate, TlsEdge,
 };
 use crate::syntax::text::printable;
@@ -131,11 +129,7 @@ pub(super) fn unknown_kind(kind: &str) -> Fault {
             .of_key()
             .help(format!("use one of {}", list(&known)));
     }
-    let fault = Fault::new(Code::UnknownKind, format!("unknown kind `{}`", printable(kind)));
-    match nearest(kind, known.iter().copied()) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("use one of {}", list(&known))),
-    }
+    Fault::new(Code::UnknownKind, format!("unknown kind `{}`", printable(kind))).help(one_of(kind, &known))
 }
 
 fn token_file(_: &mut SchemaGenerator) -> Value {

@@ -1,9 +1,7 @@
 //! What lints know about a manifest besides its resource.
 
-use std::collections::BTreeMap;
-
-use crate::lint::{Level, ManifestFacts, Subject};
-use crate::model::diagnostics::Path;
+use crate::manifest::prelude::*;
+use crate::model::Path;
 
 /// Facts about a manifest for the lints.
 #[derive(Debug, Clone, Default)]

@@ -4,8 +4,6 @@ mod adopted_id;
 mod edge;
 mod module_set;
 
-use std::{path::PathBuf, sync::Arc};
-
 use super::declaration::Declaration;
 use super::declarations::{Declarations, DeclaredName};
 use super::document::Document;
@@ -14,22 +12,17 @@ use super::findings::FileFindings;
 use super::kinds::{self, ManifestKind};
 use super::lint_facts::Facts;
 use super::values::Values;
-use crate::background::yield_to_requests;
-use crate::lint::{self, Level};
+use crate::lint;
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::{DocumentPart, Origin};
 use crate::manifest::resolve::transfer_markers::{self, TransferMarkers};
 use crate::model::decode::{decode_field, decode_with, not_a_list, not_an_entry};
-use crate::model::diagnostics::fault::{add_new_faults, nearest};
-use crate::model::diagnostics::{Faults, Path, check};
-use crate::model::id::is_name;
-use crate::model::kind::event_source::EventSource;
-use crate::model::kind_info::KindInfo;
+use crate::model::diagnostics::check;
+use crate::model::diagnostics::fault::add_new_faults;
 use crate::model::module::switch::module_advice;
-use crate::model::node::Node;
-use crate::model::{AnyResource, Code, Fault, HttpsEdgeRoute, Kind};
-use crate::syntax::text::printable;
+use crate::model::{EventSource, Faults, KindInfo, Node, Path, is_name, nearest};
 use adopted_id::id_fault;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 /// The prefix of annotations that set a lint's level (D27).
 pub(in crate::manifest) const LINT_ANNOTATION: &str = "edgewright/lint.";

@@ -1,13 +1,11 @@
 //! JSON Schemas of manifests, one per kind and one for any kind, for completion and help in editors.
 
-use std::{collections::BTreeMap, sync::OnceLock};
-
 use schemars::{SchemaGenerator, generate::SchemaSettings};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::envelope::{API_VERSION, Metadata};
 use super::kinds::{KINDS, ManifestKind};
-use crate::model::Kind;
+use crate::manifest::prelude::*;
 use crate::model::schema::{add_property, add_required, inline, refine, require};
 use crate::model::secrets::redact::Fields;
 use crate::model::secrets::secret::SECRET_SCHEMA;

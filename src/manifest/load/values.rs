@@ -5,9 +5,8 @@ use std::{cell::RefCell, collections::BTreeSet, path::PathBuf};
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::manifest::tree::manifest_tree::Tree;
 use crate::model::decode::ValueSource;
-use crate::model::diagnostics::fault::Path as FieldPath;
 use crate::model::secrets::unknown_value::{is_unknown, unknown};
-use crate::model::{Code, Fault};
+use crate::model::{Code, Fault, FieldPath};
 
 /// The value sources of one manifest.
 pub(crate) struct Values<'a> {

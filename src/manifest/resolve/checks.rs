@@ -1,11 +1,8 @@
 //! The checks of resources next to their edges.
 
-use std::collections::BTreeMap;
-
 use super::{resolution::Resolution, resolver::Resolver};
-use crate::background::yield_to_requests;
-use crate::lint::Subject;
-use crate::model::{Desired, Diagnostic, Fault, HttpsEdge, Key, Kind, Severity, Snapshot, rules};
+use crate::manifest::prelude::*;
+use crate::model::{Severity, rules};
 use crate::tenancy::{SourceScope, delegation};
 
 impl Resolution {

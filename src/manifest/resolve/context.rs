@@ -18,20 +18,17 @@
 //!
 //! Nothing here is planned, pruned, linted or counted. A set of the source hides one of the same name.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
-use std::sync::{Arc, OnceLock};
 
 use foldhash::HashSet;
-use jiff::Timestamp;
 
 use super::resolver::resolve_offline;
 use crate::manifest::load::declaration::ModuleSet;
 use crate::manifest::load::declarations::Declarations;
 use crate::manifest::loaded::Loaded;
+use crate::manifest::prelude::*;
 use crate::model::claim::CONTEXT_OWNER;
-use crate::model::lazy_spec::LazySpec;
-use crate::model::{Desired, Entry, Key, Kind, Snapshot};
+use crate::model::{Entry, LazySpec};
 
 impl Loaded {
     /// The declarations of the surrounding manifests.

@@ -3,8 +3,7 @@
 use super::origin::ManifestFile;
 use crate::manifest::load::envelope::API_VERSION;
 use crate::manifest::load::kinds;
-use crate::model::node::Node;
-use crate::model::{Code, Diagnostic};
+use crate::model::{Code, Diagnostic, Node};
 
 /// The start of the format of a saved plan.
 const PLAN_FORMAT: &str = "edgewright/plan/";

@@ -36,9 +36,6 @@
 //! say. Even then, a Spec that equals that of the last run is the same allocation, so that the lints need not judge it again
 //! (`lint::memo`).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::identity::{StoreNames, immutable_content};
@@ -46,11 +43,10 @@ use super::options::ResolveOptions;
 use super::resolution::Resolution;
 use super::resolver::resolve;
 use super::scope::NameScope;
-use crate::lint::{ManifestFacts, Subject};
-use crate::lock::Lock;
 use crate::manifest::load::declaration::{Declaration, ModuleSet, Origins};
 use crate::manifest::loaded::Loaded;
-use crate::model::{AnyResource, Claim, Desired, Entry, HttpsEdge, Id, Key, Kind, Severity, Snapshot, rules};
+use crate::manifest::prelude::*;
+use crate::model::{Entry, Severity, rules};
 use crate::tenancy;
 
 /// The last run.

@@ -1,11 +1,9 @@
 //! Modules that routes take from module sets, and the places of their fields: in the set's file, not in the route's.
 
-use std::{collections::BTreeMap, sync::Arc};
-
 use super::{origin::Origin, resolution::Resolution};
-use crate::lint::{Level, Subject};
 use crate::manifest::load::declaration::{Declaration, ModuleSet};
-use crate::model::diagnostics::{Diagnostic, Fault, FaultTarget, Path, Place, Segment};
+use crate::manifest::prelude::*;
+use crate::model::{Path, Place, Segment};
 
 /// The label of a field in a module set, related to a place in a route.
 const FROM_SET: &str = "from this module set";

@@ -1,11 +1,9 @@
 //! The origin of a value: file, document and path. Lines and columns are computed only when needed.
 
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
-
 use crate::manifest::load::schema::fields;
 use crate::manifest::load::source_map::SourceMap;
-use crate::model::diagnostics::{Code, Diagnostic, Fault, FaultTarget, Path, Place, Severity, SourceFile};
+use crate::manifest::prelude::*;
+use crate::model::{Path, Place, Severity, SourceFile};
 
 /// The label of what is repeated elsewhere.
 const FIRST_HERE: &str = "first here";

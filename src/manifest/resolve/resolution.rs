@@ -1,12 +1,8 @@
 //! The desired state of one source, and what was found in it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use crate::lint::ManifestFacts;
 use crate::manifest::load::declaration::{ModuleSet, Origins};
-use crate::model::diagnostics::Path;
-use crate::model::{Desired, Diagnostic, Entry, Key};
+use crate::manifest::prelude::*;
+use crate::model::{Entry, Path};
 
 /// The desired state of one source.
 #[derive(Debug, Default)]

@@ -1,7 +1,5 @@
 //! Resolves the declarations of a source from scratch, kind by kind.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
-
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
@@ -12,18 +10,11 @@ use super::resolution::Resolution;
 use super::scope::{MissingTarget, NameScope};
 use super::transfer::{self, TransferState};
 use super::unknown_values;
-use crate::background::yield_to_requests;
-use crate::lint::Subject;
 use crate::manifest::load::declaration::Declaration;
 use crate::manifest::load::kinds::MODULE_SET;
 use crate::manifest::loaded::Loaded;
-use crate::model::diagnostics::Path;
-use crate::model::diagnostics::suggestions::Suggestions;
-use crate::model::{
-    Cause, Claim, Code, Desired, Diagnostic, Entry, Fault, FaultTarget, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind,
-    Snapshot,
-};
-use crate::syntax::text::printable;
+use crate::manifest::prelude::*;
+use crate::model::{Cause, Entry, Path, Suggestions};
 use crate::tenancy::delegation::has_routes_elsewhere;
 
 /// The most places that the diagnostic of an unknown name lists in addition to the first.

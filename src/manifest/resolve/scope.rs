@@ -1,19 +1,15 @@
 //! The names that are known before the declarations of a kind are resolved, and the resolution of one declaration by
 //! them. It changes nothing, so that all declarations of a kind are resolved at once.
 
-use std::{collections::BTreeMap, sync::Arc};
-
 use foldhash::HashMap;
 
 use super::identity::{DeclaredResource, StoreNames, derived};
 use super::origin::Origin;
 use crate::manifest::load::declaration::{Declaration, ModuleSet};
 use crate::manifest::load::kinds::{MODULE_SET, REQUIRED_MODULES};
-use crate::model::diagnostics::Path;
-use crate::model::module::SharedModule;
+use crate::manifest::prelude::*;
 use crate::model::reference::Reference;
-use crate::model::{AnyResource, Claim, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, JsonError, Key, Kind, Slot};
-use crate::syntax::text::printable;
+use crate::model::{Entry, Path, SharedModule, Slot};
 use crate::tenancy::delegation::with_required_secrets;
 
 /// How many sources can have a subscription of one name.

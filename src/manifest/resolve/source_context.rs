@@ -1,9 +1,7 @@
 //! The declarations of the manifests that surround a source (D107).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
-
 use crate::manifest::load::{declaration::ModuleSet, declarations::Declarations};
+use crate::manifest::prelude::*;
 
 /// The declarations of the surrounding manifests.
 #[derive(Debug, Default)]

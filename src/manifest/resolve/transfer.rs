@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::transfer_markers::{FROM, TO, TransferMarkers};
 use crate::manifest::load::declaration::Declaration;
 use crate::model::{Claim, Code, Diagnostic, Entry, Fault, Key};
-use crate::syntax::text::printable;
+use crate::syntax::text::{first_of, printable};
 
 /// The most resources that a warning names.
 const MOST_NAMED: usize = 10;
@@ -212,10 +212,7 @@ pub(super) fn kept_warnings<'e>(
 }
 
 fn listed(names: &[String]) -> String {
-    let named: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
-    let more = names.len().saturating_sub(named.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    named.join(", ") + &more
+    first_of(names.iter().map(String::as_str), MOST_NAMED)
 }
 
 #[cfg(test)]

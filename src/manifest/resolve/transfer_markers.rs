@@ -1,7 +1,7 @@
 //! What a manifest says about a transfer between sources: `transfer_from` and `transfer_to` (D104).
 
 use crate::manifest::load::envelope::Metadata;
-use crate::model::diagnostics::{Code, Fault};
+use crate::model::{Code, Fault};
 use crate::syntax::text::{has_token, printable};
 
 pub(super) const FROM: &str = "transfer_from";

@@ -6,10 +6,7 @@ use std::{cell::OnceCell, sync::Arc};
 use super::resolver::Resolver;
 use super::transfer::{self, TransferState};
 use crate::manifest::load::declaration::Declaration;
-use crate::model::claim::Claim;
-use crate::model::diagnostics::Diagnostic;
-use crate::model::key::Key;
-use crate::model::snapshot::Entry;
+use crate::model::{Claim, Diagnostic, Entry, Key};
 use crate::tenancy::delegation;
 
 impl<'a> Resolver<'a> {

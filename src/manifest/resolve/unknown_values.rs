@@ -24,19 +24,15 @@
 //! Values of surrounding manifests (D107) are always assumed, because most of them belong to resources of others. One
 //! that the source takes from a module set is an error, unless the review assumes values.
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::{origin::ManifestFile, resolution::Resolution};
-use crate::lint::Subject;
 use crate::manifest::load::values::ExternalValue;
-use crate::model::diagnostics::Path;
+use crate::manifest::prelude::*;
 use crate::model::secrets::redact::{quotable_path, quotable_variable};
 use crate::model::secrets::unknown_value::{is_unknown, unknown_source};
-use crate::model::{Code, Diagnostic, Fault, FaultTarget, JsonError, Key, Secrets, Segment, Snapshot};
-use crate::syntax::text::{printable, printable_path};
+use crate::model::{Path, Secrets, Segment};
+use crate::syntax::text::{first_of, number_of};
 
 /// The most values that a report names.
 const MOST_NAMES: usize = 100;
@@ -161,14 +157,12 @@ pub(super) fn fill_from_store(assumed: &UnknownValues, snapshot: &Snapshot, reso
 
 /// Returns the warning about assumed values; some fields keep the stored value.
 fn assumed_warning(names: &BTreeSet<ValueName>, kept: usize, unknown: usize) -> Diagnostic {
-    let listed: Vec<String> = names.iter().take(MOST_NAMES).map(shown).collect();
-    let more = names.len().saturating_sub(MOST_NAMES);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!(
-        "{} assumed: {}{more} ({} unchanged, {unknown} unknown)",
-        counted(names.len(), "unset value is", "unset values are"),
-        listed.join(", "),
-        counted(kept, "field", "fields"),
+        "{} {} assumed: {} ({} unchanged, {unknown} unknown)",
+        number_of(names.len(), "unset value"),
+        if names.len() == 1 { "is" } else { "are" },
+        first_of(names.iter().map(shown), MOST_NAMES),
+        number_of(kept, "field"),
     );
     warning(message).help("to check them, set the values and omit --secrets=assume")
 }
@@ -229,8 +223,8 @@ fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolution) -> Option<D
     }
     let fields: BTreeSet<&str> = unknown.iter().filter_map(|(_, field)| last(&field.path)).collect();
     let count = match kept.len() {
-        0 => counted(unknown.len(), "unknown field", "unknown fields"),
-        kept => counted(unknown.len() + kept, "unset field", "unset fields"),
+        0 => number_of(unknown.len(), "unknown field"),
+        kept => number_of(unknown.len() + kept, "unset field"),
     };
     let mut diagnostic = warning(format!("not checked because of {count}: {}", skipped(&fields, !kept.is_empty())));
     let unknown = unknown.iter().map(|(key, field)| (key, &field.path, "unknown"));
@@ -270,10 +264,6 @@ fn last(path: &Path) -> Option<&str> {
 
 fn warning(message: String) -> Diagnostic {
     Diagnostic::warning(Code::AssumedValues, message)
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn shown((source, argument): &ValueName) -> String {

@@ -1,12 +1,11 @@
 //! The contents of files: bytes to manifests and values.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use super::limits::MOST_VALUE_BYTES;
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::model::secrets::redact::quotable_path;
-use crate::model::{Code, Diagnostic, Fault};
-use crate::syntax::text::printable;
 
 /// The text of a value file.
 pub(super) fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<String, Fault> {

@@ -25,7 +25,7 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc};
 use super::file_stamp::NotedFile;
 use super::manifest_tree::{Tree, TreeFiles};
 use crate::manifest::resolve::origin::ManifestFile;
-use crate::model::diagnostics::{Cause, Diagnostic, Fault, Severity};
+use crate::model::{Cause, Diagnostic, Fault, Severity};
 
 /// The meaning of a value that is unset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

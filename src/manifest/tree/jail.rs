@@ -39,7 +39,7 @@ use super::file_stamp::FileStamp;
 use super::ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES};
 use super::paths::{is_hidden, is_manifest};
 use crate::files::folder_of;
-use crate::model::diagnostics::{Diagnostic, Fault};
+use crate::model::{Diagnostic, Fault};
 
 /// Opens a FIFO without waiting for a writer.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;

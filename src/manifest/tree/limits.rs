@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::model::diagnostics::{Code, Diagnostic};
+use crate::model::{Code, Diagnostic};
 
 /// The size limit of a manifest file, so that a stray database dump or device cannot exhaust memory.
 pub(super) const MOST_MANIFEST_BYTES: u64 = 64 << 20;

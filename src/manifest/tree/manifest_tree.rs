@@ -1,16 +1,13 @@
 //! [`Tree`]: a place that manifests and their values are read from.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use super::file_stamp::NotedFile;
 use super::paths::{absolute, outside_of, resolved};
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
-use crate::model::author::CommitAuthor;
+use crate::model::CommitAuthor;
 use crate::model::secrets::redact::quotable_variable;
-use crate::model::{Code, Diagnostic, Fault};
-use crate::syntax::text::printable;
 
 /// The manifests of a tree in path order, and the errors in reading them.
 pub type TreeFiles = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::model::diagnostics::{Code, Fault, fault::Path as FieldPath};
+use crate::model::{Code, Fault, FieldPath};
 
 /// Checks that a token's path is outside the source tree, and returns its one spelling, by which two keys with the same
 /// file are found. Both paths are absolute.

@@ -1,18 +1,15 @@
 //! A tree that records what is read from it, to send the content or to detect changes.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-use serde::{Deserialize, Serialize};
 
 use super::manifest_tree::{Tree, TreeFiles};
 use super::request::{SentFile, SentValue, ValueKey};
-use crate::lock::Lock;
 use crate::manifest::loaded::{Loaded, load};
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
-use crate::model::secrets::digest_key::DigestKey;
-use crate::model::{Fault, Secret};
+use crate::model::DigestKey;
 
 /// The files and values that were read, as digests with a secret key: manifests and values can have secrets that are
 /// short enough to guess.

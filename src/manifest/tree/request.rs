@@ -1,21 +1,18 @@
 //! Manifests in a request, with the values that they take from files and the environment.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::contents::text_file;
 use super::context::context_error;
 use super::limits::{MOST_FILES, MOST_TOTAL_BYTES, too_many};
 use super::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::model::secrets::redact::{quotable_path, quotable_variable};
-use crate::model::{Code, Diagnostic, Fault, Secret};
-use crate::syntax::text::{printable, printable_path, without_tokens};
+use crate::syntax::text::without_tokens;
 
 /// A manifest file in a request.
 #[derive(Clone, PartialEq)]

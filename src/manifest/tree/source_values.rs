@@ -21,10 +21,8 @@
 //! It never leaves the folder: absolute paths, `..` and links that lead out are refused. It shows names and times,
 //! never a value.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::path::{Component, Path};
 use std::time::SystemTime;
 
 use super::contents::value_of;
@@ -32,7 +30,7 @@ use super::faults::outside;
 use super::file_stamp::{FileStamp, NotedFile};
 use super::jail::{AccessError, Jail};
 use super::limits::MOST_VALUE_BYTES;
-use crate::{lock::Lock, model::diagnostics::Fault};
+use crate::manifest::prelude::*;
 
 /// The values of a source that its commits do not have.
 #[derive(Debug, Default)]

@@ -1,11 +1,10 @@
 //! Files with values that were read since the last reading of the manifests: many manifests take the same ones.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use super::file_stamp::FileStamp;
 use crate::cache::{WeightedCache, weighted};
-use crate::model::Secret;
+use crate::manifest::prelude::*;
 
 /// The most bytes of all values that are kept.
 const MOST_BYTES: u64 = 64 << 20;

@@ -1,7 +1,7 @@
 //! The faults of values of the wrong type: what the field must be, and a form to copy.
 
 use crate::model::diagnostics::check::is_address;
-use crate::model::diagnostics::{Code, Fault};
+use crate::model::diagnostics::{Code, Fault, suggest};
 use crate::model::node::{Node, NodeShape};
 
 /// Creates the fault of a value that should be a list; `subject` is what it belongs to, and `name` its field. The
@@ -82,6 +82,11 @@ fn seconds(text: &str) -> Option<u32> {
 /// Formats a list of words for a sentence.
 pub(crate) fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The help for a misspelt word: the most similar known one, or all.
+pub(crate) fn one_of(word: &str, known: &[&str]) -> String {
+    suggest(word, known.iter().copied(), format!("use one of {}", list(known)))
 }
 
 fn start(name: &str) -> String {

@@ -22,7 +22,7 @@ use super::field_rule::{BLANK_IS_UNSET, deserialize_by};
 use super::node::Node;
 use super::secrets::redact::quotable_key;
 use crate::syntax::text::{number, printable};
-pub(crate) use form::{list, not_a_list, not_an_entry};
+pub(crate) use form::{list, not_a_list, not_an_entry, one_of};
 use serde::de::{self, DeserializeOwned, Unexpected};
 use serde::{Deserialize, Deserializer};
 use value::NodeValue;
@@ -251,8 +251,7 @@ impl de::Error for DecodeError {
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let fault =
             Fault::new(Code::UnknownValue, format!("`{}` is not one of {}", printable(variant), list(expected)));
-        let listed = || "write one of the listed values".to_owned();
-        Self::new(fault.help(suggest(variant, expected.iter().copied(), listed)))
+        Self::new(fault.help(suggest(variant, expected.iter().copied(), "write one of the listed values")))
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {

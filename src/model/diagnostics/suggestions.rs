@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use crate::syntax::text::printable;
+
 /// Longer words are not compared: they are not typing errors, and comparing them takes time and memory.
 const LONGEST_WORD: usize = 100;
 
@@ -86,9 +88,9 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 pub(crate) fn suggest<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str>,
-    otherwise: impl FnOnce() -> String,
+    otherwise: impl Into<String>,
 ) -> String {
-    nearest(word, known).map_or_else(otherwise, |near| format!("did you mean `{near}`?"))
+    nearest(word, known).map_or_else(|| otherwise.into(), |near| format!("did you mean `{}`?", printable(near)))
 }
 
 /// The comparisons for suggestions in a run: a run that has made its share suggests nothing more.

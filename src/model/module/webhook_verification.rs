@@ -43,7 +43,7 @@ impl Check for WebhookVerification {
             None if self.provider.is_empty() => faults.report(Fault::required("provider")),
             None => {
                 let message = format!("unsupported webhook provider `{}`", printable(&self.provider));
-                let all = || format!("use one of {}", PROVIDERS.join(", "));
+                let all = format!("use one of {}", PROVIDERS.join(", "));
                 let help = suggest(&self.provider, PROVIDERS.iter().copied(), all);
                 faults.report(Fault::new(Code::UnknownValue, message).at("provider").help(help));
             }

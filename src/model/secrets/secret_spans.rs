@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use crate::lock::Lock;
 
 /// The places of the secrets in JSON that is being written. Use one for each value.
 #[derive(Debug, Default)]
 pub struct SecretSpans {
     written: AtomicUsize,
-    found: Mutex<Vec<Range<usize>>>,
+    found: Lock<Vec<Range<usize>>>,
 }
 
 impl SecretSpans {
@@ -26,12 +27,12 @@ impl SecretSpans {
     pub(crate) fn add(&self, from: usize) {
         let place = from..self.written();
         if place.len() > 2 {
-            self.found.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+            self.found.lock().push(place);
         }
     }
 
     /// Returns the places of the secrets as JSON texts, quotes included, in order.
     pub fn into_inner(self) -> Vec<Range<usize>> {
-        self.found.into_inner().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.found.lock())
     }
 }

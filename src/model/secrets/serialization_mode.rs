@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{secret::MASK, secret_spans::SecretSpans, unknown_value::is_unknown};
+use crate::lock::Lock;
 use crate::syntax::text::{replace_parts, url_passwords};
 
 /// The longest text that reviews and the history contain in full.
@@ -71,13 +71,13 @@ impl<'a> Secrets<'a> {
         };
         match self {
             Secrets::Before(review) => {
-                review.known().get_or_insert_default().insert(blake3::hash(secret.as_bytes()));
+                review.known.lock().get_or_insert_default().insert(blake3::hash(secret.as_bytes()));
                 same.into()
             }
             Secrets::After(review) => {
                 let digest = blake3::hash(secret.as_bytes());
                 // An unknown value is changed if it is another variable or file than before.
-                let is_same = review.known().as_ref().is_none_or(|known| known.contains(&digest));
+                let is_same = review.known.lock().as_ref().is_none_or(|known| known.contains(&digest));
                 if is_same { same.into() } else { changed.into() }
             }
             _ if is_unknown(secret) => same.into(),
@@ -123,23 +123,19 @@ fn abridgement(text: &str) -> Cow<'static, str> {
 #[derive(Default)]
 pub struct Review {
     /// `None` if there is no state before.
-    known: Mutex<Option<HashSet<blake3::Hash>>>,
+    known: Lock<Option<HashSet<blake3::Hash>>>,
 }
 
 impl Review {
     /// Returns the mode for the state before. Serialize that state first.
     pub fn before(&self) -> Secrets<'_> {
-        self.known().get_or_insert_default();
+        self.known.lock().get_or_insert_default();
         Secrets::Before(self)
     }
 
     /// Returns the mode for the state after. Without a state before, no secret is marked as changed.
     pub fn after(&self) -> Secrets<'_> {
         Secrets::After(self)
-    }
-
-    fn known(&self) -> MutexGuard<'_, Option<HashSet<blake3::Hash>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

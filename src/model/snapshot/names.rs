@@ -1,7 +1,8 @@
 //! How messages name resources: by kind, source and name, because an ID alone means nothing to a reader.
 
 use super::{Entry, Snapshot};
-use crate::{model::key::Key, syntax::text::printable};
+use crate::model::key::Key;
+use crate::syntax::text::{first_of, printable};
 
 /// The most resources that a message names.
 const NAMED: usize = 10;
@@ -19,10 +20,7 @@ impl Snapshot {
 
     /// Names the first resources of a list, and counts the others.
     pub(crate) fn names_of(&self, keys: &[Key]) -> String {
-        let named: Vec<String> = keys.iter().take(NAMED).map(|key| self.name_of(key)).collect();
-        let more = keys.len().saturating_sub(named.len());
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{}{more}", named.join(", "))
+        first_of(keys.iter().map(|key| self.name_of(key)), NAMED)
     }
 
     /// Returns the name in the manifests or the ID, prefixed with that of the parent.

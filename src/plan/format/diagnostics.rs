@@ -1,7 +1,6 @@
 //! The diagnostics of a report and their places, as several formats show them.
 
-use crate::model::diagnostics::Place;
-use crate::model::{Diagnostic, Severity};
+use crate::model::{Diagnostic, Place, Severity};
 use crate::plan::report::Report;
 
 /// The diagnostics of the manifests, then the refusals of the plan.

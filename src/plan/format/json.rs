@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lint;
-use crate::model::diagnostics::{Name, Place, SourceFile};
-use crate::model::{Code, Diagnostic, JsonError, Secrets, Severity, json};
+use crate::model::{Code, Diagnostic, JsonError, Name, Place, Secrets, Severity, SourceFile, json};
 use crate::plan::redacted_plan::RedactedPlan;
 use crate::plan::report::Report;
 use crate::plan::summary::Summary;

@@ -5,11 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use super::diagnostics::position;
-use super::verdict::{plural, store_note, summary};
-use crate::model::diagnostics::Name;
-use crate::model::{Code, Diagnostic, JsonError, Severity};
+use super::verdict::{store_note, summary};
+use crate::model::{Code, Diagnostic, JsonError, Name, Severity};
 use crate::plan::report::Report;
-use crate::syntax::text::escaped;
+use crate::syntax::text::{escaped, number_of};
 
 /// The most diagnostics in the text of a case.
 const MOST_LINES: usize = 1000;
@@ -41,7 +40,7 @@ fn cases(report: &Report) -> Vec<TestCase> {
         cases.push(manifests("source", elsewhere));
     }
     if others > 0 {
-        cases.push(manifests(&format!("{} without findings", plural(others, "file")), Vec::new()));
+        cases.push(manifests(&format!("{} without findings", number_of(others, "file")), Vec::new()));
     }
     if report.plan.is_some() {
         let failures: Vec<&Diagnostic> = report.refusals.iter().collect();
@@ -66,7 +65,7 @@ fn case(class: &str, name: &str, failures: &[&Diagnostic], output: &str) -> Test
             failure.set_type(first.code.to_string()).set_description(lines(failures));
             match failures.len() {
                 1 => failure.set_message(legal(&first.message)),
-                count => failure.set_message(plural(count, "error")),
+                count => failure.set_message(number_of(count, "error")),
             };
             failure
         }

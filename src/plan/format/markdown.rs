@@ -4,8 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::diagnostics::{everything, position};
 use super::verdict::{store_note, summary, verdict};
-use crate::model::Diagnostic;
-use crate::model::drift::Drift;
+use crate::model::{Diagnostic, Drift};
 use crate::plan::effect::Effect;
 use crate::plan::redacted_plan::{Call, RedactedChange};
 use crate::plan::render::{notes, sign};

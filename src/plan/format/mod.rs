@@ -10,7 +10,6 @@ mod verdict;
 
 use super::{render as text, report::Report};
 use crate::model::{JsonError, names::names};
-pub(crate) use verdict::plural;
 
 /// A report format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::diagnostics::{limited, path_of, plain_path};
 use crate::lint::{self, Level};
-use crate::model::diagnostics::{Name, Place};
-use crate::model::{Diagnostic, Severity};
+use crate::model::{Diagnostic, Name, Place, Severity};
 use crate::plan::report::Report;
 use crate::syntax::text::escaped;
 

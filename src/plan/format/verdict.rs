@@ -3,6 +3,7 @@
 use crate::model::Severity;
 use crate::model::diagnostics::diagnostic::counted;
 use crate::plan::report::{Report, no_store_found};
+use crate::syntax::text::number_of;
 
 /// The result of the run.
 pub(super) fn verdict(report: &Report) -> String {
@@ -20,12 +21,12 @@ pub(super) fn verdict(report: &Report) -> String {
 
 /// The counts of files, findings and changes, in one line.
 pub(super) fn summary(report: &Report) -> String {
-    let mut line = format!("{}, {}", plural(report.files, "file"), counted(&report.diagnostics, Severity::Error));
+    let mut line = format!("{}, {}", number_of(report.files, "file"), counted(&report.diagnostics, Severity::Error));
     if report.count(Severity::Warning) > 0 {
         line += &format!(", {}", counted(&report.diagnostics, Severity::Warning));
     }
     if !report.refusals.is_empty() {
-        line += &format!(", {}", plural(report.refusals.len(), "refusal"));
+        line += &format!(", {}", number_of(report.refusals.len(), "refusal"));
     }
     match &report.plan {
         Some(plan) => format!("{line}; {}", plan.summary()),
@@ -37,9 +38,4 @@ pub(super) fn summary(report: &Report) -> String {
 pub(super) fn store_note(report: &Report) -> Option<String> {
     let is_pending = report.plan.is_some() && report.applied.is_none();
     report.new_store.as_deref().filter(|_| is_pending).map(no_store_found)
-}
-
-/// A number of things, such as `2 routes`.
-pub(crate) fn plural(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }

@@ -1,7 +1,7 @@
 //! Laws of drift, on generated worlds that others have changed.
 
 use super::*;
-use crate::model::drift::DriftState;
+use crate::model::DriftState;
 use crate::reconcile::PlanResult;
 use crate::reconcile::sync_loop::plan_drift::{find_drift, hold};
 

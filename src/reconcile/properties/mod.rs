@@ -18,20 +18,13 @@ use serde_json::{Value, json};
 
 use super::{Options, run::apply::apply_plan};
 use crate::manifest::tree::Disk;
-use crate::model::kind::event_source::EventSource;
-use crate::model::node::Tape;
-use crate::model::secrets::{MASK, Text};
+use crate::model::secrets::text::Text;
 use crate::model::{
-    AnyResource, ApiKey, Author, CertificateAuthority, Claim, Code, Desired, Entry, Fault, HttpsEdge, Id, Key, Kind,
-    Operation, Secret, Secrets, Snapshot,
+    AnyResource, ApiKey, Author, CertificateAuthority, Claim, Code, Desired, Entry, EventSource, Fault, HttpsEdge, Id,
+    Key, Kind, MASK, Operation, Secret, Secrets, Snapshot, Tape,
 };
-use crate::plan::deletion_budget::DeletionBudget;
-use crate::plan::redacted_plan::RedactedPlan;
-use crate::plan::saved::{DigestProtection, PlanConditions, SavedPlan};
-use crate::plan::{Plan, diff, render};
-use crate::store::commit::header::{Places, Record};
-use crate::store::engine::Query;
-use crate::store::{Commit, Store, clock};
+use crate::plan::{DeletionBudget, DigestProtection, Plan, PlanConditions, RedactedPlan, SavedPlan, diff, render};
+use crate::store::{Commit, Places, Query, Record, Store, clock};
 use specs::{AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, Spec, any_spec, host_and_two_modules, two_of_a_kind};
 use worlds::{Estate, SOURCE, changing_worlds, some_fields, worlds};
 

@@ -4,13 +4,11 @@ use std::{fs, path::PathBuf, sync::Arc};
 
 use super::incremental::{self, Dice};
 use crate::manifest::tree::{Disk, Recorder, Tree};
-use crate::model::secrets::digest_key::DigestKey;
-use crate::model::{Diagnostic, Operation, Snapshot};
+use crate::model::{Diagnostic, DigestKey, Operation, Snapshot};
 use crate::reconcile::run::plan_cache;
 use crate::reconcile::sync_loop::freshness::FinishedRun;
 use crate::reconcile::{Options, PlanResult, Prepared};
-use crate::store::clock;
-use crate::store::engine::OnDisk;
+use crate::store::{OnDisk, clock};
 
 /// Warnings with their places.
 fn placed(warnings: &[Diagnostic]) -> Vec<String> {

@@ -12,18 +12,15 @@ use proptest::string::string_regex;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value};
 
-use crate::model::diagnostics::Faults;
 use crate::model::key_scope::WriteAction;
-use crate::model::kind::event_source::EventSource;
 use crate::model::kind::{
     certificate_authority, event_subscription, https_edge_route, ip_restriction, owner, tls_certificate,
 };
-use crate::model::module::Module;
 use crate::model::module::oauth::Provider;
-use crate::model::secrets::Text;
+use crate::model::secrets::text::Text;
 use crate::model::{
-    AnyModule, AnyResource, ApiKey, HttpsEdge, HttpsEdgeRoute, KeyScope, Kind, Resource, Secret, Secrets, Slot,
-    TlsEdge, module as modules, rules,
+    AnyModule, AnyResource, ApiKey, EventSource, Faults, HttpsEdge, HttpsEdgeRoute, KeyScope, Kind, Module, Resource,
+    Secret, Secrets, Slot, TlsEdge, module as modules, rules,
 };
 
 /// A Spec of any kind.

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
 use super::specs::{Spec, linked, spec};
-use crate::model::{
-    Claim, Desired, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Secrets, kind::event_source::EventSource, rules,
-};
+use crate::model::{Claim, Desired, EventSource, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Secrets, rules};
 
 /// A whole desired state.
 pub(super) type Estate = BTreeMap<Key, Desired>;

@@ -23,8 +23,6 @@
 //! It applies no plan with a refusal or with assumed values (D106). On an error, nothing has changed, and the files of
 //! new tokens are taken back.
 
-use std::{sync::Arc, time::Instant};
-
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::apply_error::ApplyError;
@@ -32,13 +30,9 @@ use super::options::Options;
 use super::plan_result::PlanResult;
 use super::spans::start_stage;
 use super::token::{TokenFiles, Tokens, with_hashes};
-use crate::model::author::Author;
-use crate::model::diagnostics::{Code, Diagnostic, Severity};
-use crate::model::snapshot::Snapshot;
-use crate::plan::Plan;
+use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::attempt_notes;
-use crate::store::commit::header::Places;
-use crate::store::{Attempt, CommitError, Declined, NextState, SpeculativeCommit, Store};
+use crate::store::{Declined, NextState, Places};
 
 /// The number of attempts to plan while others can commit, before the plan is computed under the lock (D59).
 const OPTIMISTIC: usize = 2;

@@ -1,11 +1,9 @@
 //! Why a plan was not applied.
 
-use std::{fmt, io::ErrorKind, path::PathBuf};
+use std::io::ErrorKind;
 
 use super::fault_message::fault_message;
-use crate::model::diagnostics::{Code, Diagnostic};
-use crate::model::id::Id;
-use crate::store::CommitError;
+use crate::reconcile::prelude::*;
 
 /// Why a plan was not applied; nothing has changed.
 #[derive(Debug)]

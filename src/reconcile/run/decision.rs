@@ -1,10 +1,5 @@
 //! The decision on a plan: a list of checks, each of which passes it on or stops the run.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use jiff::Timestamp;
-
 use super::apply::{apply_current, measure};
 use super::apply_error::ApplyError;
 use super::plan_result::PlanResult;
@@ -13,17 +8,13 @@ use super::result::{RunResult, commit_of};
 use super::stages::Prepared;
 use super::token::TokenFiles;
 use super::validation::cancelled;
-use crate::model::author::Author;
-use crate::model::drift::{DriftState, DriftedResource};
-use crate::model::key::Key;
-use crate::model::operation::Operation;
-use crate::model::snapshot::Snapshot;
-use crate::plan::{Change, Plan, Summary};
+use crate::model::{DriftState, DriftedResource};
+use crate::plan::Summary;
+use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::sync_loop::plan_drift::{HeldChanges, find_drift, hold};
 use crate::reconcile::sync_loop::status::RunFindings;
 use crate::reconcile::sync_loop::sync_log::or_warn;
-use crate::store::{CommitError, SpeculativeCommit, Store};
 
 /// How often a run plans again if the history does not have the changes yet that it would overwrite.
 const MOST_ROUNDS: u32 = 10;

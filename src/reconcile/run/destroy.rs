@@ -1,12 +1,8 @@
 //! Destroying a source: everything that it owns is deleted in one revision, through the same checks as any plan (D108).
 
 use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
-use crate::model::author::Author;
-use crate::model::id::Id;
-use crate::model::snapshot::Snapshot;
-use crate::plan::deletion_budget::DeletionBudget;
-use crate::plan::destroy;
-use crate::store::Store;
+use crate::plan::{DeletionBudget, destroy};
+use crate::reconcile::prelude::*;
 
 /// The source to destroy.
 #[derive(Debug, Clone)]

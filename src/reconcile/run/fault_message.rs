@@ -1,7 +1,6 @@
 //! The message of a fault outside the manifests.
 
-use crate::model::diagnostics::{Fault, Path};
-use crate::model::key::Key;
+use crate::model::{Fault, Key, Path};
 
 /// Returns a fault's message, prefixed with the resource unless the message names it.
 pub(crate) fn fault_message(key: &Key, fault: &Fault) -> String {

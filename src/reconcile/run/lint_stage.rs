@@ -1,16 +1,13 @@
 //! Runs the lints, and places their findings. One in a module of a module set is reported once, at its line in the set,
 //! and not for every route that uses the set.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-use jiff::Timestamp;
+use std::collections::HashSet;
 
 use super::options::LintLevels;
 use crate::lint::{self, Finding, Level, LintMemo, Subject, World};
 use crate::manifest::resolve::Resolution;
-use crate::model::diagnostics::{Diagnostic, FaultTarget, Name, Path, Place, Severity};
-use crate::model::key::Key;
-use crate::plan::format::plural;
+use crate::model::{FaultTarget, Name, Path, Place};
+use crate::reconcile::prelude::*;
 
 /// The most routes that a finding in a module set lists.
 const MOST_USES: usize = 10;
@@ -154,7 +151,7 @@ fn set_diagnostic(resolved: &Resolution, set: &str, found: &[&Finding], severity
     uses.sort_by(|a, b| (&a.file.name, a.span.start).cmp(&(&b.file.name, b.span.start)));
     let uses = uses.into_iter().take(MOST_USES).map(|place| (place, "used here".to_owned()));
     let related = related(resolved, first).into_iter().chain(uses).collect();
-    let users = plural(routes.len(), "route");
+    let users = number_of(routes.len(), "route");
     let message = format!("{} (in ModuleSet `{set}`, used by {users})", first.message);
     Some(diagnostic(first, message, severity, place, related))
 }

@@ -1,17 +1,13 @@
 //! The options of a run: the manifests, the source, and the limits.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
 use super::cancel::Cancel;
 use crate::lint::{self, Level};
 use crate::manifest::load::reader::{lint_level, unknown_lint};
 use crate::manifest::resolve::ResolveOptions;
-use crate::manifest::tree::{Disk, GitCommitDetails, Tree};
-use crate::model::author::Author;
-use crate::model::diagnostics::{Fault, Path};
-use crate::model::id::Id;
+use crate::manifest::tree::{Disk, GitCommitDetails};
+use crate::model::Path;
 use crate::plan::deletion_budget::DeletionBudget;
+use crate::reconcile::prelude::*;
 use crate::syntax::text::{has_token, is_invisible};
 use crate::tenancy::SourceScope;
 

@@ -26,21 +26,15 @@
 //! - Runs with errors, with changes, with surrounding manifests or with assumed values are not remembered.
 //! - It finds no damage of the store. Every run that changes something reads the whole state.
 
-use std::{collections::HashMap, fs, ops::Range, sync::Arc};
-
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 use super::{options::Options, plan_result::PlanResult};
 use crate::manifest::tree::{ReadDigests, Recorder};
-use crate::model::build;
-use crate::model::diagnostics::{Diagnostic, SourceFile};
-use crate::model::secrets::digest_key::DigestKey;
-use crate::plan::Plan;
+use crate::model::{DigestKey, SourceFile, build};
 use crate::plan::format::json::Item;
+use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::freshness::FinishedRun;
-use crate::store::engine::OnDisk;
-use crate::store::{clock, ids, read_beside, write_beside};
+use crate::store::{OnDisk, ids, read_beside, write_beside};
 
 /// The file, next to the files of the store.
 const FILE: &str = "remembered";

@@ -7,15 +7,10 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::{fault_message::fault_message, speculative::apply_speculatively, token};
 use crate::background::yield_to_requests;
 use crate::manifest::{ManifestFile, Origins};
-use crate::model::desired::Desired;
-use crate::model::diagnostics::{Code, Diagnostic, FaultTarget, Name, Path, Severity};
-use crate::model::key::Key;
-use crate::model::snapshot::Snapshot;
-use crate::plan::Plan;
-use crate::plan::redacted_plan::{Detail, RedactedPlan};
+use crate::model::{Code, Desired, Diagnostic, FaultTarget, Key, Name, Path, Severity, Snapshot};
 use crate::plan::report::Report;
-use crate::store::commit::header::Places;
-use crate::store::{SpeculativeCommit, Store};
+use crate::plan::{Detail, Plan, RedactedPlan};
+use crate::store::{Places, SpeculativeCommit, Store};
 
 /// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
 /// takes longer than the commit, and nobody reads the lines of thousands of resources.

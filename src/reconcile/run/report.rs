@@ -1,11 +1,8 @@
 //! The report of a run, and the condition that a source has after it.
 
-use jiff::Timestamp;
-
 use super::plan_result::PlanResult;
-use crate::model::diagnostics::{Code, Diagnostic, Name, Severity};
-use crate::plan::Plan;
-use crate::plan::format::plural;
+use crate::model::Name;
+use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::health::Reason;
 
 /// The report of a run.
@@ -119,7 +116,7 @@ impl RunReport {
     pub(crate) fn condition(&self) -> (Reason, String) {
         let errors = |planned: &PlanResult| {
             let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
-            format!("{} in the manifests", plural(count, "error"))
+            format!("{} in the manifests", number_of(count, "error"))
         };
         match self {
             RunReport::Applied { plan, .. } => (Reason::Applied, format!("applied: {}", plan.summary())),
@@ -143,7 +140,7 @@ impl RunReport {
                 (Reason::RolledBack, format!("a rollback undid what {undone}; nothing is applied until they change"))
             }
             RunReport::Drifted { drifted, fight_until, .. } => {
-                let left = format!("{} left as is", plural(*drifted, "drifted resource"));
+                let left = format!("{} left as is", number_of(*drifted, "drifted resource"));
                 match fight_until {
                     Some(until) => {
                         (Reason::Fight, format!("{left} until {until}: other writers keep changing what is reverted"))

@@ -2,8 +2,7 @@
 
 use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
 use crate::model::{Author, Id, JsonError, Snapshot};
-use crate::plan::deletion_budget::DeletionBudget;
-use crate::plan::revert;
+use crate::plan::{DeletionBudget, revert};
 use crate::reconcile::sources::secret_visibility::with_secrets_of_state;
 use crate::store::{CommitError, Store};
 

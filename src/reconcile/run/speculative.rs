@@ -1,10 +1,7 @@
 //! Applies a plan to a Snapshot without a commit.
 
-use std::sync::Arc;
-
-use crate::model::snapshot::{Refusal, Snapshot};
-use crate::plan::Plan;
-use crate::store::SpeculativeCommit;
+use crate::model::Refusal;
+use crate::reconcile::prelude::*;
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens, and what it takes
 /// from others.

@@ -20,10 +20,6 @@
 
 mod changes_from;
 
-use std::{collections::BTreeSet, sync::Arc};
-
-use jiff::Timestamp;
-
 use super::lint_stage::findings;
 use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
@@ -32,18 +28,13 @@ use super::speculative::apply_speculatively;
 use crate::lint::LintMemo;
 use crate::manifest::resolve::memo::{LastResolution, ResolveMemo};
 use crate::manifest::resolve::{Resolution, resolve, resolve_offline};
-use crate::manifest::tree::Tree;
 use crate::manifest::{self, Loaded};
-use crate::model::diagnostics::{Diagnostic, Severity};
-use crate::model::json::JsonError;
-use crate::model::key::Key;
-use crate::model::snapshot::{Entry, Snapshot};
-use crate::plan::deletion_budget::DeletionBudget;
-use crate::plan::{Plan, diff};
+use crate::model::{Entry, JsonError};
+use crate::plan::{DeletionBudget, diff};
+use crate::reconcile::prelude::*;
 use crate::reconcile::sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning};
 use crate::reconcile::sync_loop::clock::Clock;
 use crate::reconcile::sync_loop::freshness::FinishedRun;
-use crate::store::{SpeculativeCommit, clock};
 
 /// Loaded manifests, which can be planned on any revision.
 pub(crate) struct Prepared {

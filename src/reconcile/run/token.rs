@@ -1,19 +1,14 @@
 //! Tokens of new API keys, which are written to files on the client. The store gets only their hashes (D23, D27).
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{Access, access};
 
 use super::apply_error::ApplyError;
-use crate::files::{folder_of, private};
-use crate::model::Kind;
-use crate::model::id::Id;
-use crate::model::operation::Operation;
-use crate::model::secrets::secret::Secret;
-use crate::plan::Plan;
+use crate::files::{folder_of, if_exists, private};
+use crate::model::{Kind, Secret};
+use crate::reconcile::prelude::*;
 use crate::store::tokens;
 
 /// A source of token hashes for new keys.
@@ -82,29 +77,26 @@ pub(crate) fn replace_token(path: &Path, token: &Secret) -> io::Result<()> {
 }
 
 fn remove_token(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-        Ok(facts) if !facts.is_file() => Err(io::Error::other("it exists and is not a regular file")),
-        Ok(facts) => {
-            let mut start = [0; 3];
-            // An empty one is what a process has left that was killed before it wrote the token.
-            let known = facts.len() == 0 || (fs::File::open(path)?.read_exact(&mut start).is_ok() && start == *b"ew_");
-            if !known {
-                return Err(io::Error::other("it exists and does not contain a token"));
-            }
-            // The existing file may be readable by others, so it is replaced rather than overwritten.
-            fs::remove_file(path)
-        }
+    let Some(facts) = if_exists(fs::symlink_metadata(path))? else { return Ok(()) };
+    if !facts.is_file() {
+        return Err(io::Error::other("it exists and is not a regular file"));
     }
+    let mut start = [0; 3];
+    // An empty one is what a process has left that was killed before it wrote the token.
+    let known = facts.len() == 0 || (fs::File::open(path)?.read_exact(&mut start).is_ok() && start == *b"ew_");
+    if !known {
+        return Err(io::Error::other("it exists and does not contain a token"));
+    }
+    // The existing file may be readable by others, so it is replaced rather than overwritten.
+    fs::remove_file(path)
 }
 
 /// Returns the error that [`write_new`] would return, as far as it can be predicted without writing.
 pub(crate) fn check_new(path: &Path) -> Result<(), ApplyError> {
-    let checked: io::Result<()> = match fs::symlink_metadata(path) {
-        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Err(_) => access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from),
+    let checked: io::Result<()> = match if_exists(fs::symlink_metadata(path)) {
+        Ok(Some(_)) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) => Err(error),
+        Ok(None) => access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from),
     };
     checked.map_err(|error| ApplyError::TokenFile(path.to_owned(), error))
 }

@@ -1,10 +1,8 @@
 //! A transfer: resources move from one source to another as one revision, through the same checks as any plan (D104).
 
 use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
-use crate::model::{Author, Diagnostic, Snapshot};
-use crate::plan::Plan;
 use crate::plan::transfer::Transfer;
-use crate::store::Store;
+use crate::reconcile::prelude::*;
 use crate::syntax::text::printable;
 use crate::tenancy::not_admitted;
 

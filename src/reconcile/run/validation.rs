@@ -1,17 +1,12 @@
 //! Validation of resolved resources, and the places of the findings.
 
-use std::{collections::BTreeMap, sync::Arc};
-
 use super::{fault_message::fault_message, plan_result::PlanResult};
 use crate::lint::Subject;
 use crate::manifest::Loaded;
 use crate::manifest::resolve::Resolution;
-use crate::model::desired::Desired;
 use crate::model::diagnostics::diagnostic::cap;
-use crate::model::diagnostics::{Code, Diagnostic, Fault, Path, Severity};
-use crate::model::key::Key;
-use crate::model::snapshot::{Refusal, Snapshot};
-use crate::plan::Plan;
+use crate::model::{Desired, Path, Refusal};
+use crate::reconcile::prelude::*;
 
 impl Resolution {
     /// Whether any finding is an error.

@@ -1,12 +1,9 @@
 //! A file next to the store with an entry for each source, for what must survive a restart and is not in the history.
 
-use std::{collections::BTreeMap, sync::Arc};
+use serde::de::DeserializeOwned;
 
-use serde::{Serialize, de::DeserializeOwned};
-
-use crate::lock::Lock;
-use crate::model::diagnostics::{Code, Diagnostic};
-use crate::store::{Store, StoreError, read_beside, write_beside};
+use crate::reconcile::prelude::*;
+use crate::store::{read_beside, write_beside};
 
 /// The largest file that is read.
 const MOST_BYTES: u64 = 16 << 20;

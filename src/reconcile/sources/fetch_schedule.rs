@@ -5,15 +5,12 @@
 //! so that many servers do not return to a forge at the same moment. A request during a fetch is about what that fetch
 //! may have missed: it is one flag, so any number of webhooks cause one more fetch.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use rand::Rng;
 
-use crate::lock::Lock;
 use crate::manifest::tree::remote::{RemoteMirror, RemoteUrl};
-use crate::model::diagnostics::Diagnostic;
+use crate::reconcile::prelude::*;
 use crate::syntax::text::escaped;
 
 /// The longest pause between attempts, unless the interval is longer.

@@ -2,16 +2,14 @@
 //! recreated needs a new watch.
 
 use std::collections::HashSet;
-use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
+use crate::reconcile::prelude::*;
 use crate::{files::folder_of, manifest::tree::absolute, reconcile::sync_loop::open_writes::OpenWrites};
 
 /// The most attempts to create the watches if the folders change meanwhile.

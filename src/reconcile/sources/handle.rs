@@ -1,21 +1,16 @@
 //! The handle of a followed source: the status of its loop, and a way to control it.
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, MutexGuard, OnceLock};
+use std::sync::{MutexGuard, OnceLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::{fetch_schedule::FetchSchedule, location::SourceLocation};
-use crate::lock::Lock;
 use crate::manifest::tree::remote::RemoteUrl;
 use crate::manifest::tree::{Lineage, SourceValues};
-use crate::model::author::Author;
-use crate::model::diagnostics::Diagnostic;
+use crate::reconcile::prelude::*;
 use crate::reconcile::run::cancel::Cancel;
 use crate::reconcile::run::options::Options;
 use crate::reconcile::run::report::RunReport;
@@ -27,7 +22,6 @@ use crate::reconcile::sync_loop::signal::Signal;
 use crate::reconcile::sync_loop::status::StatusBoard;
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
 use crate::reconcile::sync_loop::sync_log::or_warn;
-use crate::store::{Store, StoreError};
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);

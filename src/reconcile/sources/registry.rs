@@ -3,17 +3,13 @@
 //! A request reads the list once and sees one state of it, while a reload replaces the whole list. A removed handle
 //! stays valid for its holders; its loop is asked to end.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 
 use super::handle::SourceHandle;
-use crate::model::operation::Operation;
-use crate::model::snapshot::Snapshot;
-use crate::plan::Plan;
+use crate::reconcile::prelude::*;
 use crate::reconcile::run::cancel::Cancel;
-use crate::store::Store;
 
 /// The followed sources. Clones share one list, so that requests, metrics and signals see the same sources.
 #[derive(Debug, Clone, Default)]

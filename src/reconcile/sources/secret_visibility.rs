@@ -25,17 +25,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::model::any_resource::AnyResource;
-use crate::model::desired::Desired;
-use crate::model::diagnostics::{Code, Diagnostic};
-use crate::model::json::JsonError;
-use crate::model::key::Key;
-use crate::model::lazy_spec::{LazySpec, StoredSecrets};
-use crate::model::secrets::{MASK, Secrets};
-use crate::model::snapshot::{Entry, Snapshot};
-use crate::plan::format::plural;
+use crate::model::{
+    AnyResource, Code, Desired, Diagnostic, Entry, JsonError, Key, LazySpec, MASK, Secrets, Snapshot, StoredSecrets,
+};
 use crate::plan::full_name;
-use crate::syntax::text::printable;
+use crate::syntax::text::{number_of, printable};
 
 /// Whether the reader of a plan sees the secrets of a resource.
 pub(crate) type SecretFilter = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
@@ -72,7 +66,8 @@ pub(crate) fn uncompared_warning(
         return None;
     }
     let named = unseen.iter().take(NAMED).map(|(wanted, count)| {
-        let (fields, name) = (plural(*count, "secret field"), full_name(snapshot, desired, &wanted.key, &wanted.claim));
+        let (fields, name) =
+            (number_of(*count, "secret field"), full_name(snapshot, desired, &wanted.key, &wanted.claim));
         format!("{fields} of {} {}", wanted.key.kind, printable(&name))
     });
     let named = named.collect::<Vec<_>>().join(", ");

@@ -6,18 +6,12 @@
 //! entry, as after a restore, the newest commit of the source in the history counts. A file that cannot be parsed is an
 //! error: with no commit to descend from, every commit would be accepted.
 
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
-
 use super::sync_log::or_warn;
 use crate::manifest::tree::whole_commit;
-use crate::model::author::Author;
-use crate::model::diagnostics::Diagnostic;
+use crate::reconcile::prelude::*;
 use crate::reconcile::sources::entries::SourceEntries;
 use crate::reconcile::sources::location::SourceLocation;
-use crate::store::commit::header::Outcome;
-use crate::store::{Attempt, Store, StoreError};
+use crate::store::Outcome;
 
 /// The file, next to the files of the store.
 const FILE: &str = "applied";

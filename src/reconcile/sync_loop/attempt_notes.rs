@@ -1,10 +1,7 @@
 //! Messages of the history for changes that no commit made: drift that a plan reverts (D85), and values (D28).
 
 use super::resource_fight::reverted;
-use crate::model::Author;
-use crate::model::drift::Drift;
-use crate::plan::{Change, Plan};
-use crate::store::Attempt;
+use crate::reconcile::prelude::*;
 use crate::store::commit::header::{Places, RevertedDrift};
 
 /// The most fields, or values, that a note names.

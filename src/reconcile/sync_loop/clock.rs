@@ -2,12 +2,10 @@
 //! pass.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant, SystemTime};
-
-use jiff::Timestamp;
+use std::time::SystemTime;
 
 use super::signal::Signal;
-use crate::store::clock;
+use crate::reconcile::prelude::*;
 
 /// The clock of a loop; clones share one time.
 #[derive(Debug, Clone, Default)]

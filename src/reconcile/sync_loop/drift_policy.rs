@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::model::names::names;
+
 /// The policy of a loop for drift.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum DriftPolicy {
@@ -14,23 +16,19 @@ pub(crate) enum DriftPolicy {
     Off,
 }
 
+names!(DriftPolicy: Enforce "enforce", Warn "warn", Off "off");
+
 impl FromStr for DriftPolicy {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let all = [DriftPolicy::Enforce, DriftPolicy::Warn, DriftPolicy::Off];
-        let found = all.into_iter().find(|policy| policy.to_string() == name);
-        found.ok_or_else(|| "expected `enforce`, `warn` or `off`".to_owned())
+        Self::from_name(name).ok_or_else(|| "expected `enforce`, `warn` or `off`".to_owned())
     }
 }
 
 /// The name in the configuration.
 impl fmt::Display for DriftPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DriftPolicy::Enforce => "enforce",
-            DriftPolicy::Warn => "warn",
-            DriftPolicy::Off => "off",
-        })
+        f.write_str(self.as_str())
     }
 }

@@ -1,15 +1,11 @@
 //! The result of a loop's last sync, as long as it is valid.
 
-use std::time::{Duration, Instant};
-
-use jiff::Timestamp;
-
 use super::clock::Clock;
 use crate::lint;
 use crate::lint::validity::findings_valid_until;
+use crate::reconcile::prelude::*;
 use crate::reconcile::run::options::Options;
 use crate::reconcile::run::plan_result::PlanResult;
-use crate::store::{Store, clock};
 
 /// The interval of full runs, even without changes.
 const LONGEST_FRESHNESS: Duration = Duration::from_secs(3600);

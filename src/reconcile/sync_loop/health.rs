@@ -1,13 +1,7 @@
 //! The health of the reconcile loop, as a condition (D33), for `/readyz` and `/metrics` (D52).
 
-use std::fmt;
-use std::time::{Duration, Instant};
-
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-
 use super::clock::Clock;
-use crate::lock::Lock;
+use crate::reconcile::prelude::*;
 
 /// A longer run is considered stuck.
 const LONGEST_RUN: Duration = Duration::from_secs(600);

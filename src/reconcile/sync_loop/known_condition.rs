@@ -5,13 +5,9 @@
 //! the beginning still holds; otherwise it begins with that run. Nothing but times depends on the file, so a damaged
 //! one is replaced.
 
-use std::sync::Arc;
-
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-
 use super::health::Status;
-use crate::{reconcile::sources::entries::SourceEntries, store::Store};
+use crate::reconcile::prelude::*;
+use crate::reconcile::sources::entries::SourceEntries;
 
 /// The file, next to the files of the store.
 const FILE: &str = "conditions";

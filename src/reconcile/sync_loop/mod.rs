@@ -61,10 +61,7 @@ mod record;
 mod sync;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -76,10 +73,8 @@ use super::sources::folders::Folders;
 use super::sources::handle::{FollowedSource, INTERVAL, LoopGuard, SourceHandle};
 use super::sources::location::SourceLocation;
 use crate::background::lower_priority;
-use crate::manifest::tree::{Recorder, Tree};
-use crate::model::author::Author;
-use crate::model::diagnostics::{Code, Diagnostic};
-use crate::store::Store;
+use crate::manifest::tree::Recorder;
+use crate::reconcile::prelude::*;
 use clock::Clock;
 use freshness::Freshness;
 use open_writes::OpenWrites;

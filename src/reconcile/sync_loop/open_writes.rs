@@ -5,16 +5,14 @@
 //! among them, and [`write_quiescence`](super::write_quiescence) still has the modification times. Only Linux reports
 //! the closing; elsewhere nothing counts as open.
 
-use std::collections::HashMap;
-use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use notify::event::{CreateKind, ModifyKind, RenameMode};
 use notify::{Event, EventKind};
 
-use crate::{lock::Lock, manifest::tree::FileStamp};
+use crate::manifest::tree::FileStamp;
+use crate::reconcile::prelude::*;
 
 /// Whether the system reports that a written file is closed. Elsewhere every change would look unfinished.
 const REPORTS_CLOSE: bool = cfg!(any(target_os = "linux", target_os = "android"));

@@ -26,23 +26,16 @@
 //! the resource. A write that is not found within bounds counts as pending: the plan is still applied, and only its
 //! label is missing. It tells nobody whether a secret that they do not see is as a manifest guesses.
 
-use std::{collections::BTreeSet, sync::Arc};
-
 use crate::background::yield_to_requests;
-use crate::model::Kind;
-use crate::model::any_resource::AnyResource;
-use crate::model::diagnostics::Diagnostic;
-use crate::model::drift::{Drift, DriftFields, DriftState, DriftedResource, ForeignWrite};
-use crate::model::key::Key;
-use crate::model::operation::Operation;
+use crate::model::drift::{DriftFields, ForeignWrite};
 use crate::model::secrets::serialization_mode::without_digests;
-use crate::model::snapshot::Snapshot;
-use crate::plan::{Change, Effect, Plan};
+use crate::model::{AnyResource, DriftState, DriftedResource, Kind};
+use crate::plan::Effect;
+use crate::reconcile::prelude::*;
 use crate::reconcile::run::fault_message::fault_message;
 use crate::reconcile::run::plan_result::PlanResult;
 use crate::reconcile::run::speculative::apply_speculatively;
 use crate::reconcile::sources::secret_visibility::SecretFilter;
-use crate::store::{Store, StoreError};
 
 /// The most changes of a plan whose drift is looked up.
 const MOST_LOOKUPS: usize = 500;

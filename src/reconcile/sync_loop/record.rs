@@ -5,12 +5,10 @@ use super::health::{Reason, Status};
 use super::report_dedup::digest;
 use super::status::SyncRecord;
 use super::sync_log::or_warn;
-use crate::model::author::Author;
-use crate::model::snapshot::Snapshot;
+use crate::model::{Author, Snapshot};
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::run::result::{RunResult, commit_of};
-use crate::store::Attempt;
-use crate::store::commit::header::Outcome as AttemptOutcome;
+use crate::store::{Attempt, Outcome as AttemptOutcome};
 
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records the result of a run, and reports it if it is new.

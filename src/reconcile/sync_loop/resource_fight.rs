@@ -10,14 +10,7 @@
 //!
 //! Rests are in memory: after a restart the loop starts with a repair, which is harmless.
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
-
-use jiff::Timestamp;
-
-use crate::model::Key;
-use crate::model::drift::Drift;
-use crate::plan::Plan;
+use crate::reconcile::prelude::*;
 
 /// How long repairs of a field count.
 const WINDOW: Duration = Duration::from_secs(600);

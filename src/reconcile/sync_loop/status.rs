@@ -3,22 +3,15 @@
 //! The loop writes the status after each sync, and readers get a copy, so that a request never waits for a sync. The
 //! status is in memory and bounded: a hundred diagnostics and twenty drifted resources, with the numbers of the rest.
 
-use std::{path::Path, time::Duration};
-
-use jiff::Timestamp;
+use std::path::Path;
 
 use super::plan_drift::{drifted, is_drift_alone};
 use super::sync_log::or_warn;
-use crate::lock::Lock;
-use crate::model::author::CommitAuthor;
-use crate::model::diagnostics::fault::Path as FieldPath;
-use crate::model::diagnostics::{Code, Diagnostic, FaultTarget, Name, Severity};
-use crate::model::drift::DriftedResource;
-use crate::model::snapshot::Snapshot;
+use crate::model::{CommitAuthor, DriftedResource, FaultTarget, FieldPath, Name};
+use crate::plan::Summary;
 use crate::plan::format::json::Item;
-use crate::plan::{Change, Summary};
+use crate::reconcile::prelude::*;
 use crate::reconcile::run::plan_result::PlanResult;
-use crate::store::Store;
 
 /// The most diagnostics of a status.
 const MOST_DIAGNOSTICS: usize = 100;

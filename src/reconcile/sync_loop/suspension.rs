@@ -24,20 +24,13 @@
 //! It never treats a file that it cannot parse as empty: a lost suspension would apply a source over somebody's fix, so
 //! the server does not start.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
-
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-
 use super::applied_commits::AppliedCommits;
 use super::known_condition::{self, KnownCondition};
 use super::sync_log::or_warn;
-use crate::lock::Lock;
-use crate::model::author::Author;
-use crate::model::diagnostics::{Code, Diagnostic, Fault, Path};
+use crate::model::Path;
+use crate::reconcile::prelude::*;
 use crate::reconcile::sources::entries::SourceEntries;
-use crate::store::commit::header::Outcome;
-use crate::store::{Attempt, Store, StoreError, clock};
+use crate::store::Outcome;
 use crate::syntax::text::has_token;
 
 /// The file, next to the files of the store.

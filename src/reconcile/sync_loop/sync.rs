@@ -1,7 +1,6 @@
 //! One sync: what the loop does when it is triggered, from the files to the report.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use super::Loop;
 use super::drift_policy::DriftPolicy;
@@ -9,9 +8,8 @@ use super::freshness::Freshness;
 use super::resource_fight::{Fight, reverted};
 use super::status::RunFindings;
 use super::write_quiescence::ReadingCheck;
-use crate::manifest::tree::{Tree, changed_while_read};
-use crate::model::author::Author;
-use crate::model::diagnostics::Diagnostic;
+use crate::manifest::tree::changed_while_read;
+use crate::reconcile::prelude::*;
 use crate::reconcile::run::apply::measure;
 use crate::reconcile::run::decision::{RunMode, run};
 use crate::reconcile::run::options::Options;

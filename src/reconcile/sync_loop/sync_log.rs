@@ -5,14 +5,9 @@
 //! result that stays as it was is not logged again ([`report_dedup`](super::report_dedup)). Values of manifests are
 //! never in it.
 
-use crate::model::author::Author;
-use crate::model::diagnostics::Code;
-use crate::model::drift::{Drift, FieldDrift};
-use crate::model::id::Id;
-use crate::plan::format::plural;
+use crate::model::drift::FieldDrift;
 use crate::plan::render::sign;
-use crate::plan::{Change, Plan};
-use crate::store::StoreError;
+use crate::reconcile::prelude::*;
 use crate::syntax::text::escaped;
 
 /// The log target of syncs.
@@ -70,7 +65,7 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
     let (to, deed) = match author {
         Author::Rollback { to, .. } => (Some(*to), format!("Rolled back to revision {to}")),
         Author::Source { destroyed: true, .. } => (None, "Destroyed the source".to_owned()),
-        _ if plan.only_reverts_drift() => (None, format!("Reverted {}", plural(summary.drift, "drifted resource"))),
+        _ if plan.only_reverts_drift() => (None, format!("Reverted {}", number_of(summary.drift, "drifted resource"))),
         _ => (None, "Applied".to_owned()),
     };
     tracing::info!(

@@ -26,15 +26,12 @@
 //! which files are open (`/proc`): that shows only processes of the same user and namespace, and events report their
 //! writes already.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use super::{clock::Moment, open_writes::OpenWrites, schedule::QUIET};
 use crate::manifest::tree::{FileStamp, NotedFile};
-use crate::model::diagnostics::{Code, Diagnostic};
+use crate::reconcile::prelude::*;
 use crate::syntax::text::escaped;
 
 /// How long a file that is open for writing is waited for after its last change.

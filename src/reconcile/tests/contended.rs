@@ -8,21 +8,16 @@ use std::thread;
 use std::time::Duration;
 
 use crate::manifest::tree::{Sent, SentFile};
-use crate::model::Kind;
-use crate::model::author::Author;
-use crate::model::key::Key;
-use crate::model::kind::https_edge::HttpsEdge;
-use crate::model::operation::Operation;
+use crate::model::{Author, HttpsEdge, Key, Kind, Operation};
 use crate::reconcile::run::decision::{self, RunMode};
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::run::result::RunResult;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::{Options, Prepared};
 use crate::store::commit::batch::Batch;
-use crate::store::commit::header::{CommitHeader, Retention};
-use crate::store::engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
+use crate::store::engine::{BatchVisit, Engine, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
 use crate::store::memory::MemoryEngine;
-use crate::store::{Commit, Store, StoreError, clock, ids};
+use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, clock, ids};
 
 /// Much longer than anything takes that is waited for.
 const LONG: Duration = Duration::from_secs(60);

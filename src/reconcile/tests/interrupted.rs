@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use crate::manifest::ManifestFile;
 use crate::manifest::tree::{Sent, SentFile, Tree};
-use crate::model::author::Author;
-use crate::model::diagnostics::{Code, Diagnostic, Fault};
+use crate::model::{Author, Code, Diagnostic, Fault};
 use crate::reconcile::run::decision::{RunMode, run};
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::run::result::RunResult;

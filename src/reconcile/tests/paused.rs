@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use crate::lock::Lock;
 use crate::reconcile::sync_loop::signal::Signal;
 
 /// What happens at a time.
@@ -16,7 +16,7 @@ type Happening = Box<dyn FnOnce() + Send>;
 /// A paused time, and what happens in it.
 pub(crate) struct PausedTime {
     began: (Instant, Timestamp),
-    state: Mutex<SimulatedTime>,
+    state: Lock<SimulatedTime>,
 }
 
 #[derive(Default)]
@@ -36,17 +36,17 @@ impl fmt::Debug for PausedTime {
 impl PausedTime {
     /// A time that begins at a time of day.
     pub(in crate::reconcile) fn new(began: Timestamp) -> Self {
-        Self { began: (Instant::now(), began), state: Mutex::default() }
+        Self { began: (Instant::now(), began), state: Lock::default() }
     }
 
     /// Adds what happens so long after the beginning. Call it in order.
     pub(in crate::reconcile) fn at(&self, after: Duration, happens: impl FnOnce() + Send + 'static) {
-        self.state().script.push_back((after, Box::new(happens)));
+        self.state.lock().script.push_back((after, Box::new(happens)));
     }
 
     /// How much time has passed.
     pub(in crate::reconcile) fn passed(&self) -> Duration {
-        self.state().passed
+        self.state.lock().passed
     }
 
     /// The time for durations.
@@ -81,7 +81,7 @@ impl PausedTime {
 
     /// Lets the time pass until something happens, or to the end of a wait.
     fn pass(&self, until: Duration) -> Option<Happening> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match state.script.pop_front() {
             Some((at, happens)) if at <= until => {
                 state.passed = state.passed.max(at);
@@ -95,9 +95,5 @@ impl PausedTime {
                 None
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, SimulatedTime> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,25 +1,16 @@
 //! Authentication, and the permission to make a request at all (D23, D101).
 
-use std::sync::Arc;
-
-use axum::http::{HeaderMap, HeaderValue, header};
-
 use super::caller::Caller;
 use super::client_certificates::ClientCertificates;
 use super::permission::{self, Intent};
-use crate::model::Kind;
-use crate::model::diagnostics::code::Code;
-use crate::model::id::Id;
-use crate::model::key::Key;
-use crate::model::kind::api_key::ApiKey;
-use crate::model::kind::owner::Role;
-use crate::model::snapshot::Snapshot;
+use crate::model::ApiKey;
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::guards::{self, Guards, RequestPlace};
 use crate::server::telemetry::request_labels::note_actor;
 use crate::server::telemetry::security::event::SecurityEvent;
 use crate::server::telemetry::security::note::SecurityNote;
-use crate::store::{Store, tokens};
+use crate::store::tokens;
 
 /// The API version.
 const VERSION: &str = "2";

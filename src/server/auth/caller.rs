@@ -1,23 +1,13 @@
 //! The caller of a request: an API key, its owner, and what both say about what it may do.
 
-use std::sync::Arc;
-
 use axum::{extract::FromRequestParts, http::request::Parts};
 
-use crate::model::author::{Author, CERTIFICATE};
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::Fault;
-use crate::model::id::Id;
-use crate::model::key::Key;
-use crate::model::key_scope::KeyScope;
-use crate::model::kind::api_key::ApiKey;
-use crate::model::kind::owner::Role;
-use crate::model::snapshot::Snapshot;
-use crate::model::{Kind, rules};
+use crate::model::author::CERTIFICATE;
+use crate::model::{ApiKey, KeyScope};
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 use crate::server::telemetry::security::event::SecurityEvent;
 use crate::server::telemetry::security::note::SecurityNote;
-use crate::store::clock;
 
 /// The caller: the API key of a request and its owner.
 #[derive(Debug, Clone)]

@@ -8,20 +8,14 @@
 //! A request that has a header of its own keeps it, and counts as what that says, valid or not: a client never acts as
 //! somebody it did not mean.
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, header};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rand::RngCore;
-use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
 use super::caller::Caller;
+use crate::model::FieldPath;
 use crate::model::author::CERTIFICATE;
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::{Fault, Path as FieldPath};
-use crate::model::id::Id;
-use crate::model::rules;
-use crate::model::snapshot::Snapshot;
+use crate::server::base_prelude::*;
 use crate::server::net::tls::PeerCertificate;
 
 /// The scheme of the header.

@@ -1,16 +1,14 @@
 //! The configurations of the newest revisions: each is made once, from one snapshot.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::edges::EdgeResolver;
 use super::view::{GatewayConfiguration, GatewayEdge};
-use crate::model::{BaseUrls, JsonError, Secrets, Snapshot, json};
-use crate::store::Store;
+use crate::model::{JsonError, json};
+use crate::server::base_prelude::*;
 
 /// How many configurations are kept, for gateways that are a few revisions behind. They share equal edges.
 const MOST_KEPT: usize = 4;
@@ -102,7 +100,7 @@ fn raw<T: Serialize>(value: &T) -> Result<Arc<RawValue>, JsonError> {
 
 /// The configurations of the newest revisions. Within a process, a revision has one content.
 #[derive(Default)]
-pub(crate) struct Feeds(Mutex<VecDeque<Arc<Feed>>>);
+pub(crate) struct Feeds(Lock<VecDeque<Arc<Feed>>>);
 
 impl Feeds {
     /// Returns the configuration of a revision. If several gateways ask for a new one, the first makes it and the others
@@ -110,7 +108,7 @@ impl Feeds {
     pub(super) fn get(&self, store: &Store, base_urls: &BaseUrls, snapshot: &Snapshot) -> Result<Arc<Feed>, JsonError> {
         // Declared before the lock, and so dropped after it: freeing a configuration takes a while.
         let mut freed = Vec::new();
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         if let Some(feed) = kept.iter().find(|feed| feed.revision == snapshot.revision) {
             return Ok(Arc::clone(feed));
         }
@@ -129,16 +127,12 @@ impl Feeds {
         base_urls: &BaseUrls,
         revision: u64,
     ) -> Result<Option<Arc<Feed>>, JsonError> {
-        let known = self.kept().iter().find(|feed| feed.revision == revision).cloned();
+        let known = self.0.lock().iter().find(|feed| feed.revision == revision).cloned();
         // Not kept: the gateway that asked for it has the current one next time.
         let make = || {
             let snapshot = store.snapshot_at(revision).ok()?;
             Some(Feed::new(store, base_urls, &snapshot, None).map(Arc::new))
         };
         known.map(Ok).or_else(make).transpose()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Feed>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

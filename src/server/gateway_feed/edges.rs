@@ -1,28 +1,23 @@
 //! Edges with everything that a gateway needs to serve them.
 
-use serde_json::{Map, Value};
-
 use super::certificates::Certificates;
 use super::view::{
     GatewayAuthority, GatewayEdge, GatewayHostport, GatewayIpRestriction, GatewayModule, GatewayMutualTls,
     GatewayRoute, GatewayTermination, GatewayTlsEdge,
 };
 use crate::model::diagnostics::check::parse_hostport;
-use crate::model::kind::https_edge_route::MatchType;
 use crate::model::kind::ip_restriction::Traffic;
-use crate::model::module::Module;
 use crate::model::module::mutual_tls::MutualTls;
 use crate::model::module::saml::Saml;
 use crate::model::module::tls_termination::{TerminateAt, TlsTermination};
 use crate::model::traffic::host_name;
 use crate::model::{
-    AnyResource, BaseUrls, CertificateAuthority, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, JsonError, Key,
-    Kind, Secrets, Snapshot,
+    AnyResource, CertificateAuthority, Entry, HttpsEdge, HttpsEdgeRoute, IpRestriction, JsonError, MatchType, Module,
 };
 use crate::routing::order::{in_match_order, in_traffic_order};
 use crate::routing::passes_tls_through;
+use crate::server::base_prelude::*;
 use crate::server::operations::saml::signer::Signer;
-use crate::store::Store;
 use crate::tenancy::certificates::PLAIN_HTTP;
 
 /// The field for the key of a service provider.

@@ -29,8 +29,6 @@ mod edges;
 mod tests;
 mod view;
 
-use std::net::SocketAddr;
-
 use axum::extract::ConnectInfo;
 
 use super::resources::at_revision;

@@ -3,14 +3,8 @@
 use std::sync::Arc;
 
 use super::certificates::Certificates;
-use crate::model::Kind;
-use crate::model::id::Id;
-use crate::model::key::Key;
-use crate::model::kind::https_edge::HttpsEdge;
-use crate::model::kind::tls_certificate::TlsCertificate;
-use crate::model::operation::Operation;
-use crate::model::secrets::{Secret, Text};
-use crate::model::snapshot::Snapshot;
+use crate::model::secrets::Text;
+use crate::model::{HttpsEdge, Id, Key, Kind, Operation, Secret, Snapshot, TlsCertificate};
 use crate::store::clock::now;
 
 /// One key for all certificates of these tests.

@@ -1,13 +1,10 @@
 //! The forms of the gateway configuration (D94). Certificates, authorities and secrets are in them, so the types have no
 //! `Debug`.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::model::{Secret, kind::https_edge_route::MatchType, module::tls_termination::TlsVersion};
+use crate::server::base_prelude::*;
 
 /// The configuration of a gateway at one revision: whole, or what has changed since an earlier revision.
 #[derive(Serialize, JsonSchema)]

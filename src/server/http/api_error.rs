@@ -1,16 +1,13 @@
 //! The common error body (D9).
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::{Fault, MOST_FAULTS, Segment};
-use crate::model::json::{JsonError, without_nulls};
+use crate::model::json::without_nulls;
 use crate::model::secrets::redact::quotable_key;
+use crate::model::{JsonError, MOST_FAULTS, Segment};
+use crate::server::base_prelude::*;
 use crate::server::telemetry::security::note::SecurityNote;
-use crate::store::{CommitError, Declined, StoreError, ids};
+use crate::store::{CommitError, Declined, ids};
 use crate::syntax::text::without_tokens;
 
 /// The result of a handler.
@@ -82,9 +79,8 @@ impl ApiError {
 
     /// Creates the error of a request that refers to texts by these digests.
     pub(crate) fn missing_files(missing: Vec<String>) -> Self {
-        let count = missing.len();
-        let files = if count == 1 { "file" } else { "files" };
-        let message = format!("the server does not have the text of {count} {files}; nothing was planned or changed");
+        let files = number_of(missing.len(), "file");
+        let message = format!("the server does not have the text of {files}; nothing was planned or changed");
         let fault = Fault::new(Code::MissingFiles, message).help("repeat the request with the texts of `missing`");
         Self { missing, ..Self::new(fault) }
     }

@@ -1,18 +1,14 @@
 //! Request bodies: size, content type and syntax, in the order of D3.
 
-use std::time::Duration;
-
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, header};
+use axum::body::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::Instant;
 
 use super::api_error::ApiError;
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::Fault;
+use crate::model::Tape;
 use crate::model::json::deserialize::{self, LimitError};
 use crate::model::json::long_integer;
-use crate::model::node::Tape;
+use crate::server::base_prelude::*;
 use crate::server::limits::blocking_task::with_body;
 use crate::server::limits::guards::{Reception, RequestPlace};
 

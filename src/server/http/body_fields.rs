@@ -8,20 +8,14 @@
 //! such a client would take the IP policies from an enforced restriction. Repeated path parameters do not tell such
 //! clients: some of them send only what they were given.
 
-use std::sync::Arc;
-
 use super::api_error::ApiError;
-use crate::model::Kind;
-use crate::model::any_resource::{AccessList, AnyResource};
+use crate::model::any_resource::AccessList;
 use crate::model::decode::{Decoded, list};
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::{Fault, Faults, Segment, add_new_faults};
-use crate::model::kind_info::{BlankContext, KindInfo};
-use crate::model::module::{AnyModule, Slot};
-use crate::model::node::{Node, Tape};
-use crate::model::secrets::Secrets;
+use crate::model::diagnostics::fault::add_new_faults;
+use crate::model::kind_info::BlankContext;
+use crate::model::{AnyModule, AnyResource, Faults, Node, Segment, Slot, Tape};
+use crate::server::base_prelude::*;
 use crate::server::resources::endpoint::Endpoint;
-use crate::syntax::text::printable;
 
 /// Returns a body that is not null.
 pub(crate) fn body(content: Tape) -> Result<Tape, ApiError> {

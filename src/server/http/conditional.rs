@@ -1,12 +1,9 @@
 //! Conditional reads: 304 in place of a body that the client has (D25).
 
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-
 use super::api_error::ApiResult;
 use super::response::{rendered, resource};
-use crate::model::{json, secrets::Secrets, snapshot::Rendered};
+use crate::model::{Rendered, json};
+use crate::server::base_prelude::*;
 
 /// Responds to a GET, with 304 if the client's copy is current (D25).
 pub(crate) fn response(headers: &HeaderMap, rendered: &Rendered) -> Response {

@@ -1,16 +1,12 @@
 //! The endpoints by their paths. Each layer of a router allocates and moves every request and response, and reads of a
 //! resource are most of what a server does, so the way to an endpoint has no layers.
 
-use std::collections::BTreeMap;
-
-use axum::body::{Body, HttpBody as _};
-use axum::extract::Request;
-use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::body::HttpBody as _;
 use matchit::{Params, Router};
 use percent_encoding::percent_decode_str;
 
 use super::{api_error::ApiError, response::WARNING};
+use crate::server::base_prelude::*;
 use crate::server::resources::endpoint::{Endpoint, endpoints};
 use crate::server::resources::handlers::{ServedEndpoint, handle};
 use crate::server::state::AppState;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::{api_error::ApiError, query};
-use crate::model::id::Id;
-use crate::model::key::{Key, segment};
-use crate::model::snapshot::{Entry, Snapshot};
+use crate::model::key::segment;
+use crate::model::{Entry, Id, Key, Snapshot};
 
 /// The query parameter with the revision of a read (D79).
 pub(crate) const AT: &str = "at";

@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, header};
 
 use super::api_error::ApiError;
-use crate::model::{diagnostics::code::Code, snapshot::Rendered};
+use crate::model::{Code, Rendered};
 
 /// The ETags of which a client expects one; none if it expects nothing.
 pub(crate) struct Precondition(Vec<String>);

@@ -1,14 +1,11 @@
 //! Query parameters: rejects unknown and repeated ones (D56).
 
-use std::{borrow::Cow, collections::BTreeMap};
-
 use percent_encoding::percent_decode_str;
 
 use super::api_error::ApiError;
-use crate::model::decode::list;
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::{Fault, MOST_FAULTS, nearest};
-use crate::syntax::text::printable;
+use crate::model::MOST_FAULTS;
+use crate::model::decode::one_of;
+use crate::server::base_prelude::*;
 
 /// Returns the name of a parameter that a client may have sent under another one.
 fn canonical(name: &str) -> &str {
@@ -73,15 +70,7 @@ fn unknown(name: &str, known: &[&str]) -> Fault {
         // Without a path, because it would refer to a field of the body.
         return Fault::new(Code::Parameter, message).help("remove it; this endpoint has no query parameters");
     }
-    at(name, message).help(suggestion(name, known))
-}
-
-/// Suggests the known name that is nearest to an unknown one, or lists all.
-pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
-    match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("use one of {}", list(known)),
-    }
+    at(name, message).help(one_of(name, known))
 }
 
 #[cfg(test)]

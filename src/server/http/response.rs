@@ -1,16 +1,8 @@
 //! Responses: bytes with an ETag, JSON, and what every response has.
 
-use std::sync::Arc;
-
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-
 use super::api_error::{ApiResult, JSON, REQUEST_ID};
-use crate::model::json;
-use crate::model::secrets::Secrets;
-use crate::model::snapshot::Rendered;
+use crate::model::{Rendered, json};
+use crate::server::base_prelude::*;
 use crate::store::ids;
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).

@@ -1,17 +1,13 @@
 //! The router of the operations that no kind of resource has, and of the pages for browsers.
 
-use std::sync::Arc;
-
 use axum::Router;
-use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
 use axum::routing::MethodFilter;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::api_error::{ApiError, REQUEST_ID};
 use super::endpoint_paths::positional;
+use crate::server::base_prelude::*;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::checks::{OperationGate, admit};
 use crate::server::state::AppState;

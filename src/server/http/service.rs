@@ -1,12 +1,7 @@
 //! The steps of every request before and after its endpoint: one function instead of a layer for each, because each
 //! layer of a router boxes every request and response.
 
-use std::sync::Arc;
-
 use axum::Router;
-use axum::extract::Request;
-use axum::http::{Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use tower::ServiceExt;
 
 use super::endpoint_paths::EndpointPaths;
@@ -14,6 +9,7 @@ use super::response::add_request_id;
 use super::router;
 use super::security_headers::{add_security_headers, is_page};
 use crate::server::app::App;
+use crate::server::base_prelude::*;
 use crate::server::limits::guards::RequestOrigin;
 use crate::server::net::connections::ResponseFuture;
 use crate::server::net::drain;

@@ -11,15 +11,12 @@
 //! random bits, and need not.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 
 use super::rate_limit::too_many;
-use crate::lock::Lock;
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 use crate::server::http::proxy::site_of;
 

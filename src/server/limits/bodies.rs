@@ -27,13 +27,9 @@
 //!
 //! A body that is complete is never taken away: its request is about to be answered. Its memory counts until then.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
-
 use tokio::{sync::oneshot, time::Instant};
 
-use crate::lock::Lock;
-use crate::model::diagnostics::code::Code;
-use crate::model::id::Id;
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 
 /// The counter of requests and bodies that are refused because there are too many.

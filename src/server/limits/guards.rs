@@ -1,18 +1,13 @@
 //! Protection of the API from too many requests and from other web sites: limits, CORS and safe headers (D98).
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
-
-use axum::extract::{ConnectInfo, Request};
-use axum::http::{HeaderMap, HeaderValue};
-use axum::response::Response;
+use axum::extract::ConnectInfo;
 
 use super::authentication_failures::Failures;
 use super::bodies::{BodyLimits, MOST_BYTES};
 use super::in_flight::InFlight;
 use super::rate_limit::{self, Rates};
 use crate::server::auth::caller::Caller;
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::{ApiError, REQUEST_ID};
 use crate::server::http::cors::{Cors, CorsOrigin};
 use crate::server::http::proxy::{ClientAddress, Network, site_of};

@@ -9,14 +9,11 @@
 //! request, so that whoever learns of the owner, or reads the body, need not be given it.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::net::IpAddr;
-use std::sync::Arc;
 
 use super::bodies::{Bodies, BodyLimits, RETRY_AFTER, Reception, SHED, Sender};
 use super::rate_limit;
 use super::slots::{NoPlace, Slots, WorkPlace, classes};
-use crate::model::diagnostics::code::Code;
-use crate::model::id::Id;
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 
 /// The default limit. A request that is handled costs little but its body, and those have limits of their own.

@@ -5,14 +5,11 @@
 //! rate at once, nothing has to fill buckets, and a key that was forgotten begins with a full one.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use quick_cache::sync::Cache;
 
-use crate::model::diagnostics::code::Code;
-use crate::model::id::Id;
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 
 /// The seconds whose requests a key may send at once.

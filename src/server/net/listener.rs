@@ -10,11 +10,9 @@
 //! chosen for telling a slow reader from one that takes nothing.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::time::Duration;
+use std::net::TcpListener;
 
-use axum::{Router, extract::Request};
+use axum::Router;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -23,9 +21,9 @@ use tower::ServiceExt;
 
 use super::connections::{self, ConnectionLimits, Handler};
 use super::tls::Tls;
-use crate::reconcile::sources::handle::{GRACE, SourceHandle};
-use crate::reconcile::sources::registry::SourceRegistry;
+use crate::reconcile::sources::handle::GRACE;
 use crate::server::app::App;
+use crate::server::base_prelude::*;
 use crate::server::telemetry::metrics;
 
 /// The grace period for background work after the last connection is closed.

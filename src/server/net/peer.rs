@@ -1,13 +1,10 @@
 //! The addresses that secrets are sent to: this machine, and clients of the server's own TLS.
 
-use std::net::SocketAddr;
-
 use axum::{extract::ConnectInfo, http::Extensions};
 
 use super::tls::OverTls;
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::Fault;
 use crate::server::auth::caller::Caller;
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 use crate::server::telemetry::security::event::SecurityEvent;
 

@@ -10,12 +10,10 @@
 //! authorities change: one of them may have been taken away to lock them out.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -26,10 +24,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
-use crate::lock::Lock;
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::Fault;
 use crate::reconcile::sync_loop::schedule::TICK;
+use crate::server::base_prelude::*;
 use crate::syntax::x509::{self, PemFault};
 
 /// The files of TLS.

@@ -8,6 +8,7 @@ use super::message::line;
 use super::transitions::{EventContent, ExpiringCertificate};
 use crate::model::{Entry, Snapshot};
 use crate::server::telemetry::metrics::inventory::expiry;
+use crate::syntax::text::number_of;
 
 /// How many days before its end a certificate is told. Automatic renewal was due by then, and there is time to do it by
 /// hand.
@@ -50,8 +51,7 @@ fn describe(entry: &Entry, now: Timestamp, base_url: &str) -> Option<(ExpiringCe
     let text = match days_left {
         _ if not_after < now => format!("{named} expired on {day}"),
         0 => format!("{named} expires on {day}, in less than a day"),
-        1 => format!("{named} expires on {day}, in 1 day"),
-        days => format!("{named} expires on {day}, in {days} days"),
+        days => format!("{named} expires on {day}, in {}", number_of(days as usize, "day")),
     };
     let new = EventContent {
         r#type: EventType::CertificateExpiring,

@@ -1,9 +1,8 @@
 //! A change of a revision on one line.
 
 use crate::model::Key;
-use crate::store::OWNED_BY;
 use crate::store::history::change_description::{ChangeOutline, OwnerOutline};
-use crate::store::revision::ChangeEvent;
+use crate::store::{ChangeEvent, OWNED_BY};
 
 /// Describes a change: the event, the resource, and the fields that differ.
 pub(super) fn describe(

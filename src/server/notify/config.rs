@@ -1,17 +1,12 @@
 //! The targets of notifications in the configuration file (D81).
 
-use std::{collections::BTreeSet, path::PathBuf};
-
 use axum::http::Uri;
-use serde::Deserialize;
 
 use super::{event_filter::EventFilter, events::EventType};
-use crate::model::diagnostics::Faults;
-use crate::model::id::is_name;
-use crate::model::{Code, Fault};
+use crate::model::{Faults, is_name};
 use crate::reconcile::check_source;
+use crate::server::base_prelude::*;
 use crate::server::resources::change::kind_named;
-use crate::syntax::text::printable;
 
 /// The most targets: each has a thread.
 const MOST_TARGETS: usize = 32;

@@ -3,16 +3,10 @@
 //! A cursor is written after its delivery and not before, so a crash repeats one notification and loses none. A new
 //! target starts at the current revision. That of a removed target stays, because it may be configured again.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use serde::{Deserialize, Serialize};
-
 use super::state_files;
-use crate::model::{Code, Secrets, json};
-use crate::store::engine::OnDisk;
-use crate::store::{Store, StoreError, write_beside};
-use crate::syntax::text::escaped;
+use crate::model::json;
+use crate::server::base_prelude::*;
+use crate::store::{OnDisk, write_beside};
 
 /// The name of the file.
 const FILE: &str = "notifications";
@@ -35,7 +29,7 @@ pub(super) struct Cursor {
 /// The cursors of all targets.
 pub(super) struct Cursors {
     on_disk: Option<OnDisk>,
-    cursors: Mutex<BTreeMap<String, Cursor>>,
+    cursors: Lock<BTreeMap<String, Cursor>>,
 }
 
 impl Cursors {
@@ -62,31 +56,27 @@ impl Cursors {
                 *cursor = Cursor { revision: current, parts: 0, ..*cursor };
             }
         }
-        let cursors = Self { on_disk, cursors: Mutex::new(cursors) };
-        if let Err(error) = cursors.save(&cursors.lock()) {
+        let cursors = Self { on_disk, cursors: Lock::new(cursors) };
+        if let Err(error) = cursors.save(&cursors.cursors.lock()) {
             tracing::warn!("cannot save the progress of notifications: {}", escaped(&error.to_string()));
         }
         cursors
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Cursor>> {
-        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The cursor of a target.
     pub(super) fn get(&self, name: &str) -> Cursor {
-        self.lock().get(name).copied().unwrap_or_default()
+        self.cursors.lock().get(name).copied().unwrap_or_default()
     }
 
     /// The last event of a source or certificate of which all of these targets have been told.
     pub(super) fn least_transition(&self, names: &[String]) -> u64 {
-        let cursors = self.lock();
+        let cursors = self.cursors.lock();
         names.iter().filter_map(|name| cursors.get(name)).map(|cursor| cursor.transition).min().unwrap_or_default()
     }
 
     /// Moves the cursor of a target. If it cannot be written, the target is told again after a restart.
     pub(super) fn advance(&self, name: &str, cursor: Cursor) -> Result<(), StoreError> {
-        let mut cursors = self.lock();
+        let mut cursors = self.cursors.lock();
         cursors.insert(name.to_owned(), cursor);
         self.save(&cursors)
     }

@@ -11,8 +11,7 @@ use super::message::{self, Notification, Recipient, RevisionOutline};
 use super::outbox::{IDLE, Outbox};
 use super::sink;
 use crate::server::resources::change::ChangeFilter;
-use crate::store::clock;
-use crate::store::engine::Query;
+use crate::store::{Query, clock};
 use crate::syntax::text::escaped;
 
 /// The metric of delivered notifications.

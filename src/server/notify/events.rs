@@ -1,8 +1,6 @@
 //! The events that a target can select.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
+use crate::server::base_prelude::*;
 
 /// The name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,23 +1,18 @@
 //! The content of notifications: a JSON object, and one line for people.
 
-use std::collections::HashMap;
-
-use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::transitions::{EventContent, Transition};
 use super::{change_text, cursors::Cursor, events::EventType};
-use crate::model::author::CommitAuthor;
+use crate::model::CommitAuthor;
 use crate::model::drift::writer;
-use crate::model::{Author, Id, Key, Kind, Snapshot};
+use crate::server::base_prelude::*;
 use crate::server::resources::change::{ChangeFilter, actor};
+use crate::store::ChangeEvent;
 use crate::store::commit::entries::Hash;
 use crate::store::history::change_description::ChangeOutline;
 use crate::store::history::records::CommitDetails;
-use crate::store::revision::ChangeEvent;
-use crate::store::{Store, StoreError};
-use crate::syntax::text::{escaped, without_tokens};
+use crate::syntax::text::without_tokens;
 
 /// The most changes in a notification. A revision with more has several.
 const MOST_CHANGES: usize = 500;

@@ -41,11 +41,10 @@ mod state_files;
 mod tests;
 mod transitions;
 
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
 
-use crate::model::{Code, Diagnostic};
-use crate::store::Store;
+use crate::model::Diagnostic;
+use crate::server::base_prelude::*;
 use config::NotificationTarget;
 use delivery::Delivery;
 

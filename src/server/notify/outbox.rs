@@ -1,15 +1,13 @@
 //! What all targets have in common: the cursors into the history, the events that are in none, and the signal to stop.
 
 use std::cell::OnceCell;
-use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Condvar;
 
 use super::{
     certificates, config::NotificationTarget, cursors::Cursors, sources::SourceSnapshot, transitions::TransitionLog,
 };
-use crate::reconcile::sources::handle::{SourceHandle, SourceObserver};
-use crate::store::{Store, clock};
+use crate::reconcile::sources::handle::SourceObserver;
+use crate::server::base_prelude::*;
 
 /// How often a thread without work checks whether it must end.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
@@ -32,23 +30,23 @@ pub(crate) struct Outbox {
 
 #[derive(Default)]
 pub(super) struct StopSignal {
-    stopped: Mutex<bool>,
+    stopped: Lock<bool>,
     told: Condvar,
 }
 
 impl StopSignal {
     pub(super) fn set(&self) {
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.stopped.lock() = true;
         self.told.notify_all();
     }
 
     pub(super) fn is_set(&self) -> bool {
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.stopped.lock()
     }
 
     /// Waits until the signal is set, or for a time.
     pub(super) fn wait(&self, time: Duration) {
-        let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let stopped = self.stopped.lock();
         drop(self.told.wait_timeout_while(stopped, time, |stopped| !*stopped));
     }
 }

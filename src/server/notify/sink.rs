@@ -1,14 +1,11 @@
 //! How a notification reaches its target: as a signed request (Standard Webhooks), or as a line of a file.
 
-use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use jiff::Timestamp;
 use ring::hmac;
 use ureq::Agent;
 use zeroize::Zeroizing;
@@ -16,7 +13,9 @@ use zeroize::Zeroizing;
 use super::chat;
 use super::config::{NotificationSink, WebhookFormat, WebhookUrl, check_url};
 use super::message::Notification;
-use crate::{files::sync_folder, http_client, model::Id};
+use crate::files::sync_folder;
+use crate::http_client;
+use crate::server::base_prelude::*;
 
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);

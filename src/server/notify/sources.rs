@@ -1,21 +1,17 @@
 //! Events of the sources that the server follows.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::events::EventType;
 use super::message::{commit_text, line};
 use super::transitions::{EventContent, ObservedSource, ReportedState};
-use crate::model::diagnostics::Name;
-use crate::model::drift::DriftState;
 use crate::model::key::segment;
-use crate::model::{Code, Severity};
+use crate::model::{DriftState, Name, Severity};
 use crate::plan::format::json::Item;
-use crate::reconcile::sources::handle::SourceHandle;
 use crate::reconcile::sync_loop::health::{Condition, Reason};
 use crate::reconcile::sync_loop::status::{SourceStatus, SyncRecord};
 use crate::reconcile::sync_loop::suspension::Suspension;
+use crate::server::base_prelude::*;
 use crate::server::operations::sources::view::{SourceState, SuspensionView};
 
 /// The most errors of an event.
@@ -176,8 +172,7 @@ impl<'f> SourceSnapshot<'f> {
         };
         let more = match self.status.findings.errors.saturating_sub(1) {
             0 => String::new(),
-            1 => " (and 1 more error)".to_owned(),
-            more => format!(" (and {more} more errors)"),
+            more => format!(" (and {})", number_of(more, "more error")),
         };
         format!("{place}{message} [{code}]{more}")
     }

@@ -3,8 +3,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::store::engine::OnDisk;
-use crate::store::{read_beside, set_aside};
+use crate::store::{OnDisk, read_beside, set_aside};
 use crate::syntax::text::escaped;
 
 /// Reads a file of at most `most` bytes. Without a readable one, starts anew; the log then says what `follows`.

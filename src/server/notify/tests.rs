@@ -14,16 +14,12 @@ use super::event_filter::EventFilter;
 use super::events::EventType;
 use super::outbox::{Outbox, StopSignal};
 use super::transitions::{EventContent, ObservedSource, ReportedState, TransitionLog};
-use crate::model::Kind;
-use crate::model::author::Author;
-use crate::model::key::Key;
-use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
-use crate::model::operation::Operation;
+use crate::model::kind::ip_restriction::Traffic;
+use crate::model::{Author, IpRestriction, Key, Kind, Operation};
 use crate::store::commit::batch::Batch;
-use crate::store::commit::header::{CommitHeader, Retention};
-use crate::store::engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
+use crate::store::engine::{BatchVisit, Engine, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
 use crate::store::memory::MemoryEngine;
-use crate::store::{Commit, Store, StoreError, clock, ids};
+use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, clock, ids};
 
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };

@@ -6,18 +6,12 @@
 //! nor repeats one. The file is bounded: events are rare, and a target that is down for long loses the oldest ones,
 //! with a warning.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use std::collections::VecDeque;
 
 use super::{events::EventType, state_files};
-use crate::model::{Code, Kind, Secrets, json};
-use crate::store::engine::OnDisk;
-use crate::store::{Store, StoreError, clock, write_beside};
-use crate::syntax::text::escaped;
+use crate::model::json;
+use crate::server::base_prelude::*;
+use crate::store::{OnDisk, write_beside};
 
 /// The name of the file.
 const FILE: &str = "transitions";
@@ -93,7 +87,7 @@ struct TransitionState {
 /// The events of sources and certificates.
 pub(super) struct TransitionLog {
     on_disk: Option<OnDisk>,
-    state: Mutex<TransitionState>,
+    state: Lock<TransitionState>,
 }
 
 impl TransitionLog {
@@ -102,28 +96,24 @@ impl TransitionLog {
         let on_disk = store.sidecar_location();
         let follows = "targets are notified of all current states again";
         let state = on_disk.as_ref().map(|on_disk| state_files::read(on_disk, FILE, MOST_BYTES as u64, follows));
-        Self { on_disk, state: Mutex::new(state.unwrap_or_default()) }
-    }
-
-    fn state(&self) -> MutexGuard<'_, TransitionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { on_disk, state: Lock::new(state.unwrap_or_default()) }
     }
 
     /// The number of the last event.
     pub(super) fn last(&self) -> u64 {
-        self.state().last
+        self.state.lock().last
     }
 
     /// The first event after the one with a number.
     pub(super) fn after(&self, number: u64) -> Option<Transition> {
-        let state = self.state();
+        let state = self.state.lock();
         let at = state.due.partition_point(|it| it.number <= number);
         state.due.get(at).cloned()
     }
 
     /// Forgets the events up to a number: all targets were told. The next event writes that.
     pub(super) fn forget(&self, upto: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         while state.due.front().is_some_and(|it| it.number <= upto) {
             state.due.pop_front();
         }
@@ -138,7 +128,7 @@ impl TransitionLog {
         observed: impl FnOnce() -> ObservedSource,
         describe: impl FnOnce(EventType, Option<&ReportedState>) -> EventContent,
     ) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let told = state.sources.get(source).cloned();
         let (r#type, now) = match (observed(), &told) {
             (ObservedSource::Unclear, _) | (ObservedSource::Synced, None) => return,
@@ -165,7 +155,7 @@ impl TransitionLog {
 
     /// Adds an event for each certificate that was not told to expire then. `found` are all that expire soon.
     pub(super) fn note_certificates(&self, revision: u64, found: Vec<(ExpiringCertificate, EventContent)>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let told = std::mem::take(&mut state.certificates);
         let mut has_new = false;
         for (certificate, new) in found {

@@ -1,8 +1,8 @@
 //! Operation ids, tags, summaries and descriptions.
 
-use crate::model::Kind;
-use crate::model::kind_info::KindInfo;
+use crate::model::{Kind, KindInfo};
 use crate::server::resources::endpoint::{Action, Endpoint};
+use crate::syntax::text::plural;
 
 /// The words of kind names that are written in capitals.
 const ACRONYMS: [&str; 4] = ["api", "https", "ip", "tls"];
@@ -127,14 +127,6 @@ pub(super) fn noun(kind: &str) -> String {
         }
     }
     words.join(" ")
-}
-
-/// The plural of a name or of words.
-pub(super) fn plural(noun: &str) -> String {
-    match noun.strip_suffix('y') {
-        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
-        _ => format!("{noun}s"),
-    }
 }
 
 fn article(noun: &str) -> &'static str {

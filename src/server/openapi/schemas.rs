@@ -1,15 +1,14 @@
 //! The schemas of the document: the forms of requests and responses, and their names (D68).
 
-use std::collections::BTreeMap;
+use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::json;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
-use serde_json::{Map, Value, json};
-
-use super::operation_texts::{noun, pascal, plural};
-use crate::model::Kind;
+use super::operation_texts::{noun, pascal};
 use crate::model::json::without_nulls;
-use crate::model::kind_info::KindInfo;
 use crate::model::schema::{definition_name, inline, refine};
+use crate::server::base_prelude::*;
+use crate::syntax::text::plural;
 
 /// Where the document has its schemas.
 pub(super) const SCHEMAS: &str = "/components/schemas";

@@ -1,8 +1,6 @@
 //! `GET /backup`: everything in the store, with its history, as one file (D100). The secrets in it are encrypted, but the rest is
 //! not, so only admins get it, and only where nobody can listen.
 
-use std::net::SocketAddr;
-
 use axum::extract::ConnectInfo;
 use tokio::sync::mpsc;
 

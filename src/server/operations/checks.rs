@@ -9,9 +9,8 @@ use axum::middleware::Next;
 use serde::de::DeserializeOwned;
 
 use super::operation::ApiOperation;
-use crate::model::Fault;
 use crate::model::decode::decode;
-use crate::model::node::Tape;
+use crate::model::{Fault, Tape};
 use crate::server::auth::authentication::AccessControl;
 use crate::server::http::api_error::{ApiError, ApiResult};
 use crate::server::http::body::{self, Limits};

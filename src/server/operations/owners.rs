@@ -2,8 +2,7 @@
 
 use axum::extract::Path;
 
-use crate::model::snapshot::Rendered;
-use crate::model::{BaseUrls, Owner};
+use crate::model::{Owner, Rendered};
 use crate::server::http::precondition::Precondition;
 use crate::server::prelude::*;
 use crate::store::Attempt;

@@ -1,17 +1,15 @@
 //! The common part of requests that plan and apply a change of the store without manifests: a rollback, a
 //! transfer, or destroying a source.
 
-use crate::model::diagnostics::{MOST_FAULTS, Name, Path};
+use crate::model::{MOST_FAULTS, Name, Path};
 use crate::plan::format::json::ReportDocument;
-use crate::plan::saved::{DigestProtection, PlanConditions, SavedPlan};
-use crate::plan::{Effect, Plan};
+use crate::plan::{DigestProtection, Effect, Plan, PlanConditions, SavedPlan};
 use crate::reconcile::sync_loop::sync_log;
 use crate::reconcile::{PlanResult, measure};
 use crate::server::openapi::operation_document::OperationDocument;
 use crate::server::openapi::schemas::Schemas;
 use crate::server::prelude::*;
-use crate::store::Attempt;
-use crate::store::commit::header::Outcome;
+use crate::store::{Attempt, Outcome};
 
 /// The result of a request to plan or apply a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

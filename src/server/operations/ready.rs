@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::{reconcile::sync_loop::health::Verdict, server::prelude::*, syntax::text::escaped};
+use crate::reconcile::sync_loop::health::Verdict;
+use crate::server::prelude::*;
 
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/readyz", |method| on(method, get))
     .any_query()

@@ -1,7 +1,7 @@
 //! POST `/store/rekey`: encrypts the secrets of the store with a new data key while the server runs (D96). Only admins can
 //! use it.
 
-use axum::extract::{FromRequest, Request};
+use axum::extract::FromRequest;
 
 use super::checks::RequestBody;
 use crate::server::http::response::add_request_id;

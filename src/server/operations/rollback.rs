@@ -1,7 +1,7 @@
 //! POST `/rollbacks`: plans and applies the state of an earlier revision as a new one (D78).
 
 use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit, warn_unreviewed};
-use crate::model::diagnostics::MOST_FAULTS;
+use crate::model::MOST_FAULTS;
 use crate::plan::deletion_budget::DeletionBudget;
 use crate::plan::saved::is_masked;
 use crate::reconcile::run::rollback::Rollback;

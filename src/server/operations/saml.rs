@@ -4,8 +4,7 @@ pub(crate) mod signer;
 
 use axum::extract::Path;
 
-use crate::model::HttpsEdgeRoute;
-use crate::model::module::Module;
+use crate::model::{HttpsEdgeRoute, Module};
 use crate::server::prelude::*;
 
 /// A URL of the `saml` module of a route rather than an operation of a client: the OpenAPI document does not have it.

@@ -1,13 +1,9 @@
 //! A change as a `/watch` client or a notification target receives it.
 
-use std::{borrow::Cow, collections::BTreeSet};
-
+use crate::model::decode::one_of;
 use crate::model::endpoint_offers::Offer;
-use crate::model::kind_info::KindInfo;
-use crate::model::{Author, Code, Fault, Kind};
-use crate::server::http::query::suggestion;
+use crate::server::base_prelude::*;
 use crate::store::revision::ChangeEvent;
-use crate::syntax::text::printable;
 
 /// Selects changes. An empty set selects everything.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +53,7 @@ pub(crate) fn kind_named(name: &str, code: Code) -> Result<Kind, Fault> {
         return Ok(info.kind);
     }
     let names: Vec<&str> = public_kinds().map(|info| info.name).collect();
-    Err(Fault::new(code, format!("unknown kind `{}`", printable(name))).help(suggestion(name, &names)))
+    Err(Fault::new(code, format!("unknown kind `{}`", printable(name))).help(one_of(name, &names)))
 }
 
 #[cfg(test)]

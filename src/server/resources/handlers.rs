@@ -1,15 +1,13 @@
 //! The implementation of each action, shared by all kinds: create, get, list, patch, delete, and the module actions.
 
-use axum::http::{Method, Request};
+use axum::http::Request;
 
 use super::endpoint::{Action, Endpoint};
 use super::external_id::check_id;
 use super::managed_resources::WriteCheck;
 use super::render::{self, render, render_module};
 use super::{at_revision, list};
-use crate::model::node::Tape;
-use crate::model::snapshot::Rendered;
-use crate::model::{ApiKey, Owner, Secret, Slot, rules};
+use crate::model::{ApiKey, Owner, Rendered, Secret, Slot, Tape};
 use crate::server::http::body::{self, Limits};
 use crate::server::http::precondition::Precondition;
 use crate::server::http::{body_fields, page};

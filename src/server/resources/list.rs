@@ -7,7 +7,7 @@ use super::external_id::check_id;
 use super::page_cache::PageKey;
 use super::render::{self, render};
 use crate::filter::{self, Filter};
-use crate::model::snapshot::Rendered;
+use crate::model::Rendered;
 use crate::server::http::page::{self, AT, SelectedPage};
 use crate::server::prelude::*;
 use crate::syntax::cel::CelMeter;

@@ -6,8 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cache::{WeightedCache, weighted};
-use crate::model::Key;
-use crate::model::snapshot::Rendered;
+use crate::model::{Key, Rendered};
 use crate::server::http::page::Page;
 
 /// The most bytes of all pages.

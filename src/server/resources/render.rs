@@ -7,9 +7,8 @@
 
 use std::sync::OnceLock;
 
-use crate::model::snapshot::Rendered;
 use crate::model::view::view_json;
-use crate::model::{BaseUrls, Slot};
+use crate::model::{Rendered, Slot};
 use crate::server::prelude::*;
 
 /// The most resources that a request renders itself: other requests of its thread wait meanwhile.

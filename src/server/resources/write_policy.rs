@@ -1,13 +1,10 @@
 //! The policies of sources for API writes to their resources: the `rest_writes` of a configuration file (D103).
 
-use std::{collections::BTreeMap, sync::Arc};
-
 use arc_swap::ArcSwap;
 
 use crate::model::names::names;
-use crate::model::{Code, Fault};
 use crate::reconcile::check_source;
-use crate::syntax::text::printable;
+use crate::server::base_prelude::*;
 
 /// The name that stands for all sources that are not listed.
 const ALL_OTHERS: &str = "*";

@@ -3,15 +3,13 @@
 //! Reads that succeed, probes and scrapes are below the default level: they would hide everything else, and writing a
 //! line costs a third of the requests that a server can answer.
 
-use std::{sync::Arc, time::Instant};
-
-use axum::{extract::Request, http::StatusCode, response::Response};
 use hyper::body::Body as HttpBody;
 use tracing::Level;
 
 use super::access_log_limit::{AccessLogLimit, TARGET};
 use super::request_labels::{NO_PATH, known_method, labelled};
 use super::request_span::RequestSpan;
+use crate::server::base_prelude::*;
 use crate::{model::id::Id, server::http::api_error::REQUEST_ID};
 
 /// The actor of a request without a valid token.

@@ -1,11 +1,8 @@
 //! The labels of a request in the access log, the metrics and the spans: its method, the template of its path, the API
 //! key and the address. A handler notes them in the task of the request, so that nobody needs to be given them.
 
-use std::{cell::OnceCell, net::IpAddr, sync::Arc};
-
-use axum::http::Method;
-
-use crate::model::id::Id;
+use crate::server::base_prelude::*;
+use std::cell::OnceCell;
 
 /// The path template of a request that no endpoint matches. Its path is not logged: it may contain anything.
 pub(super) const NO_PATH: &str = "unknown";

@@ -1,13 +1,12 @@
 //! The span of a request for OpenTelemetry (D95). Like the access log, it has no path, query, header or body.
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode};
 use opentelemetry::KeyValue;
 use opentelemetry::global::BoxedSpan;
 use opentelemetry::propagation::Extractor;
 use opentelemetry::trace::{Span, Status};
 
 use super::request_labels::{NO_PATH, known_method};
+use crate::server::base_prelude::*;
 use crate::{reconcile::run::spans, server::net::tls::OverTls};
 
 /// The span of a request. It ends when it is dropped, also if the client has gone.

@@ -24,7 +24,8 @@ mod url;
 pub(crate) mod yaml;
 pub(crate) mod yaml_cursor;
 
-use std::{borrow::Cow, fmt, ops::Range};
+use std::borrow::{Borrow, Cow};
+use std::{fmt, ops::Range};
 
 pub(crate) use token::{has_token, key_of_token, token_secrets, without_tokens};
 pub(crate) use url::url_passwords;
@@ -51,6 +52,26 @@ pub(crate) fn printable_path(text: &str) -> String {
 pub(crate) fn number(number: &dyn fmt::Display) -> String {
     let digits = number.to_string();
     if digits.len() > NUMBER_CHARS { "a number".to_owned() } else { format!("the number {digits}") }
+}
+
+/// A number of things, such as `2 routes`.
+pub(crate) fn number_of(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {}", plural(noun)) }
+}
+
+/// The plural of a name or of words.
+pub(crate) fn plural(noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
+    }
+}
+
+/// The first of some names, and how many more there are, such as `a, b and 2 more`.
+pub(crate) fn first_of<N: Borrow<str>>(names: impl ExactSizeIterator<Item = N>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let named = names.take(most).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
 fn truncate(text: &str, most: usize) -> String {
@@ -153,6 +174,15 @@ mod tests {
             assert_eq!(printable(text), expected);
         }
         assert_eq!(printable(&"ü".repeat(61)), "ü".repeat(60) + "…");
+    }
+
+    #[test]
+    fn things_are_counted_and_only_the_first_are_named() {
+        let counted = [number_of(0, "error"), number_of(1, "API key"), number_of(2, "authority")];
+        assert_eq!(counted, ["0 errors", "1 API key", "2 authorities"]);
+        let names = |names: &'static [&str]| first_of(names.iter().copied(), 2);
+        assert_eq!(names(&["a", "b"]), "a, b");
+        assert_eq!(names(&["a", "b", "c"]), "a, b and 1 more");
     }
 
     #[test]

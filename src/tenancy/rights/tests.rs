@@ -5,12 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::*;
-use crate::model::kind::event_source::EventSource;
 use crate::model::kind::https_edge::Delegation;
-use crate::model::kind::https_edge_route::MatchType;
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::module::webhook_verification::WebhookVerification;
-use crate::model::{AnyResource, Code, HttpsEdgeRoute, Id, IpRestriction, Secret};
+use crate::model::{AnyResource, Code, EventSource, HttpsEdgeRoute, Id, IpRestriction, MatchType, Secret};
 use crate::tenancy::SourceScope;
 
 fn edge(id: &str) -> Key {

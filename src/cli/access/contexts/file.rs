@@ -1,6 +1,6 @@
 //! The file of contexts. It has tokens, so others can neither read nor replace it.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 
@@ -11,9 +11,8 @@ use crate::cli::config::place_in;
 use crate::cli::prelude::*;
 use crate::files::{appended, write_whole};
 use crate::manifest::load::syntax;
+use crate::model::Tape;
 use crate::model::decode::decode;
-use crate::model::diagnostics::FieldPath;
-use crate::model::node::Tape;
 use crate::store::disk::lock_wait::retry_while_locked;
 use crate::syntax::text::yaml::to_yaml;
 

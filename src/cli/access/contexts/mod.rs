@@ -2,8 +2,6 @@
 
 mod file;
 
-use serde::{Deserialize, Serialize};
-
 use crate::cli::{output::say, prelude::*};
 
 /// The longest name of a context.

@@ -26,10 +26,8 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, Failure> {
     }
     let all = plurals();
     let first: Vec<String> = NAMES.iter().map(|(kind, _)| plural(name_of(*kind))).collect();
-    let help = match nearest(text, all.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("use one of {}", list(&first.iter().map(String::as_str).collect::<Vec<_>>())),
-    };
+    let otherwise = format!("use one of {}", list(&first.iter().map(String::as_str).collect::<Vec<_>>()));
+    let help = suggest(text, all.iter().map(String::as_str), otherwise);
     let message = format!("unknown kind `{}`", printable(text));
     Err(Diagnostic::error(Code::UnknownKind, message).help(help).into())
 }
@@ -50,14 +48,6 @@ pub(super) fn name_of(kind: Kind) -> &'static str {
 
 pub(crate) fn short_name_of(kind: Kind) -> &'static str {
     NAMES.iter().find(|(known, _)| *known == kind).and_then(|(_, names)| names.last()).copied().unwrap_or_default()
-}
-
-pub(super) fn plural(name: &str) -> String {
-    match name.strip_suffix('y') {
-        // An authority, but not a key.
-        Some(stem) if !stem.ends_with('e') => format!("{stem}ies"),
-        _ => format!("{name}s"),
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,6 @@
 //! The resources in a store or on a server: lists, names and origins.
 
-use serde_json::json;
-use std::collections::HashMap;
-
-use super::kinds::{kinds, name_of, parse_kind, plural, short_name_of};
+use super::kinds::{kinds, name_of, parse_kind, short_name_of};
 use crate::cli::command_prelude::*;
 use crate::cli::failure::if_found;
 use crate::cli::inspect::status::text::short_commit;
@@ -129,14 +126,14 @@ impl ResourceReader {
             let known = |entry: &Entry| if has_parent { full_name(snapshot, entry) } else { own_name(entry) };
             names.extend(snapshot.iter().filter_map(|entry| known(entry)));
         }
-        match nearest(name, names.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{}`?", printable(near)),
-            None if has_parent => {
+        let otherwise = match has_parent {
+            true => {
                 "name a resource as `KIND/NAME`, a route as `EDGE/ROUTE`, or by its ID; `edgewright get` lists them"
-                    .into()
+                    .to_owned()
             }
-            None => near_kind(name),
-        }
+            false => near_kind(name),
+        };
+        suggest(name, names.iter().map(String::as_str), otherwise)
     }
 
     /// Finds the kind of an id: by its prefix, or among the resources whose ids are chosen elsewhere (D20).

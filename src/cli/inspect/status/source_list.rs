@@ -10,10 +10,8 @@ pub(super) fn sources(client: &ApiClient, only: Option<&str>) -> Result<SourceLi
     let mut list: SourceList = client.get(SOURCES)?;
     let Some(name) = only else { return Ok(list) };
     if list.sources.iter().all(|source| source.name != name) {
-        let help = match nearest(name, list.sources.iter().map(|source| source.name.as_str())) {
-            Some(near) => format!("did you mean `{}`?", printable(near)),
-            None => "list the sources with `edgewright status`".to_owned(),
-        };
+        let known = list.sources.iter().map(|source| source.name.as_str());
+        let help = suggest(name, known, "list the sources with `edgewright status`");
         return Err(Diagnostic::error(Code::NotFound, format!("the server has no source `{}`", printable(name)))
             .help(help)
             .into());

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
 use owo_colors::OwoColorize;
 
 use crate::cli::output::age::age;
@@ -114,7 +113,7 @@ pub(super) fn state(source: &SourceView) -> String {
 /// The number of a source's findings.
 fn counted(counts: &SourceCounts) -> String {
     let counts = [(counts.errors, "error"), (counts.warnings, "warning")].into_iter().filter(|(count, _)| *count > 0);
-    let counted = counts.map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }));
+    let counted = counts.map(|(count, what)| number_of(count, what));
     counted.collect::<Vec<_>>().join(", ")
 }
 

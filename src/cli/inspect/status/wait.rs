@@ -1,6 +1,6 @@
 //! `edgewright status --wait`: the sources once each was synced with its manifests as they are now.
 
-use std::{thread, time::Instant};
+use std::thread;
 
 use super::source_list::{SOURCES, sources};
 use crate::cli::command_prelude::*;

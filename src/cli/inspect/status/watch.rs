@@ -2,8 +2,6 @@
 
 use std::thread;
 
-use jiff::Timestamp;
-
 use super::source_list::SOURCES;
 use super::text::{reasons, short_commit, state, text};
 use crate::cli::command_prelude::*;

@@ -4,11 +4,9 @@
 //! network file system sends no events: only its identity and its times tell of all of them.
 
 use crate::cli::prelude::*;
-use std::fs;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Instant;
 
 use crate::reconcile::sync_loop::schedule::{LONGEST_DEBOUNCE, QUIET, TICK};
 

@@ -1,7 +1,5 @@
 //! The loops of the sources that `serve` follows, and what a reload changes in them (D91).
 
-use std::time::Instant;
-
 use crate::cli::prelude::*;
 use crate::cli::serve::args::Args;
 use crate::cli::serve::log;

@@ -1,7 +1,5 @@
 //! A source as the configuration file has it.
 
-use serde::Deserialize;
-
 use crate::{cli::prelude::*, manifest::tree::CommitVerifier};
 
 /// A source in the configuration file.

@@ -6,7 +6,6 @@ use super::entry::SourceEntry;
 use crate::cli::prelude::*;
 use crate::manifest::tree::remote::{GitTransport, PasswordPlace, RemoteAccess, RemoteUrl};
 use crate::manifest::tree::{CommitVerifier, RevisionSpec};
-use crate::model::diagnostics::FieldPath;
 use crate::reconcile::sources::location::SourceLocation;
 
 /// A repository to follow.

@@ -3,7 +3,6 @@
 use super::{ConfiguredSource, entry::SourceEntry};
 use crate::cli::config::location::config_path;
 use crate::cli::prelude::*;
-use crate::model::diagnostics::FieldPath;
 
 impl SourceEntry {
     /// The folder with values. A relative path starts at the folder of the configuration file.

@@ -1,7 +1,7 @@
 //! The documented variables and standard functions, and what a misspelt name probably means.
 
 use super::inferred_type::InferredType;
-use crate::model::diagnostics::nearest;
+use crate::model::nearest;
 
 /// Macros whose first arguments name new variables.
 pub(super) const BINDERS: &[&str] =

@@ -1,12 +1,10 @@
 //! Edges: their Spec and the routes inside, and what they allow and require of the routes of all sources (D103).
 
-use std::sync::Arc;
-
 use super::{Body, Reader};
 use crate::manifest::load::kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES};
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::DocumentPart;
 use crate::model::kind::https_edge::Delegation;
-use crate::model::{Code, Fault, HttpsEdge};
 use crate::tenancy::delegation;
 
 impl Reader<'_> {

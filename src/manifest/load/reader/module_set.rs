@@ -6,8 +6,7 @@ use super::{Body, Reader};
 use crate::manifest::load::declaration::ModuleSet;
 use crate::manifest::resolve::origin::DocumentPart;
 use crate::model::decode::unknown_field;
-use crate::model::diagnostics::Path;
-use crate::model::{HttpsEdgeRoute, Kind, Resource};
+use crate::model::{HttpsEdgeRoute, Kind, Path, Resource};
 
 impl Reader<'_> {
     /// Reads a set of modules.

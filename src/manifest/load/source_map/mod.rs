@@ -8,7 +8,7 @@ mod build;
 
 use std::{collections::HashSet, fmt, ops::Range};
 
-use crate::model::diagnostics::{FaultTarget, Path, Segment};
+use crate::model::{FaultTarget, Path, Segment};
 
 /// The longest key text read through an alias: a long anchor used as a key thousands of times would otherwise be
 /// compared and copied thousands of times.

@@ -1,8 +1,6 @@
 //! Manifests in a commit of a Git repository, read without a work tree and without running Git.
 
-use std::fmt;
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::path::{Component, Path};
 
 use git2::{ObjectType, Oid, Repository};
 
@@ -10,7 +8,7 @@ use super::provenance;
 use super::ref_suggestions::list_existing;
 use super::repository::{absolute, commit, discover, root_of};
 use crate::files::folder_of;
-use crate::lock::Lock;
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::manifest::tree::cancellation::StopCheck;
 use crate::manifest::tree::contents::{manifest_file, value_of};
@@ -20,7 +18,6 @@ use crate::manifest::tree::limits::{MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_
 use crate::manifest::tree::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 use crate::manifest::tree::paths::{is_hidden, is_manifest, normalize, outside_of};
 use crate::manifest::tree::source_values::SourceValues;
-use crate::model::diagnostics::{Diagnostic, Fault};
 
 /// The most files and folders that are visited.
 const MOST_ENTRIES: usize = 500_000;

@@ -13,9 +13,7 @@
 use git2::{Oid, Repository};
 
 use super::repository::shallow_hint;
-use crate::lock::Lock;
-use crate::model::diagnostics::{Code, Diagnostic};
-use crate::syntax::text::printable;
+use crate::manifest::prelude::*;
 
 /// The digits of a whole commit ID.
 const DIGITS: usize = 40;

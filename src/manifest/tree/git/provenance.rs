@@ -19,20 +19,18 @@
 //! It records no commit that is not that of all paths, and none for standard input. Environment variables do not count:
 //! no commit has them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
 
 use super::repository::discover;
-use crate::lock::Lock;
+use crate::manifest::prelude::*;
 use crate::manifest::tree::file_stamp::{FileStamp, NotedFile};
 use crate::manifest::tree::manifest_tree::GitCommitDetails;
-use crate::model::author::CommitAuthor;
+use crate::model::CommitAuthor;
 
 /// The most characters of an author's name and email address.
 const MOST_CHARS: usize = 255;

@@ -1,7 +1,6 @@
 //! Manifests at a revision of a repository: each listing reads the commit that the revision names at that time.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use git2::{Oid, Repository};
 
@@ -9,7 +8,7 @@ use super::{
     commit::CommitTree, lineage::Lineage, repository::open_repository, revision_spec::RevisionSpec,
     signed::CommitVerifier,
 };
-use crate::lock::Lock;
+use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::manifest::tree::cancellation::StopCheck;
 use crate::manifest::tree::context::{ContextTree, UnsetValues};
@@ -17,8 +16,6 @@ use crate::manifest::tree::file_stamp::NotedFile;
 use crate::manifest::tree::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 use crate::manifest::tree::remote::RemoteMirror;
 use crate::manifest::tree::source_values::SourceValues;
-use crate::model::diagnostics::{Code, Diagnostic, Fault};
-use crate::syntax::text::printable_path;
 
 /// The location of a repository.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use git2::{ErrorCode, Oid, Repository};
 
 use super::ref_suggestions::{list_existing, ref_names, short_name};
 use crate::manifest::tree::paths::{self, normalize};
-use crate::model::diagnostics::{Code, Diagnostic};
+use crate::model::{Code, Diagnostic};
 
 /// The repository of a path.
 pub(super) fn discover(path: &Path) -> Result<Repository, Diagnostic> {

@@ -1,13 +1,11 @@
 //! The revision of a repository that a source reads: a ref, or the highest tag within a range of versions.
 
-use std::fmt;
-
 use git2::{Oid, Repository};
 use semver::{Version, VersionReq};
 
 use super::ref_suggestions::{list_existing, ref_names, short_name};
 use super::repository::commit;
-use crate::model::{Code, Diagnostic};
+use crate::manifest::prelude::*;
 
 /// The names of tags start with it.
 const TAGS: &str = "refs/tags/";

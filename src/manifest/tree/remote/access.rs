@@ -10,8 +10,7 @@ use std::{env, io};
 use zeroize::Zeroizing;
 
 use super::url::{GitTransport, RemoteUrl};
-use crate::model::Secret;
-use crate::model::secrets::secret::MASK;
+use crate::model::{MASK, Secret};
 use crate::syntax::text::printable;
 use crate::syntax::x509;
 

@@ -2,7 +2,7 @@
 
 use super::access::{FetchRefusal, LoadedAccess, refusal};
 use super::url::RemoteUrl;
-use crate::model::secrets::secret::MASK;
+use crate::model::MASK;
 use crate::syntax::text::{escaped, printable_path, url_passwords};
 
 /// The most lines and characters that are quoted: the end has the reason.

@@ -5,7 +5,6 @@
 //! the old one.
 
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 use std::{fs, io};
 
 use git2::{Oid, Repository};
@@ -15,6 +14,7 @@ use super::access::refusal;
 use super::failure::FetchFault;
 use super::git_process::RunningFetch;
 use super::mirrors::{create_folder, remove_leftovers};
+use crate::files::if_exists;
 
 /// A mirror with more packs is fetched again: nothing else ever merges them.
 const MOST_PACKS: usize = 200;
@@ -117,7 +117,7 @@ impl RemoteMirror {
         self.publish(mirror, commit.id())?;
         let tag = picked.and_then(|(name, _)| self.wanted.chosen_tag(name));
         let chosen = tag.map(|tag| (commit.id(), tag.to_owned()));
-        *self.chosen.lock().unwrap_or_else(PoisonError::into_inner) = chosen;
+        *self.chosen.lock() = chosen;
         Ok(())
     }
 
@@ -182,8 +182,5 @@ fn packs(mirror: &Path) -> (usize, u64) {
 
 /// Removes a folder if it exists.
 fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    if_exists(fs::remove_dir_all(folder)).map(drop)
 }

@@ -36,14 +36,11 @@ mod mirrors;
 mod url;
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use git2::{Oid, Repository};
 
 pub(crate) use super::git::revision_spec::RevisionSpec;
-use crate::model::{Code, Diagnostic};
-use crate::syntax::text::printable_path;
+use crate::manifest::prelude::*;
 pub(crate) use access::{PasswordPlace, RemoteAccess};
 use failure::FetchFault;
 use fetch_limits::{FetchLimits, LIMITS};
@@ -63,9 +60,9 @@ pub(crate) struct RemoteMirror {
     /// Keeps a temporary folder while the mirror is used.
     _mirrors: Arc<Mirrors>,
     /// The commit of the last fetch and its tag, if that was chosen from a range of versions.
-    chosen: Mutex<Option<(Oid, String)>>,
+    chosen: Lock<Option<(Oid, String)>>,
     /// Why the last fetch failed, if it did.
-    failure: Mutex<Option<Diagnostic>>,
+    failure: Lock<Option<Diagnostic>>,
 }
 
 impl RemoteMirror {
@@ -78,23 +75,19 @@ impl RemoteMirror {
         access: RemoteAccess,
     ) -> Self {
         let folder = mirrors.folder_for(source, &url.text);
-        let (chosen, failure) = (Mutex::default(), Mutex::default());
+        let (chosen, failure) = (Lock::default(), Lock::default());
         Self { folder, url, wanted, access, limits: LIMITS, _mirrors: mirrors, chosen, failure }
     }
 
     /// The tag of a commit that the last fetch chose from a range of versions.
     pub(super) fn tag_of(&self, commit: Oid) -> Option<String> {
-        let chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        let chosen = self.chosen.lock();
         chosen.as_ref().filter(|(id, _)| *id == commit).map(|(_, tag)| tag.clone())
     }
 
     /// Why the last fetch failed, if it did.
     pub(crate) fn failure(&self) -> Option<Diagnostic> {
-        self.last_failure().clone()
-    }
-
-    fn last_failure(&self) -> MutexGuard<'_, Option<Diagnostic>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failure.lock().clone()
     }
 
     /// Fetches the commit of the revision. `goes_on` is called while it runs; once it returns false, the fetch is given up.
@@ -102,14 +95,14 @@ impl RemoteMirror {
     pub(crate) fn fetch(&self, goes_on: &mut dyn FnMut() -> bool) -> bool {
         let failure = match self.run(&mut RunningFetch::new(self.limits, goes_on)) {
             Ok(()) => None,
-            Err(FetchFault::Stopped) => return self.last_failure().is_none(),
+            Err(FetchFault::Stopped) => return self.failure.lock().is_none(),
             Err(FetchFault::Remote((reason, help)) | FetchFault::Mirror((reason, help))) => {
                 let message = format!("cannot fetch {}: {reason}", printable_path(&self.url.text));
                 Some(Diagnostic::error(Code::FetchFailed, message).help(help))
             }
         };
         let is_fetched = failure.is_none();
-        *self.last_failure() = failure;
+        *self.failure.lock() = failure;
         is_fetched
     }
 

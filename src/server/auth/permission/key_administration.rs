@@ -3,14 +3,7 @@
 use std::borrow::Borrow;
 
 use super::refusals::{needs, refusal};
-use crate::model::diagnostics::fault::{Fault, Path};
-use crate::model::key::Key;
-use crate::model::key_scope::KeyScope;
-use crate::model::kind::api_key::ApiKey;
-use crate::model::kind::owner::{Owner, Role};
-use crate::model::operation::Operation;
-use crate::model::snapshot::Snapshot;
-use crate::model::{Kind, rules};
+use crate::model::{ApiKey, Fault, Key, KeyScope, Kind, Operation, Owner, Path, Role, Snapshot, rules};
 use crate::server::auth::caller::Caller;
 
 /// Whether a caller may administer the keys of owners with a role, and give them this role. A gateway reads every secret,

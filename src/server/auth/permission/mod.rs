@@ -34,12 +34,7 @@ mod writes;
 use std::{borrow::Borrow, collections::BTreeSet, net::IpAddr};
 
 use super::caller::Caller;
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::Fault;
-use crate::model::key::Key;
-use crate::model::kind::owner::Role;
-use crate::model::operation::Operation;
-use crate::model::snapshot::Snapshot;
+use crate::model::{Code, Fault, Key, Operation, Role, Snapshot};
 use refusals::{ask_an_admin, forbidden, needs, refusal, source_refusal};
 pub(in crate::server) use visibility::{SecretVisibility, has_secrets};
 

@@ -1,11 +1,7 @@
 //! Refusals in words: what a caller may not do, and whom to ask for more.
 
-use crate::model::diagnostics::code::Code;
-use crate::model::diagnostics::fault::Fault;
-use crate::model::rules;
-use crate::model::snapshot::Snapshot;
 use crate::server::auth::caller::Caller;
-use crate::syntax::text::printable;
+use crate::server::base_prelude::*;
 
 /// Refuses to do something with a source.
 pub(super) fn source_refusal(caller: &Caller, verb: &str, source: &str, current: &Snapshot) -> Fault {

@@ -12,17 +12,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::allows_request;
-use crate::model::Kind;
-use crate::model::author::Author;
-use crate::model::claim::Claim;
-use crate::model::diagnostics::code::Code;
-use crate::model::id::Id;
-use crate::model::key::Key;
-use crate::model::key_scope::KeyScope;
-use crate::model::kind::api_key::ApiKey;
-use crate::model::kind::owner::{Owner, Role};
-use crate::model::operation::Operation;
-use crate::model::snapshot::Snapshot;
+use crate::model::{ApiKey, Author, Claim, Code, Id, Key, KeyScope, Kind, Operation, Owner, Role, Snapshot};
 use crate::server::auth::caller::Caller;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::operation::ApiOperation;

@@ -2,12 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::any_resource::AnyResource;
-use crate::model::key_scope::KeyScope;
-use crate::model::kind::https_edge::HttpsEdge;
-use crate::model::module::{AnyModule, Slot};
-use crate::model::secrets::Secrets;
-use crate::model::snapshot::{Entry, Snapshot};
+use crate::model::{AnyModule, AnyResource, Entry, HttpsEdge, KeyScope, Secrets, Slot, Snapshot};
 use crate::server::auth::caller::Caller;
 
 /// The resources whose secrets a caller sees.

@@ -3,11 +3,7 @@
 use std::{borrow::Borrow, collections::BTreeSet};
 
 use super::refusals::{forbidden, needs, source_refusal};
-use crate::model::diagnostics::fault::{Fault, Path};
-use crate::model::key::Key;
-use crate::model::key_scope::KeyScope;
-use crate::model::operation::Operation;
-use crate::model::snapshot::Snapshot;
+use crate::model::{Fault, Key, KeyScope, Operation, Path, Snapshot};
 use crate::server::auth::caller::Caller;
 use crate::syntax::text::printable;
 use crate::tenancy::{ChangeOrigin, Denied, Rights};

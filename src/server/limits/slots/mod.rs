@@ -35,14 +35,11 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
-use crate::lock::Lock;
-use crate::model::diagnostics::code::Code;
-use crate::model::id::Id;
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 use classes::Class;
 use queue::{PlaceQueue, TurnGroup};

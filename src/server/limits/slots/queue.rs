@@ -14,12 +14,10 @@
 //! An owner is forgotten once it has nothing here and its last turn is past. Otherwise it could begin anew each time, with
 //! the earliest turn.
 
-use std::collections::HashMap;
-
 use tokio::sync::oneshot;
 
 use super::classes::{Class, Share, SlotPool};
-use crate::model::Id;
+use crate::server::base_prelude::*;
 
 /// A group whose requests take turns. All requests without an owner are one group, which has no share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,13 +1,10 @@
 //! The activity of a connection, and whether its client takes too long.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use tokio::sync::Notify;
 
 use super::limits::ConnectionLimits;
-use crate::{lock::Lock, model::names::names};
+use crate::model::names::names;
+use crate::server::base_prelude::*;
 
 /// The requests of a connection that are handled whatever its client has read.
 const FREE: usize = 8;

@@ -49,15 +49,10 @@ mod table;
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use axum::body::Body;
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::ConnectInfo;
 use axum::http::Version;
-use axum::response::Response;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -68,6 +63,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::tls::{OverTls, PeerCertificate, Tls};
+use crate::server::base_prelude::*;
 use activity::Activity;
 use connection_metrics::RefusedFor;
 use sent_body::SentBody;

@@ -1,7 +1,7 @@
 //! Refusals of requests that reach no handler, with the common error body (D9): the HTTP parser refuses a head, or there
 //! is no place for another connection.
 
-use crate::model::diagnostics::code::Code;
+use crate::model::Code;
 use crate::server::http::api_error::{ApiError, REQUEST_ID};
 
 /// The most bytes of a bare refusal of the HTTP parser.

@@ -2,14 +2,13 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{activity::Activity, refusal};
+use crate::server::base_prelude::*;
 
 /// The most bytes that are read from a refused client: if the connection were closed with bytes that nobody has read, the
 /// client might not see the refusal.

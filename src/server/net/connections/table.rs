@@ -1,11 +1,7 @@
 //! The open connections, and which of them gives its place to a new one.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
@@ -13,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::activity::{Activity, CloseReason};
 use super::connection_metrics::{self, RefusedFor};
 use super::limits::{ConnectionLimits, counted};
-use crate::lock::Lock;
+use crate::server::base_prelude::*;
 
 /// How long a new connection keeps its place at least, so that its first request can arrive.
 const LEAST_AGE: Duration = Duration::from_millis(20);

@@ -9,9 +9,8 @@ use axum::extract::Path as PathParameter;
 use crate::model::key::segment;
 use crate::server::prelude::*;
 use crate::server::resources::at_revision;
-use crate::store::commit::header::CommitHeader;
-use crate::store::history::commits::CommitPrefix;
-use crate::store::history::select::{HistoryFilter, HistorySearch, SearchEnd};
+use crate::store::history::select::{HistorySearch, SearchEnd};
+use crate::store::{CommitHeader, CommitPrefix, HistoryFilter};
 use document::{HistoryEntry, HistoryItem, PATH, ResourceBlame};
 
 /// How many records are found at once.

@@ -3,7 +3,7 @@
 use blake3::Hash;
 
 use super::{files, review, wire::Request};
-use crate::model::diagnostics::Path;
+use crate::model::Path;
 use crate::reconcile::{LintLevels, check_new_source};
 use crate::routing::TracedRequest;
 use crate::server::operations::planned_change::empty_expectation;

@@ -14,8 +14,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::wire::RequestFile;
 use crate::cache::{WeightedCache, weighted};
 use crate::manifest::tree::SentFile;
-use crate::model::diagnostics::Path;
-use crate::model::{Code, Fault, Id};
+use crate::model::{Code, Fault, Id, Path};
 use crate::server::http::api_error::ApiError;
 
 /// The default size limit of the cache in MiB.

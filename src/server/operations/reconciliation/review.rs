@@ -3,7 +3,7 @@
 
 use super::wire::{Request, TraceOfPlan};
 use crate::manifest::tree::{ContextTree, Sent, SentFile, Tree, UnsetValues};
-use crate::model::diagnostics::Path;
+use crate::model::Path;
 use crate::reconcile::PlanResult;
 use crate::routing::{TracedRequest, trace};
 use crate::server::operations::trace::TraceReport;

@@ -2,8 +2,6 @@
 //! keeps nobody from one, and so that the body tells whether the request applies something (D52). A body that would find no
 //! place is not received.
 
-use std::fmt;
-
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 

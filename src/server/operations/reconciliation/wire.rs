@@ -1,21 +1,13 @@
 //! The request and response bodies of `/reconciliations`, for the server and for the command line with `--server`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::sync::Arc;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::manifest::tree::SentValue;
-use crate::model::{Author, Secret};
-use crate::plan::deletion_budget::DeletionBudget;
+use crate::model::Secret;
 use crate::plan::format::json::ReportDocument;
-use crate::plan::saved::SavedPlan;
+use crate::plan::{DeletionBudget, SavedPlan};
 use crate::reconcile::DEFAULT_SOURCE;
+use crate::server::base_prelude::*;
 use crate::server::operations::trace::report::{RequestToTrace, TraceReport};
 use crate::store::commit::header::CommitHeader;
-use crate::syntax::text::printable;
 
 /// The path of the list.
 pub(super) const PATH: &str = "/reconciliations";

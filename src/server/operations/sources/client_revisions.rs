@@ -1,15 +1,10 @@
 //! The last revision of each source that clients apply, from the history. Nothing is read twice: the history is long, and
 //! dashboards ask again and again.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
-
 use crate::model::author::RejectedManifests;
-use crate::model::{Author, Snapshot};
-use crate::store::commit::header::CommitHeader;
-use crate::store::engine::Query;
+use crate::server::base_prelude::*;
 use crate::store::history::after_rollback::AppliedManifests;
-use crate::store::{Store, StoreError};
+use crate::store::{CommitHeader, Query};
 
 /// How many records are read at once.
 const RECORDS: usize = 100;
@@ -20,7 +15,7 @@ const MOST_LOOKED_UP: usize = 10;
 
 /// The last revision of each source in the part of the history that was read.
 #[derive(Default)]
-pub(crate) struct ClientRevisions(Mutex<ReadHistory>);
+pub(crate) struct ClientRevisions(Lock<ReadHistory>);
 
 #[derive(Default)]
 struct ReadHistory {
@@ -44,7 +39,7 @@ impl ClientRevisions {
         if sources.is_empty() {
             return BTreeMap::new();
         }
-        let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.0.lock();
         if let Err(error) = read.catch_up(store, sources).and_then(|()| read.look_up(store, current, sources)) {
             tracing::warn!(code = %error.code, "cannot read from the history what sources applied last: {error}");
         }

@@ -2,7 +2,7 @@
 
 use axum::extract::Path as PathParameter;
 
-use crate::model::diagnostics::{Name, Path};
+use crate::model::{Name, Path};
 use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::PlanResult;
 use crate::reconcile::run::destroy::Destroy;

@@ -4,15 +4,11 @@ pub(crate) mod client_revisions;
 pub(crate) mod destroy;
 pub(crate) mod view;
 
-use std::collections::HashMap;
-
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use jiff::Timestamp;
 
 use super::checks::RequestBody;
 use crate::manifest::tree::whole_commit;
-use crate::reconcile::sources::handle::SourceHandle;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::reconcile::sync_loop::suspension::Suspension;
 use crate::server::prelude::*;

@@ -1,19 +1,15 @@
 //! The responses of `/sources`, for the server and for `edgewright status`.
 
-use std::{fmt, path::Path, time::SystemTime};
+use std::path::Path;
+use std::time::SystemTime;
 
-use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::model::drift::DriftedResource;
 use crate::model::key::segment;
-use crate::model::{Code, Id, Severity, Snapshot};
+use crate::model::{DriftedResource, Severity};
 use crate::plan::format::json::{Item, Spot};
-use crate::reconcile::sources::handle::SourceHandle;
 use crate::reconcile::sync_loop::health::{Condition, Reason, Status};
 use crate::reconcile::sync_loop::status::{RunFindings, SourceStatus, SyncRecord};
 use crate::reconcile::sync_loop::suspension::Suspension;
+use crate::server::base_prelude::*;
 use crate::store::history::after_rollback::AppliedManifests;
 
 /// A source that the server follows or that owns resources, and its status.
@@ -335,9 +331,9 @@ impl SourceView {
             revision: last.revision,
         });
         let through = last.and_then(|last| last.through.as_ref());
-        let plural = if owned == 1 { "" } else { "s" };
+        let resources = number_of(owned, "resource");
         let message = format!(
-            "the server does not follow the source, which owns {owned} resource{plural}{by}. To follow it, add it to \
+            "the server does not follow the source, which owns {resources}{by}. To follow it, add it to \
              `sources` in the configuration file; to delete its resources, run `edgewright destroy --source NAME`"
         );
         let condition = ConditionView {

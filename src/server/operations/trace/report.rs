@@ -1,13 +1,7 @@
 //! The bodies of `/trace`: a request to trace, and its way through the gateway. Dry runs of manifests have them too.
 
-use std::net::IpAddr;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::model::{Code, Fault};
 use crate::routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest};
-use crate::syntax::text::printable;
+use crate::server::base_prelude::*;
 
 /// A client's request to trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,8 +1,5 @@
 //! The events of a stream, as they are sent.
 
-use jiff::Timestamp;
-
-use crate::model::BaseUrls;
 use crate::server::prelude::*;
 use crate::server::resources::change::{ChangeFilter, actor};
 use crate::server::resources::render::render;

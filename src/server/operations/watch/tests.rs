@@ -5,16 +5,8 @@
 use http_body_util::BodyExt;
 
 use super::*;
-use crate::model::Kind;
-use crate::model::any_resource::AnyResource;
-use crate::model::author::Author;
-use crate::model::id::Id;
-use crate::model::key::Key;
-use crate::model::kind::api_key::ApiKey;
-use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
-use crate::model::kind::owner::{Owner, Role};
-use crate::model::operation::Operation;
-use crate::model::secrets::secret::Secret;
+use crate::model::kind::ip_restriction::Traffic;
+use crate::model::{AnyResource, ApiKey, Author, Id, IpRestriction, Key, Kind, Operation, Owner, Role, Secret};
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
 use crate::server::{App, Settings, VERSION_HEADER};
 use crate::store::{Commit, MEMORY, Store, clock, ids, tokens};

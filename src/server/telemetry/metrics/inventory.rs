@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 use jiff::Timestamp;
 use quick_cache::sync::Cache;
 
-use crate::model::Kind;
-use crate::model::kind::certificate_authority::CertificateAuthority;
-use crate::model::kind::tls_certificate::TlsCertificate;
-use crate::model::snapshot::{Entry, Snapshot};
+use crate::model::{CertificateAuthority, Entry, Kind, Snapshot, TlsCertificate};
 
 /// The most sources with series of their own: those with the most resources.
 const MOST_SOURCES: usize = 100;

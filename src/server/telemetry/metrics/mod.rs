@@ -16,26 +16,21 @@ mod process;
 mod scrape;
 pub(crate) mod syncs;
 
-use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::task::Poll;
-use std::time::{Duration, Instant};
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::extract::{MatchedPath, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::request_labels::{NO_PATH, known_method, note_path};
 use super::security;
 use super::security::event::SecurityEvent;
 use super::security::note::SecurityNote;
-use crate::model::diagnostics::code::Code;
-use crate::reconcile::sources::registry::SourceRegistry;
+use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::guards;
 use crate::server::net::connections::connection_metrics;

@@ -1,12 +1,8 @@
 //! Metrics pages that clients have not taken yet: one that asks again and again, and takes nothing, must not fill the
 //! memory.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
+use crate::server::base_prelude::*;
 use bytes::Bytes;
-
-use crate::lock::Lock;
 
 /// The pages in memory above which clients share the last one.
 const MOST_PAGES: usize = 8;

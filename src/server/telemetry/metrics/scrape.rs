@@ -1,13 +1,9 @@
 //! The gauges that are read from the server when the page is requested.
 
-use std::sync::Arc;
-
-use jiff::Timestamp;
-
 use super::exposition::{Exposition, Labels};
 use crate::model::build;
-use crate::reconcile::sources::handle::SourceHandle;
 use crate::reconcile::sync_loop::health::Status;
+use crate::server::base_prelude::*;
 use crate::server::state::AppState;
 
 /// The `id` of the certificate of the server itself.

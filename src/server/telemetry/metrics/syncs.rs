@@ -1,8 +1,6 @@
 //! When each source was last in sync with what a client sent.
 
-use std::collections::BTreeMap;
-
-use crate::{lock::Lock, store::clock};
+use crate::server::base_prelude::*;
 
 /// The most sources; the one that was in sync the longest ago makes room.
 const MOST_SOURCES: usize = 100;

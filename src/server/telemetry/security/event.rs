@@ -1,14 +1,9 @@
 //! The events of the security log, and their form.
 
-use std::{borrow::Cow, net::IpAddr, num::NonZero, sync::Arc};
+use std::num::NonZero;
 
-use jiff::Timestamp;
-use serde::Serialize;
-
-use crate::model::Kind;
-use crate::model::id::Id;
-use crate::model::kind::owner::Role;
 use crate::model::names::names;
+use crate::server::base_prelude::*;
 use crate::store::revision::ChangeEvent;
 
 /// An event of the security log. Those before [`SecurityEvent::Started`] are about the log itself.

@@ -4,9 +4,7 @@
 use std::{borrow::Borrow, sync::Arc};
 
 use super::event::{SecurityEvent, SecurityRecord};
-use crate::model::id::Id;
-use crate::model::kind::owner::Owner;
-use crate::model::operation::Operation;
+use crate::model::{Id, Operation, Owner};
 use crate::store::revision::ChangeEvent;
 
 /// The note of a response: the events of its request, without what only the router knows.

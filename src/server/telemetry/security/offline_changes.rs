@@ -5,7 +5,7 @@ use std::{borrow::Cow, io, path::Path};
 use super::event::SecurityRecord;
 use super::hash_chained_file::{ChainedFile, FileBounds};
 use super::note::administrative_changes;
-use crate::model::operation::Operation;
+use crate::model::Operation;
 
 /// The reason in the lines of these changes: nothing else says that no request made them.
 const COMMAND_LINE: &str = "command line";

@@ -5,12 +5,8 @@
 //! number of clients that are told apart is limited for each event by itself: with many addresses, the rest have one line for
 //! each API key, and one without a key. Failures of strangers thus hide neither another event nor what a key does.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::net::IpAddr;
-use std::time::{Duration, Instant};
-
 use super::event::{Repeated, SecurityEvent, SecurityRecord};
+use crate::server::base_prelude::*;
 use crate::{model::id::Id, server::http::proxy::site_of};
 
 /// How long events are counted before their number is logged.

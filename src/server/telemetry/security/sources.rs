@@ -4,8 +4,7 @@ use std::{sync::Arc, thread};
 
 use super::event::{SecurityEvent, SecurityRecord};
 use super::writer::SecurityLog;
-use crate::model::author::Author;
-use crate::model::{Kind, rules};
+use crate::model::{Author, Kind, rules};
 use crate::store::{Revision, Store};
 
 /// Logs what followed sources change of keys and owners, until the store is closed.

@@ -2,16 +2,15 @@
 
 use std::io::{self, ErrorKind};
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use super::event::{SecurityEvent, SecurityRecord};
 use super::hash_chained_file::{ChainedFile, FileBounds};
 use super::repeats::Repeats;
+use crate::server::base_prelude::*;
 
 /// The counters of events, and of those that the log does not have.
 pub(in crate::server::telemetry) const EVENTS: &str = "edgewright_security_events_total";

@@ -11,15 +11,12 @@ mod allowed_signers;
 mod sshsig;
 mod wire;
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use git2::{ErrorCode, Oid, Repository};
-use jiff::Timestamp;
-use serde::Deserialize;
 
-use crate::model::{Code, Diagnostic};
-use crate::syntax::text::printable;
+use crate::manifest::prelude::*;
 use allowed_signers::{AllowedSigners, SignerRefusal};
 use sshsig::SshSignature;
 
