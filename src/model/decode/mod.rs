@@ -255,7 +255,7 @@ impl de::Error for DecodeError {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(unknown_field(field, expected.iter().copied()))
+        Self::new(unknown_field(field, expected))
     }
 
     fn missing_field(field: &'static str) -> Self {
@@ -279,13 +279,12 @@ impl DecodeError {
 }
 
 /// Creates the fault of an unknown field, and suggests the most similar known one.
-pub(crate) fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k str>) -> Fault {
-    let known: Vec<&str> = known.into_iter().collect();
+pub(crate) fn unknown_field(field: &str, known: &[&str]) -> Fault {
     let fault = Fault::new(Code::UnknownField, format!("unknown field `{}`", printable(&quotable_key(field)))).of_key();
     match nearest(field, known.iter().copied()) {
         Some(near) => Fault { meant: Some(near.into()), ..fault.help(format!("did you mean `{near}`?")) },
         None if known.is_empty() => fault.help("remove it; no fields are allowed"),
-        None => fault.help(format!("use one of {}", list(&known))),
+        None => fault.help(format!("use one of {}", list(known))),
     }
 }
 

@@ -91,6 +91,29 @@ impl<'de> NodeValue<'de, '_> {
         self.excluded.and_then(|excluded| excluded.below(step)).is_some_and(|excluded| excluded.whole)
     }
 
+    /// Fails if a mapping has a field that is neither in `fields` nor known elsewhere. Suggests none that is `fixed`.
+    fn check_known(
+        self,
+        entries: &NodeEntries<'de>,
+        fields: &[&str],
+        elsewhere: &[&str],
+        fixed: &[&str],
+    ) -> Result<(), DecodeError> {
+        for (key, _) in entries.clone().filter(|(_, node)| !(self.context.is_request && node.is_null())) {
+            if fields.contains(&key) || elsewhere.contains(&key) || self.is_excluded(PathStep::Key(key)) {
+                continue;
+            }
+            let others = elsewhere.iter().filter(|field| !fields.contains(*field));
+            let known = fields.iter().chain(others).copied().filter(|field| !fixed.contains(field));
+            let mut fault = unknown_field(key, &known.collect::<Vec<_>>());
+            let is_set = |field: &str| entries.clone().any(|(key, node)| key == field && !node.is_null());
+            fault.meant = fault.meant.filter(|field| !is_set(field));
+            let at = Position { parent: Some(&self.at), step: PathStep::Key(key) };
+            return Err(DecodeError::new(fault).place(&at));
+        }
+        Ok(())
+    }
+
     /// Visits the entries of a mapping that are not null and not set aside. Rejects fields that are not in `fields`, if
     /// given.
     fn entries<V: Visitor<'de>>(
@@ -104,18 +127,7 @@ impl<'de> NodeValue<'de, '_> {
             Some(_) => (&[][..], &[][..]),
         };
         if let Some(fields) = fields {
-            for (key, _) in entries.clone().filter(|(_, node)| !(self.context.is_request && node.is_null())) {
-                let known = fields.contains(&key) || elsewhere.contains(&key);
-                if !known && !self.is_excluded(PathStep::Key(key)) {
-                    let others = elsewhere.iter().filter(|field| !fields.contains(*field));
-                    let known = fields.iter().chain(others).copied();
-                    let mut fault = unknown_field(key, known.filter(|field| !fixed.contains(field)));
-                    let is_set = |field: &str| entries.clone().any(|(key, node)| key == field && !node.is_null());
-                    fault.meant = fault.meant.filter(|field| !is_set(field));
-                    let at = Position { parent: Some(&self.at), step: PathStep::Key(key) };
-                    return Err(DecodeError::new(fault).place(&at));
-                }
-            }
+            self.check_known(&entries, fields, elsewhere, fixed)?;
         }
         visitor.visit_map(Entries { rest: entries, elsewhere, next: None, of: &self })
     }
@@ -137,7 +149,7 @@ impl<'de> NodeValue<'de, '_> {
             // If it is not a misspelt source, it may be the secret itself in brackets.
             // So neither the message nor the path may contain it.
             return Err(match nearest(source, known) {
-                Some(_) => here(unknown_field(source, known)),
+                Some(_) => here(unknown_field(source, &known)),
                 None => DecodeError::new(Fault::new(Code::UnknownField, "unknown value reference").help(hint)),
             });
         }

@@ -16,7 +16,8 @@ impl Reader<'_> {
         let (mut modules, mut secrets) = (Vec::new(), Vec::new());
         for (key, node) in spec.entries().into_iter().flatten() {
             let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
-                let fault = || unknown_field(key, slots.iter().map(|slot| slot.name)).at(key);
+                let names: Vec<&str> = slots.iter().map(|slot| slot.name).collect();
+                let fault = || unknown_field(key, &names).at(key);
                 self.findings.error(|| self.origin.part(DocumentPart::Spec).diagnostic(fault()));
                 continue;
             };
