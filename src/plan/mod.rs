@@ -8,7 +8,7 @@
 //!
 //! A [`Plan`] is a list of [`Change`]s, one for each resource, with the operations that a REST request would make.
 //! Whoever shows a plan and whoever applies it read the same operations. There is one planner for each reason: `diff`
-//! (manifests), `revert` (a rollback), `transfer` and `destroy`. A [`RedactedPlan`](redacted_plan::RedactedPlan) is
+//! (manifests), `revert` (a rollback), `transfer` and `destroy`. A [`RedactedPlan`] is
 //! the plan without secrets, from which `format/` makes every output.
 //!
 //! # An example
