@@ -36,6 +36,9 @@ use crate::syntax::cel::{CelError, CelExpression, CelMeter, OBJ};
 /// The longest list of known words in a help.
 const MOST_KNOWN: usize = 40;
 
+/// The parameter that searches texts, ignoring case.
+const SEARCH: &str = "q";
+
 /// A query parameter that selects resources.
 pub(crate) struct FilterParameter {
     /// The name.
@@ -82,7 +85,7 @@ static PARAMETERS: [FilterParameter; 6] = [
         selects: Some(|entry, value| Ok(entry.is_owned_by(value))),
     },
     FilterParameter {
-        name: "q",
+        name: SEARCH,
         description: "Only resources with this text in the description, metadata, a hostport or the name, ignoring case.",
         kind: None,
         selects: Some(has_text),
@@ -126,6 +129,8 @@ impl Filter {
                     let fault = Fault::new(Code::Parameter, format!("`{name}` must not be empty"));
                     faults.push(fault.at(*name).help("remove the parameter, or give it a value"));
                 }
+                // Once, and not for each resource.
+                Some(question) if *name == SEARCH => filter.questions.push((question, value.to_lowercase())),
                 Some(question) => filter.questions.push((question, value.clone())),
             }
         }
@@ -149,6 +154,7 @@ impl Filter {
         // A filter could otherwise be used to guess a secret that the response masks. Children are written only for
         // expressions that read them, as an edge can have thousands of routes.
         let reads_children = entry.key.kind.facts().children.is_some_and(|kind| expression.reads(kind.facts().list));
+        // In an empty snapshot, no resource has children, so they are left out.
         let childless = Snapshot::default();
         let state = if reads_children { snapshot } else { &childless };
         let body = view_json(state, entry, base_urls, Secrets::Masked).map_err(|_| internal())?;
@@ -164,13 +170,13 @@ fn lists_hostport(entry: &Entry, value: &str) -> Result<bool, Fault> {
     Ok(entry.spec_as::<HttpsEdge>().is_some_and(|edge| edge.hostports.iter().any(matches)))
 }
 
+/// Whether a resource has a text, which is in lower case.
 fn has_text(entry: &Entry, value: &str) -> Result<bool, Fault> {
-    let value = value.to_lowercase();
     let spec = entry.spec().to_json(Secrets::Masked).map_err(|_| internal())?;
     let fields = ["description", "metadata"].into_iter().filter_map(|field| spec.get(field)?.as_str());
     let hostports = spec.get("hostports").and_then(Value::as_array).into_iter().flatten();
     let mut texts = fields.chain(hostports.filter_map(Value::as_str)).chain(entry.name());
-    Ok(texts.any(|text| text.to_lowercase().contains(&value)))
+    Ok(texts.any(|text| text.to_lowercase().contains(value)))
 }
 
 fn internal() -> Fault {

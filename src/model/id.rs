@@ -71,19 +71,24 @@ impl Id {
     /// Creates the ID with the given 160 bits.
     pub fn from_bytes(prefix: &str, bytes: [u8; 20]) -> Self {
         const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        // Five digits at a time, because every response has an ID.
+        const FIVE_DIGITS: u64 = 62_u64.pow(5);
         let mut number = [0_u32; 5];
         for (part, bytes) in number.iter_mut().zip(bytes.chunks_exact(4)) {
             *part = u32::from_be_bytes(bytes.try_into().unwrap_or_default());
         }
         let mut text = [b'0'; 27];
-        for digit in text.iter_mut().rev() {
+        for digits in text.rchunks_mut(5) {
             let mut rest = 0_u64;
             for part in &mut number {
                 let value = (rest << 32) | u64::from(*part);
-                *part = (value / 62) as u32;
-                rest = value % 62;
+                *part = (value / FIVE_DIGITS) as u32;
+                rest = value % FIVE_DIGITS;
             }
-            *digit = DIGITS.get(rest as usize).copied().unwrap_or(b'0');
+            for digit in digits.iter_mut().rev() {
+                *digit = DIGITS.get((rest % 62) as usize).copied().unwrap_or(b'0');
+                rest /= 62;
+            }
         }
         Self::new(&[prefix, str::from_utf8(&text).unwrap_or_default()].concat())
     }

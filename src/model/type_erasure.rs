@@ -18,6 +18,9 @@ use super::reference::Reference;
 use super::resource::{Resource, ResourceView as _};
 use super::secrets::Secrets;
 
+/// The capacity for a response form. Most fit, and a list with a filter writes one per entry.
+const USUAL_VIEW: usize = 2048;
+
 /// Makes a decoded Spec one of any type, and helps with modules that are written like a switch.
 fn erase<R: Resource>((spec, faults): Decoded<R>, node: Node<'_>) -> Decoded<SpecArc> {
     (spec.map(|spec| Arc::new(spec) as SpecArc), advise(faults, R::INFO.slots, node))
@@ -85,7 +88,8 @@ impl<R: Resource> AnyResource for R {
     }
 
     fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-        json::bytes(&R::View::new(self, at), secrets)
+        let mut bytes = Vec::with_capacity(USUAL_VIEW);
+        json::append(&R::View::new(self, at), secrets, &mut bytes).map(|()| bytes)
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {

@@ -219,8 +219,8 @@ impl Reader<'_> {
             let Some(name) = key.strip_prefix(LINT_ANNOTATION) else { continue };
             let path = ["metadata", "annotations", key.as_str()];
             let Some(lint) = lint::find(name) else {
-                let fault = unknown_lint(name, LINT_ANNOTATION).of_key().at(path);
-                self.findings.error(|| self.origin.diagnostic(fault));
+                let fault = || unknown_lint(name, LINT_ANNOTATION).of_key().at(path);
+                self.findings.error(|| self.origin.diagnostic(fault()));
                 continue;
             };
             match lint_level(value) {
@@ -250,11 +250,12 @@ impl Reader<'_> {
     }
 
     fn check_name(&mut self, name: &str, path: Path) -> bool {
-        if !is_name(name) {
+        let is_valid = is_name(name);
+        if !is_valid {
             let fault = Fault::new(Code::InvalidName, format!("invalid name `{}`", printable(name)));
             self.report(fault.at(path).help("use lower-case letters, digits, '-' and '.'"));
         }
-        is_name(name)
+        is_valid
     }
 
     fn body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: Node<'_>) {

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::{Entry, Snapshot, Tombstone};
 use crate::model::key::Key;
 
@@ -14,7 +16,7 @@ impl SnapshotBuilder {
     /// Adds resources. That takes the least time, and the maps the least memory, if all come in the order of their keys.
     pub(crate) fn add(&mut self, mut added: Vec<Arc<Entry>>) {
         // Visits each once if they are in order.
-        added.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        added.par_sort_unstable_by(|one, other| one.key.cmp(&other.key));
         self.0.place_all(&added);
     }
 

@@ -22,7 +22,10 @@ impl Reader<'_> {
         }
         let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, REQUIRED_MODULES);
         if let Some(mut edge) = self.spec_of(body) {
-            if let Some(spec) = edge.as_any().downcast_ref::<HttpsEdge>() {
+            // A copy takes time, and few edges need one.
+            if (!delegates_to.is_empty() || !certificates_from.is_empty())
+                && let Some(spec) = edge.as_any().downcast_ref::<HttpsEdge>()
+            {
                 edge = Arc::new(HttpsEdge { delegates_to, certificates_from, ..spec.clone() });
             }
             self.declare(metadata, edge, DocumentPart::Spec, |it| it.modules_from = modules_from);
