@@ -207,10 +207,11 @@ impl ConfiguredSource {
                 let stopped = cancel.clone();
                 let stop = StopCheck::new(move || stopped.is_cancelled());
                 let own = Arc::clone(lineage.insert(Arc::new(Lineage::new(&name, verifier.is_some()))));
-                let mut at_revision = RefTree::new(place, wanted, inside);
-                (at_revision.verifier, at_revision.stop) = (verifier, stop);
+                let mut at_revision = RefTree::new(place, wanted, inside, verifier);
+                at_revision.stop = stop;
                 at_revision.allow_outside_files = loading.allow_outside_files;
-                (at_revision.context, at_revision.lineage) = (context, Some(own));
+                at_revision.context = context;
+                at_revision.lineage = Some(own);
                 at_revision.values = Arc::clone(&values);
                 let watched = at_revision.watched();
                 (Arc::new(at_revision) as Arc<dyn Tree>, watched)

@@ -56,7 +56,7 @@ mod tests {
         let seen = Arc::clone(&entries);
         let stop = StopCheck::new(move || seen.fetch_add(1, Ordering::Relaxed) >= 1_000);
         let (place, wanted) = (RepositoryPlace::Local(folder.path().to_owned()), RevisionSpec::Ref("HEAD".into()));
-        let mut listed = RefTree::new(place, wanted, PathBuf::new());
+        let mut listed = RefTree::new(place, wanted, PathBuf::new(), None);
         listed.stop = stop;
         let (files, diagnostics) = listed.manifests();
         let messages: Vec<&str> = diagnostics.iter().map(|it| it.message.as_str()).collect();

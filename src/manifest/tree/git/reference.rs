@@ -42,7 +42,7 @@ pub(crate) struct RefTree {
     place: RepositoryPlace,
     revision: RevisionSpec,
     /// Checks each commit before it is read.
-    pub verifier: Option<CommitVerifier>,
+    verifier: Option<CommitVerifier>,
     /// Checks that each commit descends from the one that was applied last.
     pub lineage: Option<Arc<Lineage>>,
     inside: PathBuf,
@@ -70,9 +70,14 @@ struct CommitListing {
 }
 
 impl RefTree {
-    /// The path `inside` a repository, at a revision.
-    pub(crate) fn new(place: RepositoryPlace, revision: RevisionSpec, inside: PathBuf) -> Self {
-        let (verifier, lineage, context, allow_outside_files) = (None, None, Vec::new(), false);
+    /// The path `inside` a repository, at a revision. Without a verifier, commits need no signature.
+    pub(crate) fn new(
+        place: RepositoryPlace,
+        revision: RevisionSpec,
+        inside: PathBuf,
+        verifier: Option<CommitVerifier>,
+    ) -> Self {
+        let (lineage, context, allow_outside_files) = (None, Vec::new(), false);
         let (values, stop, last) = (Arc::default(), StopCheck::default(), Lock::default());
         Self { place, revision, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
     }
@@ -131,7 +136,8 @@ impl RefTree {
 
     fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> CommitTree {
         let mut files = CommitTree::at(repository, id, self.revision.to_string(), paths);
-        (files.repository_name, files.stop) = (self.place.name(), self.stop.clone());
+        files.repository_name = self.place.name();
+        files.stop = self.stop.clone();
         files.allow_outside_files = self.allow_outside_files;
         files
     }
