@@ -9,11 +9,13 @@ pub(crate) struct CelError {
     pub message: String,
     /// An unknown word and the known ones, to suggest the nearest.
     pub unknown: Option<(String, Vec<String>)>,
+    /// Whether the expression is nested too deeply, which ends the parsing and is not wrong in CEL.
+    pub(super) is_too_deep: bool,
 }
 
 impl CelError {
     pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
-        Self { at, message: message.into(), unknown: None }
+        Self { at, message: message.into(), unknown: None, is_too_deep: false }
     }
 
     pub(super) fn unknown<'a>(
@@ -23,7 +25,7 @@ impl CelError {
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let known = known.into_iter().map(str::to_owned).collect();
-        Self { at, message: message.into(), unknown: Some((word.to_owned(), known)) }
+        Self { unknown: Some((word.to_owned(), known)), ..Self::new(at, message) }
     }
 
     /// The evaluation has taken too many steps, or was stopped.

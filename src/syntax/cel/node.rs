@@ -98,7 +98,8 @@ impl CelNode {
 
 /// The error for an expression that is too deep.
 pub(super) fn too_deep(at: usize) -> CelError {
-    CelError::new(at, format!("the expression is nested more than {MOST_DEPTH} levels deep"))
+    let message = format!("the expression is nested more than {MOST_DEPTH} levels deep");
+    CelError { is_too_deep: true, ..CelError::new(at, message) }
 }
 
 /// Makes an expression, unless it is too deep.

@@ -29,10 +29,11 @@ enum CelExtent {
 }
 
 /// Checks the syntax of an expression of the whole language. Doubtful cases (reserved words, escapes in strings, the
-/// optional syntax, deep nesting) are accepted, so that valid expressions never raise a warning.
+/// optional syntax) are accepted, so that valid expressions never raise a warning. So is one that is nested deeper than
+/// [`MOST_DEPTH`]: the parser stops at that place, and nothing behind it is checked.
 pub(crate) fn check(text: &str) -> Result<(), CelError> {
     match parse_whole(text) {
-        Err(error) if error != too_deep(error.at) => Err(error),
+        Err(error) if !error.is_too_deep => Err(error),
         _ => Ok(()),
     }
 }
@@ -251,8 +252,7 @@ impl<'a> CelParser<'a> {
             }
             CelToken::Symbol(".") if self.extent == CelExtent::Whole => {
                 self.next += 1;
-                self.name()?;
-                self.next -= 1;
+                let Some((_, CelToken::Word(_))) = self.peek() else { return Err(self.unexpected(None)) };
                 // A name from the root namespace is not the variable of that name.
                 match self.primary()? {
                     CelExpr { node: CelNode::Name(_), .. } => build(at, CelNode::Opaque(Vec::new())),

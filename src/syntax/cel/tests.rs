@@ -222,6 +222,8 @@ fn the_whole_language_is_read() {
         assert_eq!(check(good), Ok(()), "{good}");
     }
     assert_eq!(check(&format!("{}a{}", "(".repeat(1000), ")".repeat(1000))), Ok(()), "deep nesting is valid");
+    assert_eq!(check(&format!("{}a b", "(".repeat(1000))), Ok(()), "nothing behind deep nesting is checked");
+    assert!(check(&format!("a b {}", "(".repeat(1000))).is_err(), "what is before it is checked");
     let bad = "||  |// only|!(a in ['b']|a &&|&& a|a b|a..b|f(a,)|a ? b|a : b|{a}|[,]|'open|a = b|a)|(|a[]|1(2)|a.'b'|#|\
         ..a|.(a)|f(){a: 1}|{,}|{a: 1 b: 2}|a.?[b]|a {b: 1 #}";
     for bad in bad.split('|') {
