@@ -144,23 +144,32 @@ impl Args {
         }
     }
 
-    /// The manifests in their context.
+    /// The manifests with the surrounding manifests.
     fn tree(&self) -> Arc<dyn Tree> {
         self.context.with_context(Arc::new(self.loading.disk(self.manifests.clone())), &self.loading)
     }
 
     /// The request, for a store.
     fn request(&self) -> Result<TracedRequest, Failure> {
-        self.to_send().parse().map_err(|fault| {
-            let help = match fault.path.to_string().as_str() {
-                "/method" => "put the method first: `edgewright trace POST https://…`",
-                _ => "use a URL such as `https://shop.example.com/cart`",
+        let sent = self.to_send();
+        // A server takes an empty method for `GET`; an empty argument is probably an unset variable.
+        let parsed = match sent.method.is_empty() {
+            true => Err(Fault::new(Code::InvalidFormat, "`` is not an HTTP method").at("method")),
+            false => sent.parse(),
+        };
+        let request = parsed.map_err(|fault| {
+            let help = match fault.path == FieldPath::from("method") {
+                true => "put the method first: `edgewright trace POST https://…`",
+                false => "use a URL such as `https://shop.example.com/cart`",
             };
-            fault.help(help).into()
-        })
+            Failure::from(fault.help(help))
+        })?;
+        // An empty User-Agent is a known one, which the body for a server cannot say.
+        Ok(TracedRequest { user_agent: self.user_agent.clone(), ..request })
     }
 
-    /// Returns a copy of a store's state with the manifests' plan applied. Without a store, only the context is there.
+    /// Returns a copy of a store's state with the manifests' plan applied. Without a store, only the surrounding manifests
+    /// are there.
     fn applied(&self, state: Option<&Snapshot>, lints: &LintLevels) -> Result<Snapshot, Failure> {
         let prepared =
             Prepared::load(Options { tree: self.tree(), ..self.ownership.options(Disk::default(), lints.clone()) });

@@ -1,6 +1,6 @@
 //! `edgewright trace`: which route takes a request, and what it passes (D42).
 
-use crate::support::program::{Folder, Run};
+use crate::support::program::{Folder, Run, finish};
 
 /// The lines of a trace with single blanks.
 fn lines(run: &Run) -> Vec<String> {
@@ -174,4 +174,27 @@ fn a_pattern_of_any_length_is_traced() {
     folder.write("m/e.json", &spec.to_string());
     let run = folder.ok("trace https://a.example.com/x --user-agent abc --manifests m");
     assert!(run.out.len() < 5_000 && run.out.contains("too costly to evaluate"), "{:.500}", run.out);
+}
+
+#[test]
+fn an_empty_method_is_an_error_and_an_empty_user_agent_is_one() {
+    let folder = Folder::with_storefront();
+    let url = "https://shop.example.com/checkout";
+    let trace = |arguments: &[&str]| {
+        let mut command = folder.command("trace --manifests storefront");
+        command.args(arguments);
+        finish(command, "")
+    };
+    let wrong = trace(&["", url]);
+    assert_eq!(wrong.code, 1, "{}", wrong.all());
+    assert!(
+        wrong.err.contains("`` is not an HTTP method") && wrong.err.contains("put the method first"),
+        "{}",
+        wrong.err
+    );
+    assert_eq!(
+        modules(&trace(&[url]))[0],
+        "user_agent_filter depends depends on the User-Agent; set it with --user-agent"
+    );
+    assert_eq!(modules(&trace(&[url, "--user-agent", ""]))[0], "user_agent_filter passes no pattern denies it");
 }
