@@ -11,21 +11,28 @@ use crate::cli::prelude::*;
 use crate::syntax::text::{alters_display, has_token};
 
 /// The commands of other tools, and how to do the same.
-const OTHER_WORDS: &str = "\
-deploy sync up: to apply manifests, run `edgewright reconcile PATH`
-create add edit patch set update: to change a resource, change its manifest and run `edgewright reconcile PATH`
-delete remove rm: to delete a resource, remove its manifest and run `edgewright reconcile PATH`; `edgewright destroy` \
-    deletes all resources of a source
-describe inspect show: to show a resource, run `edgewright get ID --format yaml`
-list ls: to list resources, run `edgewright get KIND`
-log logs: to show what was changed, run `edgewright history`
-revert undo: to go back to an earlier revision, run `edgewright rollback`
-check lint test verify: to check manifests, run `edgewright validate PATH`
-format: to format manifests, run `edgewright fmt PATH`
-import dump: to write existing resources as manifests, run `edgewright export`
-run server start: to start a server, run `edgewright serve`
-pause stop: to stop applying a source, run `edgewright suspend`
-version: to show the version, run `edgewright --version`";
+const OTHER_WORDS: &[(&[&str], &str)] = &[
+    (&["deploy", "sync", "up"], "to apply manifests, run `edgewright reconcile PATH`"),
+    (
+        &["create", "add", "edit", "patch", "set", "update"],
+        "to change a resource, change its manifest and run `edgewright reconcile PATH`",
+    ),
+    (
+        &["delete", "remove", "rm"],
+        "to delete a resource, remove its manifest and run `edgewright reconcile PATH`; `edgewright destroy` deletes all \
+         resources of a source",
+    ),
+    (&["describe", "inspect", "show"], "to show a resource, run `edgewright get ID --format yaml`"),
+    (&["list", "ls"], "to list resources, run `edgewright get KIND`"),
+    (&["log", "logs"], "to show what was changed, run `edgewright history`"),
+    (&["revert", "undo"], "to go back to an earlier revision, run `edgewright rollback`"),
+    (&["check", "lint", "test", "verify"], "to check manifests, run `edgewright validate PATH`"),
+    (&["format"], "to format manifests, run `edgewright fmt PATH`"),
+    (&["import", "dump"], "to write existing resources as manifests, run `edgewright export`"),
+    (&["run", "server", "start"], "to start a server, run `edgewright serve`"),
+    (&["pause", "stop"], "to stop applying a source, run `edgewright suspend`"),
+    (&["version"], "to show the version, run `edgewright --version`"),
+];
 
 /// The commands whose arguments are paths of manifests, and the options for them of other tools.
 const PATH_COMMANDS: [&str; 6] = ["plan", "reconcile", "apply", "validate", "fmt", "diff"];
@@ -33,10 +40,11 @@ const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
 /// The options of other tools for a change without a question, and what the commands have in their place.
 const CONFIRMATIONS: [&str; 4] = ["--yes", "-y", "--auto-approve", "--force"];
-const CONFIRMED: &str = "\
-reconcile apply: omit it: `reconcile` applies without asking, and `plan` only shows the plan
-transfer: omit it: `transfer` applies without asking, and --dry-run only shows the plan
-destroy: to delete without asking, set --confirm to the name of the source";
+const CONFIRMED: &[(&[&str], &str)] = &[
+    (&["reconcile", "apply"], "omit it: `reconcile` applies without asking, and `plan` only shows the plan"),
+    (&["transfer"], "omit it: `transfer` applies without asking, and --dry-run only shows the plan"),
+    (&["destroy"], "to delete without asking, set --confirm to the name of the source"),
+];
 
 /// Replaces the tip of a usage error that is about a word of another tool. Takes the arguments of the process.
 pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString>) -> Error {
@@ -62,10 +70,9 @@ fn other_word(word: &str, mut arguments: impl Iterator<Item = OsString>) -> Opti
     arguments.nth(1).filter(|first| first == word).and_then(|_| tip(OTHER_WORDS, word))
 }
 
-/// The tip in the line of a word.
-fn tip(table: &str, word: &str) -> Option<String> {
-    let mut lines = table.lines().filter_map(|line| line.split_once(": "));
-    lines.find(|(words, _)| words.split(' ').any(|it| it == word)).map(|(_, tip)| tip.to_owned())
+/// The tip of a table for a word.
+fn tip(table: &[(&[&str], &str)], word: &str) -> Option<String> {
+    table.iter().find(|(words, _)| words.contains(&word)).map(|(_, tip)| (*tip).to_owned())
 }
 
 /// The tip for an option that names manifests or confirms a change.

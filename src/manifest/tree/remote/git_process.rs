@@ -38,9 +38,27 @@ const SCRIPT: &str = "{ echo 1000 >/proc/self/oom_score_adj; ulimit -d \"$1\"; u
 /// The status of a shell that does not find a program.
 const NOT_FOUND: i32 = 127;
 /// The variables that a connection can need. The environment of a server can have the master key and other secrets.
-const PASSED_ON: &str = "DBUS_SESSION_BUS_ADDRESS GIT_CONFIG_GLOBAL GIT_CONFIG_NOSYSTEM GIT_CONFIG_SYSTEM HOME \
-                         LD_LIBRARY_PATH LOCALDOMAIN LOGNAME NIX_SSL_CERT_FILE OPENSSL_CONF OPENSSL_MODULES PATH \
-                         RES_OPTIONS SSH_AUTH_SOCK TMPDIR TZ USER XDG_CONFIG_HOME XDG_RUNTIME_DIR";
+const PASSED_ON: &[&str] = &[
+    "DBUS_SESSION_BUS_ADDRESS",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_SYSTEM",
+    "HOME",
+    "LD_LIBRARY_PATH",
+    "LOCALDOMAIN",
+    "LOGNAME",
+    "NIX_SSL_CERT_FILE",
+    "OPENSSL_CONF",
+    "OPENSSL_MODULES",
+    "PATH",
+    "RES_OPTIONS",
+    "SSH_AUTH_SOCK",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+];
 /// The same variables, in lower or upper case.
 const PROXIES: [&str; 4] = ["all_proxy", "http_proxy", "https_proxy", "no_proxy"];
 
@@ -152,9 +170,8 @@ fn collect(
 }
 
 fn passed_on() -> impl Iterator<Item = (OsString, OsString)> {
-    let is_needed = |name: &str| {
-        PASSED_ON.split(' ').any(|known| known == name) || PROXIES.iter().any(|proxy| proxy.eq_ignore_ascii_case(name))
-    };
+    let is_needed =
+        |name: &str| PASSED_ON.contains(&name) || PROXIES.iter().any(|proxy| proxy.eq_ignore_ascii_case(name));
     env::vars_os().filter(move |(name, _)| name.to_str().is_some_and(is_needed))
 }
 
