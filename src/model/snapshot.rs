@@ -89,12 +89,12 @@ impl Entry {
         self.claim.as_deref().map(|claim| claim.source.as_str())
     }
 
-    /// Creates the entry of a new resource without a claim.
     /// The name in the manifest of the source that owns it.
     pub(crate) fn name(&self) -> Option<&str> {
         self.claim.as_deref().map(|claim| claim.name.as_str())
     }
 
+    /// Creates the entry of a new resource without a claim.
     fn new(key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp, order: u64) -> Self {
         let lazy_spec = LazySpec::new(spec);
         Self { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() }

@@ -146,8 +146,7 @@ impl Transfer {
     fn taken_names(&self, current: &Snapshot, moving: &[(&Entry, &Claim, String)]) -> Vec<Diagnostic> {
         let mut taken = BTreeSet::new();
         for entry in current.iter().filter(|entry| entry.is_owned_by(&self.to)) {
-            let name = entry.claim.as_deref().map(|claim| claim.name.as_str());
-            taken.insert((entry.key.kind, entry.key.parent.as_ref(), name));
+            taken.insert((entry.key.kind, entry.key.parent.as_ref(), entry.name()));
         }
         let conflict = moving.iter().filter(|(entry, claim, _)| {
             taken.contains(&(entry.key.kind, entry.key.parent.as_ref(), Some(claim.name.as_str())))

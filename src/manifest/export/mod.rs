@@ -145,11 +145,10 @@ impl Exporter<'_> {
         let chosen: Vec<&Arc<Entry>> = snapshot.iter().filter(|entry| self.takes(entry)).collect();
         let mut rest = Vec::new();
         for entry in chosen {
-            let given = entry.claim.as_deref().map(|claim| claim.name.clone());
-            match given.filter(|name| is_name(name) || is_its_match(entry, name)) {
+            match entry.name().filter(|name| is_name(name) || is_its_match(entry, name)) {
                 Some(name) => {
-                    self.names_beside(&entry.key).insert(name.clone());
-                    self.names.insert(entry.key.clone(), name);
+                    self.names_beside(&entry.key).insert(name.to_owned());
+                    self.names.insert(entry.key.clone(), name.to_owned());
                 }
                 None => rest.push(entry),
             }

@@ -54,7 +54,7 @@ impl<'a> Resolver<'a> {
         }
         self.left.insert(key.clone(), state);
         self.out.transfer_was_undone |= matches!(state, TransferState::Returned(_));
-        if self.warned.insert(declaration.origin.document().document_key()) {
+        if self.warned.insert(declaration.origin.document_key()) {
             self.out.diagnostics.extend(state.warning(declaration, self.known.source));
         }
     }
@@ -113,7 +113,7 @@ impl<'a> Resolver<'a> {
         let (source, markers) = (self.known.source, &declaration.transfer);
         if !self.known.offline
             && let Some(fault) = markers.own_source(source)
-            && self.warned.insert(declaration.origin.document().document_key())
+            && self.warned.insert(declaration.origin.document_key())
         {
             self.out.diagnostics.push(declaration.origin.document().diagnostic(fault));
         }

@@ -215,7 +215,7 @@ mod tests {
         let mut planned = plan(&options, &one.snapshot());
         assert_eq!(commit_speculative(&other, &options, &planned).unwrap(), 2);
         let now = other.snapshot();
-        let mut names: Vec<&str> = now.iter().filter_map(|entry| Some(entry.claim.as_deref()?.name.as_str())).collect();
+        let mut names: Vec<&str> = now.iter().filter_map(|entry| entry.name()).collect();
         names.sort_unstable();
         assert_eq!(names, ["more", "other"]);
         planned.plan.as_mut().unwrap().changes.clear();

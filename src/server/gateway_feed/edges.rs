@@ -159,5 +159,5 @@ impl<'s> EdgeResolver<'s> {
 }
 
 fn name_of(entry: &Entry) -> String {
-    entry.claim.as_deref().map(|claim| claim.name.clone()).unwrap_or_default()
+    entry.name().unwrap_or_default().to_owned()
 }

@@ -103,7 +103,7 @@ pub(super) fn revision_notifications(
     let RevisionOutline { hash, at, author, resources } = outline;
     let parents = parent_names(&resources);
     let parent_name = |parent: &Key| {
-        let current = || now.get(parent)?.claim.as_deref().map(|claim| claim.name.clone());
+        let current = || now.get(parent)?.name().map(str::to_owned);
         parents.get(parent).cloned().or_else(current)
     };
     let changes: Vec<NotifiedChange> =

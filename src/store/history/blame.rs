@@ -70,7 +70,7 @@ impl Store {
                 Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
         }
-        let name = entry.claim.as_deref().map(|claim| claim.name.clone());
+        let name = entry.name().map(str::to_owned);
         Ok(Some(Blame { name, fields: search.finish(), oldest: self.oldest_revision()? }))
     }
 

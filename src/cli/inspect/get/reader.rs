@@ -237,6 +237,7 @@ impl ResourceReader {
             return Err(Diagnostic::error(Code::Parameter, message).help("name a resource, or set --filter").into());
         }
         for listed in found {
+            // A resource that is deleted meanwhile has no origin.
             let origin = self.origin(&listed.key)?;
             let Value::Object(fields) = &mut listed.body else { continue };
             let line = origin.as_ref().and_then(|origin| origin.line).map(|line| format!(":{line}"));
@@ -261,10 +262,10 @@ impl ResourceReader {
                 }
                 ResourceReader::Server(client, None) => {
                     let collection = key.collection_path();
-                    let names = known.remove(&collection).map_or_else(|| names_on_server(client, &collection), Ok)?;
-                    let name = names.get(key.id.as_str()).cloned();
-                    known.insert(collection, names);
-                    name
+                    if !known.contains_key(&collection) {
+                        known.insert(collection.clone(), names_on_server(client, &collection)?);
+                    }
+                    known.get(&collection).and_then(|names| names.get(key.id.as_str())).cloned()
                 }
             };
             Ok(name.filter(|name| !name.is_empty()).unwrap_or_else(|| key.id.to_string()))
@@ -323,7 +324,7 @@ pub(crate) fn full_name(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
 
 /// The name of a resource in its manifest.
 fn own_name(entry: &Entry) -> Option<String> {
-    Some(entry.claim.as_deref()?.name.clone())
+    entry.name().map(str::to_owned)
 }
 
 /// The help for what is neither an id nor a name: a kind may be meant.

@@ -66,7 +66,7 @@ pub(in crate::server) fn expiry(entry: &Entry) -> Option<Expiry> {
         _ => return None,
     };
     let second = not_after.parse::<Timestamp>().ok()?.as_second();
-    let name = entry.claim.as_deref().map(|claim| claim.name.clone()).unwrap_or_default();
+    let name = entry.name().unwrap_or_default().to_owned();
     Some(Expiry { second, id: entry.key.id.to_string(), name })
 }
 
