@@ -174,6 +174,13 @@ mod tests {
     }
 
     #[test]
+    fn every_example_is_read() {
+        let written = include_str!("examples.txt").lines().filter(|line| line.starts_with("# ")).count();
+        let read: usize = GROUPS.iter().flat_map(|(_, commands)| commands).map(|(_, examples)| examples.len()).sum();
+        assert_eq!(read, written, "a paragraph of examples.txt is malformed");
+    }
+
+    #[test]
     fn every_example_is_a_valid_line() {
         for (name, examples) in GROUPS.iter().flat_map(|(_, commands)| commands.iter()) {
             assert!(!examples.is_empty(), "{name}");
