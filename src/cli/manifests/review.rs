@@ -1,4 +1,4 @@
-//! The options of reviews: the context of a team's folder (D107), and values that are unset (D106).
+//! The options of reviews: the surrounding manifests of a team's folder (D107), and values that are unset (D106).
 
 use clap::Args;
 
@@ -6,7 +6,7 @@ use super::source_args::Loading;
 use crate::cli::prelude::*;
 use crate::manifest::tree::{CommitTree, ContextTree, UnsetValues};
 
-/// The context of manifests: what they use without owning it.
+/// The surrounding manifests: what the manifests use without owning it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ContextArgs {
     /// Manifest file or folder of other sources, whose names and module sets the manifests use.
@@ -17,7 +17,7 @@ pub(crate) struct ContextArgs {
 }
 
 impl ContextArgs {
-    /// Manifests on disk in their context.
+    /// Manifests on disk with the surrounding manifests.
     pub(crate) fn with_context(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
         ContextTree::wrap(own, self.on_disk(loading), UnsetValues::Require)
     }
@@ -26,7 +26,7 @@ impl ContextArgs {
         (!self.with.is_empty()).then(|| Arc::new(loading.disk(self.with.clone())) as Arc<dyn Tree>)
     }
 
-    /// The context at a Git revision.
+    /// The surrounding manifests at a Git revision.
     fn at(&self, revision: ComparedRevision<'_>, loading: &Loading) -> Result<Option<Arc<dyn Tree>>, Failure> {
         let context = (!self.with.is_empty()).then(|| revision.tree(&self.with, loading)).transpose()?;
         Ok(context.map(|context| Arc::new(context) as Arc<dyn Tree>))
@@ -77,12 +77,12 @@ pub(super) struct ReviewArgs {
 }
 
 impl ReviewArgs {
-    /// Manifests on disk in their context.
+    /// Manifests on disk with the surrounding manifests.
     pub(super) fn with_context(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
         ContextTree::wrap(own, self.context.on_disk(loading), self.secrets)
     }
 
-    /// Manifests at a Git revision, in their context at that revision.
+    /// Manifests at a Git revision, with the surrounding manifests at that revision.
     pub(super) fn at(
         &self,
         revision: ComparedRevision<'_>,

@@ -10,7 +10,7 @@ use crate::server::operations::rollback::RollbackRequest;
 /// Bring back the state of an earlier revision as a new one.
 ///
 /// Shows the plan, asks on a terminal, and applies it, with the same checks as `reconcile`. API keys and their owners stay
-/// as they are. On a server that follows the manifests, they are not applied until they change.
+/// as they are. A server that follows manifests does not apply those that the rollback undid until they change.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Revision to bring back, or a Git commit for the newest revision that was applied from it; `edgewright history`
