@@ -27,7 +27,9 @@ pub(crate) struct OptionOrigins<'a> {
     pub command: &'a Command,
     /// The arguments of the program.
     pub arguments: &'a ArgMatches,
+    /// The configuration file, which sets defaults of options.
     pub config: &'a Config,
+    /// The use of the current context by the command.
     pub current_context: CurrentContext,
 }
 

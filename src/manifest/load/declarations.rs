@@ -171,11 +171,11 @@ impl Declarations {
                 continue;
             }
             let path = Path::from(["metadata", "id"]);
-            let first = earlier.origin.place(&path, FaultTarget::Value);
+            let earlier_place = earlier.origin.place(&path, FaultTarget::Value);
             let fault =
                 Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(id))).at(path);
             let fault = fault.help("correct one of the two IDs, or remove one of the documents");
-            found.push(it.origin.repeated(fault, first));
+            found.push(it.origin.repeated(fault, earlier_place));
         }
         repeating
     }

@@ -82,11 +82,11 @@ impl Sent {
     /// Indexes sent files.
     pub fn new(files: Vec<SentFile>, commit: Option<String>) -> Self {
         let mut values = HashMap::new();
-        for (file, SentValue { from_file, from_env, value }) in
-            files.iter().flat_map(|file| file.values.iter().map(move |value| (file, value)))
-        {
-            let key = (without_tokens(&file.name).into_owned(), from_file.clone(), from_env.clone());
-            values.entry(key).or_insert_with(|| value.clone());
+        for file in &files {
+            for SentValue { from_file, from_env, value } in &file.values {
+                let key = (without_tokens(&file.name).into_owned(), from_file.clone(), from_env.clone());
+                values.entry(key).or_insert_with(|| value.clone());
+            }
         }
         let commit = commit.map(|commit| without_tokens(&commit).into_owned());
         Self { files, commit, details: GitCommitDetails::default(), may_be_empty: false, values }

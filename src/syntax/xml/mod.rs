@@ -123,12 +123,13 @@ impl<'a> DocumentCheck<'a> {
     fn event(&mut self, event: &Event<'_>, part: &'a str, is_first: bool) -> Result<(), XmlFault> {
         match event {
             Event::Start(_) | Event::Empty(_) => {
-                let end = if matches!(event, Event::Empty(_)) { "/>" } else { ">" };
+                let is_empty = matches!(event, Event::Empty(_));
+                let end = if is_empty { "/>" } else { ">" };
                 let tag = Tag::new(part.strip_prefix('<').and_then(|part| part.strip_suffix(end)).unwrap_or_default());
                 self.start(&tag)?;
-                match event {
-                    Event::Empty(_) => self.namespaces.close(),
-                    _ => self.open.push(tag.name),
+                match is_empty {
+                    true => self.namespaces.close(),
+                    false => self.open.push(tag.name),
                 }
                 Ok(())
             }

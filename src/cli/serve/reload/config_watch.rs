@@ -19,19 +19,26 @@ pub(super) enum ReloadCause {
     Changed,
 }
 
-/// Asks for a reload, or with nothing for the end of the watch.
+/// A request to the watch.
+#[derive(Debug, Clone, Copy)]
+enum Wake {
+    Reload,
+    Stop,
+}
+
+/// Asks for a reload, and ends the watch.
 #[derive(Debug, Clone)]
-pub(in crate::cli) struct ReloadTrigger(Sender<Option<ReloadCause>>);
+pub(in crate::cli) struct ReloadTrigger(Sender<Wake>);
 
 impl ReloadTrigger {
     /// Asks for a reload now.
     pub(in crate::cli) fn reload(&self) {
-        let _ = self.0.send(Some(ReloadCause::Asked));
+        let _ = self.0.send(Wake::Reload);
     }
 
     /// Ends the watch.
     pub(in crate::cli) fn stop(&self) {
-        let _ = self.0.send(None);
+        let _ = self.0.send(Wake::Stop);
     }
 }
 
@@ -39,7 +46,7 @@ impl ReloadTrigger {
 #[derive(Debug)]
 pub(in crate::cli) struct ConfigWatch {
     path: PathBuf,
-    received: Receiver<Option<ReloadCause>>,
+    received: Receiver<Wake>,
     /// The file when it was last to be read.
     seen: Option<ConfigStamp>,
 }
@@ -85,11 +92,11 @@ impl ConfigWatch {
     /// Waits for a request. Breaks with one to read the file, or with none at the end of the watch.
     fn receive(&mut self, time: Duration) -> ControlFlow<Option<ReloadCause>> {
         match self.received.recv_timeout(time) {
-            Ok(Some(cause)) => {
+            Ok(Wake::Reload) => {
                 self.seen = ConfigStamp::read(&self.path);
-                ControlFlow::Break(Some(cause))
+                ControlFlow::Break(Some(ReloadCause::Asked))
             }
-            Ok(None) | Err(RecvTimeoutError::Disconnected) => ControlFlow::Break(None),
+            Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => ControlFlow::Break(None),
             Err(RecvTimeoutError::Timeout) => ControlFlow::Continue(()),
         }
     }
