@@ -158,6 +158,7 @@ impl Guards {
         let status = response.status().as_u16();
         for record in note.0 {
             log.write(SecurityRecord {
+                at: Timestamp::now(),
                 peer: origin.client.map(|client| client.address),
                 through: origin.client.and_then(|client| client.proxy),
                 method: Some(origin.method),
@@ -180,10 +181,28 @@ impl Guards {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use axum::body::Body;
 
     use super::*;
+    use crate::server::telemetry::security;
+    use crate::server::telemetry::security::verification;
+
+    #[test]
+    fn a_line_has_the_time_of_the_response() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("security.log");
+        let (log, thread) = security::open(&path).unwrap();
+        let guards = Guards::new(GuardSettings::default(), Some(log));
+        let noted = SecurityRecord { at: Timestamp::UNIX_EPOCH, ..SecurityRecord::new(SecurityEvent::KeyDeleted) };
+        let origin = guards.origin(&Request::new(Body::empty()));
+        guards.log(SecurityNote(vec![noted]), &origin, &StatusCode::OK.into_response());
+        drop(thread);
+        let lines = verification::read(&path).unwrap().lines;
+        let (_, line) = lines.iter().find(|(event, _)| event == "key_deleted").unwrap();
+        assert!(!line.contains("1970-"), "{line}");
+    }
 
     #[test]
     fn nobody_else_notes_the_address_of_a_client() {

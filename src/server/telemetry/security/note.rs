@@ -7,7 +7,8 @@ use super::event::{SecurityEvent, SecurityRecord};
 use crate::model::{Id, Operation, Owner};
 use crate::store::revision::ChangeEvent;
 
-/// The note of a response: the events of its request, without what only the router knows.
+/// The note of a response: the events of its request, without what only the router knows. The time of the log's line is
+/// that of logging.
 #[derive(Debug, Clone)]
 pub(crate) struct SecurityNote(pub(in crate::server) Vec<SecurityRecord>);
 
