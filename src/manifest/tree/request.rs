@@ -74,18 +74,21 @@ pub struct Sent {
     details: GitCommitDetails,
     /// Whether a request without manifests counts as empty, rather than as an error.
     may_be_empty: bool,
-    /// The values of all files.
-    values: HashMap<ValueKey, Secret>,
+    /// The positions of each value: of its file, and in that.
+    values: HashMap<ValueKey, (usize, usize)>,
 }
 
 impl Sent {
     /// Indexes sent files.
     pub fn new(files: Vec<SentFile>, commit: Option<String>) -> Self {
+        // The last of several files with one name.
+        let by_name: HashMap<String, usize> =
+            files.iter().enumerate().map(|(at, file)| (without_tokens(&file.name).into_owned(), at)).collect();
         let mut values = HashMap::new();
-        for file in &files {
-            for SentValue { from_file, from_env, value } in &file.values {
-                let key = (without_tokens(&file.name).into_owned(), from_file.clone(), from_env.clone());
-                values.entry(key).or_insert_with(|| value.clone());
+        for (name, at) in by_name {
+            for (place, value) in files.get(at).into_iter().flat_map(|file| &file.values).enumerate() {
+                let key = (name.clone(), value.from_file.clone(), value.from_env.clone());
+                values.entry(key).or_insert((at, place));
             }
         }
         let commit = commit.map(|commit| without_tokens(&commit).into_owned());
@@ -106,7 +109,9 @@ impl Sent {
 
     fn value(&self, manifest: &ManifestFile, file: &str, variable: &str) -> Option<String> {
         let key = (manifest.source.name.clone(), file.to_owned(), variable.to_owned());
-        self.values.get(&key).map(|value| value.expose().to_owned()).filter(|text| !text.trim().is_empty())
+        let (at, place) = self.values.get(&key)?;
+        let value = &self.files.get(*at)?.values.get(*place)?.value;
+        Some(value.expose().to_owned()).filter(|text| !text.trim().is_empty())
     }
 }
 
@@ -168,5 +173,27 @@ impl Tree for Sent {
     /// The client writes the token, so any path is accepted.
     fn token_file(&self, _manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
         Ok(file)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_values_of_a_name_are_those_of_its_last_file() {
+        let file = |values: &[(&str, &str)]| {
+            let value = |(name, text): &(&str, &str)| SentValue {
+                from_file: (*name).to_owned(),
+                from_env: String::new(),
+                value: Secret::new(*text),
+            };
+            SentFile { values: values.iter().map(value).collect(), ..SentFile::new("edge.yaml", "# none\n") }
+        };
+        let sent = Sent::new(vec![file(&[("a", "1"), ("b", "1")]), file(&[("a", "2"), ("a", "3")])], None);
+        let (manifests, _) = sent.manifests();
+        assert_eq!(sent.file(&manifests[0], "a").unwrap(), "2");
+        assert!(sent.file(&manifests[0], "b").is_err());
     }
 }
