@@ -68,7 +68,8 @@ pub(crate) async fn read(
     Ok((content, faults, size))
 }
 
-/// Reads the bytes of a body with a JSON content type, or of an empty body.
+/// Reads the bytes of a body with a JSON content type, or of an empty body. Outside a request, which only a bug causes, it
+/// fails with an internal error.
 pub(crate) async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Bytes, ApiError> {
     take_begun(headers, body, limits, |_| Ok(())).await
 }

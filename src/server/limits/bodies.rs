@@ -54,11 +54,21 @@ pub(in crate::server) struct BodyLimits {
 
 /// The sender of a body.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Sender {
-    /// The owner of the API key, whose share a body counts for: none for that of all clients without a token.
-    pub(super) owner: Option<Id>,
-    /// The address of a client without a token.
-    pub(super) site: Option<IpAddr>,
+pub(super) enum Sender {
+    /// The owner of an API key.
+    Owner(Id),
+    /// A client without a token at an address.
+    Site(Option<IpAddr>),
+}
+
+impl Sender {
+    /// The owner whose share a body counts for: none for that of all clients without a token.
+    fn share(&self) -> Option<&Id> {
+        match self {
+            Sender::Owner(owner) => Some(owner),
+            Sender::Site(_) => None,
+        }
+    }
 }
 
 /// The bodies that are received, and those whose requests are worked on.
@@ -150,10 +160,10 @@ impl Bodies {
 
 impl BodyTable {
     fn change_totals(&mut self, sender: &Sender, change: impl Fn(&mut BodyTotals)) {
-        let share = self.shares.entry(sender.owner.clone()).or_default();
+        let share = self.shares.entry(sender.share().cloned()).or_default();
         change(share);
         if *share == BodyTotals::default() {
-            self.shares.remove(&sender.owner);
+            self.shares.remove(&sender.share().cloned());
         }
         change(&mut self.all);
     }
@@ -198,9 +208,9 @@ impl BodyTable {
     /// The shortage, and the owner whom it concerns; none if it concerns everybody.
     fn shortage(&self, limits: BodyLimits, number: u64) -> Option<(Shortage, Option<Sender>)> {
         let sender = &self.bodies.get(&number)?.sender;
-        let share = self.shares.get(&sender.owner).copied().unwrap_or_default();
+        let share = self.shares.get(&sender.share().cloned()).copied().unwrap_or_default();
         if share.exceeds(limits, SHARE) {
-            let shortage = if sender.owner.is_some() { Shortage::Owner } else { Shortage::All };
+            let shortage = if sender.share().is_some() { Shortage::Owner } else { Shortage::All };
             return Some((shortage, Some(sender.clone())));
         }
         self.all.exceeds(limits, 1).then_some((Shortage::All, None))
@@ -212,10 +222,10 @@ impl BodyTable {
         let mut crowds: HashMap<&Sender, usize> = HashMap::new();
         let received = || {
             let all = self.bodies.iter().filter(|(_, body)| body.stop.is_some());
-            all.filter(|(_, body)| of.is_none_or(|of| of.owner == body.sender.owner))
+            all.filter(|(_, body)| of.is_none_or(|of| of.share() == body.sender.share()))
         };
         // All bodies of an owner's share have one sender.
-        if of.is_none_or(|of| of.owner.is_none()) {
+        if of.is_none_or(|of| of.share().is_none()) {
             received().for_each(|(_, body)| *crowds.entry(&body.sender).or_default() += 1);
         }
         let rank = |body: &ReceivedBody| {
@@ -278,11 +288,11 @@ mod tests {
     }
 
     fn owner(name: &str) -> Sender {
-        Sender { owner: Some(Id::new(name)), site: None }
+        Sender::Owner(Id::new(name))
     }
 
     fn site(last: u8) -> Sender {
-        Sender { owner: None, site: Some(IpAddr::from([192, 0, 2, last])) }
+        Sender::Site(Some(IpAddr::from([192, 0, 2, last])))
     }
 
     /// The code that a body was ended with, if it was.

@@ -114,7 +114,8 @@ impl RequestPlace {
         PLACE.try_with(|place| place.count_owner(owner)).unwrap_or(Ok(()))
     }
 
-    /// Begins to receive the body of the current request, which has no place until [`Self::received`].
+    /// Begins to receive the body of the current request, which has no place until [`Self::received`]. Outside a request,
+    /// which only a bug causes, it fails with an internal error.
     pub(in crate::server) fn receive() -> Result<Reception, ApiError> {
         PLACE.try_with(RequestPlace::begin_body).unwrap_or_else(|_| Err(ApiError::internal()))
     }
@@ -130,9 +131,11 @@ impl RequestPlace {
     }
 
     fn begin_body(&self) -> Result<Reception, ApiError> {
-        let owner = self.owner.get().cloned();
-        let site = self.site.filter(|_| owner.is_none());
-        let reception = Bodies::begin(&self.limit.bodies, Sender { owner, site })?;
+        let sender = match self.owner.get() {
+            Some(owner) => Sender::Owner(owner.clone()),
+            None => Sender::Site(self.site),
+        };
+        let reception = Bodies::begin(&self.limit.bodies, sender)?;
         *self.place.borrow_mut() = None;
         Ok(reception)
     }
