@@ -112,7 +112,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             for result in RESULTS {
                 metrics::counter!("edgewright_reconcile_total", "result" => result).increment(0);
             }
-            for event in SecurityEvent::ALL.into_iter().filter(|event| *event >= SecurityEvent::Started) {
+            for event in SecurityEvent::ALL.into_iter().filter(|event| !event.is_about_log()) {
                 metrics::counter!(security::EVENTS, "event" => event.as_str()).increment(0);
             }
             connection_metrics::describe();

@@ -6,9 +6,8 @@ use crate::model::names::names;
 use crate::server::base_prelude::*;
 use crate::store::revision::ChangeEvent;
 
-/// An event of the security log. Those before [`SecurityEvent::Started`] are about the log itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+/// An event of the security log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum SecurityEvent {
     /// The log begins.
     #[default]
@@ -65,6 +64,11 @@ impl SecurityEvent {
         })
     }
 
+    /// Whether it is about the log itself. Requests and the server cause the others.
+    pub(in crate::server::telemetry) fn is_about_log(self) -> bool {
+        matches!(self, Self::LogCreated | Self::LogContinued | Self::LineTorn)
+    }
+
     /// Whether a client can cause any number of these without changing anything. Only the first of an interval has a
     /// line of its own.
     pub(super) fn is_repeatable(self) -> bool {
@@ -87,6 +91,12 @@ names! {
     KeyCreated "key_created", KeyChanged "key_changed", KeyDeleted "key_deleted", OwnerCreated "owner_created",
     RoleChanged "role_changed", OwnerDeleted "owner_deleted", CredentialsChanged "credentials_changed",
     StoreRekeyed "store_rekeyed"
+}
+
+impl Serialize for SecurityEvent {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }
 
 /// An event with its circumstances. Nothing in it is secret, and nothing is text that a client without a valid token has
@@ -122,6 +132,8 @@ pub(crate) struct SecurityRecord {
     pub role: Option<Role>,
     /// The ID of the request.
     pub request_id: Option<String>,
+
+    // What only the log itself sets:
     /// How often it was repeated since its first line.
     #[serde(flatten)]
     pub repeated: Option<Repeated>,
@@ -129,8 +141,9 @@ pub(crate) struct SecurityRecord {
     pub dropped: Option<NonZero<u64>>,
     /// The hash of the line before the first one of this file.
     pub previous: Option<String>,
-    /// The length and digest of what was cut off.
+    /// The length of what was cut off.
     pub torn_bytes: Option<usize>,
+    /// The digest of what was cut off.
     pub torn_digest: Option<String>,
 }
 

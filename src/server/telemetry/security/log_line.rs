@@ -44,7 +44,10 @@ impl LineHead {
         body.push(b'}');
         let fields: LineFields = serde_json::from_slice(&body).ok()?;
         let LineFields { seq, event, previous, torn_bytes, torn_digest } = fields;
-        let previous = previous.map(blake3::Hash::from_hex).transpose().ok()?.map(Into::into);
+        let previous = match previous {
+            Some(previous) => Some(blake3::Hash::from_hex(previous).ok()?.into()),
+            None => None,
+        };
         Some(Self { seq, hash, event, previous, torn: torn_bytes.zip(torn_digest), body })
     }
 }

@@ -75,12 +75,8 @@ impl Repeats {
 fn count(counted: &mut Option<SecurityRecord>, record: SecurityRecord) {
     let last = record.at;
     let before = counted.as_ref().and_then(|counted| counted.repeated);
-    let repeated = before.map_or(Repeated { count: 1, first: last, last }, |before| Repeated {
-        count: before.count + 1,
-        last,
-        ..before
-    });
-    *counted = Some(SecurityRecord { repeated: Some(repeated), ..record });
+    let (count, first) = before.map_or((1, last), |before| (before.count + 1, before.first));
+    *counted = Some(SecurityRecord { repeated: Some(Repeated { count, first, last }), ..record });
 }
 
 #[cfg(test)]

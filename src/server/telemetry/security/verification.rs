@@ -54,7 +54,10 @@ pub(crate) fn read(path: &Path) -> Result<ReadLog, LogError> {
     let mut read = Err(LogError::Broken(String::new()));
     for _ in 0..ATTEMPTS {
         let (files, gap) = files(path).map_err(LogError::Io)?;
-        read = gap.map_or_else(|| check(&files), Err).map_err(LogError::Broken);
+        read = match gap {
+            Some(gap) => Err(LogError::Broken(gap)),
+            None => check(&files).map_err(LogError::Broken),
+        };
         if read.is_ok() {
             break;
         }

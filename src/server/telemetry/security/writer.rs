@@ -24,6 +24,12 @@ const BATCH: usize = 256;
 /// How long to wait after a failed write.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// A message to the thread.
+enum LogMessage {
+    Event(Box<SecurityRecord>),
+    Stop,
+}
+
 /// State shared by requests and the thread.
 #[derive(Debug, Default)]
 struct LogState {
@@ -37,8 +43,7 @@ struct LogState {
 /// A handle to log events with.
 #[derive(Clone)]
 pub(crate) struct SecurityLog {
-    /// The events; none stops the thread.
-    sender: SyncSender<Option<Box<SecurityRecord>>>,
+    sender: SyncSender<LogMessage>,
     state: Arc<LogState>,
 }
 
@@ -90,7 +95,7 @@ impl SecurityLog {
         metrics::counter!(EVENTS, "event" => record.event.as_str()).increment(1);
         let most = if record.event.is_repeatable() { REPEATED } else { QUEUE };
         let queued = self.state.queued.fetch_add(1, Ordering::Relaxed);
-        if queued >= most || self.sender.try_send(Some(Box::new(record))).is_err() {
+        if queued >= most || self.sender.try_send(LogMessage::Event(Box::new(record))).is_err() {
             self.state.queued.fetch_sub(1, Ordering::Relaxed);
             self.state.lose(1);
         }
@@ -116,7 +121,7 @@ impl LogState {
 
 impl Drop for SecurityLogThread {
     fn drop(&mut self) {
-        let _ = self.log.sender.send(None);
+        let _ = self.log.sender.send(LogMessage::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -131,7 +136,7 @@ struct LogWriter {
     file: Option<ChainedFile>,
     /// When to try again after a failed write.
     retry: Option<Instant>,
-    receiver: Receiver<Option<Box<SecurityRecord>>>,
+    receiver: Receiver<LogMessage>,
     state: Arc<LogState>,
     repeats: Repeats,
 }
@@ -147,7 +152,7 @@ impl LogWriter {
             };
             is_running = !matches!(first, Err(RecvTimeoutError::Disconnected));
             for message in first.into_iter().chain(self.receiver.try_iter()).take(BATCH) {
-                let Some(record) = message else {
+                let LogMessage::Event(record) = message else {
                     is_running = false;
                     break;
                 };
