@@ -31,9 +31,14 @@ fn config(response: Duration) -> ConfigBuilder<AgentScope> {
 
 /// Reads the authorities in a PEM file. An error states what is wrong with the file.
 pub(crate) fn authorities(pem: &[u8]) -> Result<RootCerts, String> {
-    let items = parse_pem(pem).collect::<Result<Vec<_>, _>>().map_err(|_| "not valid PEM".to_owned())?;
-    let certificate = |item| if let PemItem::Certificate(certificate) = item { Some(certificate) } else { None };
-    let found: Vec<_> = items.into_iter().filter_map(certificate).collect();
+    let mut found = Vec::new();
+    for item in parse_pem(pem) {
+        match item {
+            Ok(PemItem::Certificate(certificate)) => found.push(certificate),
+            Ok(_) => {}
+            Err(_) => return Err("not valid PEM".to_owned()),
+        }
+    }
     if found.is_empty() { Err("no certificate found".to_owned()) } else { Ok(RootCerts::new_with_certs(&found)) }
 }
 

@@ -379,24 +379,21 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
         }
         let name = printable(&wanted.claim.name);
         if !unwanted.is_empty() {
-            let message =
-                format!("`delegates_to` does not allow existing routes of HttpsEdge `{name}`: {}", list(&unwanted));
+            let unwanted = first_of(unwanted.iter().map(String::as_str), MOST_LISTED);
+            let message = format!("`delegates_to` does not allow existing routes of HttpsEdge `{name}`: {unwanted}");
             let fault = Fault::new(Code::NotDelegated, message).at("delegates_to");
             let help = "these routes stay, but their match cannot change; delete them, or delegate their paths";
             found.push((wanted.key.clone(), fault.help(help)));
         }
         if !open.is_empty() {
-            let message = format!("routes of HttpsEdge `{name}` do not have its required modules yet: {}", list(&open));
+            let open = first_of(open.iter().map(String::as_str), MOST_LISTED);
+            let message = format!("routes of HttpsEdge `{name}` do not have its required modules yet: {open}");
             let fault = Fault::new(Code::RequiredModule, message).at("required_modules");
             let help = "sync their sources to add the modules; for routes without a source, set them over the API";
             found.push((wanted.key.clone(), fault.help(help)));
         }
     }
     found
-}
-
-fn list(names: &[String]) -> String {
-    first_of(names.iter().map(String::as_str), MOST_LISTED)
 }
 
 #[cfg(test)]

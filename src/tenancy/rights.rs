@@ -204,7 +204,7 @@ impl OperationCheck<'_> {
     /// is created, it changes what its edge does.
     fn check_edge(&self, route: &Entry, operation: &Operation) -> Result<(), Denied> {
         let Some(edge) = route.key.parent_key().and_then(|parent| self.current.get(&parent)) else { return Ok(()) };
-        // A plan adopts it, and planning has checked the paths that the edge delegates.
+        // A plan that adopts the route: planning has checked the paths that the edge delegates.
         let is_delegated = || self.claims.get(&route.key).is_some_and(|claim| delegates(edge, &claim.source));
         let is_judged = match edge.claim {
             None => moves_route(operation),

@@ -71,9 +71,13 @@ impl AccessControl {
     /// no scope have no share: they can create other owners.
     pub(crate) fn check_share(&self, caller: &Caller, intent: &Intent<'_>) -> Result<(), ApiError> {
         let is_bound = caller.role != Role::Admin || caller.scope.is_some();
-        let has_share = is_bound && matches!(intent, Intent::Change | Intent::Apply(_));
-        let wait = if has_share { self.store.share_is_full(&caller.owner) } else { None };
-        wait.map_or(Ok(()), |wait| Err(guards::share_is_full(caller, wait)))
+        if !is_bound || !matches!(intent, Intent::Change | Intent::Apply(_)) {
+            return Ok(());
+        }
+        match self.store.share_is_full(&caller.owner) {
+            Some(wait) => Err(guards::share_is_full(caller, wait)),
+            None => Ok(()),
+        }
     }
 
     fn identify(&self, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {

@@ -128,11 +128,11 @@ impl Feeds {
         revision: u64,
     ) -> Result<Option<Arc<Feed>>, JsonError> {
         let known = self.0.lock().iter().find(|feed| feed.revision == revision).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let Ok(snapshot) = store.snapshot_at(revision) else { return Ok(None) };
         // Not kept: the gateway that asked for it has the current one next time.
-        let make = || {
-            let snapshot = store.snapshot_at(revision).ok()?;
-            Some(Feed::new(store, base_urls, &snapshot, None).map(Arc::new))
-        };
-        known.map(Ok).or_else(make).transpose()
+        Feed::new(store, base_urls, &snapshot, None).map(|feed| Some(Arc::new(feed)))
     }
 }

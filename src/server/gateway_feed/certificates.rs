@@ -15,7 +15,7 @@ struct Candidate<'s> {
     facts: &'s CertificateFacts,
 }
 
-/// The certificates of a revision, by the names that they are valid for.
+/// The certificates of a revision, by the names that they are valid for, in their normal form.
 pub(super) struct Certificates<'s>(HashMap<String, Vec<Candidate<'s>>>);
 
 impl<'s> Certificates<'s> {

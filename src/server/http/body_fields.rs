@@ -142,8 +142,7 @@ fn emptied_lists(changed: &[String], before: &dyn AnyResource, after: &dyn AnyRe
     let is_changed =
         |list: &AccessList| changed.iter().any(|field| list.field.split('.').next() == Some(field.as_str()));
     let empty = |list: &AccessList| list.enforced && list.length == 0 && is_changed(list);
-    let former = before.access_lists();
-    let had_items = |list: &AccessList| former.iter().any(|it| it.field == list.field && it.length > 0);
+    let had_items = |list: &AccessList| before.access_lists().iter().any(|it| it.field == list.field && it.length > 0);
     after.access_lists().into_iter().filter(|list| empty(list) && had_items(list)).collect()
 }
 

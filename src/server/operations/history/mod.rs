@@ -4,7 +4,7 @@ pub(crate) mod document;
 
 use std::ops::ControlFlow;
 
-use axum::extract::Path as PathParameter;
+use axum::extract::Path;
 
 use crate::model::key::segment;
 use crate::server::prelude::*;
@@ -126,7 +126,7 @@ fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Ca
 /// Returns one revision.
 async fn get(
     State(AppState { served, admissions, .. }): State<AppState>,
-    PathParameter(id): PathParameter<String>,
+    Path(id): Path<String>,
     caller: Caller,
     headers: HeaderMap,
 ) -> ApiResult {
