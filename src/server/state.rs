@@ -1,4 +1,4 @@
-//! State shared by handlers, in parts: a handler takes those that it uses out of its axum `State`, and no others.
+//! State shared by handlers, in parts.
 
 use std::sync::LazyLock;
 

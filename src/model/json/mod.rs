@@ -7,6 +7,7 @@
 //!
 //! The mode is a part of the serializer, not of the thread that runs it, so a value inside another one cannot be written in
 //! another mode. A failure is an error, never an empty text: an empty response, plan or digest would pass for a real one.
+//! Values without secrets whose serialization cannot fail may use `json!`.
 
 pub(crate) mod deserialize;
 pub(crate) mod long_integer;

@@ -153,8 +153,8 @@ impl Server {
         });
     }
 
-    /// Like [`Self::run`], for sources that may change. Calls `hangup` on each SIGHUP, and `stopping_begins` when it has to
-    /// stop.
+    /// Answers requests with `answer`. Otherwise like [`Self::run`], for sources that may change: calls `hangup` on each
+    /// SIGHUP, and `stopping_begins` when it has to stop.
     pub(crate) fn run_following(
         self,
         answer: Box<Handler>,
