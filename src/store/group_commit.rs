@@ -86,8 +86,8 @@ impl Store {
         let before = Arc::clone(&queue.tip);
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (ticket, outcome) = match make(&before) {
-            Err(error) => (queue.enter(false), Err(Declined::Declined(error))),
-            Ok(proposed) if proposed.is_empty() => (queue.enter(false), Ok(before)),
+            Err(error) => (queue.enter(false, None), Err(Declined::Declined(error))),
+            Ok(proposed) if proposed.is_empty() => (queue.enter(false, None), Ok(before)),
             Ok(proposed) => {
                 let attempt = proposed.dated(attempt);
                 match proposed.next(&before, attempt.at) {
@@ -96,8 +96,7 @@ impl Store {
                         let after = after.committed_by(&attempt.author).noting_transfers(&before, &changed);
                         let after = Arc::new(after);
                         let applied = StateTransition { before, after: Arc::clone(&after), changed };
-                        queue.tip = Arc::clone(&after);
-                        let ticket = queue.enter(true);
+                        let ticket = queue.enter(true, Some(Arc::clone(&after)));
                         prepare(&ticket, queue, |position| {
                             self.prepare_revision(position, &attempt, &proposed.into_calls(), &applied)
                         });
@@ -105,7 +104,7 @@ impl Store {
                     }
                     Err(refusal) => {
                         let message = CommitError::Refused(refusal.clone()).to_string();
-                        let ticket = queue.enter(true);
+                        let ticket = queue.enter(true, None);
                         prepare(&ticket, queue, |position| {
                             self.prepare_note(position, &attempt, Outcome::Refused, message, proposed.into_calls())
                         });
@@ -144,7 +143,7 @@ impl Store {
     fn note_prepared(&self, make: impl FnOnce(u64) -> Result<UnchainedBatch, StoreError>) -> Result<(), StoreError> {
         self.health()?;
         let mut queue = self.queue.lock_for_entry();
-        let ticket = queue.enter(true);
+        let ticket = queue.enter(true, None);
         prepare(&ticket, queue, make);
         self.wait_until_settled(ticket)
     }
@@ -247,11 +246,16 @@ impl Store {
         group: impl Iterator<Item = PreparedBatch>,
         start: Tip,
     ) -> Result<(Tip, Vec<(Revision, usize)>), StoreError> {
-        let (mut batches, mut revisions, mut end) = (Vec::new(), Vec::new(), start);
+        let (mut batches, mut revisions, mut end, mut failed) = (Vec::new(), Vec::new(), start, None);
         for prepared in group {
             let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-            // The commits after one that fails were applied to its state.
-            let UnchainedBatch { header, digest, calls, entries, made } = prepared.recv().unwrap_or_else(lost)?;
+            let UnchainedBatch { header, digest, calls, entries, made } = match prepared.recv().unwrap_or_else(lost) {
+                Ok(unchained) => unchained,
+                Err(error) => {
+                    failed = Some(error);
+                    continue;
+                }
+            };
             let hash = chain_commit(&end.hash, &header, &digest);
             let (revision, next_order) = match &made {
                 Some(made) => (made.snapshot.revision, made.snapshot.next_order()),
@@ -264,15 +268,21 @@ impl Store {
             batches.push(batch);
         }
         if batches.is_empty() {
-            return Ok((end, revisions));
+            return failed.map_or(Ok((end, revisions)), Err);
         }
         let began = Instant::now();
-        let appended = catch_unwind(AssertUnwindSafe(|| self.engine.append(start.position, &batches)));
-        let appended = appended.unwrap_or_else(|_| {
-            // Nobody knows what the engine has written.
-            self.broken.store(true, Ordering::Release);
-            Err(StoreError::new(Code::StoreFailed, "the engine failed while writing"))
-        });
+        let appended = match failed {
+            // The commits after it in the group were applied to its state.
+            Some(error) => Err(error),
+            None => {
+                let appended = catch_unwind(AssertUnwindSafe(|| self.engine.append(start.position, &batches)));
+                appended.unwrap_or_else(|_| {
+                    // Nobody knows what the engine has written.
+                    self.broken.store(true, Ordering::Release);
+                    Err(StoreError::new(Code::StoreFailed, "the engine failed while writing"))
+                })
+            }
+        };
         metrics::group(batches.len(), appended.is_ok(), began);
         appended.map(|()| (end, revisions))
     }
