@@ -29,8 +29,9 @@
 use std::ops::Range;
 
 use super::{options::Options, plan_result::PlanResult};
+use crate::manifest::ManifestFile;
 use crate::manifest::tree::{ReadDigests, Recorder};
-use crate::model::{DigestKey, SourceFile, build};
+use crate::model::{DigestKey, Place, SourceFile, build};
 use crate::plan::format::json::Item;
 use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::freshness::FinishedRun;
@@ -82,7 +83,7 @@ pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Op
         return None;
     }
     let files = recorder.reread_if_unchanged(key, &run.reading)?;
-    let named = files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
+    let named = by_name(&files);
     let diagnostics = run.warnings.into_iter().map(|warning| warning.located(&named)).collect::<Option<_>>()?;
     let plan = Plan { base: run.revision, unchanged: run.unchanged, ..Plan::default() };
     Some(PlanResult { diagnostics, plan: Some(plan), files, ..PlanResult::default() })
@@ -95,6 +96,7 @@ pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done:
     let key = store.digest_key.as_ref()?;
     let FinishedRun { planned, revision, until } = *done;
     let plan = planned.plan.as_ref().filter(|_| planned.leaves_nothing(revision))?;
+    let named = by_name(&planned.files);
     let run = CachedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
@@ -103,7 +105,7 @@ pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done:
         until,
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
-        warnings: planned.diagnostics.iter().map(CachedWarning::new).collect(),
+        warnings: planned.diagnostics.iter().map(|it| CachedWarning::new(it, &named)).collect::<Option<_>>()?,
     };
     let mut runs = read(store, key);
     runs.retain(|other| other.question != run.question);
@@ -114,10 +116,15 @@ pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done:
 }
 
 impl CachedWarning {
-    fn new(warning: &Diagnostic) -> Self {
+    /// None if one of its places is in no file of the run: it could not be located again.
+    fn new(warning: &Diagnostic, files: &HashMap<&str, Arc<SourceFile>>) -> Option<Self> {
         let places = warning.place.iter().chain(warning.related.iter().map(|(place, _)| place));
-        let spans = places.map(|place| place.span.clone()).collect();
-        Self { item: Item::from_diagnostic(warning), spans, omitted: warning.omitted }
+        let span = |place: &Place| {
+            let file = files.get(place.file.name.as_str())?;
+            Arc::ptr_eq(file, &place.file).then(|| place.span.clone())
+        };
+        let spans = places.map(span).collect::<Option<_>>()?;
+        Some(Self { item: Item::from_diagnostic(warning), spans, omitted: warning.omitted })
     }
 
     /// Finds the places in the files that were read again. None if one of them is in no file.
@@ -128,6 +135,10 @@ impl CachedWarning {
         places.zip(&mut spans).for_each(|(place, span)| place.span = span);
         spans.next().is_none().then_some(warning)
     }
+}
+
+fn by_name(files: &[Arc<ManifestFile>]) -> HashMap<&str, Arc<SourceFile>> {
+    files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect()
 }
 
 /// The digest of the program and of the options that a plan depends on.
@@ -177,4 +188,25 @@ fn lines_of(runs: &[CachedRun], key: &DigestKey) -> Result<Vec<u8>, serde_json::
         text.push(b'\n');
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_about_a_file_that_is_not_of_the_run_is_not_remembered() {
+        let file = |name: &str| {
+            Arc::new(ManifestFile::new(name.to_owned(), "a: b\n".to_owned(), PathBuf::new(), PathBuf::new()))
+        };
+        let (of_run, other, replaced) = (file("a.yaml"), file("b.yaml"), file("a.yaml"));
+        let files = [Arc::clone(&of_run)];
+        let named = by_name(&files);
+        let warning = |file: &ManifestFile| Diagnostic::warning(Code::ApiVersion, "a warning").at(file.place(0..1));
+        let related = Diagnostic { related: vec![(other.place(0..1), "there".to_owned())], ..warning(&of_run) };
+        assert!(CachedWarning::new(&warning(&of_run), &named).is_some());
+        for refused in [warning(&other), warning(&replaced), related] {
+            assert!(CachedWarning::new(&refused, &named).is_none(), "{refused:?}");
+        }
+    }
 }
