@@ -199,12 +199,23 @@ impl<'j> YamlLines<'j, '_> {
     fn put_text(&mut self, text: &str) {
         match needs_quotes(text) {
             Some(false) => self.out.push_str(text),
-            Some(true) => self.out.push_str(&format!("'{}'", text.replace('\'', "''"))),
+            Some(true) => self.put_quoted(text),
             None => {
                 let written = serde_yaml::to_string(text).unwrap_or_default();
                 self.out.push_str(written.trim_end_matches('\n'));
             }
         }
+    }
+
+    fn put_quoted(&mut self, text: &str) {
+        self.out.push('\'');
+        for (number, part) in text.split('\'').enumerate() {
+            if number > 0 {
+                self.out.push_str("''");
+            }
+            self.out.push_str(part);
+        }
+        self.out.push('\'');
     }
 }
 

@@ -20,17 +20,24 @@ pub(crate) fn split_token(token: &str) -> Option<(Id, &str)> {
 
 /// Compares a token's secret part with a stored hash, in constant time.
 pub(crate) fn token_matches(secret: &str, kept: &Secret) -> bool {
-    digits(secret).as_bytes().ct_eq(kept.expose().as_bytes()).into()
+    digits(secret).as_slice().ct_eq(kept.expose().as_bytes()).into()
 }
 
 /// Hashes the secret part. It has 160 random bits, so it cannot be guessed and needs no slow hash.
 fn hash(secret: &str) -> Secret {
-    Secret::new(digits(secret))
+    Secret::new(String::from_utf8_lossy(&digits(secret)))
 }
 
-/// The hexadecimal digits of the hash.
-fn digits(secret: &str) -> String {
-    format!("{:x}", Sha256::digest(secret.as_bytes()))
+/// The hexadecimal digits of the hash, without an allocation: every request needs them.
+fn digits(secret: &str) -> [u8; 64] {
+    let digest = Sha256::digest(secret.as_bytes());
+    let mut digits = [0; 64];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(digest.iter()) {
+        pair.copy_from_slice(
+            &[byte >> 4, byte & 15].map(|half| if half < 10 { b'0' + half } else { b'a' + half - 10 }),
+        );
+    }
+    digits
 }
 
 #[cfg(test)]

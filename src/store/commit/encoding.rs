@@ -67,6 +67,8 @@ fn piece(
             entries.push(&CommitEntry { key: &name, after, before, ..CommitEntry::default() });
         }
     }
+    // Each core makes what it has written as small as it is.
+    entries.end_piece();
     Ok(entries)
 }
 

@@ -71,7 +71,8 @@ impl CommitEntries {
         self.count += 1;
     }
 
-    fn end_piece(&mut self) {
+    /// Ends the last piece, without room for more.
+    pub(super) fn end_piece(&mut self) {
         if !self.last.is_empty() {
             self.last.shrink_to_fit();
             self.pieces.push(std::mem::take(&mut self.last).into());
@@ -202,8 +203,9 @@ fn checksum(entry: &[u8]) -> [u8; SUM] {
 
 /// Returns the length of the encoded entry at the start of `bytes`, which only need to have its head.
 pub(crate) fn entry_length(bytes: &[u8]) -> Option<usize> {
-    let (lengths, _) = lengths_of(bytes)?;
-    lengths.into_iter().flatten().try_fold(HEAD, usize::checked_add)
+    let (EntryLengths { key, after, before, place, drift }, _) = EntryLengths::read(bytes)?;
+    let parts = [key, after.unwrap_or_default(), before.unwrap_or_default(), place, drift];
+    parts.into_iter().try_fold(HEAD, usize::checked_add)
 }
 
 /// Reads the encoded entry that these bytes are, and verifies it.
@@ -212,36 +214,53 @@ pub(crate) fn decode_entry(bytes: &[u8]) -> Option<CommitEntry<'_>> {
     (rest.is_empty() && bytes.get(HEAD - SUM..HEAD)? == checksum(bytes)).then_some(entry)
 }
 
-/// The lengths at the start of an encoded entry: those of its key, its value after, its value before, its place and its drift.
-/// Returns what follows its head, too.
-fn lengths_of(bytes: &[u8]) -> Option<([Option<usize>; 5], &[u8])> {
-    let (key, rest) = bytes.split_first_chunk()?;
-    let (after, rest) = rest.split_first_chunk()?;
-    let (before, rest) = rest.split_first_chunk()?;
-    let (place, rest) = rest.split_first_chunk()?;
-    let (drift, rest) = rest.split_first_chunk()?;
-    let value = |bytes: &[u8; 8]| match u64::from_le_bytes(*bytes) {
-        NONE => Some(None),
-        length => usize::try_from(length).ok().map(Some),
-    };
-    let short = |bytes: &[u8; 4]| Some(u32::from_le_bytes(*bytes) as usize);
-    Some(([short(key), value(after)?, value(before)?, short(place), short(drift)], rest.get(SUM..)?))
+/// The lengths at the start of an encoded entry.
+struct EntryLengths {
+    key: usize,
+    after: Option<usize>,
+    before: Option<usize>,
+    place: usize,
+    drift: usize,
+}
+
+impl EntryLengths {
+    /// Reads the head of an entry. Returns what follows it, too.
+    fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (key, rest) = bytes.split_first_chunk()?;
+        let (after, rest) = rest.split_first_chunk()?;
+        let (before, rest) = rest.split_first_chunk()?;
+        let (place, rest) = rest.split_first_chunk()?;
+        let (drift, rest) = rest.split_first_chunk()?;
+        let value = |bytes: &[u8; 8]| match u64::from_le_bytes(*bytes) {
+            NONE => Some(None),
+            length => usize::try_from(length).ok().map(Some),
+        };
+        let short = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes) as usize;
+        let lengths = Self {
+            key: short(key),
+            after: value(after)?,
+            before: value(before)?,
+            place: short(place),
+            drift: short(drift),
+        };
+        Some((lengths, rest.get(SUM..)?))
+    }
 }
 
 /// Parses the encoded entry at the start of `bytes`, without its checksum. Returns what follows it, too; none if the bytes end
 /// in the middle of it, or a text is none.
 fn split_entry(bytes: &[u8]) -> Option<(CommitEntry<'_>, &[u8])> {
-    let ([key, after, before, place, drift], mut rest) = lengths_of(bytes)?;
+    let (lengths, mut rest) = EntryLengths::read(bytes)?;
     let mut take = |length: usize| {
         let (part, after) = rest.split_at_checked(length)?;
         rest = after;
         Some(part)
     };
-    let key = std::str::from_utf8(take(key?)?).ok()?;
-    let after = if let Some(length) = after { Some(take(length)?) } else { None };
-    let before = if let Some(length) = before { Some(take(length)?) } else { None };
-    let place = std::str::from_utf8(take(place?)?).ok()?;
-    let drift = std::str::from_utf8(take(drift?)?).ok()?;
+    let key = std::str::from_utf8(take(lengths.key)?).ok()?;
+    let after = if let Some(length) = lengths.after { Some(take(length)?) } else { None };
+    let before = if let Some(length) = lengths.before { Some(take(length)?) } else { None };
+    let place = std::str::from_utf8(take(lengths.place)?).ok()?;
+    let drift = std::str::from_utf8(take(lengths.drift)?).ok()?;
     Some((CommitEntry { key, after, before, place, drift }, rest))
 }
 

@@ -19,7 +19,10 @@
 pub(in crate::store) mod scrub;
 mod secrets;
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -27,12 +30,15 @@ use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 use super::record_key::{RECORD, decode_key, encode_key};
-use crate::model::lazy_spec::{LazySpec, StoredSecrets};
+use crate::model::lazy_spec::{LazySpec, SpecForm, StoredSecrets};
 use crate::model::secrets::secret::MASK;
 use crate::model::{Claim, Code, Entry, JsonError, Secret, Secrets, json};
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, Keyring, NotOpened, Sealed};
 use secrets::{EMPTY, append, digests_of, places_of, secrets_in, split};
+
+/// How many bytes most records have besides their spec.
+const OTHER_FIELDS: usize = 256;
 
 /// The fields of a record besides its spec.
 #[derive(Serialize)]
@@ -114,7 +120,7 @@ pub(super) fn encode(entry: &Entry, keyring: Option<&Keyring>) -> Result<Vec<u8>
     let form = spec.form_once().map_err(failed)?;
     let Some(keyring) = keyring else { return with(form.text(), entry.token.as_ref(), None).map_err(failed) };
     let places = form.secrets().ok_or_else(|| unstorable("its secrets are lost"))?;
-    if places.is_empty() && entry.token.is_none() {
+    if !is_sealed(entry, || Ok(Cow::Borrowed(&*form))) {
         return with(form.text(), None, None).map_err(failed);
     }
     let split = split(form.text(), places, entry.token.as_ref());
@@ -126,9 +132,17 @@ pub(super) fn encode(entry: &Entry, keyring: Option<&Keyring>) -> Result<Vec<u8>
     with(&public, None, Some(SealedSecrets { at, token, digests, value })).map_err(failed)
 }
 
+/// Whether a record has something to encrypt: the hash of a token, or secrets in its Spec, whose form is needed only then.
+pub(crate) fn is_sealed<'f>(entry: &Entry, form: impl FnOnce() -> Result<Cow<'f, SpecForm>, JsonError>) -> bool {
+    let in_spec = |form: Cow<'_, SpecForm>| form.secrets().is_some_and(|places| !places.is_empty());
+    entry.token.is_some() || form().is_ok_and(in_spec)
+}
+
 fn written(spec: &str, fields: &RecordFields<'_>) -> Result<Vec<u8>, JsonError> {
     // The spec is JSON already: only the object around it is new.
-    let mut out = [br#"{"spec":"#.as_slice(), spec.as_bytes()].concat();
+    let mut out = Vec::with_capacity(spec.len() + OTHER_FIELDS);
+    out.extend_from_slice(br#"{"spec":"#);
+    out.extend_from_slice(spec.as_bytes());
     let others = out.len();
     json::append(fields, Secrets::Revealed, &mut out)?;
     if let Some(bracket) = out.get_mut(others) {

@@ -24,8 +24,7 @@ use crate::store::engine::{
     Statistics,
 };
 use crate::store::error::StoreError;
-use crate::store::log::appender::{AppendError, LogAppender};
-use crate::store::log::frame::BatchFrame;
+use crate::store::log::appender::{AppendError, AppendableFrames, LogAppender};
 use crate::store::log::head::{self, Head, HeadFile};
 use crate::store::log::search::LogSearch;
 use crate::store::log::{edit, parts};
@@ -178,7 +177,7 @@ impl Engine for FolderEngine {
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
         self.health()?;
-        let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
+        let frames = AppendableFrames::new(batches);
         let mut active = self.active_log.lock();
         if active.tip.position != after {
             let message = format!("the log is at record {}, not at {after}", active.tip.position);
@@ -198,7 +197,7 @@ impl Engine for FolderEngine {
         // write.
         let _ = active.head.write(head);
         drop(active);
-        self.since.fetch_add(frames.iter().map(BatchFrame::length).sum(), Ordering::Relaxed);
+        self.since.fetch_add(frames.length(), Ordering::Relaxed);
         self.history.note(last.position);
         Ok(())
     }

@@ -47,11 +47,11 @@ impl<'b> BatchFrame<'b> {
         self.length
     }
 
-    /// All bytes.
-    pub(super) fn whole(&self) -> Vec<u8> {
-        let mut bytes = self.start();
-        self.content().for_each(|piece| bytes.extend_from_slice(piece));
-        bytes
+    /// Appends all bytes to `out`.
+    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
+        out.reserve(self.length as usize);
+        out.extend_from_slice(&self.start());
+        self.content().for_each(|piece| out.extend_from_slice(piece));
     }
 
     /// The start with its checksum: the content follows.
@@ -172,7 +172,11 @@ pub(crate) fn hash_at(bytes: &[u8], at: usize) -> Option<Hash> {
 pub(crate) fn fuzzed(bytes: &[u8]) {
     use crate::store::commit::entries::{decode_entry, entry_length};
 
-    let written = |batch: &Batch| BatchFrame::new(batch).whole();
+    let written = |batch: &Batch| {
+        let mut bytes = Vec::new();
+        BatchFrame::new(batch).append_to(&mut bytes);
+        bytes
+    };
     let _ = (decode_start(bytes).is_some(), next_frame(bytes, 1000), decode_entry(bytes).is_some());
     if let Some((batch, length)) = decode(bytes) {
         assert_eq!(Some(written(&batch).as_slice()), bytes.get(..length), "a frame changes when it is written again");
@@ -222,8 +226,8 @@ pub(super) mod tests {
     }
 
     fn bytes_of(batch: &Batch) -> Vec<u8> {
-        let frame = BatchFrame::new(batch);
-        let bytes = frame.whole();
+        let (frame, mut bytes) = (BatchFrame::new(batch), Vec::new());
+        frame.append_to(&mut bytes);
         assert_eq!(frame.length(), bytes.len() as u64);
         bytes
     }

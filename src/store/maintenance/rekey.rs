@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::{Code, Entry};
+use crate::store::commit::record;
 use crate::store::disk::sidecar_files::forget_runs;
 use crate::store::error::StoreError;
 use crate::store::open_store::Store;
@@ -94,11 +95,9 @@ impl Store {
         }
         let retired = before.iter().map(|key| key.id).chain([former_key]);
         let destroyed = retired.filter(|id| former.iter().all(|key| key.id != *id)).collect();
-        let is_sealed = |entry: &&Arc<Entry>| {
-            let form = entry.lazy_spec.form_once();
-            entry.token.is_some() || form.is_ok_and(|form| form.secrets().is_some_and(|places| !places.is_empty()))
-        };
-        let (records, master) = (self.snapshot().iter().filter(is_sealed).count(), keyring.master());
+        let sealed = |entry: &&Arc<Entry>| record::is_sealed(entry, || entry.lazy_spec.form_once());
+        let records = self.snapshot().iter().filter(sealed).count();
+        let master = keyring.master();
         Ok(RekeyResult {
             key: keyring.current(),
             records,

@@ -29,8 +29,7 @@ use crate::store::folder::interrupted_restore::{self, STAGING};
 use crate::store::folder::key_copies::{self, KEYS, KEYS_COPY};
 use crate::store::folder::keys::{self, MASTER};
 use crate::store::history::rewind::RevisionError;
-use crate::store::log::appender::{AppendError, LogAppender};
-use crate::store::log::frame::BatchFrame;
+use crate::store::log::appender::{AppendError, AppendableFrames, LogAppender};
 use crate::store::log::head::{self, Head, HeadFile};
 use crate::store::log::parts::KEPT;
 use crate::store::log::reader::LogReader;
@@ -257,7 +256,7 @@ fn list_again(appender: &mut LogAppender, end: Tip, scrubbed: Vec<ScrubbedRecord
     let digest = entries.digest(&calls);
     let hash = chain_commit(&hash, &header, &digest);
     let batch = Batch { position, revision, next_order, header, digest, hash, calls, entries };
-    appender.append(&[BatchFrame::new(&batch)]).map_err(|error| match error {
+    appender.append(&AppendableFrames::new(std::slice::from_ref(&batch))).map_err(|error| match error {
         AppendError::Undone(error) | AppendError::Unsure(error) => error,
     })?;
     Ok(Tip::after(&batch))
