@@ -48,8 +48,7 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
         let mut next = by_source.clone();
         let result = change(&mut next);
         if let Some(on_disk) = on_disk {
-            let text =
-                serde_json::to_vec_pretty(&next).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+            let text = serde_json::to_vec_pretty(&next).map_err(StoreError::internal)?;
             write_beside(&on_disk, self.name, &text)?;
         }
         *by_source = next;

@@ -83,8 +83,7 @@ impl Cursors {
 
     fn save(&self, cursors: &BTreeMap<String, Cursor>) -> Result<(), StoreError> {
         let Some(on_disk) = &self.on_disk else { return Ok(()) };
-        let bytes = json::bytes(cursors, Secrets::Masked)
-            .map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+        let bytes = json::bytes(cursors, Secrets::Masked).map_err(StoreError::internal)?;
         write_beside(on_disk, FILE, &bytes)
     }
 }

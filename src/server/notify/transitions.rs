@@ -199,8 +199,7 @@ impl TransitionState {
     /// The content of the file, without the oldest events if they are too large.
     fn bytes(&mut self) -> Result<Vec<u8>, StoreError> {
         loop {
-            let bytes = json::bytes(&*self, Secrets::Masked)
-                .map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+            let bytes = json::bytes(&*self, Secrets::Masked).map_err(StoreError::internal)?;
             if bytes.len() <= MOST_BYTES || self.due.is_empty() {
                 return Ok(bytes);
             }

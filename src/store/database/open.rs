@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sled::Db;
 
-use crate::files::fault;
+use crate::files::{fault, if_exists};
 use crate::store::disk::files::{self, make_private};
 use crate::store::disk::lock_wait;
 use crate::store::error::StoreError;
@@ -92,10 +92,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
         Ok(_) => fault::point("file.remove").and_then(|()| fs::remove_file(path)),
         Err(error) => Err(error),
     };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
-        _ => Ok(()),
-    }
+    if_exists(removed).map(drop).map_err(|error| StoreError::io("remove", path, &error))
 }
 
 /// Lists the files of a database, below its folder.

@@ -170,8 +170,6 @@ pub(crate) fn exists(path: &Path) -> Result<bool, StoreError> {
 
 /// Removes a file if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
-    match fault::point("file.remove").and_then(|()| fs::remove_file(path)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
-        _ => Ok(()),
-    }
+    let removed = files::if_exists(fault::point("file.remove").and_then(|()| fs::remove_file(path)));
+    removed.map(drop).map_err(|error| StoreError::io("remove", path, &error))
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use super::files::{open, private};
 use super::lock_wait::{MOMENT, retry_while_locked};
-use crate::{files::fault, model::Code, store::error::StoreError};
+use crate::files::{fault, if_exists};
+use crate::model::Code;
+use crate::store::error::StoreError;
 
 /// The file that a writer locks, and that readers share.
 pub(crate) const LOCK: &str = "lock";
@@ -40,11 +42,8 @@ pub(crate) fn lock(folder: &Path) -> Result<Vec<File>, StoreError> {
 /// Shares the lock of a folder with other readers for as long as the returned files are open. Needs no write access.
 pub(crate) fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
     when_free(|| {
-        let file = match open(&folder.join(LOCK), OpenOptions::new().read(true)) {
-            // A lock file must not be created here.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            opened => opened.map(Some),
-        };
+        // A lock file must not be created here.
+        let file = if_exists(open(&folder.join(LOCK), OpenOptions::new().read(true)));
         hold(folder, file, File::try_lock_shared)
     })
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::files;
-use crate::files::{fault, read_regular};
+use crate::files::{fault, if_exists, read_regular};
 use crate::store::engine::OnDisk;
 use crate::store::error::StoreError;
 use crate::store::folder::{key_copies, keys};
@@ -35,8 +35,9 @@ pub(crate) fn set_aside(store: &OnDisk, name: &str) -> Result<PathBuf, StoreErro
 pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
     for name in ["remembered", "remembered.tmp"] {
         let path = folder.join(name);
+        let found = if_exists(fs::symlink_metadata(&path)).map_err(|error| StoreError::io("remove", &path, &error))?;
         // Runs ignore a folder in place of the file.
-        if files::exists(&path)? && !fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+        if found.is_some_and(|found| !found.is_dir()) {
             files::remove(&path)?;
         }
     }
