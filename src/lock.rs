@@ -1,5 +1,4 @@
-//! Locks that a panic does not poison. What they protect is changed in single steps, so it is whole when a thread panics while
-//! it holds one: a server goes on with it.
+//! A lock that a panic does not poison; whoever holds one leaves it whole, or says why that does not matter.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

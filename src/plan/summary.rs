@@ -18,7 +18,7 @@ pub struct Summary {
     pub adopt: usize,
     pub delete: usize,
     pub unchanged: usize,
-    /// Changes that revert what others have changed; absent if there are none.
+    /// Changes that revert what others have changed; absent if there are none. They are counted by their effects, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drift: usize,
     /// Changes of what both the manifests and others have changed; absent if there are none.
