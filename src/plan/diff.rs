@@ -206,8 +206,12 @@ impl Planner<'_> {
         let info = key.kind.info();
         if !info.implicit {
             let mut change = creation(wanted, spec, name);
-            change.operations.splice(0..0, owner);
-            change.notes.extend(self.plan.applier_owns.contains(key).then(|| APPLIER_OWNS.to_owned()));
+            if let Some(owner) = owner {
+                change.operations.insert(0, owner);
+            }
+            if self.plan.applier_owns.contains(key) {
+                change.notes.push(APPLIER_OWNS.to_owned());
+            }
             return self.plan.changes.push(change);
         }
         let mut operations = match changes(key, (info.empty)().as_ref(), &spec) {

@@ -44,9 +44,11 @@ impl Display for Exposure {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let quoted = |modules: &[&str]| modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let Self { name, successor, lost, left, .. } = self;
+        if successor.is_none() && lost.is_empty() {
+            return write!(f, "this opens access: {name} no longer restricts anything");
+        }
         let opens = match successor {
             Some(successor) => format!("{successor} takes over requests of {name}, without {}", quoted(lost)),
-            None if lost.is_empty() => return write!(f, "this opens access: {name} no longer restricts anything"),
             None => format!("{name} loses {}", quoted(lost)),
         };
         match left.as_slice() {

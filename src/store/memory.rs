@@ -43,9 +43,17 @@ impl Engine for MemoryEngine {
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         let log = self.log.lock();
-        let headers = log.iter().rev().filter(|batch| batch.position < before);
-        let headers = headers.map(|batch| CommitHeader::from_bytes(&batch.header));
-        headers.filter(|header| header.as_ref().map_or(true, |header| query.selects(header))).take(limit).collect()
+        let mut found = Vec::new();
+        for batch in log.iter().rev().filter(|batch| batch.position < before) {
+            if found.len() == limit {
+                break;
+            }
+            let header = CommitHeader::from_bytes(&batch.header)?;
+            if query.selects(&header) {
+                found.push(header);
+            }
+        }
+        Ok(found)
     }
 
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {

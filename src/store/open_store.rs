@@ -253,7 +253,14 @@ impl Store {
     /// Prepares a backup of the current revision and its history (D100). Verifies the whole history first: a backup with a
     /// damaged part is none.
     pub fn backup(&self) -> Result<Backup, StoreError> {
-        (1..VERIFY_ATTEMPTS).fold(self.verify(), |verified, _| verified.or_else(|_| self.verify()))?;
+        let mut verified = self.verify();
+        for _ in 1..VERIFY_ATTEMPTS {
+            if verified.is_ok() {
+                break;
+            }
+            verified = self.verify();
+        }
+        verified?;
         self.engine.backup()
     }
 

@@ -73,8 +73,11 @@ fn longer<'w>(
     fits: impl Fn(char) -> bool,
 ) -> Option<(&'w str, &'w Key)> {
     let from = |start: Bound<&str>| paths.range::<str, _>((start, Bound::Unbounded)).next();
+    let is_continued = from(Bound::Excluded(path)).is_some_and(|(found, _)| found.starts_with(path));
     // Most paths are continued by none.
-    from(Bound::Excluded(path)).filter(|(found, _)| found.starts_with(path))?;
+    if !is_continued {
+        return None;
+    }
     starts.iter().find_map(|first| {
         let start = format!("{path}{first}");
         let (&found, &key) = from(Bound::Included(start.as_str()))?;

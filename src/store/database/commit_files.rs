@@ -27,7 +27,11 @@ pub(super) struct CommitFiles {
 }
 
 /// A header, and the lengths of the parts of its commit.
-type LocatedHeader = (CommitHeader, FrameLengths);
+pub(super) struct LocatedHeader {
+    /// The header.
+    pub(super) header: CommitHeader,
+    lengths: FrameLengths,
+}
 
 impl CommitFiles {
     /// Opens no file yet.
@@ -62,7 +66,7 @@ impl CommitFiles {
         let Some((batch, lengths)) = found.filter(|(batch, _)| batch.position == position) else {
             return Err(self.unreadable(position, location, "its checksum does not match"));
         };
-        let located = Arc::new((CommitHeader::from_bytes(&batch.header)?, lengths));
+        let located = Arc::new(LocatedHeader { header: CommitHeader::from_bytes(&batch.header)?, lengths });
         if self.headers.len() >= MOST_HEADERS {
             self.headers.clear();
         }
@@ -89,13 +93,12 @@ impl CommitFiles {
     ) -> Result<ControlFlow<()>, StoreError> {
         let (position, location) = (row.position, row.location);
         let found = self.header(position, location)?;
-        let (header, lengths) = &*found;
-        let at = location.offset + lengths.entries_at() + row.entry_offset();
+        let at = location.offset + found.lengths.entries_at() + row.entry_offset();
         let bytes = entry_at(self.file(location.generation)?, at);
         let bytes = bytes.map_err(|error| self.unreadable(position, location, &error.to_string()))?;
         let bytes = bytes.unwrap_or_default();
         match decode_entry(&bytes) {
-            Some(entry) => visit(number, header, &entry),
+            Some(entry) => visit(number, &found.header, &entry),
             None => Err(self.unreadable(position, location, "the checksum of an entry does not match")),
         }
     }

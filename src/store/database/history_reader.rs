@@ -109,7 +109,7 @@ impl HistoryReader {
             let found = rows.into_iter().map(|row| files.header(row.position, row.location));
             match found.collect::<Result<Vec<_>, StoreError>>() {
                 Err(_) if attempts < ATTEMPTS => {}
-                found => return found.map(|found| found.into_iter().map(|found| found.0.clone()).collect()),
+                found => return found.map(|found| found.into_iter().map(|found| found.header.clone()).collect()),
             }
         }
     }

@@ -202,9 +202,10 @@ impl Store {
                         left.push(manifests);
                     }
                 };
-                let last = applied.remove(&source);
-                let digest_at = |(commit, at)| self.digest_at(at, &source, &apart).map(|digest| (commit, digest));
-                let last: Option<(Option<String>, Option<String>)> = last.map(digest_at).transpose()?;
+                let last = match applied.remove(&source) {
+                    Some((commit, at)) => Some((commit, self.digest_at(at, &source, &apart)?)),
+                    None => None,
+                };
                 // Others may have changed what the manifests declare, also to what the next ones declare.
                 if last.as_ref().is_none_or(|(_, digest)| digest.as_ref() != Some(&live)) {
                     leave(None, live);

@@ -83,10 +83,13 @@ impl Store {
         if let Some(state) = known {
             return Ok(state);
         }
-        let restored = (1..ATTEMPTS).fold(self.rewind(&current, revision), |restored, _| match restored {
-            Err(RevisionError::Failed(_)) => self.rewind(&current, revision),
-            done => done,
-        });
+        let mut restored = self.rewind(&current, revision);
+        for _ in 1..ATTEMPTS {
+            if !matches!(restored, Err(RevisionError::Failed(_))) {
+                break;
+            }
+            restored = self.rewind(&current, revision);
+        }
         let state = Arc::new(restored?);
         self.earlier_states.keep(revision, Arc::clone(&state), version);
         Ok(state)

@@ -17,7 +17,10 @@ pub(crate) const KEPT: &str = "kept";
 /// Returns the batch after which the history begins: what is before it was removed.
 pub(crate) fn kept(folder: &Path) -> Result<Tip, StoreError> {
     let kept = folder.join(KEPT);
-    if files::exists(&kept)? { Ok(LogReader::open_headers(&kept)?.start) } else { Ok(Tip::default()) }
+    if !files::exists(&kept)? {
+        return Ok(Tip::default());
+    }
+    Ok(LogReader::open_headers(&kept)?.start)
 }
 
 /// Notes that the records up to `start` are about to be removed, so that a log that begins after them is complete.
@@ -53,7 +56,9 @@ pub(crate) fn walk(folder: &Path, revision: u64, upto: u64, visit: &mut BatchVis
     let mut end = if first == 0 { Some(kept(folder)?) } else { None };
     for generation in generations.into_iter().skip(first) {
         let mut reader = open(generation)?;
-        end.map_or(Ok(()), |end| check_follows(folder, reader.start, end))?;
+        if let Some(end) = end {
+            check_follows(folder, reader.start, end)?;
+        }
         let mut before = reader.start;
         while let Some(ReadBatch { batch, .. }) = reader.batch()?
             && batch.position <= upto

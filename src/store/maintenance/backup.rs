@@ -96,8 +96,9 @@ pub struct Backup {
 /// A part that is being read.
 struct PartReader {
     file: File,
-    /// What is left of it, with the hash of the whole.
     part: BackupPart,
+    /// How many bytes of it are left to read.
+    left: u64,
     hasher: blake3::Hasher,
 }
 
@@ -112,7 +113,7 @@ impl Backup {
             length += size;
             let part = BackupPart { name, length: size, blake3 };
             written.push(part.clone());
-            parts.push_back(PartReader { file, part, hasher: blake3::Hasher::new() });
+            parts.push_back(PartReader { file, part, left: size, hasher: blake3::Hasher::new() });
         }
         let manifest = BackupManifest {
             format: FORMAT.to_owned(),
@@ -152,17 +153,17 @@ impl Backup {
             self.whole.update(&start);
             return Ok(Some(start));
         }
-        while let Some(PartReader { file, part, hasher }) = self.parts.front_mut() {
-            if part.length == 0 {
+        while let Some(PartReader { file, part, left, hasher }) = self.parts.front_mut() {
+            if *left == 0 {
                 if hasher.finalize().to_hex().as_str() != part.blake3 {
                     return Err(io::Error::other(format!("`{}` changed while it was read", part.name)));
                 }
                 self.parts.pop_front();
                 continue;
             }
-            let mut piece = vec![0; part.length.min(PIECE) as usize];
+            let mut piece = vec![0; (*left).min(PIECE) as usize];
             file.read_exact(&mut piece)?;
-            part.length -= piece.len() as u64;
+            *left -= piece.len() as u64;
             hasher.update(&piece);
             self.whole.update(&piece);
             return Ok(Some(piece));

@@ -210,12 +210,16 @@ impl Salvage {
         match first.filter(begins).filter(|_| damaged.is_none() || !keyring.has_destroyed()) {
             Some(generation) => Ok(SalvagedStart { tip: Tip::default(), generation, state: 0 }),
             None => {
-                let folder = self.folder.display();
-                let none =
-                    format!("{folder} has neither a state nor the beginning of its log, so it cannot be repaired");
-                let why = "there is no older state, and the log does not go back to the beginning";
-                let message = damaged.map(|error| format!("{error}; {why}, so the store cannot be repaired"));
-                Err(StoreError::new(Code::StoreCorrupt, message.unwrap_or(none)))
+                let (folder, why) = (self.folder.display(), "the log does not go back to the beginning");
+                let message = match damaged {
+                    Some(error) => {
+                        format!("{error}; there is no older state, and {why}, so the store cannot be repaired")
+                    }
+                    None => {
+                        format!("{folder} has neither a state nor the beginning of its log, so it cannot be repaired")
+                    }
+                };
+                Err(StoreError::new(Code::StoreCorrupt, message))
             }
         }
     }
