@@ -6,9 +6,9 @@ use jiff::{Timestamp, civil::DateTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Kind;
 use super::diagnostics::{Check, Code, Fault, Faults, suggest};
 use super::host_pattern::{check_host_pattern, covers_hosts};
+use super::kind::Kind;
 use super::kind::owner::Role;
 use super::names::names;
 use super::network::Network;

@@ -10,11 +10,11 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::Kind;
 use super::any_resource::{AccessList, AnyResource, ViewContext};
 use super::diagnostics::{Code, Fault, Faults};
 use super::json::JsonError;
 use super::key::Key;
+use super::kind::Kind;
 use super::module::{SharedModule, Slot};
 use super::reference::Reference;
 use super::secrets::Secrets;

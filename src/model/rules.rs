@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
-use super::Kind;
 use super::any_resource::AnyResource;
 use super::diagnostics::{Code, Fault, FaultTarget, Path};
+use super::id::Id;
 use super::key::Key;
 use super::key_scope::KeyScope;
+use super::kind::Kind;
 use super::kind::api_key::ApiKey;
 use super::kind::https_edge::HttpsEdge;
 use super::kind::owner::{Owner, Role};
@@ -173,6 +174,6 @@ pub(crate) fn some_admins(snapshot: &Snapshot) -> Vec<&str> {
 
 /// Returns an owner's role (D23).
 pub(crate) fn role_of(snapshot: &Snapshot, owner: &str) -> Option<Role> {
-    let key = Key::new(Kind::Owner, super::id::Id::new(owner));
+    let key = Key::new(Kind::Owner, Id::new(owner));
     snapshot.get(&key)?.spec_as::<Owner>().map(|owner| owner.role)
 }

@@ -15,7 +15,7 @@ mod bulk_insert;
 mod create;
 mod names;
 mod rejections;
-mod restore;
+pub(crate) mod restore;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -26,11 +26,17 @@ use bytes::Bytes;
 use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
 use jiff::Timestamp;
 
-use super::{
-    Kind, any_resource::AnyResource, author::RejectedManifests, claim::Claim, diagnostics::Fault, id::Id, key::Key,
-    kind::api_key::ApiKey, lazy_spec::LazySpec, resource::Resource, secrets::Secret,
-};
-pub(crate) use restore::SnapshotBuilder;
+use super::any_resource::AnyResource;
+use super::author::RejectedManifests;
+use super::claim::Claim;
+use super::diagnostics::Fault;
+use super::id::Id;
+use super::key::Key;
+use super::kind::Kind;
+use super::kind::api_key::ApiKey;
+use super::lazy_spec::LazySpec;
+use super::resource::Resource;
+use super::secrets::Secret;
 
 /// A resource in a snapshot.
 #[derive(Debug, Clone)]

@@ -1,7 +1,11 @@
 //! The `mutual_tls` module of an HTTPS edge: authenticates clients by certificate.
 
 use super::prelude::*;
-use crate::model::{Kind, diagnostics::Path, id::Id, reference::Reference, traffic::or_none};
+use crate::model::diagnostics::Path;
+use crate::model::id::Id;
+use crate::model::kind::Kind;
+use crate::model::reference::Reference;
+use crate::model::traffic::or_none;
 
 module! {
     /// Authenticates clients by certificate.

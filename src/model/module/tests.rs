@@ -7,7 +7,13 @@ use serde_json::json;
 
 use super::macros::{module, slots};
 use super::traits::Module;
-use crate::model::{Kind, base_urls::BaseUrls, diagnostics::Check, id::Id, key::Key, node::Tape, schema::refine};
+use crate::model::base_urls::BaseUrls;
+use crate::model::diagnostics::Check;
+use crate::model::id::Id;
+use crate::model::key::Key;
+use crate::model::kind::Kind;
+use crate::model::node::Tape;
+use crate::model::schema::refine;
 
 module! {
     /// Limits nothing.

@@ -10,10 +10,11 @@ use crate::background::yield_to_requests;
 use crate::model::any_resource::AnyResource;
 use crate::model::diagnostics::{Code, Fault, Faults};
 use crate::model::key::Key;
+use crate::model::kind::Kind;
 use crate::model::lazy_spec::LazySpec;
 use crate::model::module::Slot;
 use crate::model::operation::Operation;
-use crate::model::{Kind, rules};
+use crate::model::rules;
 
 impl Snapshot {
     /// Applies operations in order. Returns the next revision, which is not published yet, and the changed keys. After

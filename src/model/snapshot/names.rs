@@ -48,10 +48,10 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::Kind;
     use crate::model::any_resource::AnyResource;
     use crate::model::claim::Claim;
     use crate::model::id::Id;
+    use crate::model::kind::Kind;
     use crate::model::kind::https_edge::HttpsEdge;
     use crate::model::kind::https_edge_route::{HttpsEdgeRoute, MatchType};
     use crate::model::operation::Operation;

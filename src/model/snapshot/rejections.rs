@@ -85,7 +85,11 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{Kind, claim::Claim, id::Id, kind::https_edge::HttpsEdge, operation::Operation};
+    use crate::model::claim::Claim;
+    use crate::model::id::Id;
+    use crate::model::kind::Kind;
+    use crate::model::kind::https_edge::HttpsEdge;
+    use crate::model::operation::Operation;
 
     fn rejected(source: &str, commit: &str) -> RejectedManifests {
         RejectedManifests {

@@ -51,8 +51,8 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::Kind;
     use crate::model::id::Id;
+    use crate::model::kind::Kind;
     use crate::model::lazy_spec::{LazySpec, StoredSecrets};
 
     fn entry(key: Key, order: u64, references: Vec<Key>) -> Arc<Entry> {

@@ -64,13 +64,13 @@ fn layers_only_look_down() {
     assert_none("paths that do not lead down", &offenders);
 }
 
-/// How many files of a folder may use each other in a circle, at most: in the model, `apply` with the rules that it checks, and
-/// the two files of the decoder; everywhere, a few files with one idea.
+/// How many files of a folder may use each other in a circle, at most: in the model, the two files of the decoder; everywhere,
+/// a few files with one idea.
 const LARGEST_CIRCLES: [(&str, usize); 2] = [("src/model", 2), ("src", 3)];
 /// The methods of `Kind` in `kind/table.rs`: a call uses that file without naming it.
 const CALLS_OF_THE_TABLE: [&str; 4] = ["kind.info()", "kind().info()", "Kind::all()", "Kind::constraints()"];
 
-/// The path of a file's module, such as `api::model::kind::owner`.
+/// The path of a file's module, such as `model::kind::owner`.
 fn module_path(file: &str) -> String {
     let path = file.trim_start_matches("src/").trim_end_matches(".rs");
     path.strip_suffix("/mod").unwrap_or(path).replace('/', "::")
@@ -78,18 +78,20 @@ fn module_path(file: &str) -> String {
 
 /// A path in the code of `module`, from the root of the crate. A path of another crate becomes one inside `module`.
 fn from_root(module: &str, path: &str) -> String {
-    if let Some(rest) = path.strip_prefix("crate::") {
-        return rest.to_owned();
+    let mut at: Vec<&str> = module.split("::").collect();
+    for step in path.split("::") {
+        match step {
+            "crate" => at.clear(),
+            "super" => drop(at.pop()),
+            "self" => {}
+            name => at.push(name),
+        }
     }
-    let (mut base, mut rest) = (module, path);
-    while let Some(more) = rest.strip_prefix("super::") {
-        base = base.rsplit_once("::").map_or("", |(parent, _)| parent);
-        rest = more;
-    }
-    format!("{base}::{rest}")
+    at.join("::")
 }
 
-/// The files of a folder that each of its files uses, by their modules.
+/// The files of a folder that each of its files uses, by their modules. Who uses what a file re-exports uses that file, which
+/// uses the one that defines it.
 fn uses(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let files: Vec<Source> = sources(folder, "rs").into_iter().filter(|file| !file.is_test()).collect();
     let modules: BTreeSet<String> = files.iter().map(|file| module_path(&file.name)).collect();
@@ -104,15 +106,26 @@ fn uses(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     for file in files {
         let module = module_path(&file.name);
         // A visibility uses nothing.
-        let text = file.text.split("\nmod tests {").next().unwrap_or_default().replace("pub(in crate::", "pub(in ");
+        let text = file.text.split("mod tests {").next().unwrap_or_default().replace("pub(in crate::", "pub(in ");
         let file = Source { name: file.name, text };
         let paths = file.paths();
         // The beginning of a tree is no path of its own, and what tests have is used by tests only.
         let is_whole = |path: &&String| {
             !path.contains("::tests::") && !paths.iter().any(|other| other.starts_with(&format!("{path}::")))
         };
-        let mut used: BTreeSet<String> =
-            paths.iter().filter(is_whole).filter_map(|path| owner(&from_root(&module, path))).collect();
+        // The modules that the file imports, by the names that they have in it.
+        let mut imports: BTreeMap<&str, String> = BTreeMap::new();
+        for path in &paths {
+            let target = from_root(&module, path);
+            if modules.contains(&target) {
+                imports.insert(path.trim_end_matches("::self").rsplit("::").next().unwrap_or_default(), target);
+            }
+        }
+        let resolved = |path: &String| match path.split_once("::") {
+            Some((first, rest)) if imports.contains_key(first) => owner(&from_root(&imports[first], rest)),
+            _ => owner(&from_root(&module, path)),
+        };
+        let mut used: BTreeSet<String> = paths.iter().filter(is_whole).filter_map(resolved).collect();
         if module.starts_with("model::") && CALLS_OF_THE_TABLE.iter().any(|call| file.code().contains(call)) {
             used.insert("model::kind::table".to_owned());
         }

@@ -4,10 +4,10 @@ use std::{collections::HashSet, ops::Range};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::SecretValues;
 use super::fields::{Fields, SchemaPlace};
 use super::mask::Mask;
 use super::quoting::{has_credential, quotable_key, quotable_path, quotable_variable};
+use super::secret_values::SecretValues;
 use crate::syntax::text::yaml_cursor::{YamlCursor, without_tabs_after_colons};
 use crate::syntax::text::{token_secrets, url_passwords};
 
