@@ -42,7 +42,6 @@ pub(crate) mod resource;
 pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod secrets;
-pub(crate) mod session_fields;
 pub(crate) mod snapshot;
 pub(crate) mod traffic;
 mod type_erasure;

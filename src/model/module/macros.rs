@@ -21,8 +21,8 @@ macro_rules! module {
                 /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
                 pub options_passthrough: bool,
                 /// The prefix of session cookie names; defaults to `edgewright.`.
-                #[serde(deserialize_with = "crate::model::session_fields::cookie_prefix")]
-                #[schemars(extend("pattern" = crate::model::session_fields::COOKIE_PREFIX_PATTERN))]
+                #[serde(deserialize_with = "crate::model::module::session_fields::cookie_prefix")]
+                #[schemars(extend("pattern" = crate::model::module::session_fields::COOKIE_PREFIX_PATTERN))]
                 pub cookie_prefix: String,
                 /// Seconds of inactivity after which users must log in again.
                 pub inactivity_timeout: u32,
@@ -39,7 +39,7 @@ macro_rules! module {
                     $($field: $crate::model::module::macros::module!(@default $($default)?),)*
                     $(
                         options_passthrough: false,
-                        cookie_prefix: $crate::model::session_fields::COOKIE_PREFIX.into(),
+                        cookie_prefix: $crate::model::module::session_fields::COOKIE_PREFIX.into(),
                         inactivity_timeout: 0,
                         maximum_duration: 0,
                         $($own: $crate::model::module::macros::module!(@default $($own_default)?),)*

@@ -24,6 +24,7 @@ pub(crate) mod oidc;
 pub(crate) mod policies;
 mod prelude;
 pub(crate) mod saml;
+mod session_fields;
 pub(crate) mod slot;
 pub(crate) mod switch;
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The `oauth` module: requires a login with an OAuth identity provider.
 
 use super::prelude::*;
+use super::session_fields;
 use crate::model::schema::{condition, filled_secret};
 use crate::model::secrets::Secret;
-use crate::model::session_fields;
 use crate::syntax::text::printable;
 
 module! {

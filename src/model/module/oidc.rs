@@ -1,8 +1,8 @@
 //! The `oidc` module: requires a login with an OpenID Connect provider.
 
 use super::prelude::*;
+use super::session_fields;
 use crate::model::secrets::{Secret, Secrets};
-use crate::model::session_fields;
 
 module! {
     /// Requires a login with an OpenID Connect provider.

@@ -1,8 +1,8 @@
 //! The `saml` module: requires a login with a SAML identity provider.
 
 use super::prelude::*;
+use super::session_fields;
 use crate::model::secrets::{Reading, Text};
-use crate::model::session_fields;
 use crate::syntax::text::printable;
 use crate::syntax::xml;
 

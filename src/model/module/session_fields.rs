@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Deserializer};
 
-use super::diagnostics::{Code, Fault, Faults, check::is_token};
+use crate::model::diagnostics::check::is_token;
+use crate::model::diagnostics::{Code, Fault, Faults};
 use crate::syntax::text::printable;
 
 /// The default prefix of session cookie names (D14).
