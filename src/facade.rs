@@ -29,16 +29,15 @@ pub mod resources {
 
     // Identity.
     pub use crate::model::Kind;
-    pub use crate::model::endpoint_offers::{Offer, Offers};
     pub use crate::model::id::Id;
     pub use crate::model::key::Key;
-    pub use crate::model::kind_info::KindInfo;
+    pub use crate::model::resource::endpoint_offers::{Offer, Offers};
+    pub use crate::model::resource::kind_info::KindInfo;
     pub use crate::store::clock::now;
     pub use crate::store::ids::fresh_id;
     pub use crate::store::tokens::token as new_token;
 
     // Content.
-    pub use crate::model::any_resource::{AccessList, AnyResource, ViewContext};
     pub use crate::model::base_urls::{BaseUrls, Ref};
     pub use crate::model::key_scope::{KeyScope, WriteAction};
     pub use crate::model::kind::api_key::ApiKey;
@@ -54,6 +53,7 @@ pub mod resources {
     pub use crate::model::module::slot::Slot;
     pub use crate::model::module::traits::AnyModule;
     pub use crate::model::reference::Reference;
+    pub use crate::model::resource::any_resource::{AccessList, AnyResource, ViewContext};
     pub use crate::model::secrets::secret::{MASK, Secret};
     pub use crate::model::secrets::secret_spans::SecretSpans;
     pub use crate::model::secrets::serialization_mode::{Review, Secrets};

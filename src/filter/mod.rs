@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use crate::model::decode::one_of;
 use crate::model::json::deserialize;
-use crate::model::view::view_json;
+use crate::model::snapshot::view::view_json;
 use crate::model::{BaseUrls, Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Snapshot, suggest};
 use crate::syntax::cel::{CelError, CelExpression, CelMeter, OBJ};
 
@@ -200,7 +200,7 @@ fn fault(error: &CelError, expression: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::endpoint_offers::Offer;
+    use crate::model::resource::endpoint_offers::Offer;
 
     fn faults(kind: Kind, name: &str, value: &str) -> Vec<Fault> {
         Filter::new(kind, &[(name, value.to_owned())]).err().unwrap_or_default()

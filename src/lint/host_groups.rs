@@ -200,7 +200,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{Claim, lazy_spec::LazySpec};
+    use crate::model::{Claim, LazySpec};
 
     fn hosts(edge: &str, served: &[&str], matched: &[&str]) -> NamedHosts {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();

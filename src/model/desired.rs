@@ -2,7 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{any_resource::AnyResource, claim::Claim, key::Key};
+use super::claim::Claim;
+use super::key::Key;
+use super::resource::any_resource::AnyResource;
 
 /// The desired state of a resource.
 #[derive(Debug, Clone)]

@@ -12,7 +12,6 @@
 //!
 //! The model never does IO, reads no clock and no randomness: the same input gives the same state everywhere.
 
-pub(crate) mod any_resource;
 pub(crate) mod author;
 pub(crate) mod base_urls;
 pub(crate) mod build;
@@ -21,7 +20,6 @@ pub(crate) mod decode;
 pub(crate) mod desired;
 pub(crate) mod diagnostics;
 pub(crate) mod drift;
-pub(crate) mod endpoint_offers;
 pub(crate) mod external_id;
 pub(crate) mod field_rule;
 pub(crate) mod host_pattern;
@@ -30,8 +28,6 @@ pub(crate) mod json;
 pub(crate) mod key;
 pub(crate) mod key_scope;
 pub(crate) mod kind;
-pub(crate) mod kind_info;
-pub(crate) mod lazy_spec;
 pub(crate) mod module;
 pub(crate) mod names;
 pub(crate) mod network;
@@ -39,18 +35,14 @@ pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod reference;
 pub(crate) mod resource;
-pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod secrets;
 pub(crate) mod snapshot;
 pub(crate) mod traffic;
-mod type_erasure;
-pub(crate) mod view;
 
 pub use kind::Kind;
 
 // The items that upper layers use most. Files of this module name each other by their own paths.
-pub(crate) use self::any_resource::AnyResource;
 pub(crate) use self::author::{Author, CommitAuthor};
 pub(crate) use self::base_urls::BaseUrls;
 pub(crate) use self::claim::Claim;
@@ -74,13 +66,15 @@ pub(crate) use self::kind::ip_restriction::IpRestriction;
 pub(crate) use self::kind::owner::{Owner, Role};
 pub(crate) use self::kind::tls_certificate::TlsCertificate;
 pub(crate) use self::kind::tls_edge::TlsEdge;
-pub(crate) use self::kind_info::KindInfo;
-pub(crate) use self::lazy_spec::{LazySpec, StoredSecrets};
 pub(crate) use self::module::{AnyModule, Module, SharedModule, Slot};
 pub(crate) use self::node::{Node, Tape};
 pub(crate) use self::operation::Operation;
 pub(crate) use self::resource::Resource;
+pub(crate) use self::resource::any_resource::AnyResource;
+pub(crate) use self::resource::kind_info::KindInfo;
 pub(crate) use self::secrets::digest_key::DigestKey;
 pub(crate) use self::secrets::{MASK, Secret, Secrets};
+pub(crate) use self::snapshot::lazy_spec::{LazySpec, StoredSecrets};
+pub(crate) use self::snapshot::rules;
 pub(crate) use self::snapshot::{Entry, Refusal, Rendered, Snapshot};
 pub(crate) use self::traffic::host_port;

@@ -5,12 +5,12 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::any_resource::AnyResource;
 use super::claim::Claim;
 use super::json::JsonError;
 use super::key::Key;
 use super::kind::Kind;
 use super::module::{AnyModule, Slot};
+use super::resource::any_resource::AnyResource;
 use super::secrets::{Secret, Secrets};
 
 /// A change of state.

@@ -86,7 +86,8 @@ impl Resource for ApiKey {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::{any_resource::AnyResource, secrets::Secrets};
+    use crate::model::resource::any_resource::AnyResource;
+    use crate::model::secrets::Secrets;
 
     fn stored(key: &ApiKey) -> String {
         String::from_utf8(key.to_bytes(Secrets::Revealed).unwrap()).unwrap()

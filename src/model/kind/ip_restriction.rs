@@ -1,7 +1,8 @@
 //! IP restrictions: IP policies for the dashboard, the API, agents or endpoints.
 
 use super::prelude::*;
-use crate::model::{any_resource::AccessList, external_id};
+use crate::model::external_id;
+use crate::model::resource::any_resource::AccessList;
 
 /// An IP restriction, which attaches IP policies to one type of traffic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

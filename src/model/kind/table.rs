@@ -7,7 +7,9 @@ use super::{
     event_subscription::EventSubscription, https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute,
     ip_restriction::IpRestriction, owner::Owner, tls_certificate::TlsCertificate, tls_edge::TlsEdge,
 };
-use crate::model::{kind_info::KindInfo, resource::Resource, schema::Constraint};
+use crate::model::resource::Resource;
+use crate::model::resource::kind_info::KindInfo;
+use crate::model::schema::Constraint;
 
 /// Every kind, in the enum's order.
 static KINDS: [KindInfo; 10] = [

@@ -5,16 +5,16 @@ use std::{borrow::Borrow, collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 use rayon::prelude::*;
 
+use super::lazy_spec::LazySpec;
+use super::rules;
 use super::{Entry, Refusal, Snapshot, Tombstone};
 use crate::background::yield_to_requests;
-use crate::model::any_resource::AnyResource;
 use crate::model::diagnostics::{Code, Fault, Faults};
 use crate::model::key::Key;
 use crate::model::kind::Kind;
-use crate::model::lazy_spec::LazySpec;
 use crate::model::module::Slot;
 use crate::model::operation::Operation;
-use crate::model::rules;
+use crate::model::resource::any_resource::AnyResource;
 
 impl Snapshot {
     /// Applies operations in order. Returns the next revision, which is not published yet, and the changed keys. After

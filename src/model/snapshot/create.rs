@@ -107,10 +107,10 @@ impl Snapshot {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::any_resource::AnyResource;
     use crate::model::id::Id;
     use crate::model::kind::Kind;
     use crate::model::kind::https_edge::HttpsEdge;
+    use crate::model::resource::any_resource::AnyResource;
 
     const MANY: usize = 1200;
 

@@ -48,13 +48,13 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::any_resource::AnyResource;
     use crate::model::claim::Claim;
     use crate::model::id::Id;
     use crate::model::kind::Kind;
     use crate::model::kind::https_edge::HttpsEdge;
     use crate::model::kind::https_edge_route::{HttpsEdgeRoute, MatchType};
     use crate::model::operation::Operation;
+    use crate::model::resource::any_resource::AnyResource;
 
     fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
         Some(Arc::new(Claim { source: source.into(), name: name.into(), ..Claim::default() }))

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::model::id::Id;
     use crate::model::kind::Kind;
-    use crate::model::lazy_spec::{LazySpec, StoredSecrets};
+    use crate::model::snapshot::lazy_spec::{LazySpec, StoredSecrets};
 
     fn entry(key: Key, order: u64, references: Vec<Key>) -> Arc<Entry> {
         let lazy_spec = LazySpec::from_stored(key.kind, references, "{}", StoredSecrets::Unknown);

@@ -9,10 +9,10 @@
 //! clients: some of them send only what they were given.
 
 use super::api_error::ApiError;
-use crate::model::any_resource::AccessList;
 use crate::model::decode::{Decoded, list};
 use crate::model::diagnostics::fault::add_new_faults;
-use crate::model::kind_info::BlankContext;
+use crate::model::resource::any_resource::AccessList;
+use crate::model::resource::kind_info::BlankContext;
 use crate::model::{AnyModule, AnyResource, Faults, Node, Segment, Slot, Tape};
 use crate::server::base_prelude::*;
 use crate::server::resources::endpoint::Endpoint;

@@ -1,7 +1,7 @@
 //! A change as a `/watch` client or a notification target receives it.
 
 use crate::model::decode::one_of;
-use crate::model::endpoint_offers::Offer;
+use crate::model::resource::endpoint_offers::Offer;
 use crate::server::base_prelude::*;
 use crate::store::revision::ChangeEvent;
 

@@ -1,6 +1,7 @@
 //! The list of endpoints, used by the router, the OpenAPI document and the tests.
 
-use crate::model::{Kind, Slot, endpoint_offers::Offer, kind_info::KindInfo};
+use crate::model::resource::endpoint_offers::Offer;
+use crate::model::{Kind, KindInfo, Slot};
 
 /// The action of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-use crate::model::view::view_json;
+use crate::model::snapshot::view::view_json;
 use crate::model::{Rendered, Slot};
 use crate::server::prelude::*;
 

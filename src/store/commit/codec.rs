@@ -240,7 +240,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{HttpsEdgeRoute, Kind, lazy_spec::LazySpec};
+    use crate::model::{HttpsEdgeRoute, Kind, LazySpec};
 
     #[test]
     fn a_deletion_is_read_as_it_was_written_also_by_an_earlier_version() {

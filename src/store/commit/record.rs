@@ -30,8 +30,8 @@ use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 use super::record_key::{RECORD, decode_key, encode_key};
-use crate::model::lazy_spec::{LazySpec, SpecForm, StoredSecrets};
 use crate::model::secrets::secret::MASK;
+use crate::model::snapshot::lazy_spec::{LazySpec, SpecForm, StoredSecrets};
 use crate::model::{Claim, Code, Entry, JsonError, Secret, Secrets, json};
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, Keyring, NotOpened, Sealed};

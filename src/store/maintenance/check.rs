@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use crate::model::diagnostics::code::Code;
-use crate::model::lazy_spec::{LazySpec, StoredSecrets};
+use crate::model::snapshot::lazy_spec::{LazySpec, StoredSecrets};
 use crate::model::snapshot::{Entry, Snapshot};
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::{CommitHeader, Retention, Verified};

@@ -48,7 +48,7 @@ const NAMES_MODULES: [(&str, &[&str]); 9] = [
     // Several lints look at the apps of all `oauth` modules.
     ("src/lint/view.rs", &["oauth"]),
     // Where TLS terminates decides what an edge can read.
-    ("src/model/rules.rs", &["tls_termination"]),
+    ("src/model/snapshot/rules.rs", &["tls_termination"]),
     ("src/routing/selector.rs", &["tls_termination"]),
     // A request without a backend ends in a refusal.
     ("src/routing/module_pipeline.rs", &["backend"]),

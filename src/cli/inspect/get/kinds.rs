@@ -53,7 +53,7 @@ pub(crate) fn short_name_of(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::endpoint_offers::Offer;
+    use crate::model::resource::endpoint_offers::Offer;
 
     #[test]
     fn a_kind_has_every_spelling() {

@@ -10,7 +10,7 @@ use crate::filter::Filter;
 use crate::model::Entry;
 use crate::model::decode::list;
 use crate::model::json::deserialize;
-use crate::model::view::view_json;
+use crate::model::snapshot::view::view_json;
 use crate::server;
 use crate::server::operations::origin::ResourceOrigin;
 use crate::server::operations::resource_names::{COLLECTION, PATH, ResourceName};

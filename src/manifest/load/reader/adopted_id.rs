@@ -1,6 +1,8 @@
 //! The ID of an existing resource that a document adopts.
 
-use crate::model::{Code, Fault, external_id::ExternalKind, id::is_opaque_id, kind_info::KindInfo};
+use crate::model::external_id::ExternalKind;
+use crate::model::id::is_opaque_id;
+use crate::model::{Code, Fault, KindInfo};
 
 /// Returns what is wrong with the ID that a document adopts, if anything.
 pub(super) fn id_fault(id: &str, info: &KindInfo) -> Option<Fault> {

@@ -5,14 +5,14 @@ use std::{any::Any, fmt::Debug, sync::Arc};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::base_urls::BaseUrls;
-use super::diagnostics::Faults;
-use super::json::JsonError;
-use super::key::Key;
-use super::kind::Kind;
-use super::module::{AnyModule, SharedModule, Slot};
-use super::reference::Reference;
-use super::secrets::Secrets;
+use crate::model::base_urls::BaseUrls;
+use crate::model::diagnostics::Faults;
+use crate::model::json::JsonError;
+use crate::model::key::Key;
+use crate::model::kind::Kind;
+use crate::model::module::{AnyModule, SharedModule, Slot};
+use crate::model::reference::Reference;
+use crate::model::secrets::Secrets;
 
 /// The Spec of a resource of any kind.
 pub trait AnyResource: Any + Debug + Send + Sync {

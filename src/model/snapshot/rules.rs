@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
-use super::any_resource::AnyResource;
-use super::diagnostics::{Code, Fault, FaultTarget, Path};
-use super::id::Id;
-use super::key::Key;
-use super::key_scope::KeyScope;
-use super::kind::Kind;
-use super::kind::api_key::ApiKey;
-use super::kind::https_edge::HttpsEdge;
-use super::kind::owner::{Owner, Role};
-use super::module::Slot;
-use super::module::tls_termination::TerminateAt;
-use super::reference::Reference;
-use super::snapshot::Snapshot;
+use super::Snapshot;
 use crate::background::yield_to_requests;
+use crate::model::diagnostics::{Code, Fault, FaultTarget, Path};
+use crate::model::id::Id;
+use crate::model::key::Key;
+use crate::model::key_scope::KeyScope;
+use crate::model::kind::Kind;
+use crate::model::kind::api_key::ApiKey;
+use crate::model::kind::https_edge::HttpsEdge;
+use crate::model::kind::owner::{Owner, Role};
+use crate::model::module::Slot;
+use crate::model::module::tls_termination::TerminateAt;
+use crate::model::reference::Reference;
+use crate::model::resource::any_resource::AnyResource;
 
 /// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are
 /// inside its Spec.

@@ -10,15 +10,15 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::any_resource::{AccessList, AnyResource, ViewContext};
-use super::diagnostics::{Code, Fault, Faults};
-use super::json::JsonError;
-use super::key::Key;
-use super::kind::Kind;
-use super::module::{SharedModule, Slot};
-use super::reference::Reference;
-use super::secrets::Secrets;
-use super::secrets::secret_spans::SecretSpans;
+use crate::model::diagnostics::{Code, Fault, Faults};
+use crate::model::json::JsonError;
+use crate::model::key::Key;
+use crate::model::kind::Kind;
+use crate::model::module::{SharedModule, Slot};
+use crate::model::reference::Reference;
+use crate::model::resource::any_resource::{AccessList, AnyResource, ViewContext};
+use crate::model::secrets::Secrets;
+use crate::model::secrets::secret_spans::SecretSpans;
 
 /// A blake3 hash of a Spec's stored form.
 pub(crate) type Digest = blake3::Hash;

@@ -1,10 +1,10 @@
 //! The response form of a resource in a snapshot.
 
-use super::any_resource::{AnyResource, ViewContext};
-use super::base_urls::BaseUrls;
-use super::json::JsonError;
-use super::secrets::Secrets;
-use super::snapshot::{Entry, Snapshot};
+use super::{Entry, Snapshot};
+use crate::model::base_urls::BaseUrls;
+use crate::model::json::JsonError;
+use crate::model::resource::any_resource::{AnyResource, ViewContext};
+use crate::model::secrets::Secrets;
 
 /// Writes the response form of a resource, with the children that its kind includes.
 pub(crate) fn view_json(

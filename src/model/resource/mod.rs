@@ -1,4 +1,16 @@
-//! Resource kinds: a typed Spec and its View.
+//! What a resource is, whatever its kind: a typed Spec and its View.
+//!
+//! A kind implements [`Resource`] for its Spec. What all other modules use follows from that type (`type_erasure.rs`): its Spec
+//! among those of other kinds (`any_resource.rs`), and the description of the kind (`kind_info.rs`):
+//!
+//! ```text
+//! impl Resource for HttpsEdge { … }  →  dyn AnyResource, Kind::HttpsEdge.info()
+//! ```
+
+pub(crate) mod any_resource;
+pub(crate) mod endpoint_offers;
+pub(crate) mod kind_info;
+mod type_erasure;
 
 use std::fmt::Debug;
 
@@ -6,10 +18,10 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::any_resource::{AccessList, ViewContext};
 use super::diagnostics::Check;
-use super::kind_info::KindInfo;
 use super::reference::Reference;
+use any_resource::{AccessList, ViewContext};
+use kind_info::KindInfo;
 
 /// The Spec of a kind: API body, manifest `spec`, stored record and schema are all this one type.
 pub trait Resource:
@@ -77,7 +89,7 @@ macro_rules! view {
         }
 
         impl $crate::model::resource::ResourceView<$resource> for $view {
-            fn new($spec: &$resource, $at: &$crate::model::any_resource::ViewContext<'_>) -> Self {
+            fn new($spec: &$resource, $at: &$crate::model::resource::any_resource::ViewContext<'_>) -> Self {
                 Self { $($field: $value,)* }
             }
         }

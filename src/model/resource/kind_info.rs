@@ -6,12 +6,12 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use super::any_resource::AnyResource;
-use super::decode::{Decoded, ValueSource};
 use super::endpoint_offers::Offers;
-use super::kind::{Kind, KindFacts};
-use super::module::Slot;
-use super::node::Node;
-use super::schema::Constraint;
+use crate::model::decode::{Decoded, ValueSource};
+use crate::model::kind::{Kind, KindFacts};
+use crate::model::module::Slot;
+use crate::model::node::Node;
+use crate::model::schema::Constraint;
 
 pub(super) type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a spec from a manifest, ignoring the given fields that are known elsewhere.

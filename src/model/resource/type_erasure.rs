@@ -5,18 +5,18 @@ use std::{any::Any, sync::Arc};
 use serde_json::{Map, Value};
 
 use super::any_resource::{AccessList, AnyResource, ViewContext};
-use super::decode::{Decoded, decode_request, decode_with};
-use super::diagnostics::{Check, Faults, Path, check};
 use super::endpoint_offers::Offers;
-use super::json::{self, JsonError, deserialize};
-use super::kind::Kind;
 use super::kind_info::{KindInfo, SpecArc};
-use super::module::switch::advise;
-use super::module::{SharedModule, Slot};
-use super::node::Node;
-use super::reference::Reference;
-use super::resource::{Resource, ResourceView as _};
-use super::secrets::Secrets;
+use super::{Resource, ResourceView as _};
+use crate::model::decode::{Decoded, decode_request, decode_with};
+use crate::model::diagnostics::{Check, Faults, Path, check};
+use crate::model::json::{self, JsonError, deserialize};
+use crate::model::kind::Kind;
+use crate::model::module::switch::advise;
+use crate::model::module::{SharedModule, Slot};
+use crate::model::node::Node;
+use crate::model::reference::Reference;
+use crate::model::secrets::Secrets;
 
 /// The capacity for a response form. Most fit, and a list with a filter writes one per entry.
 const USUAL_VIEW: usize = 2048;

@@ -7,15 +7,18 @@
 //! let (next, changed) = snapshot.apply(&operations, now)?;   // `snapshot` is as before
 //! ```
 //!
-//! `apply.rs` is the only place where an operation takes effect. A snapshot is never partly applied: an operation that is
-//! refused leaves no trace.
+//! `apply.rs` is the only place where an operation takes effect, and `rules.rs` has what resources must meet together. A
+//! snapshot is never partly applied: an operation that is refused leaves no trace.
 
 mod apply;
 mod bulk_insert;
 mod create;
+pub(crate) mod lazy_spec;
 mod names;
 mod rejections;
 pub(crate) mod restore;
+pub(crate) mod rules;
+pub(crate) mod view;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -26,7 +29,6 @@ use bytes::Bytes;
 use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
 use jiff::Timestamp;
 
-use super::any_resource::AnyResource;
 use super::author::RejectedManifests;
 use super::claim::Claim;
 use super::diagnostics::Fault;
@@ -34,9 +36,10 @@ use super::id::Id;
 use super::key::Key;
 use super::kind::Kind;
 use super::kind::api_key::ApiKey;
-use super::lazy_spec::LazySpec;
 use super::resource::Resource;
+use super::resource::any_resource::AnyResource;
 use super::secrets::Secret;
+use lazy_spec::LazySpec;
 
 /// A resource in a snapshot.
 #[derive(Debug, Clone)]
