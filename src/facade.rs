@@ -68,7 +68,8 @@ pub mod resources {
     pub use crate::model::claim::Claim;
     pub use crate::model::desired::Desired;
     pub use crate::model::operation::Operation;
-    pub use crate::model::snapshot::{Entry, Refusal, Rendered, RenderedForms, Tombstone};
+    pub use crate::model::snapshot::Refusal;
+    pub use crate::model::snapshot::entry::{Entry, Rendered, RenderedForms, Tombstone};
 
     pub mod modules {
         //! The traffic modules that edges and routes host.

@@ -5,9 +5,9 @@ use std::{borrow::Borrow, collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 use rayon::prelude::*;
 
+use super::entry::{Entry, Tombstone};
 use super::lazy_spec::LazySpec;
-use super::rules;
-use super::{Entry, Refusal, Snapshot, Tombstone};
+use super::{Refusal, Snapshot, rules};
 use crate::background::yield_to_requests;
 use crate::model::diagnostics::{Code, Fault, Faults};
 use crate::model::key::Key;

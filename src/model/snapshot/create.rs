@@ -7,7 +7,9 @@ use foldhash::{HashMap, HashMapExt as _};
 use jiff::Timestamp;
 use rayon::prelude::*;
 
-use super::{Entry, Snapshot, bulk_insert::insert_sorted, has_own_id};
+use super::bulk_insert::insert_sorted;
+use super::entry::Entry;
+use super::{Snapshot, has_own_id};
 use crate::background::yield_to_requests;
 use crate::model::key::Key;
 use crate::model::operation::Operation;

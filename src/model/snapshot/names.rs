@@ -1,6 +1,7 @@
 //! How messages name resources: by kind, source and name, because an ID alone means nothing to a reader.
 
-use super::{Entry, Snapshot};
+use super::Snapshot;
+use super::entry::Entry;
 use crate::model::key::Key;
 use crate::syntax::text::{first_of, printable};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Entry, Snapshot, Tombstone};
+use super::Snapshot;
+use super::entry::{Entry, Tombstone};
 use crate::model::key::Key;
 
 /// A state of which resources may still be missing.

@@ -1,6 +1,7 @@
 //! The response form of a resource in a snapshot.
 
-use super::{Entry, Snapshot};
+use super::Snapshot;
+use super::entry::Entry;
 use crate::model::base_urls::BaseUrls;
 use crate::model::json::JsonError;
 use crate::model::resource::any_resource::{AnyResource, ViewContext};

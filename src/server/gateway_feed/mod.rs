@@ -32,7 +32,8 @@ mod view;
 use axum::extract::ConnectInfo;
 
 use super::resources::at_revision;
-use crate::{model::snapshot::Rendered, server::prelude::*};
+use crate::model::Rendered;
+use crate::server::prelude::*;
 use cache::Feeds;
 use view::GatewayConfiguration;
 

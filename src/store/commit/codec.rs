@@ -10,7 +10,7 @@ use super::entries::{CommitEntries, CommitEntry};
 use super::record::{self, LostSecrets};
 use super::record_key::{DELETED, RECORD, decode_key, encode_key};
 use crate::model::author::RejectedManifests;
-use crate::model::snapshot::Tombstone;
+use crate::model::snapshot::entry::Tombstone;
 use crate::model::snapshot::restore::SnapshotBuilder;
 use crate::model::{Code, Entry, Id, Key, Secrets, Snapshot, json};
 use crate::store::engine::{KeyedRecord, State};

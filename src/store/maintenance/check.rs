@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use crate::model::diagnostics::code::Code;
 use crate::model::snapshot::lazy_spec::{LazySpec, StoredSecrets};
-use crate::model::snapshot::{Entry, Snapshot};
+use crate::model::{Entry, Snapshot};
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::{CommitHeader, Retention, Verified};
 use crate::store::commit::record::{self, LostSecrets};
