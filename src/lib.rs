@@ -131,7 +131,8 @@
 //! `cli → server → reconcile → {manifest, plan, store} → {filter, lint, tenancy} → routing → model → syntax →
 //! {background, cache, files, http_client, lock, subprocess}`. A layer uses only the layers below it, and the modules of
 //! one layer do not import each other. A test enforces this. All modules but [`server`] are private; `src/lib.rs` and
-//! `src/facade.rs` re-export the API above.
+//! `src/facade.rs` are above all layers and re-export the API. `src/fuzzing.rs` is for tests, `src/build.rs` is the build
+//! script, and `src/main.rs` calls [`main()`].
 //!
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
@@ -144,7 +145,7 @@
 //! | `subprocess` | Running `git` and shell commands, which end with this process | knows what they are for |
 //! | `syntax` | Notations of others: CEL, certificates and keys, XML, quoted text | knows resources |
 //! | `filter` | The selection of resources in lists | sees a secret |
-//! | `lint` | Legal configuration that is probably a mistake; `rules` has one file per lint | rejects what the API accepts |
+//! | `lint` | Legal configuration that is probably a mistake; `rules` has one file per lint, and `rules/shared` what several use | rejects what the API accepts |
 //! | `tenancy` | What keeps sources apart: the table of all ways between them, and the decisions (D112) | depends on who asks |
 //! | `routing` | Route selection, and the effect of each module on a request | handles traffic |
 //! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a Git repository, a request | knows the store |
@@ -160,13 +161,14 @@
 //! - `Resource`: a kind's Spec (API body, manifest `spec`, stored record and schema in one type) and its View (the
 //!   response form). [`AnyResource`](resources::AnyResource) is a Spec of any kind.
 //! - `Module` in a [`Slot`](resources::Slot): a traffic module, in a typed optional field of its host. Router,
-//!   OpenAPI, schemas, diff, store, lints and traces visit the slots, so a new module is one file and one line.
+//!   OpenAPI, schemas, diff, store, lints and traces visit the slots, so a new module is one file, and one line each to
+//!   declare, host and export it.
 //! - [`Snapshot`]: all resources at one revision, immutable and cheap to clone. A Spec that was read from the store is
 //!   decoded on first use. [`Snapshot::apply`] is the only place where an operation takes effect.
 //! - [`Operation`](resources::Operation): create, patch, put module, delete module, delete, claim. A REST handler
-//!   makes one or two, the planner (`plan::diff`) and a rollback (`plan::revert`) many. All go through
-//!   [`Store::commit_with`], which applies them to the current Snapshot, or takes the Snapshot on which the same
-//!   operations were tried.
+//!   makes one or two, the planner (`plan::diff`) and a rollback (`plan::revert`) many. All go through the queue of the
+//!   store (`store::group_commit`; [`Store::commit_with`] is its public form), which applies them to the newest Snapshot,
+//!   or takes the Snapshot on which the same operations were tried.
 //! - [`Plan`]: operations and the revision they were computed from. Its [`RedactedPlan`](report::RedactedPlan) is the
 //!   plan without secrets; every output format and the server's response are made from it, so what is shown is what
 //!   runs.
@@ -206,9 +208,9 @@
 //!   `trace`, D111). Documents in plain YAML are read directly, and all others by serde_yaml (`model::node`, D76).
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`server::http::service`) →
 //!   `server::http::endpoint_paths` → the handler of the action → typed body (`model::decode`) → one operation → the
-//!   queue of the store, by one of two threads that small writes share (`server::resources::commit_executor`) → the
-//!   log, with one sync for all that wait (`store::group_commit`) → View → bytes. The bytes of a whole resource are cached
-//!   with its entry until it or a child changes.
+//!   queue of the store, which one thread fills for all small writes while another one waits for the disk
+//!   (`server::resources::commit_executor`) → the log, with one sync for all that wait (`store::group_commit`) → View →
+//!   bytes. The bytes of a whole resource are cached with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
 //! - **a file or a ref changes**: the event only triggers a sync → debounce, and files still being written (D92) → all

@@ -4,6 +4,10 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use crate::support::program::REPOSITORY;
 
+/// The files in `src` that are part of no layer: the root, which re-exports the API, the two programs beside it, and the
+/// properties for fuzzers, which use what they check.
+const OUTSIDE_LAYERS: [&str; 4] = ["lib", "main", "build", "fuzzing"];
+
 /// A file of the repository.
 pub(super) struct Source {
     /// Its path in the repository.
@@ -12,9 +16,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The layer that the file is part of; none for `main.rs`, `lib.rs` and `facade.rs`, which are above all layers.
+    /// The layer that the file is part of: a folder, or a file of its own; none for those that see the whole crate or nothing
+    /// of it.
     pub(super) fn layer(&self) -> Option<&str> {
-        self.name.strip_prefix("src/")?.split_once('/').map(|(layer, _)| layer)
+        let path = self.name.strip_prefix("src/")?.trim_end_matches(".rs");
+        let layer = path.split_once('/').map_or(path, |(layer, _)| layer);
+        (!OUTSIDE_LAYERS.contains(&layer)).then_some(layer)
     }
 
     /// Whether the file has only unit tests.
