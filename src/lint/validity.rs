@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::Offset};
 
 use super::manifest_facts::ManifestFacts;
-use super::rules::certificate_chain::chains;
 use super::rules::saml_metadata::declared;
+use super::rules::shared::certificate_chain::chains;
 use super::view::EdgeView;
 use super::world::World;
 use crate::model::{Desired, Key};

@@ -1,6 +1,7 @@
 //! `expired-certificate`: a certificate that has expired.
 
-use super::{certificate_chain::now, prelude::*};
+use super::prelude::*;
+use super::shared::certificate_chain::now;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

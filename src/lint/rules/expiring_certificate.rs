@@ -4,7 +4,8 @@
 
 use jiff::SignedDuration;
 
-use super::{certificate_chain::now, prelude::*};
+use super::prelude::*;
+use super::shared::certificate_chain::now;
 use crate::syntax::text::number_of;
 
 /// The lint.

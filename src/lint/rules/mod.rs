@@ -1,13 +1,10 @@
-//! The lints: one file for each, the table of all of them, and what several of them look at.
+//! The lints: one file for each, and the table of all of them. [`shared`] has what several of them look at.
 //!
 //! A file has the condition of its lint, why it is probably a mistake, an example, and the message. The engine decides
 //! what lints can see ([`view`](super::view)) and when they run again ([`memo`](super::memo)).
 
-pub(super) mod certificate_chain;
-mod cidr_range;
-mod match_pattern;
-mod placed_policy;
 mod prelude;
+pub(super) mod shared;
 
 pub(crate) use self::expiring_certificate::DAYS as EXPIRY_DAYS;
 use super::definition::Lint;

@@ -1,6 +1,7 @@
 //! `not-yet-valid-certificate`: a certificate whose validity has not started.
 
-use super::{certificate_chain::now, prelude::*};
+use super::prelude::*;
+use super::shared::certificate_chain::now;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value};
 
-use super::cidr_range::{cidr_fault, is_range};
-use super::match_pattern::pattern_fault;
 use super::prelude::*;
+use super::shared::cidr_range::{cidr_fault, is_range};
+use super::shared::match_pattern::pattern_fault;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

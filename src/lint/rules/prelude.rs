@@ -1,7 +1,7 @@
 //! Items that many lints use: the parts of a finding, the views, the kinds that lints check, and where these have
 //! policies, certificates and hosts.
 
-pub(super) use super::{certificate_chain::chains, placed_policy::placed_policies};
+pub(super) use super::shared::{certificate_chain::chains, placed_policy::placed_policies};
 pub(super) use crate::lint::definition::{Level, Lint, LintCheck};
 pub(super) use crate::lint::finding::{Findings, Subject};
 pub(super) use crate::lint::view::{EdgeView, HostView, LintedSource, ManifestsView};

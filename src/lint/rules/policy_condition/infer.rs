@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use super::compare::{LEAST_STATUS, is_possible_status, literal_order, literal_type, mirrored};
 use super::inferred_type::InferredType;
 use super::names::{self, BINDERS};
-use crate::lint::rules::cidr_range::{cidr_fault, is_range};
-use crate::lint::rules::match_pattern::pattern_message;
+use crate::lint::rules::shared::cidr_range::{cidr_fault, is_range};
+use crate::lint::rules::shared::match_pattern::pattern_message;
 use crate::syntax::cel::{CelExpr, CelNode, CelOperator};
 use crate::syntax::text::printable;
 

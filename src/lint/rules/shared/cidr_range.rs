@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Returns what is wrong with a text that looks like a CIDR range. Any other text is fine.
-pub(super) fn cidr_fault(text: &str) -> Option<&'static str> {
+pub(in crate::lint::rules) fn cidr_fault(text: &str) -> Option<&'static str> {
     let (address, length) = text.trim().split_once('/')?;
     let length = small_number(length)?;
     let bytes: Option<Vec<u32>> = address.split('.').map(small_number).collect();
@@ -23,7 +23,7 @@ pub(super) fn cidr_fault(text: &str) -> Option<&'static str> {
 }
 
 /// Whether a text is a valid CIDR range.
-pub(super) fn is_range(text: &str) -> bool {
+pub(in crate::lint::rules) fn is_range(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
     let most = match address.parse() {
         Ok(IpAddr::V4(_)) => 32,

@@ -5,31 +5,31 @@ use crate::model::module::policies::{EndpointPolicy, Policies};
 use crate::model::{HttpsEdgeRoute, Key, Path, TlsEdge};
 
 /// A policy with its location.
-pub(super) struct PlacedPolicy<'w> {
+pub(in crate::lint::rules) struct PlacedPolicy<'w> {
     /// The route or TLS edge.
-    pub(super) key: &'w Key,
+    pub(in crate::lint::rules) key: &'w Key,
     /// Whether the policy applies to responses.
-    pub(super) is_outbound: bool,
+    pub(in crate::lint::rules) is_outbound: bool,
     /// The path of the policy.
-    pub(super) path: Path,
+    pub(in crate::lint::rules) path: Path,
     /// The policy.
-    pub(super) policy: &'w EndpointPolicy,
+    pub(in crate::lint::rules) policy: &'w EndpointPolicy,
 }
 
 impl PlacedPolicy<'_> {
     /// The path of an action's type.
-    pub(super) fn action_type(&self, index: usize) -> Path {
+    pub(in crate::lint::rules) fn action_type(&self, index: usize) -> Path {
         self.path.join("actions").join(index).join("type")
     }
 
     /// The path of an expression.
-    pub(super) fn expression(&self, index: usize) -> Path {
+    pub(in crate::lint::rules) fn expression(&self, index: usize) -> Path {
         self.path.join("expressions").join(index)
     }
 }
 
 /// Returns every policy of every `policies` module, in order.
-pub(super) fn placed_policies<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = PlacedPolicy<'w>> {
+pub(in crate::lint::rules) fn placed_policies<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = PlacedPolicy<'w>> {
     let routes = view.all::<HttpsEdgeRoute>().map(|(key, route)| (key, &route.policies));
     let tls_edges = view.all::<TlsEdge>().map(|(key, edge)| (key, &edge.policies));
     let modules = routes.chain(tls_edges).filter_map(|(key, module)| Some((key, module.as_ref()?)));

@@ -12,20 +12,20 @@ use crate::syntax::x509::Link;
 
 /// The certificates of a resource.
 pub(in crate::lint) struct CertificateChain<'w> {
-    pub(super) key: &'w Key,
+    pub(in crate::lint) key: &'w Key,
     /// The field with the certificates.
-    pub(super) field: &'static str,
+    pub(in crate::lint) field: &'static str,
     pub(in crate::lint) links: &'w [Link],
 }
 
 impl CertificateChain<'_> {
     /// Returns the certificates whose expiry counts.
-    pub(super) fn last_to_end(&self) -> Vec<&Link> {
+    pub(in crate::lint) fn last_to_end(&self) -> Vec<&Link> {
         self.deciding(|links| links.iter().max_by_key(|link| link.not_after))
     }
 
     /// Returns the certificates whose start of validity counts.
-    pub(super) fn first_to_start(&self) -> Vec<&Link> {
+    pub(in crate::lint) fn first_to_start(&self) -> Vec<&Link> {
         self.deciding(|links| links.iter().min_by_key(|link| link.not_before))
     }
 
@@ -47,6 +47,6 @@ pub(in crate::lint) fn chains<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item 
 }
 
 /// The current time in UTC, the time zone of certificates.
-pub(super) fn now(view: &EdgeView<'_>) -> DateTime {
+pub(in crate::lint) fn now(view: &EdgeView<'_>) -> DateTime {
     Offset::UTC.to_datetime(view.now())
 }

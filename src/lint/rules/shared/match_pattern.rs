@@ -5,7 +5,7 @@ use regex_syntax::ast::{ErrorKind, parse::Parser};
 use crate::model::module::user_agent_filter::LONGEST_PATTERN;
 
 /// Returns what is wrong with a pattern of `matches`.
-pub(super) fn pattern_message(pattern: &str) -> Option<String> {
+pub(in crate::lint::rules) fn pattern_message(pattern: &str) -> Option<String> {
     if pattern.len() > LONGEST_PATTERN {
         return Some(format!("the pattern of `matches` is longer than {LONGEST_PATTERN} bytes and is not checked"));
     }
@@ -22,7 +22,7 @@ fn unsupported(pattern: &str) -> Option<String> {
 }
 
 /// Returns why a pattern is invalid. Only errors in every dialect count, because the gateway's is unknown.
-pub(super) fn pattern_fault(pattern: &str) -> Option<String> {
+pub(in crate::lint::rules) fn pattern_fault(pattern: &str) -> Option<String> {
     if pattern.len() > LONGEST_PATTERN || pattern.contains("\\Q") {
         return None;
     }
