@@ -19,7 +19,7 @@ use super::resources::page_cache::PageCache;
 use super::resources::write_policy::RestWrites;
 use super::state::{Admissions, AppState, Caches, ServedStore};
 use super::telemetry::security::SecurityLog;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The default name of the version header (D4).
 pub const VERSION_HEADER: &str = "Service-Version";

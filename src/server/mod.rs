@@ -24,8 +24,8 @@
 
 mod app;
 pub(crate) mod auth;
-mod base_prelude;
 mod gateway_feed;
+mod handler_prelude;
 pub(crate) mod http;
 pub(crate) mod limits;
 pub(crate) mod net;

@@ -1,24 +1,24 @@
-//! The names that most handlers of requests use: those of the `base_prelude`, extractors, responses and errors, the caller and
-//! what it may do, and the parts of the state. The files behind them use the `base_prelude` alone.
+//! The names that most files of the server use: those of HTTP, of the model and of the store. The `handler_prelude` has what
+//! handlers use in addition.
 
-pub(super) use axum::body::Bytes;
-pub(super) use axum::extract::{RawQuery, State};
-pub(super) use axum::routing::{MethodFilter, on};
-pub(super) use serde_json::json;
-
-pub(super) use super::auth::caller::Caller;
-pub(super) use super::auth::permission::{self, Intent, SecretVisibility};
-pub(super) use super::base_prelude::*;
-pub(super) use super::http::api_error::{ApiError, ApiResult};
-pub(super) use super::http::page::{DEFAULT_LIMIT, Page, PagedList};
-pub(super) use super::http::response::{self, json_response};
-pub(super) use super::http::{conditional, query};
-pub(super) use super::limits::blocking_task::{blocking, with_body};
-pub(super) use super::limits::slots::{SlotPool, WorkPlace};
-pub(super) use super::operations::checks::JsonBody;
-pub(super) use super::operations::operation::{ApiOperation, QueryParameter};
-pub(super) use super::state::{AppState, ServedStore};
-pub(super) use super::telemetry::security::event::SecurityEvent;
-pub(super) use super::telemetry::security::note::SecurityNote;
-pub(super) use crate::model::{Diagnostic, Entry, JsonError, Operation, json};
-pub(super) use crate::reconcile::run::cancel::Cancel;
+pub(super) use crate::lock::Lock;
+pub(super) use crate::model::{Author, BaseUrls, Code, Fault, Id, Key, Kind, KindInfo, Role, Secrets, Snapshot, rules};
+pub(super) use crate::reconcile::sources::handle::SourceHandle;
+pub(super) use crate::reconcile::sources::registry::SourceRegistry;
+pub(super) use crate::store::{Store, StoreError, clock};
+pub(super) use crate::syntax::text::{escaped, number_of, printable};
+pub(super) use axum::body::Body;
+pub(super) use axum::extract::Request;
+pub(super) use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+pub(super) use axum::response::{IntoResponse, Response};
+pub(super) use jiff::Timestamp;
+pub(super) use schemars::JsonSchema;
+pub(super) use serde::{Deserialize, Serialize};
+pub(super) use serde_json::{Map, Value};
+pub(super) use std::borrow::Cow;
+pub(super) use std::collections::{BTreeMap, BTreeSet, HashMap};
+pub(super) use std::fmt;
+pub(super) use std::net::{IpAddr, SocketAddr};
+pub(super) use std::path::PathBuf;
+pub(super) use std::sync::Arc;
+pub(super) use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ use super::resources::write_policy::RestWrites;
 use super::telemetry::metrics::inventory::Inventories;
 use super::telemetry::metrics::pages::ScrapedPages;
 use super::telemetry::metrics::syncs::SyncTimes;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// All parts.
 #[derive(Clone)]

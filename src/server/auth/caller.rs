@@ -4,8 +4,8 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::model::author::CERTIFICATE;
 use crate::model::{ApiKey, KeyScope};
-use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
 use crate::server::telemetry::security::event::SecurityEvent;
 use crate::server::telemetry::security::note::SecurityNote;
 

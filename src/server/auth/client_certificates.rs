@@ -15,8 +15,8 @@ use subtle::ConstantTimeEq;
 use super::caller::Caller;
 use crate::model::FieldPath;
 use crate::model::author::CERTIFICATE;
-use crate::server::base_prelude::*;
 use crate::server::net::tls::PeerCertificate;
+use crate::server::prelude::*;
 
 /// The scheme of the header.
 const SCHEME: &str = "Certificate";

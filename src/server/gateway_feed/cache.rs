@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::edges::EdgeResolver;
 use super::view::{GatewayConfiguration, GatewayEdge};
 use crate::model::{JsonError, json};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// How many configurations are kept, for gateways that are a few revisions behind. They share equal edges.
 const MOST_KEPT: usize = 4;

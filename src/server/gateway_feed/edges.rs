@@ -16,8 +16,8 @@ use crate::model::{
 };
 use crate::routing::order::{in_match_order, in_traffic_order};
 use crate::routing::passes_tls_through;
-use crate::server::base_prelude::*;
 use crate::server::operations::saml::signer::Signer;
+use crate::server::prelude::*;
 use crate::tenancy::certificates::PLAIN_HTTP;
 
 /// The field for the key of a service provider.

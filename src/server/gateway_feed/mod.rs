@@ -33,7 +33,7 @@ use axum::extract::ConnectInfo;
 
 use super::resources::at_revision;
 use crate::model::Rendered;
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 use cache::Feeds;
 use view::GatewayConfiguration;
 

@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 
 use crate::model::{Secret, kind::https_edge_route::MatchType, module::tls_termination::TlsVersion};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The configuration of a gateway at one revision: whole, or what has changed since an earlier revision.
 #[derive(Serialize, JsonSchema)]

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::model::json::without_nulls;
 use crate::model::secrets::redact::quotable_key;
 use crate::model::{JsonError, MOST_FAULTS, Segment};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::server::telemetry::security::note::SecurityNote;
 use crate::store::{CommitError, Declined, ids};
 use crate::syntax::text::without_tokens;

@@ -14,7 +14,7 @@ use crate::model::diagnostics::fault::add_new_faults;
 use crate::model::resource::any_resource::AccessList;
 use crate::model::resource::kind_info::BlankContext;
 use crate::model::{AnyModule, AnyResource, Faults, Node, Segment, Slot, Tape};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::server::resources::endpoint::Endpoint;
 
 /// Returns a body that is not null.

@@ -3,7 +3,7 @@
 use super::api_error::ApiResult;
 use super::response::{rendered, resource};
 use crate::model::{Rendered, json};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// Responds to a GET, with 304 if the client's copy is current (D25).
 pub(crate) fn response(headers: &HeaderMap, rendered: &Rendered) -> Response {

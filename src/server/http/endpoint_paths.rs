@@ -6,7 +6,7 @@ use matchit::{Params, Router};
 use percent_encoding::percent_decode_str;
 
 use super::{api_error::ApiError, response::WARNING};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::server::resources::endpoint::{Endpoint, endpoints};
 use crate::server::resources::handlers::{ServedEndpoint, handle};
 use crate::server::state::AppState;

@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use super::api_error::ApiError;
 use crate::model::MOST_FAULTS;
 use crate::model::decode::one_of;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// Returns the name of a parameter that a client may have sent under another one.
 fn canonical(name: &str) -> &str {

@@ -2,7 +2,7 @@
 
 use super::api_error::{ApiResult, JSON, REQUEST_ID};
 use crate::model::{Rendered, json};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::store::ids;
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).

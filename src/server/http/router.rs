@@ -7,9 +7,9 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::api_error::{ApiError, REQUEST_ID};
 use super::endpoint_paths::positional;
-use crate::server::base_prelude::*;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::checks::{OperationGate, admit};
+use crate::server::prelude::*;
 use crate::server::state::AppState;
 use crate::server::telemetry::metrics;
 

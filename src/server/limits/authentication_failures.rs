@@ -16,9 +16,9 @@ use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 
 use super::rate_limit::too_many;
-use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
 use crate::server::http::proxy::site_of;
+use crate::server::prelude::*;
 
 /// The time in which failures are counted.
 const WINDOW: Duration = Duration::from_secs(60);

@@ -29,8 +29,8 @@
 
 use tokio::{sync::oneshot, time::Instant};
 
-use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
 
 /// The counter of requests and bodies that are refused because there are too many.
 pub(in crate::server) const SHED: &str = "edgewright_http_requests_shed_total";

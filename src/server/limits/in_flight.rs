@@ -13,8 +13,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 use super::bodies::{Bodies, BodyLimits, RETRY_AFTER, Reception, SHED, Sender};
 use super::rate_limit;
 use super::slots::{NoPlace, Slots, WorkPlace, classes};
-use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
 
 /// The default limit. A request that is handled costs little but its body, and those have limits of their own.
 pub(crate) const DEFAULT_IN_FLIGHT: usize = 1024;

@@ -23,7 +23,7 @@ use super::connections::{self, ConnectionLimits, Handler};
 use super::tls::Tls;
 use crate::reconcile::sources::handle::GRACE;
 use crate::server::app::App;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::server::telemetry::metrics;
 
 /// The grace period for background work after the last connection is closed.

@@ -4,8 +4,8 @@ use axum::{extract::ConnectInfo, http::Extensions};
 
 use super::tls::OverTls;
 use crate::server::auth::caller::Caller;
-use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
 use crate::server::telemetry::security::event::SecurityEvent;
 
 /// Returns the address of a client to which `what` can be sent. A header could claim to come from anywhere, so only the

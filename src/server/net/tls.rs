@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
 use crate::reconcile::sync_loop::schedule::TICK;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::syntax::x509::{self, PemFault};
 
 /// The files of TLS.

@@ -5,7 +5,7 @@ use axum::http::Uri;
 use super::{event_filter::EventFilter, events::EventType};
 use crate::model::{Faults, is_name};
 use crate::reconcile::check_source;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::server::resources::change::kind_named;
 
 /// The most targets: each has a thread.

@@ -5,7 +5,7 @@
 
 use super::state_files;
 use crate::model::json;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::store::{OnDisk, write_beside};
 
 /// The name of the file.

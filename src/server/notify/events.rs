@@ -1,6 +1,6 @@
 //! The events that a target can select.
 
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

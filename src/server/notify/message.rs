@@ -6,7 +6,7 @@ use super::transitions::{EventContent, Transition};
 use super::{change_text, cursors::Cursor, events::EventType};
 use crate::model::CommitAuthor;
 use crate::model::drift::writer;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::server::resources::change::{ChangeFilter, actor};
 use crate::store::ChangeEvent;
 use crate::store::commit::entries::Hash;

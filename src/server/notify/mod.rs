@@ -44,7 +44,7 @@ mod transitions;
 use std::sync::mpsc;
 
 use crate::model::Diagnostic;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use config::NotificationTarget;
 use delivery::Delivery;
 

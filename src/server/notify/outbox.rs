@@ -7,7 +7,7 @@ use super::{
     certificates, config::NotificationTarget, cursors::Cursors, sources::SourceSnapshot, transitions::TransitionLog,
 };
 use crate::reconcile::sources::handle::SourceObserver;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// How often a thread without work checks whether it must end.
 pub(super) const IDLE: Duration = Duration::from_millis(500);

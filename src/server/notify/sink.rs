@@ -15,7 +15,7 @@ use super::config::{NotificationSink, WebhookFormat, WebhookUrl, check_url};
 use super::message::Notification;
 use crate::files::sync_folder;
 use crate::http_client;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);

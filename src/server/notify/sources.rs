@@ -11,8 +11,8 @@ use crate::plan::format::json::Item;
 use crate::reconcile::sync_loop::health::{Condition, Reason};
 use crate::reconcile::sync_loop::status::{SourceStatus, SyncRecord};
 use crate::reconcile::sync_loop::suspension::Suspension;
-use crate::server::base_prelude::*;
 use crate::server::operations::sources::view::{SourceState, SuspensionView};
+use crate::server::prelude::*;
 
 /// The most errors of an event.
 const MOST_ERRORS: usize = 10;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use super::{events::EventType, state_files};
 use crate::model::json;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::store::{OnDisk, write_beside};
 
 /// The name of the file.

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::operation_texts::{noun, pascal};
 use crate::model::json::without_nulls;
 use crate::model::schema::{definition_name, inline, refine};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::syntax::text::plural;
 
 /// Where the document has its schemas.

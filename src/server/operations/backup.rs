@@ -4,8 +4,8 @@
 use axum::extract::ConnectInfo;
 use tokio::sync::mpsc;
 
+use crate::server::handler_prelude::*;
 use crate::server::http::channel_body::ChannelBody;
-use crate::server::prelude::*;
 use crate::store::maintenance::backup::Backup;
 
 /// The path.

@@ -2,7 +2,7 @@
 
 use crate::manifest::export::{Exported, Variable, export};
 use crate::reconcile::DEFAULT_SOURCE;
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 
 /// The path.
 pub(crate) const PATH: &str = "/export";

@@ -11,8 +11,8 @@ use ring::hmac;
 
 use crate::manifest::tree::remote::RemoteUrl;
 use crate::model::Secret;
+use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
-use crate::server::prelude::*;
 
 /// The limits of a payload: a push of very many commits has a large one. Nobody knows yet who sends it, and the next webhook
 /// may wait for its place, so it must come quickly.

@@ -7,7 +7,7 @@
 use axum::extract::Path;
 
 use super::history::document::HistoryAuthor;
-use crate::{server::prelude::*, store::Provenance};
+use crate::{server::handler_prelude::*, store::Provenance};
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/resources/{id}", Intent::Read, |method| on(method, get))
     .named("Origin", "getResourceOrigin", "Get the origin of a resource")

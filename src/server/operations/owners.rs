@@ -3,8 +3,8 @@
 use axum::extract::Path;
 
 use crate::model::{Owner, Rendered};
+use crate::server::handler_prelude::*;
 use crate::server::http::precondition::Precondition;
-use crate::server::prelude::*;
 use crate::store::Attempt;
 
 /// The path of the list.

@@ -6,9 +6,9 @@ use crate::plan::format::json::ReportDocument;
 use crate::plan::{DigestProtection, Effect, Plan, PlanConditions, SavedPlan};
 use crate::reconcile::sync_loop::sync_log;
 use crate::reconcile::{PlanResult, measure};
+use crate::server::handler_prelude::*;
 use crate::server::openapi::operation_document::OperationDocument;
 use crate::server::openapi::schemas::Schemas;
-use crate::server::prelude::*;
 use crate::store::{Attempt, Outcome};
 
 /// The result of a request to plan or apply a change.

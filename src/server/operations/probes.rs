@@ -1,7 +1,7 @@
 //! `/healthz`, `/metrics` and `/openapi.json`: what needs no API key. Monitors and caches may add query parameters of their own
 //! to the first two, which change nothing (D56).
 
-use crate::server::{prelude::*, telemetry::metrics};
+use crate::server::{handler_prelude::*, telemetry::metrics};
 
 pub(super) static HEALTH: ApiOperation =
     ApiOperation::open(MethodFilter::GET, "/healthz", |method| on(method, async || "ok\n"))

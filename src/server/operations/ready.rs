@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::reconcile::sync_loop::health::Verdict;
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/readyz", |method| on(method, get))
     .any_query()

@@ -4,8 +4,8 @@
 use axum::extract::FromRequest;
 
 use super::checks::RequestBody;
+use crate::server::handler_prelude::*;
 use crate::server::http::response::add_request_id;
-use crate::server::prelude::*;
 use crate::store::{MasterChange, RekeyResult};
 
 /// The path.

@@ -3,7 +3,7 @@
 //! The response of a resource has no name, because names are the manifests' own. Clients that show a list with names, such as
 //! `edgewright get`, ask for those of the whole collection at once.
 
-use crate::{model::key::segment, server::prelude::*};
+use crate::{model::key::segment, server::handler_prelude::*};
 
 /// The path of the names.
 pub(crate) const PATH: &str = "/resources";

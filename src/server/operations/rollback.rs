@@ -6,7 +6,7 @@ use crate::plan::deletion_budget::DeletionBudget;
 use crate::plan::saved::is_masked;
 use crate::reconcile::run::rollback::Rollback;
 use crate::reconcile::{PlanResult, check_source};
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 use crate::server::resources::at_revision;
 use crate::tenancy::{not_admitted, retaken_hostports};
 

@@ -5,7 +5,7 @@ pub(crate) mod signer;
 use axum::extract::Path;
 
 use crate::model::{HttpsEdgeRoute, Module};
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 
 /// A URL of the `saml` module of a route rather than an operation of a client: the OpenAPI document does not have it.
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/saml/{id}", |method| on(method, get));

@@ -4,7 +4,7 @@ use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectati
 use crate::plan::transfer::Transfer;
 use crate::reconcile::run::transfer::{apply_transfer, plan_transfer};
 use crate::reconcile::{PlanResult, check_new_source, check_source};
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 
 /// The path of the operation.
 pub(crate) const PATH: &str = "/transfers";

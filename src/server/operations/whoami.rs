@@ -1,6 +1,6 @@
 //! GET `/whoami`: the API key of the request, its owner and the role (D105).
 
-use crate::{model::KeyScope, server::prelude::*};
+use crate::{model::KeyScope, server::handler_prelude::*};
 
 /// The path.
 pub(crate) const PATH: &str = "/whoami";

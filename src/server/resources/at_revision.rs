@@ -1,7 +1,7 @@
 //! Reads of earlier revisions: `?at=REVISION` or `?at=COMMIT` (D79, D93).
 
+use crate::server::handler_prelude::*;
 use crate::server::http::page::AT;
-use crate::server::prelude::*;
 use crate::store::RevisionError;
 use crate::store::history::commits::{LATEST, NamingError, RevisionName};
 

@@ -2,7 +2,7 @@
 
 use crate::model::decode::one_of;
 use crate::model::resource::endpoint_offers::Offer;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::store::revision::ChangeEvent;
 
 /// Selects changes. An empty set selects everything.

@@ -8,12 +8,12 @@ use super::managed_resources::WriteCheck;
 use super::render::{self, render, render_module};
 use super::{at_revision, list};
 use crate::model::{ApiKey, Owner, Rendered, Secret, Slot, Tape};
+use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 use crate::server::http::precondition::Precondition;
 use crate::server::http::{body_fields, page};
 use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;
-use crate::server::prelude::*;
 use crate::store::{Attempt, Declined, NextState, QueuedCommit, ids, tokens};
 
 /// A write in the queue of the store, and what to warn of.

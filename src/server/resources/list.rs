@@ -8,8 +8,8 @@ use super::page_cache::PageKey;
 use super::render::{self, render};
 use crate::filter::{self, Filter};
 use crate::model::Rendered;
+use crate::server::handler_prelude::*;
 use crate::server::http::page::{self, AT, SelectedPage};
-use crate::server::prelude::*;
 use crate::syntax::cel::CelMeter;
 
 /// The steps of one request's filter: some ten times what an ordinary filter takes for 100,000 routes.

@@ -3,7 +3,7 @@
 use super::write_policy::WritePolicy;
 use crate::model::{AnyModule, AnyResource, Claim, HttpsEdge, HttpsEdgeRoute};
 use crate::server::auth::permission::has_secrets;
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 use crate::syntax::text::printable_path;
 use crate::tenancy::refused_write;
 

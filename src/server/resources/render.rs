@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::model::snapshot::view::view_json;
 use crate::model::{Rendered, Slot};
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 
 /// The most resources that a request renders itself: other requests of its thread wait meanwhile.
 const FEW: usize = 32;

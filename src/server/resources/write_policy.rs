@@ -4,7 +4,7 @@ use arc_swap::ArcSwap;
 
 use crate::model::names::names;
 use crate::reconcile::check_source;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The name that stands for all sources that are not listed.
 const ALL_OTHERS: &str = "*";

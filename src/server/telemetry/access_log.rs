@@ -9,7 +9,7 @@ use tracing::Level;
 use super::access_log_limit::{AccessLogLimit, TARGET};
 use super::request_labels::{NO_PATH, known_method, labelled};
 use super::request_span::RequestSpan;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::{model::id::Id, server::http::api_error::REQUEST_ID};
 
 /// The actor of a request without a valid token.

@@ -1,7 +1,7 @@
 //! Refused requests without an API key in the access log: anybody can send any number of them, so a few of each address are
 //! logged, and the others are counted (D87).
 
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The log target of requests.
 pub(super) const TARGET: &str = "edgewright::access";

@@ -1,7 +1,7 @@
 //! The labels of a request in the access log, the metrics and the spans: its method, the template of its path, the API
 //! key and the address. A handler notes them in the task of the request, so that nobody needs to be given them.
 
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use std::cell::OnceCell;
 
 /// The path template of a request that no endpoint matches. Its path is not logged: it may contain anything.

@@ -6,7 +6,7 @@ use opentelemetry::propagation::Extractor;
 use opentelemetry::trace::{Span, Status};
 
 use super::request_labels::{NO_PATH, known_method};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::{reconcile::run::spans, server::net::tls::OverTls};
 
 /// The span of a request. It ends when it is dropped, also if the client has gone.

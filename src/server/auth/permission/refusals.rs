@@ -1,7 +1,7 @@
 //! Refusals in words: what a caller may not do, and whom to ask for more.
 
 use crate::server::auth::caller::Caller;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// Refuses to do something with a source.
 pub(super) fn source_refusal(caller: &Caller, verb: &str, source: &str, current: &Snapshot) -> Fault {

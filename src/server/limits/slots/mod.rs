@@ -39,8 +39,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
-use crate::server::base_prelude::*;
 use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
 use classes::Class;
 use queue::{PlaceQueue, TurnGroup};
 

@@ -17,7 +17,7 @@
 use tokio::sync::oneshot;
 
 use super::classes::{Class, Share, SlotPool};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// A group whose requests take turns. All requests without an owner are one group, which has no share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

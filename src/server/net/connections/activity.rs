@@ -4,7 +4,7 @@ use tokio::sync::Notify;
 
 use super::limits::ConnectionLimits;
 use crate::model::names::names;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The requests of a connection that are handled whatever its client has read.
 const FREE: usize = 8;

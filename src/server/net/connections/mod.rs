@@ -63,7 +63,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::tls::{OverTls, PeerCertificate, Tls};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use activity::Activity;
 use connection_metrics::RefusedFor;
 use sent_body::SentBody;

@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{activity::Activity, refusal};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The most bytes that are read from a refused client: if the connection were closed with bytes that nobody has read, the
 /// client might not see the refusal.

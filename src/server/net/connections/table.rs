@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::activity::{Activity, CloseReason};
 use super::connection_metrics::{self, RefusedFor};
 use super::limits::{ConnectionLimits, counted};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// How long a new connection keeps its place at least, so that its first request can arrive.
 const LEAST_AGE: Duration = Duration::from_millis(20);

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use axum::extract::Path;
 
 use crate::model::key::segment;
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 use crate::server::resources::at_revision;
 use crate::store::history::select::{HistorySearch, SearchEnd};
 use crate::store::{CommitHeader, CommitPrefix, HistoryFilter};

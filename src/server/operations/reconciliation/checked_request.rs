@@ -6,8 +6,8 @@ use super::{files, review, wire::Request};
 use crate::model::Path;
 use crate::reconcile::{LintLevels, check_new_source};
 use crate::routing::TracedRequest;
+use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::empty_expectation;
-use crate::server::prelude::*;
 
 /// What follows from the fields of a valid request.
 pub(super) struct CheckedRequest {

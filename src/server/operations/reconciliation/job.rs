@@ -12,8 +12,8 @@ use crate::reconcile::run::token::TokenHashes;
 use crate::reconcile::sync_loop::{plan_drift, sync_log};
 use crate::reconcile::{ApplyError, Options, PlanResult, Prepared, apply_current};
 use crate::routing::TracedRequest;
+use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::{self, is_expected, note_attempt, outcome, permit, warn_unreviewed};
-use crate::server::prelude::*;
 use crate::syntax::text::without_tokens;
 
 /// A valid request.

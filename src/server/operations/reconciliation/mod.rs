@@ -12,8 +12,8 @@ mod upload;
 pub(crate) mod wire;
 
 use super::checks::RequestBody;
+use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
-use crate::server::prelude::*;
 use job::ReconciliationJob;
 use upload::Upload;
 use wire::{PATH, Request, Run};

@@ -3,7 +3,7 @@
 use axum::extract::Path;
 
 use super::wire::{self, PATH, Reconciliation, ReconciliationItem};
-use crate::{server::prelude::*, store::engine::Query};
+use crate::{server::handler_prelude::*, store::engine::Query};
 
 pub(in crate::server::operations) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
     .paged("reconciliation", "reconciliations")

@@ -6,8 +6,8 @@ use crate::manifest::tree::{ContextTree, Sent, SentFile, Tree, UnsetValues};
 use crate::model::Path;
 use crate::reconcile::PlanResult;
 use crate::routing::{TracedRequest, trace};
+use crate::server::handler_prelude::*;
 use crate::server::operations::trace::TraceReport;
-use crate::server::prelude::*;
 
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.
 pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<TracedRequest> {

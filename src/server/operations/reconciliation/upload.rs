@@ -6,9 +6,9 @@ use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 
 use crate::reconcile::DEFAULT_SOURCE;
+use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 use crate::server::operations::planned_change;
-use crate::server::prelude::*;
 
 /// The largest body that is received without a place of an upload.
 const SMALL: usize = 64 << 10;

@@ -5,8 +5,8 @@ use crate::model::Secret;
 use crate::plan::format::json::ReportDocument;
 use crate::plan::{DeletionBudget, SavedPlan};
 use crate::reconcile::DEFAULT_SOURCE;
-use crate::server::base_prelude::*;
 use crate::server::operations::trace::report::{RequestToTrace, TraceReport};
+use crate::server::prelude::*;
 use crate::store::commit::header::CommitHeader;
 
 /// The path of the list.

@@ -2,7 +2,7 @@
 //! dashboards ask again and again.
 
 use crate::model::author::RejectedManifests;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::store::history::after_rollback::AppliedManifests;
 use crate::store::{CommitHeader, Query};
 

@@ -7,10 +7,10 @@ use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::PlanResult;
 use crate::reconcile::run::destroy::Destroy;
 use crate::reconcile::sync_loop::sync_log;
+use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::{self, ChangeRequest, check_refusals, fault, permit};
 use crate::server::operations::reconciliation::is_followed;
 use crate::server::operations::reconciliation::wire::followed_message;
-use crate::server::prelude::*;
 
 pub(in crate::server::operations) static CREATE: ApiOperation = ApiOperation::post("/sources/{name}/destroy", Intent::Propose, |method| on(method, create))
     .named("Sources", "destroySource", "Plan or apply the deletion of a source")

@@ -11,7 +11,7 @@ use super::checks::RequestBody;
 use crate::manifest::tree::whole_commit;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::reconcile::sync_loop::suspension::Suspension;
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 
 /// The path of the list.

@@ -9,7 +9,7 @@ use crate::plan::format::json::{Item, Spot};
 use crate::reconcile::sync_loop::health::{Condition, Reason, Status};
 use crate::reconcile::sync_loop::status::{RunFindings, SourceStatus, SyncRecord};
 use crate::reconcile::sync_loop::suspension::Suspension;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::store::history::after_rollback::AppliedManifests;
 
 /// A source that the server follows or that owns resources, and its status.

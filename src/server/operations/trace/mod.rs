@@ -3,7 +3,7 @@
 
 pub(super) mod report;
 
-use crate::{routing::trace, server::prelude::*};
+use crate::{routing::trace, server::handler_prelude::*};
 
 pub(crate) use report::{HeaderToTrace, RequestToTrace, TraceReport};
 

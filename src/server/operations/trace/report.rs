@@ -1,7 +1,7 @@
 //! The bodies of `/trace`: a request to trace, and its way through the gateway. Dry runs of manifests have them too.
 
 use crate::routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// A client's request to trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! The events of a stream, as they are sent.
 
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 use crate::server::resources::change::{ChangeFilter, actor};
 use crate::server::resources::render::render;
 use crate::store::Revision;

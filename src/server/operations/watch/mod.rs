@@ -30,8 +30,8 @@ use std::convert::Infallible;
 
 use tokio::sync::{mpsc, watch};
 
+use crate::server::handler_prelude::*;
 use crate::server::http::channel_body::ChannelBody;
-use crate::server::prelude::*;
 use crate::server::resources::change::{ChangeFilter, public_kinds};
 use crate::store::Revision;
 use crate::store::history::change_window::NextRevision;

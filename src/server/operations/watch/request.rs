@@ -1,6 +1,6 @@
 //! The request of a `/watch` client.
 
-use crate::server::prelude::*;
+use crate::server::handler_prelude::*;
 use crate::server::resources::change::{ChangeFilter, kind_named};
 
 /// The header with which a client resumes.

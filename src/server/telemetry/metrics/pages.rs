@@ -1,7 +1,7 @@
 //! Metrics pages that clients have not taken yet: one that asks again and again, and takes nothing, must not fill the
 //! memory.
 
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use bytes::Bytes;
 
 /// The pages in memory above which clients share the last one.

@@ -3,7 +3,7 @@
 use super::exposition::{Exposition, Labels};
 use crate::model::build;
 use crate::reconcile::sync_loop::health::Status;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::server::state::AppState;
 
 /// The `id` of the certificate of the server itself.

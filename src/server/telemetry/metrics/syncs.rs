@@ -1,6 +1,6 @@
 //! When each source was last in sync with what a client sent.
 
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The most sources; the one that was in sync the longest ago makes room.
 const MOST_SOURCES: usize = 100;

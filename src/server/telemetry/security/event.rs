@@ -3,7 +3,7 @@
 use std::num::NonZero;
 
 use crate::model::names::names;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::store::revision::ChangeEvent;
 
 /// An event of the security log.

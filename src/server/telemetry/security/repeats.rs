@@ -6,7 +6,7 @@
 //! each API key, and one without a key. Failures of strangers thus hide neither another event nor what a key does.
 
 use super::event::{Repeated, SecurityEvent, SecurityRecord};
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 use crate::{model::id::Id, server::http::proxy::site_of};
 
 /// How long events are counted before their number is logged.

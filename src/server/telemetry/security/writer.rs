@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use super::event::{SecurityEvent, SecurityRecord};
 use super::hash_chained_file::{ChainedFile, FileBounds};
 use super::repeats::Repeats;
-use crate::server::base_prelude::*;
+use crate::server::prelude::*;
 
 /// The counters of events, and of those that the log does not have.
 pub(in crate::server::telemetry) const EVENTS: &str = "edgewright_security_events_total";
