@@ -83,7 +83,7 @@ mod trusted_time;
 pub use attempt::{Attempt, Commit, Committed};
 pub(crate) use commit::header::{CommitHeader, Outcome, Places, Record, ResourceChange, Retention};
 pub(crate) use commit_queue::QueuedCommit;
-pub(crate) use disk::existing_store::probe;
+pub(crate) use disk::existing_store::store_exists;
 pub(crate) use disk::folder_lock::note_server;
 pub(crate) use disk::sidecar_files::{read_beside, set_aside, write_beside};
 pub(crate) use engine::{OnDisk, Query};

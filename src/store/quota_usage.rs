@@ -18,13 +18,13 @@ const RESOURCE_BYTES: u64 = 700;
 
 impl Store {
     /// Returns the time until an owner of API keys can record something again, if its share of the history is full.
-    pub(crate) fn share_is_full(&self, owner: &Id) -> Option<Duration> {
+    pub(crate) fn share_wait(&self, owner: &Id) -> Option<Duration> {
         self.quota.wait(owner, self.quota.now())
     }
 
     /// Fails if the author of a change has filled its share of the history.
     pub(crate) fn has_room_for(&self, author: &Author) -> Result<(), StoreError> {
-        let Some(wait) = holder_of(author).and_then(|holder| self.share_is_full(&holder)) else { return Ok(()) };
+        let Some(wait) = holder_of(author).and_then(|holder| self.share_wait(&holder)) else { return Ok(()) };
         let message = format!(
             "the source has used up its daily share of the history; it can be applied again in {} seconds",
             wait.as_secs() + 1

@@ -7,7 +7,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::target::TOKEN;
-use crate::store::probe;
+use crate::store::store_exists;
 
 /// List the saved logins, and choose the current one.
 ///
@@ -142,7 +142,7 @@ fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -
         }
         (None, _) => {
             let folder = place.store.folder();
-            let found = if probe(folder).unwrap_or_default() { "" } else { "; no store found there" };
+            let found = if store_exists(folder).unwrap_or_default() { "" } else { "; no store found there" };
             facts.push(("store", folder.display().to_string(), origins.describe("store") + found));
         }
     }

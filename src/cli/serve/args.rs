@@ -18,7 +18,7 @@ use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
 use crate::server::operations::hooks::read_secret;
 use crate::server::operations::reconciliation::files::DEFAULT_MIB;
-use crate::store::probe;
+use crate::store::store_exists;
 
 /// Serve the management API, and follow sources of manifests.
 ///
@@ -94,7 +94,7 @@ impl Args {
         // Later, they may come back, and what they declared is served until then.
         let is_missing = |path: &&PathBuf| if_exists(fs::metadata(path)).is_ok_and(|found| found.is_none());
         if let Some(path) = self.manifests.iter().find(is_missing)
-            && !probe(self.store.folder())?
+            && !store_exists(self.store.folder())?
         {
             let fault = Diagnostic::error(Code::Unreadable, format!("{} does not exist", path.display()));
             return Err(fault

@@ -9,7 +9,7 @@ use crate::store::maintenance::backup_read::BackupFile;
 use crate::store::maintenance::check::StoreCheck;
 use crate::store::maintenance::inspect::index_agrees;
 use crate::store::maintenance::repair::Repair;
-use crate::store::{StoreError, probe};
+use crate::store::{StoreError, store_exists};
 
 /// Reads everything in a store or a backup, and prints what there is.
 pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
@@ -51,7 +51,7 @@ const REPAIR: &str = "run `edgewright store repair`, which shows what can be rec
 
 /// Opens the store as it is; it must exist.
 fn open(store: &StoreArgs) -> Result<Store, Failure> {
-    if !probe(store.folder())? {
+    if !store_exists(store.folder())? {
         // The error says that there is no store.
         return store.read_existing();
     }
@@ -93,7 +93,7 @@ fn report(found: &StoreCheck, index: &str) -> String {
 pub(super) fn repair(store: &StoreArgs, is_applied: bool) -> CommandResult {
     let source = store.master_key.source()?;
     let folder = store.folder();
-    if !probe(folder)? {
+    if !store_exists(folder)? {
         return store.read_existing().map(|_| Exit::Done);
     }
     let repair = during("Checking", || match is_applied {

@@ -7,7 +7,7 @@ use crate::cli::prelude::*;
 use crate::cli::serve::log;
 use crate::plan::report::no_store_found;
 use crate::store::seal::MasterKeySource;
-use crate::store::{MEMORY, OnDisk, Retention, on_disk, probe};
+use crate::store::{MEMORY, OnDisk, Retention, on_disk, store_exists};
 
 /// The most entries of a folder among which a store is searched for that may be meant.
 const MOST_NEAR: usize = 1000;
@@ -72,7 +72,7 @@ impl StoreArgs {
 
     /// Opens the store, which must exist, with another master key.
     pub(super) fn open_existing_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
-        self.require(probe(&self.store)?.then(|| self.open_with(source)).transpose()?)
+        self.require(store_exists(&self.store)?.then(|| self.open_with(source)).transpose()?)
     }
 
     /// Opens the store for reading; it must exist.
@@ -92,7 +92,7 @@ impl StoreArgs {
 
     /// Opens the store if it exists: a run that applies nothing must not create one.
     pub(crate) fn open_if_there(&self) -> Result<Option<Store>, Failure> {
-        probe(&self.store)?.then(|| self.open()).transpose()
+        store_exists(&self.store)?.then(|| self.open()).transpose()
     }
 
     /// Opens the store, and creates it if it does not exist.
@@ -134,7 +134,7 @@ impl StoreArgs {
         let name = self.store.file_name()?.to_str()?;
         let folder = self.store.parent().filter(|folder| !folder.as_os_str().is_empty());
         let entries = fs::read_dir(folder.unwrap_or_else(|| Path::new("."))).ok()?;
-        let is_store = |path: &PathBuf| path.is_dir() && probe(path).unwrap_or_default();
+        let is_store = |path: &PathBuf| path.is_dir() && store_exists(path).unwrap_or_default();
         let stores = entries.flatten().take(MOST_NEAR).map(|entry| entry.path()).filter(is_store);
         let names: Vec<String> = stores.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
         let near = nearest(name, names.iter().map(String::as_str))?;
@@ -171,7 +171,7 @@ impl StoreArgs {
 
     /// Opens the store for reading if it exists.
     pub(crate) fn read_if_there(&self) -> Result<Option<Store>, Failure> {
-        if !probe(&self.store)? {
+        if !store_exists(&self.store)? {
             return Ok(None);
         }
         let store = Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?;

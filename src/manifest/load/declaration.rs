@@ -2,7 +2,7 @@
 
 use foldhash::{HashMap, HashSet};
 
-use super::lint_facts::Facts;
+use super::lint_facts::LintFacts;
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::Origin;
 use crate::manifest::resolve::transfer_markers::TransferMarkers;
@@ -27,7 +27,7 @@ pub(crate) struct Declaration {
     pub token_file: Option<PathBuf>,
     /// The origin of the spec.
     pub origin: Origin,
-    pub facts: Facts,
+    pub facts: LintFacts,
     /// Whether its document has errors, so that the declaration may be incomplete.
     pub faulty: bool,
 }
@@ -66,7 +66,7 @@ pub(crate) struct ModuleSet {
     pub modules: Vec<(&'static Slot, SharedModule)>,
     /// The origin of the `spec`.
     pub origin: Origin,
-    pub facts: Facts,
+    pub facts: LintFacts,
     /// Whether its document has errors.
     pub faulty: bool,
 }

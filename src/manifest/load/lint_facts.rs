@@ -5,7 +5,7 @@ use crate::model::Path;
 
 /// Facts about a manifest for the lints.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Facts {
+pub(crate) struct LintFacts {
     /// The paths of plain-text secrets in the spec.
     pub plain_secrets: Vec<Path>,
     /// The document's label keys.
@@ -14,7 +14,7 @@ pub(crate) struct Facts {
     pub levels: BTreeMap<String, Level>,
 }
 
-impl Facts {
+impl LintFacts {
     /// Adds the facts about a subject to those about all manifests.
     pub(crate) fn note(&self, subject: impl Fn() -> Subject, all: &mut ManifestFacts) {
         all.plain_secrets.extend(self.plain_secrets.iter().map(|path| (subject(), path.clone())));

@@ -10,7 +10,7 @@ use super::document::Document;
 use super::envelope::{API_VERSION, Envelope, Metadata};
 use super::findings::FileFindings;
 use super::kinds::{self, ManifestKind};
-use super::lint_facts::Facts;
+use super::lint_facts::LintFacts;
 use super::values::Values;
 use crate::lint;
 use crate::manifest::prelude::*;
@@ -38,7 +38,7 @@ struct Reader<'a> {
     declared: &'a mut Declarations,
     findings: &'a mut FileFindings,
     /// Facts for the document's next declaration.
-    facts: Facts,
+    facts: LintFacts,
     /// The fields of the document that are not missing, because unknown ones are probably misspellings of them.
     misspelt: Vec<Path>,
 }
@@ -57,7 +57,7 @@ pub(crate) fn declare(
     declared: &mut Declarations,
     findings: &mut FileFindings,
 ) {
-    let facts = Facts::default();
+    let facts = LintFacts::default();
     let mut reader =
         Reader { origin: document.origin.clone(), values, declared, findings, facts, misspelt: Vec::new() };
     let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors);
@@ -207,7 +207,7 @@ impl Reader<'_> {
     /// Checks the body of a document without declaring anything.
     fn check_body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: Node<'_>) {
         let (origin, values, mut declared) = (self.origin.clone(), self.values, Declarations::default());
-        let (findings, facts) = (&mut *self.findings, Facts::default());
+        let (findings, facts) = (&mut *self.findings, LintFacts::default());
         let misspelt = Vec::new();
         Reader { origin, values, declared: &mut declared, findings, facts, misspelt }.body(kind, metadata, spec);
     }

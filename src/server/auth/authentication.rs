@@ -74,8 +74,8 @@ impl AccessControl {
         if !is_bound || !matches!(intent, Intent::Change | Intent::Apply(_)) {
             return Ok(());
         }
-        match self.store.share_is_full(&caller.owner) {
-            Some(wait) => Err(guards::share_is_full(caller, wait)),
+        match self.store.share_wait(&caller.owner) {
+            Some(wait) => Err(guards::share_exhausted(caller, wait)),
             None => Ok(()),
         }
     }

@@ -63,7 +63,7 @@ pub(super) enum Sender {
 
 impl Sender {
     /// The owner whose share a body counts for: none for that of all clients without a token.
-    fn share(&self) -> Option<&Id> {
+    fn share_owner(&self) -> Option<&Id> {
         match self {
             Sender::Owner(owner) => Some(owner),
             Sender::Site(_) => None,
@@ -160,10 +160,10 @@ impl Bodies {
 
 impl BodyTable {
     fn change_totals(&mut self, sender: &Sender, change: impl Fn(&mut BodyTotals)) {
-        let share = self.shares.entry(sender.share().cloned()).or_default();
+        let share = self.shares.entry(sender.share_owner().cloned()).or_default();
         change(share);
         if *share == BodyTotals::default() {
-            self.shares.remove(&sender.share().cloned());
+            self.shares.remove(&sender.share_owner().cloned());
         }
         change(&mut self.all);
     }
@@ -208,9 +208,9 @@ impl BodyTable {
     /// The shortage, and the owner whom it concerns; none if it concerns everybody.
     fn shortage(&self, limits: BodyLimits, number: u64) -> Option<(Shortage, Option<Sender>)> {
         let sender = &self.bodies.get(&number)?.sender;
-        let share = self.shares.get(&sender.share().cloned()).copied().unwrap_or_default();
+        let share = self.shares.get(&sender.share_owner().cloned()).copied().unwrap_or_default();
         if share.exceeds(limits, SHARE) {
-            let shortage = if sender.share().is_some() { Shortage::Owner } else { Shortage::All };
+            let shortage = if sender.share_owner().is_some() { Shortage::Owner } else { Shortage::All };
             return Some((shortage, Some(sender.clone())));
         }
         self.all.exceeds(limits, 1).then_some((Shortage::All, None))
@@ -222,10 +222,10 @@ impl BodyTable {
         let mut crowds: HashMap<&Sender, usize> = HashMap::new();
         let received = || {
             let all = self.bodies.iter().filter(|(_, body)| body.stop.is_some());
-            all.filter(|(_, body)| of.is_none_or(|of| of.share() == body.sender.share()))
+            all.filter(|(_, body)| of.is_none_or(|of| of.share_owner() == body.sender.share_owner()))
         };
         // All bodies of an owner's share have one sender.
-        if of.is_none_or(|of| of.share().is_none()) {
+        if of.is_none_or(|of| of.share_owner().is_none()) {
             received().for_each(|(_, body)| *crowds.entry(&body.sender).or_default() += 1);
         }
         let rank = |body: &ReceivedBody| {

@@ -5,7 +5,7 @@ use axum::extract::ConnectInfo;
 use super::authentication_failures::Failures;
 use super::bodies::{BodyLimits, MOST_BYTES};
 use super::in_flight::InFlight;
-use super::rate_limit::{self, Rates};
+use super::rate_limit::{self, RateLimiter};
 use crate::server::auth::caller::Caller;
 use crate::server::http::api_error::{ApiError, REQUEST_ID};
 use crate::server::http::cors::{Cors, CorsOrigin};
@@ -65,7 +65,7 @@ impl Default for GuardSettings {
 }
 
 /// The refusal of a change by an owner who has filled its share of the history.
-pub(crate) fn share_is_full(caller: &Caller, wait: Duration) -> ApiError {
+pub(crate) fn share_exhausted(caller: &Caller, wait: Duration) -> ApiError {
     let owner = &caller.owner;
     let message =
         format!("{owner} has used up its share of the history: more changes would displace the records of others");
@@ -82,7 +82,7 @@ pub(crate) struct Guards {
     pub(crate) cors: Cors,
     pub(crate) in_flight: Arc<InFlight>,
     failures: Option<Failures>,
-    rates: Rates,
+    rate_limiter: RateLimiter,
     trusted: Vec<Network>,
     log: Option<SecurityLog>,
 }
@@ -111,7 +111,7 @@ impl Guards {
                 BodyLimits { most: settings.most_bodies, bytes: MOST_BYTES },
             ),
             failures: settings.slows_failures.then(Failures::default),
-            rates: Rates::new(settings.rate),
+            rate_limiter: RateLimiter::new(settings.rate),
             trusted: settings.trusted_proxies,
             log,
         }
@@ -120,7 +120,9 @@ impl Guards {
     /// Takes a request of an API key from its limit.
     pub(crate) fn take(&self, caller: &Caller) -> Result<(), ApiError> {
         let message = "too many requests with this API key";
-        self.rates.take(&caller.key).map_err(|seconds| rate_limited(caller, "requests of the key", message, seconds))
+        self.rate_limiter
+            .take(&caller.key)
+            .map_err(|seconds| rate_limited(caller, "requests of the key", message, seconds))
     }
 
     /// Notes in a request where it comes from, whatever it says itself, and returns it.

@@ -20,7 +20,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// The buckets of all keys.
 #[derive(Debug)]
-pub(super) struct Rates {
+pub(super) struct RateLimiter {
     /// The nanoseconds that a request costs; 0 for no limit.
     cost: u64,
     /// When each bucket will be full again, in nanoseconds.
@@ -28,7 +28,7 @@ pub(super) struct Rates {
     began: Instant,
 }
 
-impl Rates {
+impl RateLimiter {
     /// Creates a limit of requests in a second; 0 for none.
     pub(super) fn new(per_second: u32) -> Self {
         let cost = SECOND.checked_div(u64::from(per_second)).map_or(0, |cost| cost.max(1));
@@ -61,34 +61,34 @@ pub(super) fn too_many(message: &str, seconds: u64) -> ApiError {
 mod tests {
     use super::*;
 
-    fn taken(rates: &Rates, key: &str, now: u64) -> u64 {
+    fn taken(limiter: &RateLimiter, key: &str, now: u64) -> u64 {
         let key = Id::new(key);
-        (0..1000).take_while(|_| rates.take_at(&key, now).is_ok()).count() as u64
+        (0..1000).take_while(|_| limiter.take_at(&key, now).is_ok()).count() as u64
     }
 
     #[test]
     fn a_key_has_a_burst_and_then_its_rate() {
-        let rates = Rates::new(10);
-        assert_eq!(taken(&rates, "ak_1", SECOND), 20);
-        assert_eq!(rates.take_at(&Id::new("ak_1"), SECOND), Err(1));
-        assert_eq!(taken(&rates, "ak_2", SECOND), 20, "each key has a bucket of its own");
-        assert_eq!(taken(&rates, "ak_1", 2 * SECOND), 10);
-        assert_eq!(taken(&rates, "ak_1", 100 * SECOND), 20, "a bucket is never more than full");
+        let limiter = RateLimiter::new(10);
+        assert_eq!(taken(&limiter, "ak_1", SECOND), 20);
+        assert_eq!(limiter.take_at(&Id::new("ak_1"), SECOND), Err(1));
+        assert_eq!(taken(&limiter, "ak_2", SECOND), 20, "each key has a bucket of its own");
+        assert_eq!(taken(&limiter, "ak_1", 2 * SECOND), 10);
+        assert_eq!(taken(&limiter, "ak_1", 100 * SECOND), 20, "a bucket is never more than full");
     }
 
     #[test]
     fn no_rate_is_no_limit() {
-        let rates = Rates::new(0);
-        assert!((0..10_000).all(|_| rates.take(&Id::new("ak_1")).is_ok()));
+        let limiter = RateLimiter::new(0);
+        assert!((0..10_000).all(|_| limiter.take(&Id::new("ak_1")).is_ok()));
     }
 
     #[test]
     fn the_table_is_bounded() {
-        let rates = Rates::new(10);
+        let limiter = RateLimiter::new(10);
         for number in 0..MOST_BUCKETS * 2 {
             let now = number as u64 * SECOND;
-            assert_eq!(rates.take_at(&Id::new(&format!("ak_{number}")), now), Ok(()));
+            assert_eq!(limiter.take_at(&Id::new(&format!("ak_{number}")), now), Ok(()));
         }
-        assert!(rates.buckets.len() <= MOST_BUCKETS);
+        assert!(limiter.buckets.len() <= MOST_BUCKETS);
     }
 }

@@ -6,7 +6,7 @@ use crate::{model::Code, store::error::StoreError};
 
 /// Returns whether a path has a store, or anything else that a new store must not replace. Fails if this cannot be
 /// read: an unreadable store must not pass for an empty one.
-pub(crate) fn probe(path: &Path) -> Result<bool, StoreError> {
+pub(crate) fn store_exists(path: &Path) -> Result<bool, StoreError> {
     let unreadable = |path: &Path, error: io::Error| {
         StoreError::new(Code::StoreFailed, format!("{} cannot be read: {error}", path.display()))
     };
@@ -47,10 +47,10 @@ mod tests {
         for (name, there) in
             [("nowhere", false), ("nowhere/store", false), ("empty", false), ("used", true), ("file", true)]
         {
-            assert_eq!(probe(&at(name)).unwrap(), there, "{name}");
+            assert_eq!(store_exists(&at(name)).unwrap(), there, "{name}");
         }
         for name in ["loop", "loop/store", "file/store"] {
-            assert_eq!(probe(&at(name)).unwrap_err().code, Code::StoreFailed, "{name}");
+            assert_eq!(store_exists(&at(name)).unwrap_err().code, Code::StoreFailed, "{name}");
         }
     }
 }

@@ -49,7 +49,7 @@ use crate::store::engine::Query;
 use crate::store::error::{CommitError, Declined, StoreError};
 use crate::store::open_store::Store;
 use crate::store::speculative::NextState;
-use transferred::TransferredPaths;
+use transferred::{TransferredKeys, TransferredPaths};
 
 /// How many records are read at once.
 const RECORDS: usize = 100;
@@ -175,7 +175,7 @@ impl Store {
         };
         let mut applied = self.last_applied(&sources)?;
         let mut rejected = Vec::new();
-        let moved = TransferredPaths::between(current, target);
+        let moved = TransferredKeys::between(current, target);
         for source in sources {
             let mut left: Vec<RejectedManifests> = Vec::new();
             for manifests in current.rejected(&source) {

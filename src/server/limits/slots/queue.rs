@@ -108,7 +108,7 @@ impl PlaceQueue {
     /// Lets a request that runs count for another group of its pool, unless that one has its share.
     pub(super) fn transfer(&mut self, class: &Class, from: &TurnGroup, to: &TurnGroup) -> Result<(), NoPlace> {
         let own = self.counts(to);
-        if own.running >= self.share(class, to) {
+        if own.running >= self.most_running(class, to) {
             return Err(NoPlace::Owner(own));
         }
         self.count(from, |counts| counts.running = counts.running.saturating_sub(1));
@@ -169,7 +169,7 @@ impl PlaceQueue {
     fn may_run(&self, class: &Class, group: &TurnGroup) -> bool {
         let is_free = group.pool == SlotPool::Reserved
             || self.shared.running < class.running.saturating_sub(class.reserved_running);
-        is_free && self.all().running < class.running && self.counts(group).running < self.share(class, group)
+        is_free && self.all().running < class.running && self.counts(group).running < self.most_running(class, group)
     }
 
     /// Returns why a request can neither run nor wait now, if it cannot.
@@ -180,7 +180,7 @@ impl PlaceQueue {
     fn check_wait(&self, class: &Class, group: &TurnGroup) -> Result<(), NoPlace> {
         let own = self.counts(group);
         // Whoever has less than its share is told that others have the places.
-        let has_share = own.waiting > 0 || own.running >= self.share(class, group);
+        let has_share = own.waiting > 0 || own.running >= self.most_running(class, group);
         if group.owner.is_some() && has_share && own.waiting >= class.owner_waiting {
             return Err(NoPlace::Owner(own));
         }
@@ -190,7 +190,7 @@ impl PlaceQueue {
     }
 
     /// How many requests of a group may run.
-    fn share(&self, class: &Class, group: &TurnGroup) -> usize {
+    fn most_running(&self, class: &Class, group: &TurnGroup) -> usize {
         match class.owner_running {
             _ if group.owner.is_none() => usize::MAX,
             Share::Most(most) => most,

@@ -81,7 +81,7 @@ impl ChainEnd {
 
 /// The open file.
 #[derive(Debug)]
-pub(super) struct ChainedFile {
+pub(super) struct HashChainedFile {
     path: PathBuf,
     bounds: FileBounds,
     file: File,
@@ -89,7 +89,7 @@ pub(super) struct ChainedFile {
     end: ChainEnd,
 }
 
-impl ChainedFile {
+impl HashChainedFile {
     /// Opens the file at a path, and continues its chain. Only one process can have it open.
     pub(super) fn open(path: &Path, bounds: FileBounds) -> io::Result<Self> {
         let mut file = open_locked(path)?;

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, io, path::Path};
 
 use super::event::SecurityRecord;
-use super::hash_chained_file::{ChainedFile, FileBounds};
+use super::hash_chained_file::{FileBounds, HashChainedFile};
 use super::note::administrative_changes;
 use crate::model::Operation;
 
@@ -12,12 +12,12 @@ const COMMAND_LINE: &str = "command line";
 
 /// The security log of a store that no server has open, if there is one.
 #[derive(Debug, Default)]
-pub(crate) struct LocalLog(Option<ChainedFile>);
+pub(crate) struct LocalLog(Option<HashChainedFile>);
 
 impl LocalLog {
     /// Opens the log at a path, and continues its chain. Only one process can have it open.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        ChainedFile::open(path, FileBounds::default()).map(|file| Self(Some(file)))
+        HashChainedFile::open(path, FileBounds::default()).map(|file| Self(Some(file)))
     }
 
     /// Appends the changes of keys and owners among operations durably.

@@ -163,14 +163,14 @@ mod tests {
 
     use super::*;
     use crate::server::telemetry::security::event::{SecurityEvent, SecurityRecord};
-    use crate::server::telemetry::security::hash_chained_file::{ChainedFile, FileBounds};
+    use crate::server::telemetry::security::hash_chained_file::{FileBounds, HashChainedFile};
 
     fn entries(count: usize) -> Vec<SecurityRecord> {
         (0..count).map(|_| SecurityRecord::new(SecurityEvent::KeyCreated)).collect()
     }
 
     fn append(path: &Path, count: usize) {
-        let mut file = ChainedFile::open(path, FileBounds::default()).unwrap();
+        let mut file = HashChainedFile::open(path, FileBounds::default()).unwrap();
         file.append(&entries(count)).unwrap();
     }
 
@@ -240,7 +240,7 @@ mod tests {
         let path = folder.path().join("security.log");
         let bounds = FileBounds { bytes: 2000, files: 2 };
         for _ in 0..100 {
-            let mut file = ChainedFile::open(&path, bounds).unwrap();
+            let mut file = HashChainedFile::open(&path, bounds).unwrap();
             file.append(&entries(1)).unwrap();
         }
         let log = read(&path).unwrap();
@@ -267,15 +267,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("security.log");
         append(&path, 1);
-        let held = ChainedFile::open(&path, FileBounds::default()).unwrap();
-        assert!(ChainedFile::open(&path, FileBounds::default()).is_err());
+        let held = HashChainedFile::open(&path, FileBounds::default()).unwrap();
+        assert!(HashChainedFile::open(&path, FileBounds::default()).is_err());
         drop(held);
         fs::File::options().append(true).open(&path).unwrap().write_all(b"{\"seq\":3,").unwrap();
         let log = read(&path).unwrap();
         assert!(log.is_unfinished && log.last == 2);
         let other = folder.path().join("other");
         fs::write(&other, "notes\n").unwrap();
-        assert!(ChainedFile::open(&other, FileBounds::default()).is_err(), "not a log");
+        assert!(HashChainedFile::open(&other, FileBounds::default()).is_err(), "not a log");
         assert_eq!(fs::read_to_string(&other).unwrap(), "notes\n");
     }
 
@@ -283,7 +283,7 @@ mod tests {
     fn a_log_that_is_moved_away_goes_on_in_a_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let (path, moved) = (folder.path().join("security.log"), folder.path().join("moved"));
-        let mut file = ChainedFile::open(&path, FileBounds::default()).unwrap();
+        let mut file = HashChainedFile::open(&path, FileBounds::default()).unwrap();
         file.append(&entries(2)).unwrap();
         fs::rename(&path, &moved).unwrap();
         file.append(&entries(1)).unwrap();

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use super::event::{SecurityEvent, SecurityRecord};
-use super::hash_chained_file::{ChainedFile, FileBounds};
+use super::hash_chained_file::{FileBounds, HashChainedFile};
 use super::repeats::Repeats;
 use crate::server::prelude::*;
 
@@ -56,7 +56,7 @@ pub(crate) struct SecurityLogThread {
 /// Opens the log at a path, and starts its thread.
 pub(crate) fn open(path: &Path) -> io::Result<(SecurityLog, SecurityLogThread)> {
     let bounds = FileBounds::default();
-    let file = match ChainedFile::open(path, bounds) {
+    let file = match HashChainedFile::open(path, bounds) {
         Ok(file) => Some(file),
         // A restart must not make a full disk an outage. The thread tries again.
         Err(error) if is_full(&error) => {
@@ -65,7 +65,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(SecurityLog, SecurityLogThread)> 
         }
         Err(error) => return Err(error),
     };
-    let sequence = AtomicU64::new(file.as_ref().map_or(0, ChainedFile::sequence));
+    let sequence = AtomicU64::new(file.as_ref().map_or(0, HashChainedFile::sequence));
     let is_failing = AtomicBool::new(file.is_none());
     let state = Arc::new(LogState { sequence, is_failing, ..LogState::default() });
     let (sender, receiver) = sync_channel(QUEUE);
@@ -133,7 +133,7 @@ struct LogWriter {
     path: PathBuf,
     bounds: FileBounds,
     /// None after a failed write.
-    file: Option<ChainedFile>,
+    file: Option<HashChainedFile>,
     /// When to try again after a failed write.
     retry: Option<Instant>,
     receiver: Receiver<LogMessage>,
@@ -190,7 +190,7 @@ impl LogWriter {
         }
         let appended = match self.file.take() {
             Some(file) => Ok(file),
-            None => ChainedFile::open(&self.path, self.bounds),
+            None => HashChainedFile::open(&self.path, self.bounds),
         };
         let appended = appended.and_then(|mut file| file.append(records).map(|()| file));
         match appended {

@@ -11,7 +11,7 @@ pub(super) struct TransferredPaths(BTreeSet<String>);
 
 /// All resources that change hands between two states.
 #[derive(Debug, Default)]
-pub(super) struct Moved(BTreeSet<Key>);
+pub(super) struct TransferredKeys(BTreeSet<Key>);
 
 impl From<&[String]> for TransferredPaths {
     fn from(paths: &[String]) -> Self {
@@ -20,8 +20,20 @@ impl From<&[String]> for TransferredPaths {
 }
 
 impl TransferredPaths {
+    /// Whether a resource, or the one that contains it, is left out.
+    pub(super) fn contains(&self, key: &Key) -> bool {
+        let has = |key: &Key| self.0.contains(&key.path());
+        !self.0.is_empty() && (has(key) || key.parent_key().is_some_and(|parent| has(&parent)))
+    }
+
+    pub(super) fn paths(&self) -> Vec<String> {
+        self.0.iter().cloned().collect()
+    }
+}
+
+impl TransferredKeys {
     /// The resources that change hands between a state and the one that a rollback brings back.
-    pub(super) fn between(current: &Snapshot, target: &Snapshot) -> Moved {
+    pub(super) fn between(current: &Snapshot, target: &Snapshot) -> Self {
         let mut moved = BTreeSet::new();
         // A resource that was replaced when it changed hands is another one in each of the states.
         let mut replaced: HashMap<(Kind, Option<&Id>, &str), &Claim> = HashMap::new();
@@ -47,21 +59,9 @@ impl TransferredPaths {
                 moved.insert(entry.key.clone());
             }
         }
-        Moved(moved)
+        Self(moved)
     }
 
-    /// Whether a resource, or the one that contains it, is left out.
-    pub(super) fn contains(&self, key: &Key) -> bool {
-        let has = |key: &Key| self.0.contains(&key.path());
-        !self.0.is_empty() && (has(key) || key.parent_key().is_some_and(|parent| has(&parent)))
-    }
-
-    pub(super) fn paths(&self) -> Vec<String> {
-        self.0.iter().cloned().collect()
-    }
-}
-
-impl Moved {
     /// The resources that a source has in one of the states, without those inside of others.
     pub(super) fn owned_by(&self, source: &str, current: &Snapshot, target: &Snapshot) -> TransferredPaths {
         let is_own = |key: &Key| {
