@@ -85,9 +85,9 @@ pub(crate) async fn take_begun(
     if declared.is_some_and(|length| length > limits.bytes as u64) {
         return Err(too_large(limits));
     }
-    let mut reception = RequestPlace::receive()?;
+    let mut reception = RequestPlace::begin_receiving()?;
     let bytes = receive(body, limits, &mut reception, judge).await?;
-    RequestPlace::received(reception)?;
+    RequestPlace::end_receiving(reception)?;
     if !bytes.is_empty() && !is_json(headers) {
         return Err(ApiError::with_code(
             Code::ContentType,

@@ -41,13 +41,13 @@ struct FailureCount {
 /// The failures of all addresses, in bounded memory: an attacker with many addresses does not displace one with many
 /// failures, which is asked for more often.
 pub(super) struct Failures {
-    known: Cache<IpAddr, Arc<Lock<FailureCount>>>,
+    counts: Cache<IpAddr, Arc<Lock<FailureCount>>>,
     waiting: Semaphore,
 }
 
 impl Default for Failures {
     fn default() -> Self {
-        Self { known: Cache::new(MOST_ADDRESSES), waiting: Semaphore::new(MOST_WAITING) }
+        Self { counts: Cache::new(MOST_ADDRESSES), waiting: Semaphore::new(MOST_WAITING) }
     }
 }
 
@@ -70,8 +70,8 @@ impl Failures {
     /// Counts a failure, and returns how many the address has had in its window.
     fn add(&self, address: IpAddr, now: Instant) -> u32 {
         let none = || Ok::<_, Infallible>(Arc::new(Lock::new(FailureCount { since: now, count: 0 })));
-        let Ok(known) = self.known.get_or_insert_with(&site_of(address), none);
-        let mut failures = known.lock();
+        let Ok(count) = self.counts.get_or_insert_with(&site_of(address), none);
+        let mut failures = count.lock();
         if now.saturating_duration_since(failures.since) >= WINDOW {
             *failures = FailureCount { since: now, count: 0 };
         }
@@ -110,7 +110,7 @@ mod tests {
             failures.add(IpAddr::from(Ipv4Addr::from(number.wrapping_add(0x0a00_0000))), now);
         }
         assert_eq!(failures.add(busy, now), 51);
-        assert!(failures.known.len() <= MOST_ADDRESSES);
+        assert!(failures.counts.len() <= MOST_ADDRESSES);
     }
 
     #[tokio::test(start_paused = true)]

@@ -114,14 +114,14 @@ impl RequestPlace {
         PLACE.try_with(|place| place.count_owner(owner)).unwrap_or(Ok(()))
     }
 
-    /// Begins to receive the body of the current request, which has no place until [`Self::received`]. Outside a request,
+    /// Begins to receive the body of the current request, which has no place until [`Self::end_receiving`]. Outside a request,
     /// which only a bug causes, it fails with an internal error.
-    pub(in crate::server) fn receive() -> Result<Reception, ApiError> {
+    pub(in crate::server) fn begin_receiving() -> Result<Reception, ApiError> {
         PLACE.try_with(RequestPlace::begin_body).unwrap_or_else(|_| Err(ApiError::internal()))
     }
 
     /// Takes a place again once the body is there, or returns the error for a client that must retry.
-    pub(in crate::server) fn received(reception: Reception) -> Result<(), ApiError> {
+    pub(in crate::server) fn end_receiving(reception: Reception) -> Result<(), ApiError> {
         let ended = PLACE.try_with(|place| {
             reception.complete();
             place.body.set(Some(reception));

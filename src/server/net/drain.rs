@@ -23,7 +23,7 @@ pub(crate) async fn drain<A: Future>(request: Request, handle: impl FnOnce(Reque
     }
     let waits = request.headers().contains_key(header::EXPECT);
     let (sender, mut left) = oneshot::channel();
-    let request = request.map(|body| Body::new(Returned { body, waits, sender: Some(sender) }));
+    let request = request.map(|body| Body::new(ReturnedBody { body, waits, sender: Some(sender) }));
     let response = handle(request).await;
     if let Ok(body) = left.try_recv() {
         tokio::spawn(tokio::time::timeout(PATIENCE, discard(body)));
@@ -42,14 +42,14 @@ async fn discard(mut body: Body) {
 }
 
 /// A body that is returned if it is dropped before its end.
-struct Returned {
+struct ReturnedBody {
     body: Body,
     /// Whether the client sends no body yet: it expects 100-continue, which it gets when somebody asks for the body.
     waits: bool,
     sender: Option<oneshot::Sender<Body>>,
 }
 
-impl HttpBody for Returned {
+impl HttpBody for ReturnedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -67,7 +67,7 @@ impl HttpBody for Returned {
     }
 }
 
-impl Drop for Returned {
+impl Drop for ReturnedBody {
     fn drop(&mut self) {
         if let Some(sender) = self.sender.take()
             && !self.waits

@@ -72,8 +72,8 @@ pub(crate) struct Tls {
     /// Whether the files have an error, so that an earlier certificate is in use.
     is_outdated: AtomicBool,
     /// Asks for a reload.
-    asked: Notify,
-    seen: Lock<SeenFiles>,
+    reload_request: Notify,
+    fingerprints: Lock<FileFingerprints>,
     /// Tells connections of new authorities.
     authorities: watch::Sender<blake3::Hash>,
 }
@@ -88,25 +88,25 @@ struct LoadedTls {
 }
 
 /// The fingerprint that distinguishes one state of the files from the next.
-struct SeenFiles {
-    last: blake3::Hash,
+struct FileFingerprints {
+    last_read: blake3::Hash,
     /// The state that was loaded, or that could not be.
-    tried: blake3::Hash,
+    last_loaded: blake3::Hash,
 }
 
 impl Tls {
     /// Loads the files.
     pub(crate) fn load(files: TlsFiles) -> Result<Arc<Self>, Fault> {
         let texts = TlsTexts::read(&files)?;
-        let loaded = configured(&files, &texts)?;
+        let loaded = load_config(&files, &texts)?;
         let digest = digest(&Ok(texts));
         Ok(Arc::new(Self {
             files,
             authorities: watch::Sender::new(loaded.authorities),
             current: ArcSwap::from_pointee(loaded),
             is_outdated: AtomicBool::new(false),
-            asked: Notify::new(),
-            seen: Lock::new(SeenFiles { last: digest, tried: digest }),
+            reload_request: Notify::new(),
+            fingerprints: Lock::new(FileFingerprints { last_read: digest, last_loaded: digest }),
         }))
     }
 
@@ -132,16 +132,16 @@ impl Tls {
 
     /// Asks for a reload now.
     pub(crate) fn reload(&self) {
-        self.asked.notify_one();
+        self.reload_request.notify_one();
     }
 
     /// Loads the files whenever they change, as long as the server runs. Their contents are compared: a volume of
     /// Kubernetes swaps a link above them, and a certificate is often replaced before its key.
     pub(super) async fn keep_up(self: Arc<Self>) {
         loop {
-            let is_asked = timeout(TICK, self.asked.notified()).await.is_ok();
+            let is_asked = timeout(TICK, self.reload_request.notified()).await.is_ok();
             let tls = Arc::clone(&self);
-            let _ = tokio::task::spawn_blocking(move || tls.look(is_asked)).await;
+            let _ = tokio::task::spawn_blocking(move || tls.reload_if_changed(is_asked)).await;
         }
     }
 
@@ -156,20 +156,20 @@ impl Tls {
     }
 
     /// Reads the files, and loads them if they have changed and stay the same, or if somebody asks.
-    fn look(&self, is_asked: bool) {
+    fn reload_if_changed(&self, is_asked: bool) {
         let texts = TlsTexts::read(&self.files);
         let now = digest(&texts);
         {
-            let mut seen = self.seen.lock();
-            let is_settled = seen.last == now;
-            seen.last = now;
-            if !is_asked && (!is_settled || seen.tried == now) {
+            let mut fingerprints = self.fingerprints.lock();
+            let is_settled = fingerprints.last_read == now;
+            fingerprints.last_read = now;
+            if !is_asked && (!is_settled || fingerprints.last_loaded == now) {
                 return;
             }
-            seen.tried = now;
+            fingerprints.last_loaded = now;
         }
         let loaded = texts.and_then(|texts| {
-            let loaded = configured(&self.files, &texts)?;
+            let loaded = load_config(&self.files, &texts)?;
             self.check_expiry(loaded.expiry, Timestamp::now().as_second())?;
             Ok(loaded)
         });
@@ -210,7 +210,7 @@ fn digest(texts: &Result<TlsTexts, Fault>) -> blake3::Hash {
 }
 
 /// The settings of TLS.
-fn configured(files: &TlsFiles, texts: &TlsTexts) -> Result<LoadedTls, Fault> {
+fn load_config(files: &TlsFiles, texts: &TlsTexts) -> Result<LoadedTls, Fault> {
     let facts = x509::certificate(&texts.certificate).map_err(|fault| invalid(&files.certificate, &fault))?.facts;
     x509::check_key(&texts.certificate, &texts.key).map_err(|fault| invalid(&files.key, &fault))?;
     let expiry = facts.not_after.parse().map_or(0, Timestamp::as_second);

@@ -6,16 +6,16 @@ use crate::store::{ChangeEvent, OWNED_BY};
 
 /// Describes a change: the event, the resource, and the fields that differ.
 pub(super) fn describe(
-    touched: &ChangeOutline,
+    outline: &ChangeOutline,
     event: ChangeEvent,
     parent_name: &impl Fn(&Key) -> Option<String>,
 ) -> Option<String> {
-    let ChangeOutline { kind, path, name, fields, reverted_drift, .. } = touched;
+    let ChangeOutline { kind, path, name, fields, reverted_drift, .. } = outline;
     let key = Key::at_path(*kind, path)?;
     let own = name.as_deref().unwrap_or(key.id.as_str());
     let parent = key.parent_key().and_then(|parent| parent_name(&parent));
     let name = parent.map_or_else(|| own.to_owned(), |parent| format!("{parent}/{own}"));
-    let mut details: Vec<String> = fields.iter().map(|field| detail(touched, field)).collect();
+    let mut details: Vec<String> = fields.iter().map(|field| detail(outline, field)).collect();
     if reverted_drift.iter().any(String::is_empty) {
         details.push("drift reverted".to_owned());
     }
@@ -24,13 +24,13 @@ pub(super) fn describe(
 }
 
 /// The change of a field.
-fn detail(touched: &ChangeOutline, field: &str) -> String {
-    let is_module = || touched.kind.info().slots.iter().any(|slot| slot.name == field);
+fn detail(outline: &ChangeOutline, field: &str) -> String {
+    let is_module = || outline.kind.info().slots.iter().any(|slot| slot.name == field);
     if field == OWNED_BY {
-        ownership(touched.owner_before.as_ref(), touched.owner_after.as_ref())
-    } else if touched.reverted_drift.iter().any(|pointer| pointer.split('/').nth(1) == Some(field)) {
+        ownership(outline.owner_before.as_ref(), outline.owner_after.as_ref())
+    } else if outline.reverted_drift.iter().any(|pointer| pointer.split('/').nth(1) == Some(field)) {
         format!("drift of {field} reverted")
-    } else if touched.unset.contains(field) && is_module() {
+    } else if outline.unset.contains(field) && is_module() {
         format!("removed {field}")
     } else {
         field.to_owned()

@@ -107,7 +107,7 @@ pub(super) fn revision_notifications(
         parents.get(parent).cloned().or_else(current)
     };
     let changes: Vec<NotifiedChange> =
-        resources.into_iter().filter_map(|touched| change(touched, &author, filter, base_url, &parent_name)).collect();
+        resources.into_iter().filter_map(|outline| change(outline, &author, filter, base_url, &parent_name)).collect();
     let actor = actor(&author);
     let (parts, r#type) = (changes.len().div_ceil(MOST_CHANGES), EventType::RevisionApplied.to_string());
     let notifications = changes.chunks(MOST_CHANGES).zip(1..).map(|(changes, part)| {
@@ -211,23 +211,23 @@ fn revision_text(
 
 /// The names of the changed resources that can have children.
 fn parent_names(resources: &[ChangeOutline]) -> HashMap<Key, String> {
-    let named = resources.iter().filter_map(|touched| {
-        let key = Key::at_path(touched.kind, &touched.path).filter(|key| key.parent.is_none())?;
-        Some((key, touched.name.clone()?))
+    let named = resources.iter().filter_map(|outline| {
+        let key = Key::at_path(outline.kind, &outline.path).filter(|key| key.parent.is_none())?;
+        Some((key, outline.name.clone()?))
     });
     named.collect()
 }
 
 fn change(
-    touched: ChangeOutline,
+    outline: ChangeOutline,
     author: &Author,
     filter: &ChangeFilter,
     base_url: &str,
     parent_name: &impl Fn(&Key) -> Option<String>,
 ) -> Option<NotifiedChange> {
-    let event = touched.event?;
-    let text = change_text::describe(&touched, event, parent_name)?;
-    let ChangeOutline { kind, path, name, source, fields, reverted_drift, .. } = touched;
+    let event = outline.event?;
+    let text = change_text::describe(&outline, event, parent_name)?;
+    let ChangeOutline { kind, path, name, source, fields, reverted_drift, .. } = outline;
     // A record of an earlier version does not name the source.
     let source = source.or_else(|| match author {
         Author::Source { source, .. } if name.is_some() => Some(source.clone()),

@@ -31,13 +31,13 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 pub(super) struct StopSignal {
     stopped: Lock<bool>,
-    told: Condvar,
+    changed: Condvar,
 }
 
 impl StopSignal {
     pub(super) fn set(&self) {
         *self.stopped.lock() = true;
-        self.told.notify_all();
+        self.changed.notify_all();
     }
 
     pub(super) fn is_set(&self) -> bool {
@@ -47,7 +47,7 @@ impl StopSignal {
     /// Waits until the signal is set, or for a time.
     pub(super) fn wait(&self, time: Duration) {
         let stopped = self.stopped.lock();
-        drop(self.told.wait_timeout_while(stopped, time, |stopped| !*stopped));
+        drop(self.changed.wait_timeout_while(stopped, time, |stopped| !*stopped));
     }
 }
 

@@ -17,20 +17,20 @@ const MOST: usize = 100;
 struct Refusals {
     ends: Option<Instant>,
     /// The number of requests of each address.
-    known: BTreeMap<Option<IpAddr>, u64>,
+    by_address: BTreeMap<Option<IpAddr>, u64>,
     /// The number of requests of all other addresses.
-    others: u64,
+    unlisted: u64,
 }
 
 impl Refusals {
     /// Counts a request. Returns whether it has a line of its own.
     fn add(&mut self, client: Option<IpAddr>, now: Instant) -> bool {
         self.ends.get_or_insert(now + INTERVAL);
-        if self.known.len() >= MOST && !self.known.contains_key(&client) {
-            self.others += 1;
+        if self.by_address.len() >= MOST && !self.by_address.contains_key(&client) {
+            self.unlisted += 1;
             return false;
         }
-        let count = self.known.entry(client).or_default();
+        let count = self.by_address.entry(client).or_default();
         *count += 1;
         *count <= LINES
     }
@@ -38,8 +38,8 @@ impl Refusals {
     /// The addresses and how many of their requests had no lines.
     fn unlogged(&self) -> Vec<(String, u64)> {
         let name = |client: &Option<IpAddr>| client.map_or_else(|| "unknown".to_owned(), |client| client.to_string());
-        let known = self.known.iter().map(|(client, count)| (name(client), count.saturating_sub(LINES)));
-        known.chain([("other clients".to_owned(), self.others)]).filter(|(_, count)| *count > 0).collect()
+        let known = self.by_address.iter().map(|(client, count)| (name(client), count.saturating_sub(LINES)));
+        known.chain([("other clients".to_owned(), self.unlisted)]).filter(|(_, count)| *count > 0).collect()
     }
 
     fn log(&self) {

@@ -58,13 +58,13 @@ fn hold(
     if let Some(file) = file.map_err(|error| StoreError::io("open", &path, &error))? {
         match lock(&file) {
             Ok(()) => held.push(file),
-            Err(TryLockError::WouldBlock) => return Err(locked(folder)),
+            Err(TryLockError::WouldBlock) => return Err(locked_error(folder)),
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
         }
     }
     let file = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
     match lock(&file) {
-        Err(TryLockError::WouldBlock) => Err(locked(folder)),
+        Err(TryLockError::WouldBlock) => Err(locked_error(folder)),
         _ => {
             held.push(file);
             Ok(held)
@@ -73,7 +73,7 @@ fn hold(
 }
 
 /// Returns the error for a folder that another process has open.
-fn locked(folder: &Path) -> StoreError {
+fn locked_error(folder: &Path) -> StoreError {
     let server = noted_server(folder).map(|url| format!(" at {url}")).unwrap_or_default();
     let folder = folder.display();
     let message = format!("the store {folder} is in use by another process, perhaps `edgewright serve`{server}");

@@ -49,7 +49,7 @@ pub(crate) struct StartOfLog {
 
 impl StartOfLog {
     /// The generation of the state, or 0 if it is the beginning of the log.
-    pub(crate) fn named(&self) -> u64 {
+    pub(crate) fn state_generation(&self) -> u64 {
         if self.state.tip.position > 0 { self.generation } else { 0 }
     }
 }

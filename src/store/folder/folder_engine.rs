@@ -116,7 +116,7 @@ impl FolderEngine {
         let keyring = Arc::new(keyring);
         let mut content = read(folder, acknowledged, &keyring, Access::Alone)?;
         if session == SessionKind::Long {
-            content.state.earlier = parts::before(folder, content.state.tip, EARLIER_BYTES)?;
+            content.state.earlier = parts::batches_before(folder, content.state.tip, EARLIER_BYTES)?;
         }
         content.state.warnings = key_copies::restore(folder, acknowledged.store);
         content.state.warnings.extend(content.damage.as_ref().map(describe_damage));

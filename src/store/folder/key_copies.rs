@@ -80,7 +80,7 @@ pub(crate) fn complete(folder: &Path) -> Result<(), StoreError> {
 
 /// Restores what is damaged in a store that was opened for writing, and completes the copy. Returns what people must know.
 pub(super) fn restore(folder: &Path, store: StoreId) -> Vec<String> {
-    let damage = found(folder, store);
+    let damage = damage_of(folder, store);
     match damage.iter().try_for_each(Damage::restore).and_then(|()| complete(folder)) {
         Ok(()) => damage.iter().map(Damage::restored).collect(),
         // For example because the disk is full. The store can still be read.
@@ -93,11 +93,11 @@ pub(super) fn restore(folder: &Path, store: StoreId) -> Vec<String> {
 
 /// Returns what people must know of a store that was opened for reading.
 pub(super) fn warnings(folder: &Path, store: StoreId) -> Vec<String> {
-    found(folder, store).iter().map(Damage::harmless).collect()
+    damage_of(folder, store).iter().map(Damage::harmless).collect()
 }
 
 /// The damage that was found when a store was opened.
-fn found(folder: &Path, store: StoreId) -> Option<Damage> {
+fn damage_of(folder: &Path, store: StoreId) -> Option<Damage> {
     // Errors would have kept the store from opening.
     read(folder, store).ok().and_then(|(_, damage)| damage)
 }
@@ -105,7 +105,7 @@ fn found(folder: &Path, store: StoreId) -> Option<Damage> {
 /// Returns the damage of a store that opens: of one file of the data keys, and of the state that the log leads to, too.
 pub(crate) fn harmless_damage(folder: &Path) -> Result<Vec<StoreError>, StoreError> {
     let head = head::read_only(folder)?;
-    let mut damage: Vec<StoreError> = found(folder, head.store).into_iter().map(|damage| damage.error).collect();
+    let mut damage: Vec<StoreError> = damage_of(folder, head.store).into_iter().map(|damage| damage.error).collect();
     if head.state > 0 {
         damage.extend(state::read(folder, head.state, Access::ReadOnly).err());
     }

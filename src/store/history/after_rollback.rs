@@ -184,18 +184,19 @@ impl Store {
                     left.push(RejectedManifests { moved_again: Vec::new(), ..manifests.clone() });
                 }
             }
-            let (mut apart, mut live, mut wanted) = (TransferredPaths::default(), String::new(), String::new());
+            let (mut transferred, mut live, mut wanted) = (TransferredPaths::default(), String::new(), String::new());
             // If the source differs in nothing else, what changed hands is all there is to leave.
-            for tried in [moved.owned_by(&source, current, target), TransferredPaths::default()] {
-                (live, wanted) = (self.digest_of(current, &source, &tried)?, self.digest_of(target, &source, &tried)?);
-                apart = tried;
+            for candidate in [moved.owned_by(&source, current, target), TransferredPaths::default()] {
+                (live, wanted) =
+                    (self.digest_of(current, &source, &candidate)?, self.digest_of(target, &source, &candidate)?);
+                transferred = candidate;
                 if live != wanted {
                     break;
                 }
             }
             if live != wanted {
                 let mut leave = |commit: Option<String>, digest: String| {
-                    let apart = apart.paths();
+                    let apart = transferred.paths();
                     let (source, moved_again) = (source.clone(), Vec::new());
                     let manifests = RejectedManifests { source, commit, digest, apart, moved_again };
                     if !left.contains(&manifests) {
@@ -203,7 +204,7 @@ impl Store {
                     }
                 };
                 let last = match applied.remove(&source) {
-                    Some((commit, at)) => Some((commit, self.digest_at(at, &source, &apart)?)),
+                    Some((commit, at)) => Some((commit, self.digest_at(at, &source, &transferred)?)),
                     None => None,
                 };
                 // Others may have changed what the manifests declare, also to what the next ones declare.
@@ -250,11 +251,16 @@ impl Store {
     }
 
     /// The digest of what a source had at a revision, if that is still known.
-    fn digest_at(&self, revision: u64, source: &str, apart: &TransferredPaths) -> Result<Option<String>, StoreError> {
+    fn digest_at(
+        &self,
+        revision: u64,
+        source: &str,
+        transferred: &TransferredPaths,
+    ) -> Result<Option<String>, StoreError> {
         match self.snapshot_at(revision) {
             // Masks are in the places of lost secrets (D96).
             Ok(state) if has_lost_secrets(&state, source) => Ok(None),
-            Ok(state) => Ok(Some(self.digest_of(&state, source, apart)?)),
+            Ok(state) => Ok(Some(self.digest_of(&state, source, transferred)?)),
             Err(RevisionError::Failed(error)) => Err(error),
             Err(RevisionError::Gone { .. } | RevisionError::Future { .. }) => Ok(None),
         }
@@ -262,9 +268,9 @@ impl Store {
 
     /// A keyed digest of what a source has in a state, without some resources: what its manifests declare, once they are
     /// applied.
-    fn digest_of(&self, state: &Snapshot, source: &str, apart: &TransferredPaths) -> Result<String, StoreError> {
+    fn digest_of(&self, state: &Snapshot, source: &str, transferred: &TransferredPaths) -> Result<String, StoreError> {
         let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
-        for entry in state.iter().filter(|entry| entry.is_owned_by(source) && !apart.contains(&entry.key)) {
+        for entry in state.iter().filter(|entry| entry.is_owned_by(source) && !transferred.contains(&entry.key)) {
             let Some(claim) = &entry.claim else { continue };
             let spec = entry.lazy_spec.digest().map_err(StoreError::internal)?;
             let protected: &[u8] = if claim.prevent_destroy { b"1" } else { b"0" };

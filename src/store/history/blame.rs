@@ -65,7 +65,7 @@ impl Store {
                     return Ok(ControlFlow::Continue(()));
                 };
                 let set = SetBy { revision, at: header.at, author: header.author.clone() };
-                let is_created = reader.change(entry)?.is_some_and(|touched| search.attribute(&touched, &set));
+                let is_created = reader.change(entry)?.is_some_and(|change| search.attribute(&change, &set));
                 let is_over = is_created || search.open.is_empty();
                 Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
@@ -107,14 +107,14 @@ impl FieldSearch {
 
     /// Attributes the fields that a record changed. Newer records have been visited before. Returns whether the record created
     /// the resource, so that older ones explain nothing.
-    fn attribute(&mut self, touched: &ResourceChange, set: &SetBy) -> bool {
-        let (was, is) = (leaves(touched.before.as_ref()), leaves(touched.after.as_ref()));
-        let created = touched.before.is_none() || touched.after.is_none();
+    fn attribute(&mut self, change: &ResourceChange, set: &SetBy) -> bool {
+        let (was, is) = (leaves(change.before.as_ref()), leaves(change.after.as_ref()));
+        let created = change.before.is_none() || change.after.is_none();
         let found = &mut self.found;
         self.open.retain(|pointer, value| {
             let changed = created || was.get(pointer) != is.get(pointer);
             if changed {
-                let reverts_drift = touched.reverts_drift_of(pointer);
+                let reverts_drift = change.reverts_drift_of(pointer);
                 let (pointer, value, set) = (pointer.clone(), std::mem::take(value), Some(set.clone()));
                 found.push(BlamedField { pointer, value, set, reverts_drift });
             }
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::model::Kind;
 
-    fn touched(before: Option<Value>, after: Option<Value>) -> ResourceChange {
+    fn resource_change(before: Option<Value>, after: Option<Value>) -> ResourceChange {
         let (path, reverted_drift) = ("/a".into(), vec!["/b/x".into()]);
         let (name, source, declared_at) = (None, None, None);
         ResourceChange { kind: Kind::HttpsEdge, path, name, source, declared_at, reverted_drift, before, after }
@@ -191,9 +191,9 @@ mod tests {
         let mut search = FieldSearch::new(&now);
         let b = |x: &str, y: Value| json!({"b": {"x": x, "y": y}});
         let records = [
-            (5, touched(Some(b("old", json!([1, 2]))), Some(b("new", json!([1, 2]))))),
-            (4, touched(Some(b("older", json!([1]))), Some(b("old", json!([1, 2]))))),
-            (3, touched(Some(json!({"c": "older"})), Some(json!({"c": "old"})))),
+            (5, resource_change(Some(b("old", json!([1, 2]))), Some(b("new", json!([1, 2]))))),
+            (4, resource_change(Some(b("older", json!([1]))), Some(b("old", json!([1, 2]))))),
+            (3, resource_change(Some(json!({"c": "older"})), Some(json!({"c": "old"})))),
         ];
         for (number, record) in &records {
             assert!(!search.attribute(record, &revision(*number)));
@@ -206,7 +206,7 @@ mod tests {
         let cut = FieldSearch { open: search.open.clone(), found: search.found.clone() };
         let rest = [of("/b/x", Some(5)), of("/b/y", Some(4)), of("/c", Some(3))];
         assert_eq!(told(cut.finish()), [[of("/a", None)].as_slice(), &rest].concat());
-        assert!(search.attribute(&touched(None, Some(json!({"a": 1}))), &revision(2)));
+        assert!(search.attribute(&resource_change(None, Some(json!({"a": 1}))), &revision(2)));
         assert_eq!(told(search.finish()), [[of("/a", Some(2))].as_slice(), &rest].concat());
     }
 }

@@ -61,7 +61,7 @@ struct Window {
     /// The revision before the oldest one in memory.
     start: u64,
     /// Each with its size in the store.
-    kept: VecDeque<(Revision, usize)>,
+    revisions: VecDeque<(Revision, usize)>,
     changes: usize,
     bytes: usize,
 }
@@ -69,7 +69,7 @@ struct Window {
 impl ChangeWindow {
     /// Starts after a revision, with no revision in memory.
     pub(crate) fn after(revision: u64) -> Self {
-        let window = Window { start: revision, kept: VecDeque::new(), changes: 0, bytes: 0 };
+        let window = Window { start: revision, revisions: VecDeque::new(), changes: 0, bytes: 0 };
         Self { window: Lock::new(window), newer: Condvar::new(), newest: watch::Sender::new(revision) }
     }
 
@@ -108,18 +108,18 @@ impl ChangeWindow {
     /// Adds revisions with the sizes of what they wrote, and wakes readers once for all. Returns what leaves the window, so
     /// that the caller chooses the thread that frees it.
     pub(crate) fn push(&self, revisions: impl IntoIterator<Item = (Revision, usize)>) -> EvictedStates {
-        let (mut left, mut newest) = (EvictedStates::default(), None);
+        let (mut evicted, mut newest) = (EvictedStates::default(), None);
         let mut window = self.window.lock();
         for (revision, bytes) in revisions {
             newest = Some(revision.snapshot.revision);
-            window.push(revision, bytes, &mut left);
+            window.push(revision, bytes, &mut evicted);
         }
         drop(window);
         if let Some(newest) = newest {
             self.newer.notify_all();
             self.newest.send_replace(newest);
         }
-        left
+        evicted
     }
 
     /// Returns the revision after `known`.
@@ -128,8 +128,8 @@ impl ChangeWindow {
         match known.checked_sub(window.start) {
             None => NextRevision::Gone,
             Some(skipped) => {
-                let kept = usize::try_from(skipped).ok().and_then(|skipped| window.kept.get(skipped));
-                kept.map_or(NextRevision::NotYet, |(revision, _)| NextRevision::Here(revision.clone()))
+                let found = usize::try_from(skipped).ok().and_then(|skipped| window.revisions.get(skipped));
+                found.map_or(NextRevision::NotYet, |(revision, _)| NextRevision::Here(revision.clone()))
             }
         }
     }
@@ -148,26 +148,26 @@ impl ChangeWindow {
 
 impl Window {
     fn newest(&self) -> u64 {
-        self.start + self.kept.len() as u64
+        self.start + self.revisions.len() as u64
     }
 
-    /// Adds a revision, and moves what leaves the window to `left`.
-    fn push(&mut self, revision: Revision, bytes: usize, left: &mut EvictedStates) {
+    /// Adds a revision, and moves what leaves the window to `evicted`.
+    fn push(&mut self, revision: Revision, bytes: usize, evicted: &mut EvictedStates) {
         self.changes += revision.changed.len();
         self.bytes += bytes;
-        self.kept.push_back((revision, bytes));
-        while let Some((oldest, size)) = self.kept.pop_front() {
+        self.revisions.push_back((revision, bytes));
+        while let Some((oldest, size)) = self.revisions.pop_front() {
             // The state of the oldest revision is the first one in memory: its own changes replaced nothing there.
             let (changes, bytes) = (self.changes - oldest.changed.len(), self.bytes - size);
-            let fits = self.kept.len() < MOST_REVISIONS && changes <= MOST_CHANGES && bytes <= MOST_BYTES;
-            if fits || self.kept.is_empty() {
-                self.kept.push_front((oldest, size));
+            let fits = self.revisions.len() < MOST_REVISIONS && changes <= MOST_CHANGES && bytes <= MOST_BYTES;
+            if fits || self.revisions.is_empty() {
+                self.revisions.push_front((oldest, size));
                 break;
             }
             (self.changes, self.bytes) = (changes, bytes);
             self.start = oldest.snapshot.revision;
-            left.replaced += self.kept.front().map_or(0, |(next, _)| next.changed.len());
-            left.snapshots.push(oldest.snapshot);
+            evicted.replaced += self.revisions.front().map_or(0, |(next, _)| next.changed.len());
+            evicted.snapshots.push(oldest.snapshot);
         }
     }
 }

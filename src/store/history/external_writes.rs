@@ -60,8 +60,8 @@ impl Store {
             if is_own && header.changed > LARGE {
                 return Ok(ControlFlow::Break(()));
             }
-            let Some(touched) = reader.change(entry)? else { return Ok(ControlFlow::Continue(())) };
-            let (write, is_received) = written_by(header, revision, touched, source, &state);
+            let Some(change) = reader.change(entry)? else { return Ok(ControlFlow::Continue(())) };
+            let (write, is_received) = written_by(header, revision, change, source, &state);
             let is_over = search.add(is_own, write, is_received) || search.read >= MOST_SEARCHED;
             Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
@@ -134,11 +134,11 @@ fn names_in(side: &Value) -> impl Iterator<Item = String> {
 fn written_by(
     header: &CommitHeader,
     revision: u64,
-    touched: ResourceChange,
+    change: ResourceChange,
     source: &str,
     state: &Snapshot,
 ) -> (ForeignWrite, bool) {
-    let ResourceChange { mut before, mut after, .. } = touched;
+    let ResourceChange { mut before, mut after, .. } = change;
     let owner_in = |side: &mut Option<Value>| {
         let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
         claim.and_then(|claim| claim.get("source")?.as_str().map(str::to_owned))

@@ -15,7 +15,7 @@ use crate::store::seal::StoreId;
 pub(crate) const KEPT: &str = "kept";
 
 /// Returns the batch after which the history begins: what is before it was removed.
-pub(crate) fn kept(folder: &Path) -> Result<Tip, StoreError> {
+pub(crate) fn history_start(folder: &Path) -> Result<Tip, StoreError> {
     let kept = folder.join(KEPT);
     if !files::exists(&kept)? {
         return Ok(Tip::default());
@@ -30,7 +30,7 @@ pub(crate) fn keep_from(folder: &Path, store: StoreId, start: Tip) -> Result<(),
 
 /// Checks that no file is missing before one that begins at `start`, the first of the log.
 pub(crate) fn check_begin(folder: &Path, start: Tip) -> Result<(), StoreError> {
-    check_follows(folder, start, kept(folder)?)
+    check_follows(folder, start, history_start(folder)?)
 }
 
 /// Checks that no file is missing between one that begins at `start` and one that ends at `end`.
@@ -53,7 +53,7 @@ pub(crate) fn walk(folder: &Path, revision: u64, upto: u64, visit: &mut BatchVis
             break;
         }
     }
-    let mut end = if first == 0 { Some(kept(folder)?) } else { None };
+    let mut end = if first == 0 { Some(history_start(folder)?) } else { None };
     for generation in generations.into_iter().skip(first) {
         let mut reader = open(generation)?;
         if let Some(end) = end {
@@ -76,7 +76,7 @@ pub(crate) fn walk(folder: &Path, revision: u64, upto: u64, visit: &mut BatchVis
 }
 
 /// Returns the batches of the parts before a batch, oldest first: of as many parts as have a certain length together.
-pub(crate) fn before(folder: &Path, end: Tip, most: u64) -> Result<Vec<Batch>, StoreError> {
+pub(crate) fn batches_before(folder: &Path, end: Tip, most: u64) -> Result<Vec<Batch>, StoreError> {
     let (mut found, mut begin, mut left): (Vec<Batch>, _, _) = (Vec::new(), end.position, most);
     for generation in Part::Log.generations(folder)?.into_iter().rev() {
         let path = Part::Log.path(folder, generation);

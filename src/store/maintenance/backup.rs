@@ -98,7 +98,7 @@ struct PartReader {
     file: File,
     part: BackupPart,
     /// How many bytes of it are left to read.
-    left: u64,
+    remaining: u64,
     hasher: blake3::Hasher,
 }
 
@@ -113,7 +113,7 @@ impl Backup {
             length += size;
             let part = BackupPart { name, length: size, blake3 };
             written.push(part.clone());
-            parts.push_back(PartReader { file, part, left: size, hasher: blake3::Hasher::new() });
+            parts.push_back(PartReader { file, part, remaining: size, hasher: blake3::Hasher::new() });
         }
         let manifest = BackupManifest {
             format: FORMAT.to_owned(),
@@ -153,17 +153,17 @@ impl Backup {
             self.whole.update(&start);
             return Ok(Some(start));
         }
-        while let Some(PartReader { file, part, left, hasher }) = self.parts.front_mut() {
-            if *left == 0 {
+        while let Some(PartReader { file, part, remaining, hasher }) = self.parts.front_mut() {
+            if *remaining == 0 {
                 if hasher.finalize().to_hex().as_str() != part.blake3 {
                     return Err(io::Error::other(format!("`{}` changed while it was read", part.name)));
                 }
                 self.parts.pop_front();
                 continue;
             }
-            let mut piece = vec![0; (*left).min(PIECE) as usize];
+            let mut piece = vec![0; (*remaining).min(PIECE) as usize];
             file.read_exact(&mut piece)?;
-            *left -= piece.len() as u64;
+            *remaining -= piece.len() as u64;
             hasher.update(&piece);
             self.whole.update(&piece);
             return Ok(Some(piece));

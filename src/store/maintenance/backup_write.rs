@@ -27,7 +27,7 @@ pub(crate) fn open(
 ) -> Result<(Head, Vec<OpenedPart>), StoreError> {
     let mut opened = Vec::new();
     // A state that cannot be read is no part of a backup.
-    let state = content::start(folder, head, keyring, Access::ReadOnly)?.named();
+    let state = content::start(folder, head, keyring, Access::ReadOnly)?.state_generation();
     if state > 0 {
         for path in open::files_of(&Part::State.path(folder, state))? {
             let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();

@@ -11,7 +11,7 @@ use crate::store::log::scan::{LogScan, ScannedFrame};
 const MOST_RESOURCES: usize = 10;
 
 /// Describes a record: its number, revision and resources.
-pub(super) fn described(scan: &LogScan, frame: &ScannedFrame) -> String {
+pub(super) fn describe_record(scan: &LogScan, frame: &ScannedFrame) -> String {
     let position = frame.tip.position;
     let batch = scan.batch(frame);
     let found = batch.and_then(|batch| Some((CommitHeader::from_bytes(&batch.header).ok()?, batch.entries)));

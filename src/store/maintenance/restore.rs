@@ -132,7 +132,7 @@ fn restore_into(
 
 /// Removes what a restore has put into a folder.
 fn remove_placed(folder: &Path) -> Result<(), StoreError> {
-    names_of(folder)?.into_iter().filter(|name| is_placed(name)).try_for_each(|name| match Part::parse(&name) {
+    names_of(folder)?.into_iter().filter(|name| is_restored_file(name)).try_for_each(|name| match Part::parse(&name) {
         Some((Part::State, _)) => open::remove(&folder.join(name)),
         _ => files::remove(&folder.join(name)),
     })
@@ -144,7 +144,7 @@ fn check_empty(folder: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     let is_interrupted = interrupted_restore::is_interrupted(folder)?;
-    let allowed = |name: &String| HARMLESS.contains(&name.as_str()) || (is_interrupted && is_placed(name));
+    let allowed = |name: &String| HARMLESS.contains(&name.as_str()) || (is_interrupted && is_restored_file(name));
     if names_of(folder)?.iter().all(allowed) {
         return Ok(());
     }
@@ -162,7 +162,7 @@ fn names_of(folder: &Path) -> Result<Vec<String>, StoreError> {
 }
 
 /// Whether a restore puts a file of this name into the folder before the head.
-fn is_placed(name: &str) -> bool {
+fn is_restored_file(name: &str) -> bool {
     Part::parse(name).is_some() || [KEPT, KEYS, KEYS_COPY, SUSPENSIONS, "head.tmp"].contains(&name)
 }
 

@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::inspect::index_agrees;
-use super::loss_report::{described, gaps, numbers};
+use super::loss_report::{describe_record, gaps, numbers};
 use crate::model::Code;
 use crate::store::commit::batch::Tip;
 use crate::store::commit::header::ScrubbedRecords;
@@ -331,7 +331,7 @@ impl Salvage {
         for frame in runs.into_iter().flat_map(|run| &run.frames) {
             self.readable.insert(frame.tip.position);
             match self.readable.len() {
-                1..=MOST_RECORDS => self.gives_up(described(scan, frame)),
+                1..=MOST_RECORDS => self.gives_up(describe_record(scan, frame)),
                 found if found == MOST_RECORDS + 1 => self.gives_up("more records, which are in the copy of the store"),
                 _ => {}
             }
@@ -386,7 +386,7 @@ impl Salvage {
     /// Reports what is missing before the oldest record, beyond what retention has removed, and notes where the history begins
     /// then. `is_cut` says whether the damage is reported.
     fn start_of_history(&mut self, oldest: Tip, is_cut: bool) -> Result<(), StoreError> {
-        let (allowed, is_readable) = match parts::kept(&self.folder) {
+        let (allowed, is_readable) = match parts::history_start(&self.folder) {
             Ok(kept) => (kept.position, true),
             Err(error) if error.code == Code::StoreCorrupt => {
                 self.problem(error.message);
@@ -409,7 +409,7 @@ impl Salvage {
 
     /// The end of the part before one whose header cannot be read.
     fn end_before(&self, parts: &[u64]) -> Result<Option<Tip>, StoreError> {
-        let Some(generation) = parts.last() else { return Ok(parts::kept(&self.folder).ok()) };
+        let Some(generation) = parts.last() else { return Ok(parts::history_start(&self.folder).ok()) };
         let scan = LogScan::read(&Part::Log.path(&self.folder, *generation), None, &self.scrubbed)?;
         let start = scan.header.filter(|(store, _)| *store == self.store).map(|(_, start)| start);
         Ok(start.filter(|_| scan.is_whole()).map(|start| scan.first.tip().unwrap_or(start)))

@@ -39,7 +39,8 @@ pub(crate) fn output_of(command: &str, most: u64) -> Result<Zeroizing<Vec<u8>>, 
     let began = Instant::now();
     let Some(output) = running.child.stdout.take() else { return Err("has no output".to_owned()) };
     let (sender, receiver) = channel();
-    let reader = std::thread::Builder::new().name("command".into()).spawn(move || sender.send(at_most(output, most)));
+    let reader =
+        std::thread::Builder::new().name("command".into()).spawn(move || sender.send(read_at_most(output, most)));
     reader.map_err(|error| format!("cannot be read: {error}"))?;
     let unknown = |error: io::Error| format!("cannot be waited for: {error}");
     while !running.has_ended().map_err(unknown)? {
@@ -59,7 +60,7 @@ pub(crate) fn output_of(command: &str, most: u64) -> Result<Zeroizing<Vec<u8>>, 
 }
 
 /// Reads at most so many bytes, and one more if there are more.
-pub(super) fn at_most(from: impl Read, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+pub(super) fn read_at_most(from: impl Read, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
     // A vector that grows would leave copies in freed memory.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * most as usize));
     from.take(most + 1).read_to_end(&mut bytes)?;

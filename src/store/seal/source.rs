@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 use rustix::fs::{OFlags, StatVfsMountFlags};
 
-use super::command::{at_most, output_of};
+use super::command::{output_of, read_at_most};
 use super::master::{MasterKey, unusable};
 use crate::{model::Secret, store::error::StoreError, syntax::text::printable_path};
 
@@ -77,7 +77,7 @@ fn from_file(path: &Path) -> Result<MasterKey, StoreError> {
         }
         tracing::warn!("The master key {name} is open to other users (mode {mode:04o}).");
     }
-    let bytes = at_most(file, MOST_BYTES).map_err(unreadable)?;
+    let bytes = read_at_most(file, MOST_BYTES).map_err(unreadable)?;
     MasterKey::read(&bytes, true, name)
 }
 

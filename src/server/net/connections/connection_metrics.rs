@@ -12,21 +12,21 @@ pub(in crate::server) const HANDSHAKE_FAILURES: &str = "edgewright_tls_handshake
 
 /// Why a new connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RefusedFor {
+pub(super) enum RefusalReason {
     /// All connections have a request.
     Full,
     /// All connections of its address have a request.
     Address,
 }
 
-names!(RefusedFor: Full "full", Address "address");
+names!(RefusalReason: Full "full", Address "address");
 
 /// Describes the metrics with labels, and starts their counters at 0.
 pub(in crate::server) fn describe() {
     metrics::describe_gauge!(OPEN, "Open connections.");
     metrics::gauge!(OPEN).increment(0.0);
     metrics::describe_counter!(REFUSED, "Connections that were refused because no other could be closed, by reason.");
-    for reason in RefusedFor::ALL {
+    for reason in RefusalReason::ALL {
         metrics::counter!(REFUSED, "reason" => reason.as_str()).increment(0);
     }
     metrics::describe_counter!(CLOSED, "Connections that the server closed early, by reason.");

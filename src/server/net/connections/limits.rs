@@ -31,7 +31,7 @@ pub(crate) struct ConnectionLimits {
 impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
-            most: most_for(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)),
+            most: most_for_descriptors(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)),
             most_per_address: None,
             head: Duration::from_secs(15),
             idle: Duration::from_secs(60),
@@ -42,7 +42,7 @@ impl Default for ConnectionLimits {
 
 impl ConnectionLimits {
     /// The most connections of an address.
-    pub(super) fn most_of(&self, address: IpAddr) -> usize {
+    pub(super) fn most_per_client(&self, address: IpAddr) -> usize {
         match self.most_per_address {
             Some(most) => most,
             None if address.is_loopback() => self.most,
@@ -58,7 +58,7 @@ impl ConnectionLimits {
 }
 
 /// The client that an address counts for. One client has 2⁶⁴ addresses of IPv6.
-pub(super) fn counted(address: IpAddr) -> IpAddr {
+pub(super) fn client_address(address: IpAddr) -> IpAddr {
     let address = address.to_canonical();
     if address.is_loopback() { address } else { site_of(address) }
 }
@@ -74,7 +74,7 @@ pub(crate) fn raise_descriptors() {
 }
 
 /// The connections for a limit of descriptors. The store, the manifests and other servers need some as well.
-fn most_for(descriptors: u64) -> usize {
+fn most_for_descriptors(descriptors: u64) -> usize {
     let reserve = (descriptors / 4).clamp(64, 1024);
     let most = descriptors.saturating_sub(reserve).clamp(FEWEST_BY_DEFAULT, MOST_BY_DEFAULT);
     usize::try_from(most).unwrap_or(usize::MAX)
@@ -88,26 +88,27 @@ mod tests {
     #[test]
     fn files_keep_some_of_the_descriptors() {
         for (descriptors, most) in [(64, 16), (128, 64), (256, 192), (1024, 768), (65_536, 4096), (u64::MAX, 4096)] {
-            assert_eq!(most_for(descriptors), most, "{descriptors}");
+            assert_eq!(most_for_descriptors(descriptors), most, "{descriptors}");
         }
     }
 
     #[test]
     fn one_client_counts_once_whatever_its_address() {
-        let same = |one: &str, other: &str| counted(one.parse().unwrap()) == counted(other.parse().unwrap());
+        let same =
+            |one: &str, other: &str| client_address(one.parse().unwrap()) == client_address(other.parse().unwrap());
         assert!(same("2001:db8::1", "2001:db8::ffff:2"));
         assert!(same("192.0.2.7", "::ffff:192.0.2.7"));
         assert!(!same("2001:db8::1", "2001:db8:0:1::1"));
         assert!(!same("192.0.2.7", "192.0.2.8"));
-        assert!(counted("::1".parse().unwrap()).is_loopback());
+        assert!(client_address("::1".parse().unwrap()).is_loopback());
     }
 
     #[test]
     fn this_machine_has_a_limit_only_if_it_is_set() {
         let limits = ConnectionLimits { most: 100, ..ConnectionLimits::default() };
         let (local, other) = ("127.0.0.1".parse().unwrap(), "192.0.2.7".parse().unwrap());
-        assert_eq!((limits.most_of(local), limits.most_of(other)), (100, 50));
+        assert_eq!((limits.most_per_client(local), limits.most_per_client(other)), (100, 50));
         let limits = ConnectionLimits { most_per_address: Some(7), ..limits };
-        assert_eq!((limits.most_of(local), limits.most_of(other)), (7, 7));
+        assert_eq!((limits.most_per_client(local), limits.most_per_client(other)), (7, 7));
     }
 }

@@ -65,7 +65,7 @@ use tokio::time::{sleep, timeout};
 use super::tls::{OverTls, PeerCertificate, Tls};
 use crate::server::prelude::*;
 use activity::Activity;
-use connection_metrics::RefusedFor;
+use connection_metrics::RefusalReason;
 use sent_body::SentBody;
 use stream::WatchedStream;
 use table::{ConnectionSlot, ConnectionTable};
@@ -178,7 +178,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Acceptor>, stopped: &watch:
     }
     // Whoever waits for a place must not keep others from coming in.
     let Some(waiting) = shared.table.queue(peer.ip()).await else {
-        return refuse(shared, &stream, RefusedFor::Address);
+        return refuse(shared, &stream, RefusalReason::Address);
     };
     let (shared, stopped) = (Arc::clone(shared), stopped.clone());
     drop(tokio::spawn(async move {
@@ -190,10 +190,10 @@ async fn accept(listener: &TcpListener, shared: &Arc<Acceptor>, stopped: &watch:
 }
 
 /// Refuses a connection that has no place.
-fn refuse(shared: &Acceptor, stream: &TcpStream, reason: RefusedFor) {
+fn refuse(shared: &Acceptor, stream: &TcpStream, reason: RefusalReason) {
     metrics::counter!(connection_metrics::REFUSED, "reason" => reason.as_str()).increment(1);
     if shared.tls.is_none() {
-        send_refusal(stream, &refusal::busy());
+        send_refusal(stream, &refusal::too_many_connections());
     }
 }
 
@@ -259,7 +259,7 @@ async fn serve_stream(
         Some(HANDSHAKE) => {}
         None => return,
         Some(_) => {
-            send_refusal(&stream, &refusal::plain());
+            send_refusal(&stream, &refusal::tls_required());
             return metrics::counter!(connection_metrics::HANDSHAKE_FAILURES).increment(1);
         }
     }
@@ -309,7 +309,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         biased;
         ended = connection.as_mut() => return log_end(ended),
         () = stop_begins(&mut stopped) => {}
-        () = replaced(&mut authorities) => {
+        () = authorities_replaced(&mut authorities) => {
             // Its certificate may no longer be worth anything. Streams of events would never end by themselves.
             connection.as_mut().graceful_shutdown();
             if let Ok(ended) = timeout(LAST_RESPONSES, connection.as_mut()).await {
@@ -323,7 +323,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 }
 
 /// Completes when the authorities of a client's certificate are replaced, if it has one.
-async fn replaced(authorities: &mut Option<watch::Receiver<blake3::Hash>>) {
+async fn authorities_replaced(authorities: &mut Option<watch::Receiver<blake3::Hash>>) {
     // Without a sender, the server is gone.
     if let Some(authorities) = authorities
         && authorities.changed().await.is_ok()

@@ -9,7 +9,7 @@ const MOST_BYTES: usize = 256;
 
 /// Returns the response to send instead of a bare refusal of the HTTP parser. All responses of handlers have a request id
 /// (D8).
-pub(super) fn instead_of(response: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn replacement_for(response: &[u8]) -> Option<Vec<u8>> {
     if response.len() > MOST_BYTES || !response.ends_with(b"\r\n\r\n") {
         return None;
     }
@@ -29,12 +29,12 @@ pub(super) fn instead_of(response: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the response of a server that has no place for another connection.
-pub(super) fn busy() -> Vec<u8> {
+pub(super) fn too_many_connections() -> Vec<u8> {
     ApiError::with_code(Code::Unavailable, "the server has too many connections").retry_after(1).to_http1()
 }
 
 /// Returns the response to a plain request on a port for TLS.
-pub(super) fn plain() -> Vec<u8> {
+pub(super) fn tls_required() -> Vec<u8> {
     ApiError::with_code(Code::MalformedRequest, "this port requires TLS; use an `https` URL").to_http1()
 }
 
@@ -61,7 +61,7 @@ mod tests {
             ("HTTP/1.1 431 Request Header Fields Too Large\r\n\r\n", "HEAD_TOO_LARGE", 431),
             ("HTTP/1.0 414 URI Too Long\r\n\r\n", "HEAD_TOO_LARGE", 431),
         ] {
-            let response = instead_of(bare.as_bytes()).unwrap();
+            let response = replacement_for(bare.as_bytes()).unwrap();
             assert!(response.starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{bare}");
             let body = body(&response);
             assert_eq!(body["error_code"], format!("ERR_EDGEWRIGHT_{code}"));
@@ -69,8 +69,8 @@ mod tests {
             // The parser does not say which it was.
             assert_eq!(body["msg"].as_str().unwrap().contains("too large or too many"), status == 431);
         }
-        assert_eq!(body(&busy())["status_code"], 503);
-        assert_eq!(body(&plain())["status_code"], 400);
+        assert_eq!(body(&too_many_connections())["status_code"], 503);
+        assert_eq!(body(&tls_required())["status_code"], 400);
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
             "HTTP/1.1 4\r\n\r\n",
             "",
         ] {
-            assert_eq!(instead_of(other.as_bytes()), None, "{other}");
+            assert_eq!(replacement_for(other.as_bytes()), None, "{other}");
         }
     }
 }

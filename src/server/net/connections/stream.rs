@@ -40,7 +40,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WatchedStream<S> {
 
     /// Keeps a better refusal, if these bytes are a bare one.
     fn replaces(&mut self, bytes: &[u8]) -> bool {
-        let better = if self.refusal.is_none() { refusal::instead_of(bytes) } else { None };
+        let better = if self.refusal.is_none() { refusal::replacement_for(bytes) } else { None };
         let Some(better) = better else { return false };
         self.activity.note_refused(Instant::now());
         self.refusal = Some(Bytes::from(better));

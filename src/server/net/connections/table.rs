@@ -7,8 +7,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::activity::{Activity, CloseReason};
-use super::connection_metrics::{self, RefusedFor};
-use super::limits::{ConnectionLimits, counted};
+use super::connection_metrics::{self, RefusalReason};
+use super::limits::{ConnectionLimits, client_address};
 use crate::server::prelude::*;
 
 /// How long a new connection keeps its place at least, so that its first request can arrive.
@@ -78,8 +78,8 @@ impl ConnectionTable {
 
     /// Returns a place for a connection, if one is free.
     pub(super) fn slot(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
-        let address = counted(address);
-        let most = self.limits.most_of(address);
+        let address = client_address(address);
+        let most = self.limits.most_per_client(address);
         if most < self.limits.most && self.open.lock().of_address.get(&address).is_some_and(|count| *count >= most) {
             return None;
         }
@@ -90,8 +90,8 @@ impl ConnectionTable {
     /// Lets a connection wait for a place, beside the loop that accepts others. An address with a limit can take a quarter
     /// of the queue; more of its connections are refused at once. None if the connection is refused.
     pub(super) async fn queue(self: &Arc<Self>, address: IpAddr) -> Option<WaitingConnection> {
-        let address = counted(address);
-        let is_limited = self.limits.most_of(address) < self.limits.most;
+        let address = client_address(address);
+        let is_limited = self.limits.most_per_client(address) < self.limits.most;
         let share = if is_limited { (self.most_waiting / 4).max(1) } else { self.most_waiting };
         let waiting = self.open.lock().waiting.get(&address).copied().unwrap_or_default();
         if share < self.most_waiting && waiting >= share {
@@ -192,13 +192,13 @@ pub(super) struct WaitingConnection {
 
 impl WaitingConnection {
     /// Finds a place. If there is none, others without a request are closed.
-    pub(super) async fn slot(self) -> Result<ConnectionSlot, RefusedFor> {
-        timeout(LONGEST_WAIT, self.find()).await.unwrap_or(Err(RefusedFor::Full))
+    pub(super) async fn slot(self) -> Result<ConnectionSlot, RefusalReason> {
+        timeout(LONGEST_WAIT, self.find()).await.unwrap_or(Err(RefusalReason::Full))
     }
 
-    async fn find(&self) -> Result<ConnectionSlot, RefusedFor> {
+    async fn find(&self) -> Result<ConnectionSlot, RefusalReason> {
         let (table, address) = (&self.table, self.address);
-        let most = table.limits.most_of(address);
+        let most = table.limits.most_per_client(address);
         // The places of others are not touched. A new connection may wait a moment, so that it does not close one that
         // has just come.
         if most < table.limits.most {
@@ -210,7 +210,7 @@ impl WaitingConnection {
                 match table.make_room(Some(address), excess, Instant::now()) {
                     MadeRoom::Soon => break,
                     MadeRoom::After(time) => sleep(time).await,
-                    MadeRoom::Never => return Err(RefusedFor::Address),
+                    MadeRoom::Never => return Err(RefusalReason::Address),
                 }
             }
         }
@@ -219,7 +219,7 @@ impl WaitingConnection {
             let patience = match table.make_places() {
                 MadeRoom::Soon => LEAVING,
                 MadeRoom::After(time) => time,
-                MadeRoom::Never => return Err(RefusedFor::Full),
+                MadeRoom::Never => return Err(RefusalReason::Full),
             };
             if let Ok(Ok(permit)) = timeout(patience, Arc::clone(&table.places).acquire_owned()).await {
                 return Ok(table.enter(address, permit));

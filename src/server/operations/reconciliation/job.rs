@@ -50,7 +50,7 @@ impl<'a> ReconciliationJob<'a> {
         let sender = if caller.scope.is_some() { &caller.key } else { &caller.owner };
         let is_older: Vec<bool> = request.files.iter().map(|file| file.older).collect();
         let sent = app.caches.files.resolve(sender, request.files, &digests)?;
-        let (older, sent) = review::apart(sent, &is_older);
+        let (older, sent) = review::split_older(sent, &is_older);
         let unset = if request.assume_values { UnsetValues::Assume } else { UnsetValues::Require };
         let older = request.compare.then(|| review::tree(older, unset));
         let files = sent.iter().map(|file| without_tokens(&file.name).into_owned()).collect();

@@ -42,7 +42,7 @@ pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<Trac
 }
 
 /// Separates the older files of a comparison from the others. `is_older` has an item for each file.
-pub(super) fn apart(files: Vec<SentFile>, is_older: &[bool]) -> (Vec<SentFile>, Vec<SentFile>) {
+pub(super) fn split_older(files: Vec<SentFile>, is_older: &[bool]) -> (Vec<SentFile>, Vec<SentFile>) {
     let (mut older, mut newer) = (Vec::new(), Vec::with_capacity(files.len()));
     for (file, is_older) in files.into_iter().zip(is_older) {
         if *is_older { older.push(file) } else { newer.push(file) }

@@ -202,7 +202,7 @@ impl Meter {
     pub(crate) async fn observe(&self, method: &Method, answering: impl Future<Output = Response>) -> Response {
         let began = Instant::now();
         note_path(&self.path);
-        let mut response = answered(answering).await;
+        let mut response = catch_panic(answering).await;
         if let Some(note) = response.extensions_mut().get_mut::<SecurityNote>() {
             note.set_path(&self.path);
         }
@@ -224,7 +224,7 @@ pub(crate) async fn observe(request: Request, next: Next) -> Response {
 }
 
 /// Completes a request, also if its handler panics.
-async fn answered(answering: impl Future<Output = Response>) -> Response {
+async fn catch_panic(answering: impl Future<Output = Response>) -> Response {
     let mut answering = pin!(answering);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context))) {
         Ok(state) => state,

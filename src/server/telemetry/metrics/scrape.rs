@@ -98,11 +98,11 @@ fn store(app: &AppState, page: &mut Exposition) {
 }
 
 /// A value of a followed source.
-type OfSource = fn(&SourceHandle) -> f64;
+type SourceGauge = fn(&SourceHandle) -> f64;
 
 /// The state of each followed source.
 fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
-    let gauges: [(&str, &str, OfSource); 5] = [
+    let gauges: [(&str, &str, SourceGauge); 5] = [
         ("edgewright_reconcile_loop_up", "1 while a source's reconcile loop is running and not stuck.", |it| {
             flag(it.health.is_up())
         }),

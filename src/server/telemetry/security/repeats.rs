@@ -24,11 +24,11 @@ type RepeatKey = (SecurityEvent, Option<IpAddr>, Option<Id>, Cow<'static, str>);
 pub(super) struct Repeats {
     ends: Option<Instant>,
     /// Clients whose first event was logged, with the last one since then.
-    known: HashMap<RepeatKey, Option<SecurityRecord>>,
+    by_client: HashMap<RepeatKey, Option<SecurityRecord>>,
     /// The number of these clients for each event.
     clients: HashMap<SecurityEvent, usize>,
     /// All others, of each key.
-    others: HashMap<(SecurityEvent, Option<Id>), Option<SecurityRecord>>,
+    by_key: HashMap<(SecurityEvent, Option<Id>), Option<SecurityRecord>>,
 }
 
 impl Repeats {
@@ -39,21 +39,21 @@ impl Repeats {
         }
         self.ends.get_or_insert(now + INTERVAL);
         let same = (record.event, record.peer.map(site_of), record.key.clone(), record.reason.clone());
-        if let Some(known) = self.known.get_mut(&same) {
-            count(known, record);
+        if let Some(counted) = self.by_client.get_mut(&same) {
+            count(counted, record);
             return None;
         }
         let clients = self.clients.entry(record.event).or_default();
         if *clients < MOST {
             *clients += 1;
-            self.known.insert(same, None);
+            self.by_client.insert(same, None);
             return Some(record);
         }
         // Only what is the same for all of them may stand for all.
         let SecurityRecord { at, event, key, owner, .. } = record;
-        let others = (event, key.clone());
+        let event_and_key = (event, key.clone());
         let other = SecurityRecord { at, key, owner, reason: Cow::Borrowed(OTHERS), ..SecurityRecord::new(event) };
-        count(self.others.entry(others).or_default(), other);
+        count(self.by_key.entry(event_and_key).or_default(), other);
         None
     }
 
@@ -64,8 +64,8 @@ impl Repeats {
 
     /// Ends the interval, and returns what was counted in it.
     pub(super) fn end(&mut self) -> Vec<SecurityRecord> {
-        let Self { known, others, .. } = std::mem::take(self);
-        let mut counted: Vec<SecurityRecord> = known.into_values().chain(others.into_values()).flatten().collect();
+        let Self { by_client, by_key, .. } = std::mem::take(self);
+        let mut counted: Vec<SecurityRecord> = by_client.into_values().chain(by_key.into_values()).flatten().collect();
         counted.sort_by_key(|record| record.repeated.map(|repeated| repeated.last));
         counted
     }

@@ -13,10 +13,10 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
 
-async fn admit(table: &Arc<ConnectionTable>, address: IpAddr) -> Result<ConnectionSlot, RefusedFor> {
+async fn admit(table: &Arc<ConnectionTable>, address: IpAddr) -> Result<ConnectionSlot, RefusalReason> {
     match (table.slot(address), table.queue(address)) {
         (Some(slot), _) => Ok(slot),
-        (None, queue) => queue.await.ok_or(RefusedFor::Address)?.slot().await,
+        (None, queue) => queue.await.ok_or(RefusalReason::Address)?.slot().await,
     }
 }
 
@@ -51,7 +51,7 @@ fn a_full_table_closes_the_connection_that_never_had_a_request() {
         let last = admit(&table, HOME).await;
         assert_eq!(reasons(), [None, Some(CloseReason::EvictedIdle), Some(CloseReason::EvictedSilent)]);
         let _last = last.map(|slot| (slot.activity().begin(false), slot));
-        assert_eq!(admit(&table, HOME).await.err(), Some(RefusedFor::Full));
+        assert_eq!(admit(&table, HOME).await.err(), Some(RefusalReason::Full));
         drop(busy);
         assert!(admit(&table, HOME).await.is_ok());
     });
@@ -74,7 +74,7 @@ fn an_address_over_its_limit_closes_its_own_connections() {
         assert!(staying <= 2, "{staying}");
         assert_eq!(stranger.as_ref().and_then(|slot| slot.activity().close_reason()), None);
         let _requests: Vec<_> = own.iter().map(|it| it.begin(false)).collect();
-        assert_eq!(admit(&table, OTHER).await.err(), Some(RefusedFor::Address));
+        assert_eq!(admit(&table, OTHER).await.err(), Some(RefusalReason::Address));
         assert!(admit(&table, HOME).await.is_ok());
     });
 }
