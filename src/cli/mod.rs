@@ -1,4 +1,21 @@
 //! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
+//!
+//! # Rooms
+//!
+//! | Room | What one finds there |
+//! | --- | --- |
+//! | `program`, `command` | The start of the program, and the list of commands with what each needs |
+//! | `manifests` | `reconcile`, `plan`, `validate`, `diff`, `fmt`, `schema`, `explain` |
+//! | `inspect` | Commands that only read: `get`, `status`, `history`, `blame`, `trace`, `export` |
+//! | `operate` | `rollback`, `transfer`, `destroy`, `suspend`, `resume`, `healthcheck` |
+//! | `access` | `keys`, `owners`, `login`, `logout`, `context`, `security-log` |
+//! | `store` | `store`, `backup`, `restore` |
+//! | `serve` | `serve`: listening, reload, sources, log and service manager |
+//! | `reference` | The generated pages of `docs/reference` |
+//! | `target` | The local store or the server on which a command works |
+//! | `config`, `input` | The configuration file; variables, questions and usage errors |
+//! | `output`, `failure`, `help` | Reports, tables and excerpts; exit codes; help texts |
+//! | `completions`, `candidates`, `man` | Shell completions and manual pages |
 
 pub(crate) mod access;
 mod candidates;

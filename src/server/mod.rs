@@ -22,6 +22,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// The rooms:
+//
+// | Room | What one finds there |
+// | --- | --- |
+// | `app`, `state` | What an embedding program builds, and what handlers share |
+// | `net` | Sockets, TLS, connections and the end of a server |
+// | `http` | What every request passes, bodies, errors and responses |
+// | `auth` | Who the caller is, and what it may do |
+// | `limits` | Rates, places and sizes, so that no client starves the others |
+// | `resources` | The endpoints of all kinds and modules |
+// | `operations` | All other endpoints, one file or folder each |
+// | `gateway_feed` | The resolved configuration for gateways |
+// | `openapi` | The OpenAPI document |
+// | `notify` | Webhooks and files that tell others of changes |
+// | `telemetry` | Metrics, the access log and the security log |
+// | `handler_prelude`, `prelude` | Names for handlers, and for all other files |
+
 mod app;
 pub(crate) mod auth;
 mod gateway_feed;
