@@ -2,8 +2,8 @@
 //!
 //! # The problem
 //!
-//! The same decisions are made by a command, by a server for a client, and by a server that follows a source. If each made them
-//! by itself, a review would not show what is applied later.
+//! A command, a server that plans for a client, and a server that follows a source make the same decisions. If each had
+//! code of its own, a review would not show what is applied later.
 //!
 //! # The idea
 //!
@@ -16,8 +16,8 @@
 //!
 //! # What it never does
 //!
-//! It never prints: the command line and the API show what it returns. It changes a store only by a commit of a plan that was
-//! tried on the state that it changes.
+//! A run never prints: the command line and the API show what it returns. Only a commit changes the store, and only
+//! with a plan that was tried on the state that it changes.
 
 mod prelude;
 #[cfg(test)]

@@ -19,8 +19,8 @@
 //!
 //! # What it never does
 //!
-//! It commits no part of a plan, unless the source is isolated (D44) or leaves drift as it is (D85). It never deletes while
-//! manifests have errors.
+//! A run commits no part of a plan, unless the source is isolated (D44) or leaves drift as it is (D85). While manifests
+//! have errors, nothing is deleted.
 
 pub(crate) mod apply;
 pub(crate) mod apply_error;

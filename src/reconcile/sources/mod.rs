@@ -11,12 +11,12 @@
 //! loop runs: anyone can read its status and request a sync, a fetch or a suspension. [`registry::SourceRegistry`] has the
 //! handles, and is replaced as a whole.
 //!
-//! For example, a push to GitHub calls a webhook, which asks each handle whether the repository is its own. That of `shop`
-//! fetches and syncs at once.
+//! For example, a push to GitHub calls a webhook, which asks each handle whether the repository is its own. The handle of
+//! `shop` fetches and syncs at once.
 //!
 //! # What it never does
 //!
-//! It never runs two loops of one source at a time: a loop that takes over shares a lock with the one before.
+//! Two loops of one source never run at a time: a loop that takes over shares a lock with the one before.
 
 pub(crate) mod entries;
 pub(crate) mod fetch_schedule;

@@ -8,7 +8,7 @@
 //!
 //! # The idea
 //!
-//! An event only says that something may have changed. It triggers a *sync*: one pass that reads the manifests, compares
+//! An event only says that something may have changed, and triggers a *sync*: one pass that reads the manifests, compares
 //! all of them with the store, and applies the difference. A sync needs nothing that an earlier one left, so it can be
 //! repeated, postponed or cut short at any time, and the next one makes up for it. A timer triggers one at each interval,
 //! which finds changes that caused no event.
@@ -19,7 +19,7 @@
 //!    for the debounce. Before each sync, a remote repository is fetched if its
 //!    [`FetchSchedule`](super::sources::fetch_schedule::FetchSchedule) says so.
 //! 2. **Writes are quiet.** [`WriteQuiescence`] knows the files that are incomplete. The sync waits for them, and is
-//!    tried again (D92). It asks again after the next step, because only manifests tell which values they take.
+//!    tried again (D92). The next step is followed by another check, because only manifests tell which values they take.
 //! 3. **Read.** All files to [`Prepared`], whatever triggered the sync (D74). If nothing has changed since the last sync
 //!    ([`Freshness`]), or since a run of an earlier process
 //!    ([`plan_cache`](super::run::plan_cache), D73), the sync ends here.
@@ -124,8 +124,8 @@ impl WatchedSource {
         Ok(Self { source, folders, writes, signals, received })
     }
 
-    /// Starts the loop like [`follow`]. It takes over from the loop `before` of the same source, which the caller stops:
-    /// only one of them runs at a time.
+    /// Starts the loop like [`follow`], and takes over from the loop `before` of the same source, which the caller
+    /// stops: only one of them runs at a time.
     pub(crate) fn start(
         self,
         store: Arc<Store>,

@@ -9,18 +9,19 @@
 //! # The idea
 //!
 //! One response has one revision with every reference resolved ([`edges`]): routes in match order, modules in the order
-//! of the stages, for each host the certificates that may be presented ([`certificates`]). It is made once per
+//! of the stages, for each host the certificates that may be presented ([`certificates`]). A response is made once per
 //! revision, outside the threads that serve requests, and kept for the newest revisions ([`cache`]). Each edge has a
 //! version, so the difference between two revisions is a comparison of versions, and a digest of all versions lets a
 //! client check what it has built from differences.
 //!
-//! For example, a gateway with revision 7 asks `since=7` at revision 9. It gets the two edges that differ, whole, and
+//! For example, a gateway with revision 7 asks `since=7` at revision 9, and gets the two edges that differ, whole, and
 //! the digest of all edges at 9.
 //!
 //! # What it never does
 //!
 //! The configuration is never sent to a role other than `gateway`, nor without TLS to another machine. Nothing in it
-//! depends on the clock: the gateway decides which of several certificates is valid now. Its types have no `Debug`.
+//! depends on the clock: the gateway decides which of several certificates is valid now. The types of the configuration
+//! have no `Debug`, so no log can print them.
 
 pub(super) mod cache;
 mod certificates;

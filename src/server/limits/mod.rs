@@ -25,8 +25,8 @@
 //! Where work is shared, an owner counts and not a key: keys are free. Whoever waits takes turns by owner, so a thousand
 //! requests of one owner delay another by one.
 //!
-//! A place is an object that is given back when it is dropped. It follows the task of the request ([`guards`]), or moves to
-//! the thread that works for it ([`blocking_task`]), which a client that disconnects cancels.
+//! A place is given back when it is dropped. The task of the request holds it ([`guards`]), or the thread that works
+//! for the request ([`blocking_task`]), which a client that disconnects cancels.
 //!
 //! # What it never does
 //!

@@ -12,7 +12,7 @@
 //! client gets the place of the one that does least, instead of being refused: most clients are honest, and ask right away.
 //! How long each step may take is limited apart from that, so idle servers get rid of dead clients, too ([`connections`]).
 //!
-//! This module does not interpret what a connection carries. TLS is a layer below HTTP whose files may change while the
+//! What a connection carries is not interpreted here. TLS is a layer below HTTP whose files may change while the
 //! server runs ([`tls`]); [`listener`] has the socket, the signals and the order in which a server ends; [`drain`]
 //! takes the rest of a refused body, so that its client sees the answer; and [`peer`] says to which addresses secrets
 //! may be sent. Requests begin in [`http`](super::http), and their limits are in [`limits`](super::limits).

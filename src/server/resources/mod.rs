@@ -1,5 +1,5 @@
-//! The endpoints of all resource kinds and their traffic modules. They are generated: [`endpoint`] lists them from the
-//! kinds of the model, and [`handlers`] implements each action once for all of them.
+//! The endpoints of all resource kinds and their traffic modules, which no file lists by hand: [`endpoint`] derives
+//! them from the kinds of the model, and [`handlers`] implements each action once for all of them.
 
 pub(crate) mod at_revision;
 pub(crate) mod change;

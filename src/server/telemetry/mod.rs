@@ -2,9 +2,9 @@
 //!
 //! # The problem
 //!
-//! What people need to operate a server is made of what nobody must read: requests have tokens and secrets in paths, headers
-//! and bodies. It is also a weapon: a client can send a million requests that are refused, to fill the disk, to hide one line
-//! among them, or to give a metric a million labels.
+//! What people need to operate a server is made of what nobody must read: requests have tokens and secrets in paths,
+//! headers and bodies. Telemetry is also a weapon: a client can send a million requests that are refused, to fill the
+//! disk, to hide one line among them, or to give a metric a million labels.
 //!
 //! # The idea
 //!

@@ -5,8 +5,8 @@
 //!
 //! The log alone is the store, but a start would replay all of it, and a question about one resource would read all of it. A
 //! database answers both. As the truth, sled would not do: what it has not flushed may be lost or half written after a power
-//! loss, and a sync for each commit would include its bookkeeping. Even to read, it writes (a snapshot file, zeroed
-//! segments). It creates what it does not find, follows links, gives its files the mode of the process, and can panic on
+//! loss, and a sync for each commit would include its bookkeeping. Even to read, sled writes (a snapshot file, zeroed
+//! segments), creates what it does not find, follows links, gives its files the mode of the process, and can panic on
 //! damaged files.
 //!
 //! # The idea
@@ -14,7 +14,7 @@
 //! sled has only what the log has, too, in two forms that need no trust in it:
 //!
 //! - **A state** is written once, by a checkpoint, into a database of its own, closed, synced file by file, renamed, and only
-//!   then named by the head. Nothing writes to it again. It says how many records it has, and their digest: whoever reads it
+//!   then named by the head. Nothing writes to it again. The number of its records and their digest are in it: whoever reads it
 //!   verifies all of it, so it does not matter how sled might damage it (`state`).
 //! - **The index** is a set of rows that depend on nothing but the log. To write one again changes nothing, so rows are
 //!   written in any order, and the end of the index after them. After a crash, the thread that follows the log (`indexing`)
@@ -26,8 +26,8 @@
 //!
 //! # An example
 //!
-//! Commit 7 of source `shop` makes revision 5 and changes an edge. It is at byte 8192 of `log.0000000002` and 1,460 bytes
-//! long. Its rows:
+//! Commit 7 of source `shop` makes revision 5 and changes an edge. The rows of the commit, which is at byte 8192 of
+//! `log.0000000002` and 1,460 bytes long:
 //!
 //! ```text
 //! p/ 7                             -> 2, 8192, 1460

@@ -22,7 +22,7 @@
 //! which takes longer and finds the same: both are behind [`Engine`](super::engine::Engine).
 //!
 //! Who follows the store asks nothing of the log: the newest revisions are in memory, and each reader has a cursor instead of
-//! a queue (`change_window`). Those that fall behind read from the history.
+//! a queue (`change_window`). Readers that fall behind read from the history.
 //!
 //! # An example
 //!

@@ -2,10 +2,10 @@
 //!
 //! # The problem
 //!
-//! After a power loss, the end of a file can be missing, be zeros, or be half of what was written. That is normal: nobody was
-//! told of these commits, and they have to be cut off. But a flipped bit or a lost block also leaves bytes that cannot be
-//! read, and if *these* are cut off, acknowledged commits vanish: a route is open again, a key works again. In the file
-//! alone, both look the same.
+//! After a power loss, the end of a file can be missing, be zeros, or be half of what was written, and has to be cut
+//! off: nobody was told of these commits. But a flipped bit or a lost block also leaves bytes that cannot be read, and
+//! if *these* are cut off, acknowledged commits vanish: a route is open again, a key works again. In the file alone,
+//! both look the same.
 //!
 //! # The idea
 //!
@@ -21,8 +21,8 @@
 //! | commit 41 | 41 | bytes, then a complete frame | `STORE_CORRUPT`: the end is elsewhere |
 //! | commit 42, with another hash | 42 | | `STORE_CORRUPT`: not the acknowledged one |
 //!
-//! The head is written after each sync of the log, but synced itself only in a pause, so that a commit costs one sync. It may
-//! therefore be older than the log after a power loss, and then only says less.
+//! The head is written after each sync of the log, but synced itself only in a pause, so that a commit costs one sync.
+//! After a power loss, the head may therefore be older than the log, and then only says less.
 //!
 //! # How a frame gets there
 //!

@@ -3,10 +3,10 @@
 //!
 //! # The problem
 //!
-//! These are the commands of the worst day: a disk has lost blocks, a key has leaked, a store has to come back on another
-//! machine. They take long, they are killed, and they run where nothing can be tried twice. Half of a restore must not look
-//! like a store, half of a repair must not be worse than the damage, and a backup that cannot be restored is found out too
-//! late by definition.
+//! These are the commands of the worst day: a disk has lost blocks, a key has leaked, a store has to come back on
+//! another machine. Such a command takes long, can be killed, and runs where nothing can be tried twice. Half of a
+//! restore must not look like a store, half of a repair must not be worse than the damage, and a backup that cannot be
+//! restored is found out too late by definition.
 //!
 //! # The idea
 //!
@@ -31,7 +31,7 @@
 //! # What it never does
 //!
 //! Maintenance loses nothing silently, and skips no commit to reach later ones: they would lead to a state that never
-//! existed. It removes nothing that a checkpoint or retention would not.
+//! existed. Nothing is removed that a checkpoint or retention would not remove.
 
 pub(crate) mod backup;
 pub(crate) mod backup_read;

@@ -49,7 +49,7 @@ pub(crate) enum Intent<'a> {
     Identify,
     /// Reads the gateway configuration, with every secret.
     ReadFeed,
-    /// Sends what may be a dry run. Its body decides.
+    /// Sends a request whose body says whether it is a dry run.
     Propose,
     /// Changes something. The operations decide.
     Change,
@@ -153,9 +153,9 @@ pub(in crate::server) fn allows_request<O: Borrow<Operation>>(
     allows_operations(caller, operations, None, current)
 }
 
-/// Whether a caller may make the operations of a change. Its role and scope at the revision that changes count: they may
-/// be taken away while a request waits. `stated` are the event sources whose manifests state the ID of their subscription,
-/// if the operations are a plan.
+/// Checks whether a caller may make the operations of a change. The role and scope at the revision that changes count,
+/// since they may be taken away while a request waits. `stated` are the event sources whose manifests state the ID of
+/// their subscription, if the operations are a plan.
 pub(crate) fn allows_operations<O: Borrow<Operation>>(
     caller: &Caller,
     operations: &[O],

@@ -1,5 +1,5 @@
-//! POST `/trace`: which edge and route of the current revision take a request (D42, D105). It changes nothing and sends
-//! nothing, so viewers can use it.
+//! POST `/trace`: which edge and route of the current revision take a request (D42, D105). A trace changes
+//! and sends nothing, so viewers can use it.
 
 pub(super) mod report;
 

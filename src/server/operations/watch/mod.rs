@@ -12,8 +12,8 @@
 //! step: take the revision after the cursor, send it, move on; wait only if there is none. Replay and live changes are
 //! therefore one thing. A bounded buffer lies between the step and the connection.
 //!
-//! For example, a client reconnects with `Last-Event-ID: 40` while revision 43 is current. Its cursor is at 40, so it
-//! gets 41, 42 and 43, and then waits for 44.
+//! For example, a client reconnects with `Last-Event-ID: 40` while revision 43 is current. With the cursor
+//! at 40, it gets 41, 42 and 43, and then waits for 44.
 //!
 //! # What it never does
 //!

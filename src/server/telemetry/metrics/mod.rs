@@ -237,7 +237,7 @@ async fn catch_panic(answering: impl Future<Output = Response>) -> Response {
     .await
 }
 
-/// Responds with the metrics page. It counts all resources, which takes long in a large store.
+/// Responds with the metrics page, from a thread that may block: counting all resources takes long in a large store.
 pub(crate) async fn page(State(app): State<AppState>) -> Response {
     let page = tokio::task::spawn_blocking(move || page_of(&app)).await;
     page.unwrap_or_else(|_| ApiError::with_code(Code::Unavailable, "the server is stopping").into_response())

@@ -20,13 +20,13 @@
 //!
 //! An event goes from the handler with the response ([`note`]), because only the front of the server knows the client, and
 //! then into a bounded queue, which a thread writes and syncs ([`writer`]). What a client can repeat without changing
-//! anything has one line at once, and one with a count at the end of a minute ([`repeats`]). It may fill only a quarter of
-//! the queue, so that it displaces no change of a key.
+//! anything has one line at once, and one with a count at the end of a minute ([`repeats`]). Such events may fill only a
+//! quarter of the queue, so that they displace no change of a key.
 //!
 //! # What it never does
 //!
-//! No request waits for it. What is lost is counted, in the next line and in a metric. No line that was written is changed:
-//! what a crash cut off stays, and the next line says so.
+//! No request waits for the log. What is lost is counted, in the next line and in a metric. No line that was written is
+//! changed: what a crash cut off stays, and the next line says so.
 
 pub(crate) mod event;
 mod hash_chained_file;
