@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::tenancy::{TLS_EDGE, document, edge};
+use super::tenancy::gateway::{TLS_EDGE, document, edge};
 use crate::support::{
     git::git,
     program::{CONFIG, Serve, until},

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::key_scopes::{key, reconciliation, refused, start};
+use super::{key, reconciliation, refused, start};
 use crate::support::server::Server;
 
-const CERTIFICATE: &str = include_str!("../data/wildcard.pem");
-const KEY: &str = include_str!("../data/wildcard.key.pem");
+const CERTIFICATE: &str = include_str!("../../data/wildcard.pem");
+const KEY: &str = include_str!("../../data/wildcard.key.pem");
 
 /// A right guess, and one that differs in the text only, because the key must belong to the certificate.
 fn guesses() -> [String; 2] {

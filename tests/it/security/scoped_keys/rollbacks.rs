@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::key_scopes::{key, manifest, reconciliation, refused, start};
+use super::{key, manifest, reconciliation, refused, start};
 
 #[test]
 fn a_rollback_of_a_team_does_not_take_a_hostport_that_another_team_serves_by_now() {

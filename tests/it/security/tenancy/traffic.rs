@@ -1,0 +1,240 @@
+//! What requests meet: hosts, routes, the modules that an edge requires, and certificates.
+
+use serde_json::{Value, json};
+
+use super::gateway::{
+    Gateway, SHOP_CHAIN, SHOP_KEY, WILDCARD_CHAIN, WILDCARD_KEY, document, edge, pem, reconciliation, shop,
+};
+use crate::security::scoped_keys::refused;
+
+/// The warning about the edge `shop`.
+const WITHOUT_CERTIFICATE: &str =
+    "this leaves HttpsEdge shop of source `team-a` without a certificate for `shop.example.com`";
+
+pub(super) fn hostport(gateway: &Gateway) {
+    let words = ["NOT_DELEGATED", "HttpsEdge `shop` of source `team-a`"];
+    // Cookies and certificates know no ports, so another port of a host is the same host.
+    for theirs in [
+        "shop.example.com:443",
+        "SHOP.example.com:443",
+        "shop.example.com:8443",
+        "*.shop.example.com:80",
+        "admin.shop.example.com:443",
+        "*.a.shop.example.com:443",
+    ] {
+        refused(&gateway.b_applies(&[edge("mine", theirs)]), 409, &words);
+    }
+    refused(&gateway.b_applies(&[edge("mine", "*.example.com:443")]), 409, &words);
+    let made = gateway.b_applies(&[edge("mine", "b.example.com:443")]);
+    assert_eq!(made.status, 201, "another host: {}", made.text);
+    // The same over the API, for an edge of the source and for one without.
+    let own = format!("/edges/https/{}", gateway.id("HttpsEdge", "team-b"));
+    let taken = json!({"hostports": ["b.example.com:443", "x.shop.example.com:443"]});
+    refused(&gateway.server.call_as(&gateway.b, "PATCH", &own, Some(taken)), 409, &words);
+    let kinds = gateway.key(json!({"kinds": ["HttpsEdge"]}));
+    let taken = json!({"hostports": ["x.shop.example.com:443"]});
+    refused(&gateway.server.call_as(&kinds, "POST", "/edges/https", Some(taken)), 409, &words);
+    // With consent.
+    gateway.apply("team-a", &[shop(", delegates_to: [{source: team-b, path_prefix: /}]")]);
+    let made = gateway.b_applies(&[edge("mine", "admin.shop.example.com:443")]);
+    assert_eq!(made.status, 201, "{}", made.text);
+    // From then on, the closer wildcard or host is theirs.
+    let back = shop(", delegates_to: [{source: team-b, path_prefix: /}]").to_string();
+    let back: Value = serde_json::from_str(&back.replace("'*.shop", "'admin.shop.example.com:443', '*.shop")).unwrap();
+    let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &[back]));
+    refused(&answer, 409, &["NOT_DELEGATED", "source `team-b`"]);
+}
+
+pub(super) fn hostport_without_source(gateway: &Gateway) {
+    let body = json!({"hostports": ["free.example.com:443", "*.free.example.com:443"]});
+    let made = gateway.server.call("POST", "/edges/https", Some(body));
+    let id = made.str("/id").to_owned();
+    for hostport in ["free.example.com:443", "x.free.example.com:443"] {
+        let words = ["NOT_DELEGATED", id.as_str(), "which no source owns"];
+        refused(&gateway.b_applies(&[edge("mine", hostport)]), 409, &words);
+        let answer =
+            gateway.server.call("POST", "/reconciliations", reconciliation("team-b", &[edge("mine", hostport)]));
+        refused(&answer, 409, &words);
+    }
+    // An admin adopts it.
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {id}}}\nspec: {{hostports: ['free.example.com:443']}}\n"
+    );
+    gateway.apply("team-b", &[json!({"name": "mine.yaml", "text": text})]);
+}
+
+pub(super) fn new_host(gateway: &Gateway) {
+    let hosts = ["docs.example.com", "*.docs.example.com"];
+    let docs = gateway.key(json!({"apply": ["docs"], "kinds": ["HttpsEdge", "HttpsEdgeRoute"], "hosts": hosts}));
+    let call = |method: &str, path: &str, body: Value| gateway.server.call_as(&docs, method, path, Some(body));
+    let apply = |hostport: &str| {
+        gateway.server.call_as(&docs, "POST", "/reconciliations", reconciliation("docs", &[edge("mine", hostport)]))
+    };
+    refused(&apply("billing.example.com:443"), 403, &["serve `billing.example.com`", "`hosts`"]);
+    refused(&apply("*.example.org:443"), 403, &["serve `*.example.org`"]);
+    for own in ["docs.example.com:443", "eu.docs.example.com:8443", "*.docs.example.com:443"] {
+        let answer = apply(own);
+        assert!(matches!(answer.status, 200 | 201), "{own}: {}", answer.text);
+    }
+    let billing = json!({"hostports": ["billing.example.com:443"]});
+    refused(&call("POST", "/edges/https", billing.clone()), 403, &["serve `billing.example.com`"]);
+    let path = format!("/edges/https/{}", gateway.id("HttpsEdge", "docs"));
+    refused(&call("PATCH", &path, billing), 403, &["serve `billing.example.com`"]);
+    // What an edge without a source has stays, and is not for routes of the key.
+    let made = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": ["free.example.com:443"]})));
+    let free = format!("/edges/https/{}", made.str("/id"));
+    let more = json!({"hostports": ["free.example.com:443", "new.docs.example.com:443"]});
+    assert_eq!(call("PATCH", &free, more).status, 409, "it is of `docs`");
+    let port = json!({"hostports": ["free.example.com:8443"]});
+    assert_eq!(call("PATCH", &free, port).status, 200);
+    let route = json!({"match_type": "path_prefix", "match": "/login/"});
+    refused(&call("POST", &format!("{free}/routes"), route), 403, &["serve `free.example.com`"]);
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: free, id: {}}}\nspec: {{hostports: []}}\n",
+        made.str("/id")
+    );
+    let adopting =
+        reconciliation("docs", &[edge("mine", "docs.example.com:443"), json!({"name": "free.yaml", "text": text})]);
+    let adopted = gateway.server.call_as(&docs, "POST", "/reconciliations", adopting);
+    refused(&adopted, 403, &["serve `free.example.com`"]);
+}
+
+pub(super) fn route_without_source(gateway: &Gateway) {
+    let made = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": ["free.example.com:443"]})));
+    let spec = format!("{{edge: {}, match_type: path_prefix, match: /login/}}", made.str("/id"));
+    refused(&gateway.b_applies(&[document("HttpsEdgeRoute", "login", &spec)]), 403, &["HttpsEdge", "no source owns"]);
+}
+
+pub(super) fn route(gateway: &Gateway) {
+    let route = document("HttpsEdgeRoute", "login", "{edge: shop, match_type: path_prefix, match: /login/}");
+    refused(&gateway.b_applies(std::slice::from_ref(&route)), 409, &["NOT_DELEGATED", "`team-a`"]);
+    let path = format!("/edges/https/{}/routes", gateway.id("HttpsEdge", "team-a"));
+    let body = json!({"match_type": "path_prefix", "match": "/login/"});
+    refused(&gateway.server.call_as(&gateway.b, "POST", &path, Some(body)), 403, &["`team-a`"]);
+    gateway.apply("team-a", &[shop(", delegates_to: [{source: team-b, path_prefix: /login/}]")]);
+    assert_eq!(gateway.b_applies(&[route]).status, 201);
+}
+
+pub(super) fn required_module(gateway: &Gateway) {
+    let set = document("ModuleSet", "zip", "{compression: {enabled: true}}");
+    let shop = shop(", delegates_to: [{source: team-b, path_prefix: /b/}], required_modules: [zip]");
+    gateway.apply("team-a", &[set, shop]);
+    let route = |more: &str| {
+        let spec = format!("{{edge: shop, match_type: path_prefix, match: /b/{more}}}");
+        [document("HttpsEdgeRoute", "page", &spec)]
+    };
+    let answer = gateway.b_applies(&route(", compression: {enabled: false}"));
+    refused(&answer, 409, &["REQUIRED_MODULE"]);
+    assert_eq!(gateway.b_applies(&route("")).status, 201);
+    let edge = gateway.id("HttpsEdge", "team-a");
+    let routes = gateway.server.call("GET", &format!("/edges/https/{edge}/routes"), None);
+    let path = format!("/edges/https/{edge}/routes/{}/compression", routes.str("/routes/0/id"));
+    refused(&gateway.server.call_as(&gateway.b, "DELETE", &path, None), 409, &["REQUIRED_MODULE"]);
+    required_by_rollback(gateway);
+}
+
+/// A state from before an edge required a module brings back no route without it.
+fn required_by_rollback(gateway: &Gateway) {
+    let edge = |more: &str| {
+        let delegates = "delegates_to: [{source: team-b, path_prefix: /}]";
+        document("HttpsEdge", "late", &format!("{{hostports: ['late.example.com:443'], {delegates}{more}}}"))
+    };
+    gateway.apply("team-c", &[edge("")]);
+    let route = [document("HttpsEdgeRoute", "late", "{edge: late, match_type: path_prefix, match: /}")];
+    assert_eq!(gateway.b_applies(&route).status, 201);
+    let before = gateway.revision();
+    let set = document("ModuleSet", "zip", "{compression: {enabled: true}}");
+    gateway.apply("team-c", &[set, edge(", required_modules: [zip]")]);
+    assert_eq!(gateway.b_applies(&route).status, 201, "the module is added");
+    for dry_run in [true, false] {
+        let back = json!({"to": before, "source": "team-b", "max_deletes": "100%", "dry_run": dry_run});
+        let answer = gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back));
+        refused(&answer, 409, &["REQUIRED_MODULE"]);
+    }
+}
+
+pub(super) fn certificate(gateway: &Gateway) {
+    let theirs = [pem("TlsCertificate", "theirs", &[("certificate_pem", SHOP_CHAIN), ("private_key_pem", SHOP_KEY)])];
+    assert_eq!(gateway.b_applies(&theirs).status, 201);
+    assert!(gateway.presented().is_empty(), "nobody has named the source");
+    let plan = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &[shop("")]));
+    assert!(plan.text.contains("`certificates_from: [team-b]`"), "{}", plan.text);
+    // What no source owns counts where there is nothing else.
+    let body = json!({"certificate_pem": WILDCARD_CHAIN, "private_key_pem": WILDCARD_KEY});
+    let free = gateway.server.call("POST", "/tls_certificates", Some(body)).str("/id").to_owned();
+    assert_eq!(gateway.presented(), [free.as_str()]);
+    gateway.apply("team-a", &[shop(", certificates_from: [team-b]")]);
+    assert_eq!(gateway.presented(), [gateway.id("TlsCertificate", "team-b")]);
+    let own = [("certificate_pem", SHOP_CHAIN), ("private_key_pem", SHOP_KEY)];
+    gateway.apply("team-a", &[shop(""), pem("TlsCertificate", "own", &own)]);
+    assert_eq!(gateway.presented(), [gateway.id("TlsCertificate", "team-a")]);
+    // Whoever takes the last one away is told.
+    gateway.apply("team-a", &[shop(", certificates_from: [team-b]")]);
+    let deleted = gateway.server.call("DELETE", &format!("/tls_certificates/{free}"), None);
+    assert_eq!(deleted.status, 204, "{}", deleted.text);
+    let taken = gateway.b_applies(&[edge("docs", "docs.example.com:443")]);
+    assert!(taken.status == 201 && taken.text.contains(WITHOUT_CERTIFICATE), "{}", taken.text);
+    assert!(gateway.presented().is_empty());
+}
+
+pub(super) fn certificate_without_source(gateway: &Gateway) {
+    let post = |scope: Value| {
+        let body = json!({"certificate_pem": SHOP_CHAIN, "private_key_pem": SHOP_KEY});
+        gateway.server.call_as(&gateway.key(scope), "POST", "/tls_certificates", Some(body))
+    };
+    for scope in [json!({"kinds": ["TlsCertificate"]}), json!({"kinds": ["TlsCertificate"], "apply": ["team-b"]})] {
+        refused(&post(scope), 403, &["no source owns", "`global`"]);
+    }
+    let made = post(json!({"kinds": ["TlsCertificate"], "global": true}));
+    assert_eq!(made.status, 201, "{}", made.text);
+    let narrow = gateway.key(json!({"kinds": ["TlsCertificate"]}));
+    let path = format!("/tls_certificates/{}", made.str("/id"));
+    refused(&gateway.server.call_as(&narrow, "DELETE", &path, None), 403, &["`global`"]);
+    // Neither does a source take it away from others, nor give it to them.
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: TlsCertificate\nmetadata: {{name: mine, id: {}}}\nspec: {}\n",
+        made.str("/id"),
+        json!({"certificate_pem": SHOP_CHAIN, "private_key_pem": SHOP_KEY})
+    );
+    let mine = [json!({"name": "mine.yaml", "text": text})];
+    let adopting = gateway.key(json!({"apply": ["team-b"], "kinds": ["TlsCertificate"], "secrets": true}));
+    let adopted = gateway.server.call_as(&adopting, "POST", "/reconciliations", reconciliation("team-b", &mine));
+    refused(&adopted, 403, &["no source owns", "`global`"]);
+    let revision = gateway.revision();
+    let adopted = gateway.server.call("POST", "/reconciliations", reconciliation("team-b", &mine));
+    assert!(adopted.status == 201 && adopted.text.contains(WITHOUT_CERTIFICATE), "{}", adopted.text);
+    assert!(gateway.presented().is_empty());
+    let back = json!({"to": revision, "source": "team-b", "max_deletes": "100%"});
+    refused(&gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back)), 403, &["no source owns"]);
+    assert!(gateway.presented().is_empty());
+}
+
+#[test]
+fn a_declaration_that_is_not_applied_gives_no_right_to_a_host() {
+    let gateway = Gateway::new();
+    let id = gateway.id("HttpsEdge", "team-a");
+    let decoy = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: decoy, id: {id}}}\nspec: {{hostports: ['d.example.com:443']}}\n"
+    );
+    for hostport in ["shop.example.com:443", "pay.shop.example.com:443", "*.shop.example.com:8443"] {
+        let files = [json!({"name": "decoy.yaml", "text": decoy}), edge("mine", hostport)];
+        let body = json!({"source": "team-b", "files": files, "isolate": true, "max_deletes": "100%"});
+        let answer = gateway.server.call_as(&gateway.b, "POST", "/reconciliations", Some(body));
+        assert!(answer.text.contains("NOT_DELEGATED") && answer.text.contains("OWNER_CONFLICT"), "{}", answer.text);
+    }
+    let edges = gateway.server.call("GET", "/edges/https?source=team-b", None);
+    assert_eq!(edges.json["https_edges"], json!([]), "{}", edges.text);
+}
+
+#[test]
+fn a_wildcard_below_a_delegated_one_has_no_host_of_a_third_source() {
+    let gateway = Gateway::new();
+    let delegates = "delegates_to: [{source: team-b, path_prefix: /}, {source: team-c, path_prefix: /}]";
+    let spec = format!("{{hostports: ['*.apps.example.com:443'], {delegates}}}");
+    gateway.apply("platform", &[document("HttpsEdge", "apps", &spec)]);
+    gateway.apply("team-c", &[edge("pay", "pay.c.apps.example.com:443")]);
+    refused(&gateway.b_applies(&[edge("mine", "*.c.apps.example.com:443")]), 409, &["NOT_DELEGATED", "team-c"]);
+    assert_eq!(gateway.b_applies(&[edge("mine", "*.b.apps.example.com:443")]).status, 201);
+    // A hostport that the source has moves between its edges, whoever has another port of the host.
+    assert_eq!(gateway.b_applies(&[edge("other", "*.b.apps.example.com:443")]).status, 201);
+}
