@@ -1,5 +1,8 @@
 //! `/reconciliations`: manifests that are sent are planned and applied in one revision, or nothing changes (D45).
 
+mod manifests;
+mod shapes;
+
 use edgewright::resources::{Id, new_token};
 use serde_json::{Value, json};
 
@@ -16,7 +19,7 @@ fn reconciliations() {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    [run_rows(), value_rows(), shape_rows(), manifest_rows(), refusal_rows()].concat()
+    [run_rows(), value_rows(), shapes::rows(), manifests::rows(), refusal_rows()].concat()
 }
 
 pub(crate) const POST: &str = "POST /reconciliations";
@@ -198,192 +201,6 @@ fn value_rows() -> Vec<Row> {
             .says("(secret, changed)")
             .hides("hush-one")
             .hides("hush-two"),
-    ]
-}
-
-/// Requests that are not well formed, each with the code and the field that it is refused with.
-fn shape_rows() -> Vec<Row> {
-    let good = bare_edge("good-{n}", "");
-    let file = |more: Value| json!({"files": [with(json!({"name": "a.yaml", "text": good}), more)]});
-    let of = |more: Value| request(&good, more);
-    let long = "x".repeat(4097);
-    let faults = [
-        ("`files` must be there", json!({}), "REQUIRED", "/files"),
-        ("null is no list of files", json!({"files": null}), "REQUIRED", "/files"),
-        ("no file at all is never read as \"delete everything\"", json!({"files": []}), "EMPTY_SOURCE", ""),
-        ("a text is no list of files", json!({"files": "a.yaml"}), "WRONG_TYPE", "/files"),
-        ("a text is no file", json!({"files": ["a.yaml"]}), "WRONG_TYPE", "/files/0"),
-        ("a file has a name", json!({"files": [{"text": "# x\n"}]}), "REQUIRED", "/files/0/name"),
-        ("a file has a text", json!({"files": [{"name": "a.yaml"}]}), "REQUIRED", "/files/0/text"),
-        ("a file's text is a text", file(json!({"text": 7})), "WRONG_TYPE", "/files/0/text"),
-        ("a digest is a text", file(json!({"digest": 7})), "WRONG_TYPE", "/files/0/digest"),
-        ("a digest has 64 digits", file(json!({"digest": "abc"})), "INVALID_FORMAT", "/files/0/digest"),
-        ("a digest is in lower case", file(json!({"digest": "A".repeat(64)})), "INVALID_FORMAT", "/files/0/digest"),
-        ("a digest is that of the text", file(json!({"digest": "a".repeat(64)})), "INVALID_FORMAT", "/files/0/digest"),
-        ("a file has no other fields", file(json!({"path": "a.yaml"})), "UNKNOWN_FIELD", "/files/0/path"),
-        ("a file's name is not empty", file(json!({"name": ""})), "INVALID_FORMAT", "/files/0/name"),
-        ("a file's name has at most 4096 bytes", file(json!({"name": long})), "INVALID_FORMAT", "/files/0/name"),
-        ("values are a list", file(json!({"values": {}})), "WRONG_TYPE", "/files/0/values"),
-        ("a value has a text", file(json!({"values": [{"from_env": "X"}]})), "REQUIRED", "/files/0/values/0/value"),
-        ("a source has a name", of(json!({"source": ""})), "INVALID_FORMAT", "/source"),
-        ("a source's name has at most 255 bytes", of(json!({"source": "é".repeat(128)})), "INVALID_FORMAT", "/source"),
-        ("a source's name has no tab", of(json!({"source": "a\tb"})), "INVALID_FORMAT", "/source"),
-        ("a source's name is a text", of(json!({"source": 7})), "WRONG_TYPE", "/source"),
-        ("`dry_run` is true or false", of(json!({"dry_run": "yes"})), "WRONG_TYPE", "/dry_run"),
-        ("`prune` is true or false", of(json!({"prune": 0})), "WRONG_TYPE", "/prune"),
-        ("`max_deletes` is no word", of(json!({"max_deletes": "many"})), "INVALID_FORMAT", "/max_deletes"),
-        ("`max_deletes` is at most 100%", of(json!({"max_deletes": "101%"})), "INVALID_FORMAT", "/max_deletes"),
-        ("`commit` has at most 255 bytes", of(json!({"commit": "x".repeat(256)})), "INVALID_FORMAT", "/commit"),
-        ("`commit` has no line break", of(json!({"commit": "a\n"})), "INVALID_FORMAT", "/commit"),
-        (
-            "the name of the commit's author has at most 1024 bytes",
-            of(json!({"commit_author_name": "x".repeat(1025)})),
-            "INVALID_FORMAT",
-            "/commit_author_name",
-        ),
-        (
-            "the email address of the commit's author has no control character",
-            of(json!({"commit_author_email": "a\u{1b}"})),
-            "INVALID_FORMAT",
-            "/commit_author_email",
-        ),
-        (
-            "the first line of a message is one line",
-            of(json!({"commit_message": "a\nb"})),
-            "INVALID_FORMAT",
-            "/commit_message",
-        ),
-        ("labels are a list", of(json!({"allowed_labels": "team"})), "WRONG_TYPE", "/allowed_labels"),
-        ("lints are a mapping", of(json!({"lints": ["weak-key"]})), "WRONG_TYPE", "/lints"),
-        ("a lint has a level", of(json!({"lints": {"weak-key": "error"}})), "UNKNOWN_VALUE", "/lints/weak-key"),
-        ("a lint is a known one", of(json!({"lints": {"a/b": "deny"}})), "UNKNOWN_VALUE", "/lints/a~1b"),
-        ("a hash has 64 digits", of(json!({"token_hashes": {"ak_1": "abc"}})), "INVALID_FORMAT", "/token_hashes/ak_1"),
-        (
-            "a hash is in lower case",
-            of(json!({"token_hashes": {"ak_1": "A".repeat(64)}})),
-            "INVALID_FORMAT",
-            "/token_hashes/ak_1",
-        ),
-    ];
-    let mut rows =
-        Vec::from(faults.map(|(name, body, code, field)| row(name).send(POST, body).fails(400, code, field)));
-    rows.extend([
-        row("an unknown field of a request is refused, and the nearest suggested")
-            .send(POST, of(json!({"dryrun": true})))
-            .fails(400, "UNKNOWN_FIELD", "/dryrun")
-            .says("did you mean `dry_run`?"),
-        row("an unknown lint is refused, and the nearest suggested")
-            .send(POST, of(json!({"lints": {"week-key": "deny"}})))
-            .fails(400, "UNKNOWN_VALUE", "/lints/week-key")
-            .says("did you mean `weak-key`?"),
-        row("a digest refers to a text that was sent before (D72)")
-            .send(POST, json!({"files": [{"name": "a.yaml", "digest": "a".repeat(64)}], "source": "source-{n}"}))
-            .fails(409, "MISSING_FILES", "")
-            .says("the text of 1 file"),
-        row("two files have two names")
-            .send(POST, json!({"files": [{"name": "a.yaml", "text": good}, {"name": "a.yaml", "text": "# x\n"}]}))
-            .fails(400, "DUPLICATE_NAME", "/files/1/name"),
-        row("all that is wrong with a request is told at once (D9)")
-            .send(POST, of(json!({"source": "", "commit": "\n", "lints": {"x": "deny"}})))
-            .fails(400, "INVALID_FORMAT", "/source")
-            .also("INVALID_FORMAT", "/commit")
-            .also("UNKNOWN_VALUE", "/lints/x"),
-        row("a request has a body, and an object")
-            .send_bytes(POST, "{")
-            .fails(400, "SYNTAX", "")
-            .send_bytes(POST, "")
-            .fails(400, "SYNTAX", "")
-            .send_bytes(POST, "null")
-            .fails(400, "SYNTAX", "")
-            .send(POST, json!([]))
-            .fails(400, "WRONG_TYPE", "")
-            .send_bytes(POST, r#"{"files": [], "files": []}"#)
-            .fails(400, "DUPLICATE_KEY", "/files"),
-        row("manifests are sent in JSON, not as YAML")
-            .send_bytes(POST, good)
-            .with("Content-Type", "application/yaml")
-            .fails(415, "CONTENT_TYPE", ""),
-    ]);
-    rows
-}
-
-/// What is wrong with the manifests is told as the API tells faults, with the place in the message.
-fn manifest_rows() -> Vec<Row> {
-    let bad = |name: &str| edge_with(name, "{hostport: []}");
-    let two = |first: &str, second: &str| {
-        json!({"files": [{"name": "m/a.yaml", "text": first}, {"name": "m/b.yaml", "text": second}],
-            "source": "source-{n}"})
-    };
-    let unknown = edge_with("ca-{n}", "{mutual_tls: {certificate_authority_ids: [ca_000000000000000000000000000]}}");
-    let bare = edge_with(
-        "bare-{n}",
-        "{hostports: [\"bare-{n}.example.com:443\"], routes: [{match_type: exact_path, match: /}]}",
-    );
-    let same = |name: &str| edge_with(name, "{hostports: [\"same-{n}.example.com:443\"]}");
-    vec![
-        row("a fault of a manifest is one of its file, at its line and column")
-            .send(POST, two(&bare_edge("fine-{n}", ""), &bad("bad-{n}")))
-            .fails(400, "UNKNOWN_FIELD", "/files/1/text")
-            .says("m/b.yaml:4:8: unknown field `hostport`; did you mean `hostports`?")
-            .call("GET /edges/https")
-            .succeeds(200)
-            .hides("fine-{n}"),
-        row("the faults of all files are told at once (D9)")
-            .send(POST, two(&bad("bad-{n}"), &edge_with("wrong-{n}", "{routes: 1}")))
-            .fails(400, "UNKNOWN_FIELD", "/files/0/text")
-            .also("WRONG_TYPE", "/files/1/text"),
-        row("a manifest that is no YAML, or empty, is refused with its file")
-            .send(POST, two("a: [\n", ""))
-            .fails(400, "SYNTAX", "/files/0/text")
-            .also("EMPTY_FILE", "/files/1/text"),
-        row("what only the store knows is told at its place too")
-            .send(POST, request(&unknown, json!({})))
-            .fails(400, "UNKNOWN_REFERENCE", "/files/0/text")
-            .says("m/a.yaml:4:"),
-        row("two sources cannot serve one hostport")
-            .send(POST, request(&bare_edge("owned-{n}", ""), json!({})))
-            .succeeds(201)
-            .send(POST, request(&bare_edge("owned-{n}", ""), json!({"source": "other-{n}"})))
-            .fails(409, "NOT_DELEGATED", "/files/0/text")
-            .says("m/a.yaml:4:20: ")
-            .says("`source-{n}`"),
-        row("a denied lint refuses, and another level of it does not")
-            .send(POST, two(&same("lint-{n}"), &same("tnil-{n}")))
-            .fails(400, "LINT_DENIED", "/files/1/text")
-            .says("m/b.yaml:4:20: duplicate-hostport: ")
-            .send(
-                POST,
-                with(two(&same("lint-{n}"), &same("tnil-{n}")), json!({"lints": {"duplicate-hostport": "warn"}})),
-            )
-            .succeeds(201)
-            .shows("/summary/warnings", json!(1))
-            .shows("/diagnostics/0/code", json!("duplicate-hostport"))
-            .shows("/diagnostics/0/severity", json!("warning")),
-        row("the levels of lints come with the request")
-            .send(POST, request(&bare, json!({"lints": {"route-without-backend": "deny"}})))
-            .fails(400, "LINT_DENIED", "/files/0/text")
-            .says("route-without-backend: ")
-            .send(POST, request(&bare, json!({"lints": {"route-without-backend": "allow"}})))
-            .succeeds(201)
-            .shows("/diagnostics", json!([])),
-        row("the labels that are allowed come with the request")
-            .send(
-                POST,
-                request(
-                    &bare_edge("label-{n}", ", labels: {team: a}"),
-                    json!({"lints": {"unknown-label": "deny"}, "allowed_labels": ["owner"]}),
-                ),
-            )
-            .fails(400, "LINT_DENIED", "/files/0/text")
-            .says("unknown-label: ")
-            .send(
-                POST,
-                request(
-                    &bare_edge("label-{n}", ", labels: {team: a}"),
-                    json!({"lints": {"unknown-label": "deny"}, "allowed_labels": ["owner", "team"]}),
-                ),
-            )
-            .succeeds(201),
     ]
 }
 
