@@ -1,13 +1,11 @@
 //! Writes over the API to resources of a source: drift, refused, or allowed with a header that names the source (D103).
 
-use std::{io::Write, net::TcpStream};
-
 use serde_json::json;
 
 use crate::support::{
+    http::{HttpAnswer, http},
     manifests::edge,
-    program::{CONFIG, Folder, Serve, request},
-    server::read_answer,
+    program::{CONFIG, Folder, Serve},
     sources::{client, in_state, replace},
 };
 
@@ -31,25 +29,23 @@ fn path_of(serve: &Serve, description: &str) -> String {
     format!("/edges/https/{}", found["id"].as_str().unwrap())
 }
 
-/// A response with its head.
-fn call(serve: &Serve, call: &str, body: &str, overrides: &[&str]) -> String {
+/// A request whose headers override sources.
+fn call(serve: &Serve, call: &str, body: &str, overrides: &[&str]) -> HttpAnswer {
     let bearer = format!("Bearer {}", serve.token);
     let mut headers = vec![("Authorization", bearer.as_str()), ("Service-Version", "2")];
     headers.extend(overrides.iter().map(|source| ("Edgewright-Override", *source)));
     let (method, path) = call.split_once(' ').unwrap();
-    let mut connection = TcpStream::connect(&serve.address).unwrap();
-    connection.write_all(request(&serve.address, method, path, &headers, body).as_bytes()).unwrap();
-    String::from_utf8(read_answer(&mut connection)).unwrap()
+    http(&serve.address, method, path, &headers, body)
 }
 
-fn patch(serve: &Serve, path: &str, description: &str, overrides: &[&str]) -> String {
+fn patch(serve: &Serve, path: &str, description: &str, overrides: &[&str]) -> HttpAnswer {
     call(serve, &format!("PATCH {path}"), &json!({"description": description}).to_string(), overrides)
 }
 
-fn assert_says(answer: &str, status: u16, texts: &[&str]) {
-    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+fn assert_says(answer: &HttpAnswer, status: u16, texts: &[&str]) {
+    assert_eq!(answer.status, status, "{answer:?}");
     for text in texts {
-        assert!(answer.contains(text), "{text} in {answer}");
+        assert!(answer.contains(text), "{text} in {answer:?}");
     }
 }
 
@@ -76,7 +72,7 @@ fn a_source_can_refuse_writes_over_the_api_until_it_is_suspended() {
     let created = call(&serve, "POST /edges/https", &json!({"description": "free"}).to_string(), &[]);
     assert_says(&created, 201, &[]);
     let changed = patch(&serve, &path_of(&serve, "free"), "freer", &[]);
-    assert!(changed.starts_with("HTTP/1.1 200 ") && !changed.contains("edgewright-warning"), "{changed}");
+    assert!(changed.status == 200 && !changed.contains("edgewright-warning"), "{changed:?}");
 
     assert_eq!(client(&folder, &serve, "suspend shop --reason emergency").code, 0);
     in_state(&serve, "shop", "Suspended");

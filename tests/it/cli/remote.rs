@@ -14,8 +14,9 @@ use serde_json::Value;
 
 use crate::support::{
     git::git,
+    http::http,
     manifests::bare_edge,
-    program::{Folder, Run, Serve, finish, http, rounds},
+    program::{Folder, Run, Serve, finish, rounds},
 };
 
 const SHOP: &str = "storefront/shop/storefront.yaml";

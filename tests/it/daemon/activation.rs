@@ -8,7 +8,10 @@ use std::{
     process::Stdio,
 };
 
-use crate::support::program::{Folder, Run, Serve, answer, http, request};
+use crate::support::{
+    http::{answer, http, request},
+    program::{Folder, Run, Serve},
+};
 
 /// Passes standard input on as systemd passes a socket.
 const PASS_ONE: &str = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=edgewright.socket; \

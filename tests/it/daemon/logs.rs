@@ -5,8 +5,9 @@ use std::fs;
 use serde_json::Value;
 
 use crate::support::{
+    http::http,
     manifests::edge,
-    program::{Folder, Run, Serve, http, until},
+    program::{Folder, Run, Serve, until},
     sources::{status, until_shown},
 };
 

@@ -15,9 +15,9 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 
 use crate::support::{
+    http::{http, read_answer},
     manifests::edge,
-    program::{Folder, http, until},
-    server::read_answer,
+    program::{Folder, until},
 };
 
 /// Exports soon, so that no test depends on the last export at the end of the server.

@@ -23,8 +23,9 @@ use serde_json::json;
 
 use crate::support::{
     engine::{FailingEngine, Failure},
+    http::{http, request},
     manifests::edge,
-    program::{Folder, Serve, http, request, until, within},
+    program::{Folder, Serve, until, within},
     server::{BASE_URL, VERSION_HEADER},
     sources::{shown, until_shown},
 };

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use crate::support::{
     git::{git, head},
+    http::http as request,
     manifests::edge,
-    program::{CONFIG, CONFIG_VARIABLE, Folder, Serve, finish, http as request, until, within},
+    program::{CONFIG, CONFIG_VARIABLE, Folder, Serve, finish, until, within},
 };
 use http::GitServer;
 

@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use crate::support::program::{Folder, Run, finish, http, rounds};
+use crate::support::{
+    http::http,
+    program::{Folder, Run, finish, rounds},
+};
 
 const MEMORY: &str = "store/remembered";
 const SHOP: &str = "storefront/shop/storefront.yaml";

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     git::git,
+    http::HttpAnswer,
     manifests::edge,
     program::{CONFIG, Folder, Serve, finish, on_terminal, until},
     sources::{client, repository, shown, soon_shown, status, until_shown},
@@ -113,9 +114,8 @@ fn one_source_is_rolled_back_and_another_stays() {
 }
 
 /// Rolls back through the API.
-fn rollback(serve: &Serve, body: Value) -> (u16, Value) {
-    let answer = serve.call("POST", "/rollbacks", &body.to_string());
-    (answer.status, answer.json())
+fn rollback(serve: &Serve, body: Value) -> HttpAnswer {
+    serve.call("POST", "/rollbacks", &body.to_string())
 }
 
 #[test]
@@ -125,10 +125,10 @@ fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     let serve = folder.serve("--manifests m");
     folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
-    let (status, planned) = rollback(&serve, json!({"to": 2, "dry_run": true}));
-    assert_eq!((status, planned["summary"]["change"].as_u64()), (200, Some(1)), "{planned}");
-    let (status, applied) = rollback(&serve, json!({"to": 2, "expect": planned["outcome"]}));
-    assert_eq!((status, applied["applied"].as_u64()), (201, Some(4)), "{applied}");
+    let planned = rollback(&serve, json!({"to": 2, "dry_run": true}));
+    assert_eq!((planned.status, &planned.json()["summary"]["change"]), (200, &json!(1)), "{}", planned.body);
+    let applied = rollback(&serve, json!({"to": 2, "expect": planned.json()["outcome"]}));
+    assert_eq!((applied.status, &applied.json()["applied"]), (201, &json!(4)), "{}", applied.body);
     serve.wait_for("A rollback undid these manifests. They are not applied until they change. source=\"default\"");
     for part in ["Rolled back to revision 2 as revision 4: 0 to create, 1 to change", "~ HttpsEdge one revision=4"] {
         serve.wait_for(part);
@@ -166,7 +166,7 @@ fn manifests_that_a_rollback_left_can_be_applied_again_after_others_were_in_sync
     let serve = folder.serve("--manifests m");
     folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
-    assert_eq!(rollback(&serve, json!({"to": 2})).0, 201);
+    assert_eq!(rollback(&serve, json!({"to": 2})).status, 201);
     until_reason(&serve, "default", "RolledBack");
     // The revert declares what the rollback has brought back: there is nothing to change.
     folder.write("m/one.yaml", &edge("one", "first"));
@@ -190,8 +190,8 @@ fn a_commit_that_a_rollback_undid_stays_undone_and_a_later_one_with_the_same_cha
     let first = folder.read("repo/.git/refs/heads/main").trim().to_owned();
     push("b");
     soon_shown(&serve, &["b"]);
-    let (status, applied) = rollback(&serve, json!({"to": 2, "source": "shop"}));
-    assert_eq!(status, 201, "{applied}");
+    let applied = rollback(&serve, json!({"to": 2, "source": "shop"}));
+    assert_eq!(applied.status, 201, "{}", applied.body);
     until_reason(&serve, "shop", "RolledBack");
     let in_effect = |serve: &Serve| serve.get("/sources/shop").json()["last_applied"]["commit"].clone();
     assert_eq!(in_effect(&serve), json!(first));
@@ -248,7 +248,7 @@ fn a_source_shows_its_commit_after_a_rollback_to_a_change_by_hand() {
     folder.write("repo/edge/one.yaml", &edge("one", "b"));
     git(&folder, "-C repo commit -qam b");
     soon_shown(&serve, &["b"]);
-    assert_eq!(rollback(&serve, json!({"to": 3})).0, 201);
+    assert_eq!(rollback(&serve, json!({"to": 3})).status, 201);
     until_reason(&serve, "shop", "RolledBack");
     let in_effect = |serve: &Serve| serve.get("/sources/shop").json()["last_applied"].clone();
     let brought_back = (json!(first), json!(2));
@@ -256,7 +256,7 @@ fn a_source_shows_its_commit_after_a_rollback_to_a_change_by_hand() {
     assert_eq!((found["commit"].clone(), found["revision"].clone()), brought_back);
     // A rollback of the rollback leads to the same manifests, and so does a change by hand.
     by_hand(json!({"metadata": "again"}));
-    assert_eq!(rollback(&serve, json!({"to": 5})).0, 201);
+    assert_eq!(rollback(&serve, json!({"to": 5})).status, 201);
     assert_eq!(serve.stop().code, 0);
     let serve = folder.serve("");
     until_reason(&serve, "shop", "RolledBack");
@@ -279,12 +279,12 @@ fn a_source_that_clients_apply_shows_the_commit_that_a_rollback_brought_back() {
     git(&folder, "-C repo commit -qam b");
     let second = applied();
     assert_ne!(first["commit"], second["commit"]);
-    assert_eq!(rollback(&serve, json!({"to": first["revision"], "source": "ci"})).0, 201);
+    assert_eq!(rollback(&serve, json!({"to": first["revision"], "source": "ci"})).status, 201);
     assert_eq!(status(&serve, "ci")["last_applied"], first);
     // A rollback of the rollback, and then the pipeline again.
-    assert_eq!(rollback(&serve, json!({"to": second["revision"], "source": "ci"})).0, 201);
+    assert_eq!(rollback(&serve, json!({"to": second["revision"], "source": "ci"})).status, 201);
     assert_eq!(status(&serve, "ci")["last_applied"], second);
-    assert_eq!(rollback(&serve, json!({"to": first["revision"], "source": "ci"})).0, 201);
+    assert_eq!(rollback(&serve, json!({"to": first["revision"], "source": "ci"})).status, 201);
     let third = applied();
     assert_eq!(third["commit"], second["commit"]);
     assert!(third["revision"].as_u64() > second["revision"].as_u64(), "{third:#}");
@@ -299,8 +299,8 @@ fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_
     until_shown(&serve, "second");
     let suspended = serve.call("POST", "/sources/default/suspend", &json!({"reason": "an incident"}).to_string());
     assert_eq!(suspended.status, 200, "{}", suspended.body);
-    let (status, applied) = rollback(&serve, json!({"to": 2}));
-    assert_eq!((status, &applied["applied"]), (201, &json!(4)), "{applied}");
+    let applied = rollback(&serve, json!({"to": 2}));
+    assert_eq!((applied.status, &applied.json()["applied"]), (201, &json!(4)), "{}", applied.body);
     let with_reason = |reason: &str| {
         until(reason, || {
             let found = serve.get("/sources/default").json();
@@ -371,7 +371,7 @@ fn a_rollback_of_more_deletions_than_the_limit_allows_is_left() {
     until("the deletions", || (count(&serve) == Some(1)).then_some(()));
     assert_eq!(serve.stop().code, 0);
     let serve = folder.serve("--manifests m");
-    assert_eq!(rollback(&serve, json!({"to": 2})).0, 201);
+    assert_eq!(rollback(&serve, json!({"to": 2})).status, 201);
     until_reason(&serve, "default", "RolledBack");
     assert_eq!(count(&serve), Some(5));
 }

@@ -15,8 +15,9 @@ use edgewright::resources::Role;
 use serde_json::{Value, json};
 
 use crate::support::{
+    http::read_answer,
     program::{rounds, until},
-    server::{Answer, Server, read_answer, usual_headers},
+    server::{Answer, Server, usual_headers},
 };
 
 /// A reconciliation of so many edges. Each number is another plan.

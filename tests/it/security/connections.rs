@@ -10,8 +10,8 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    program::{Answer, Folder, Serve, answer, http, until, within},
-    server::read_answer,
+    http::{HttpAnswer, answer, http, read_answer},
+    program::{Folder, Serve, until, within},
 };
 
 /// The longest wait for a limit of one second.
@@ -219,7 +219,7 @@ fn a_reader_that_is_slow_but_reads_gets_everything() {
 fn what_is_no_request_is_refused_with_the_common_body() {
     let folder = Folder::new();
     let serve = folder.serve("");
-    let refused = |bytes: &[u8]| -> Answer {
+    let refused = |bytes: &[u8]| -> HttpAnswer {
         let mut connection = connect(&serve);
         // The server may have refused before it has everything.
         let _ = connection.write_all(bytes);

@@ -9,7 +9,10 @@ use std::{
 use serde_json::Value;
 
 use super::attacks::total;
-use crate::support::program::{Folder, Serve, answer, http, until};
+use crate::support::{
+    http::{answer, http},
+    program::{Folder, Serve, until},
+};
 
 #[test]
 fn refused_requests_without_a_key_have_few_lines_and_are_all_counted() {

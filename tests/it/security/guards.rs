@@ -9,24 +9,14 @@ use std::{
 
 use super::attacks::total;
 use crate::support::{
-    program::{Folder, Serve, http, until},
-    server::read_answer,
+    http::{HttpAnswer, answer, http},
+    program::{Folder, Serve, until},
 };
 
-/// Sends a request as it is, and returns the whole answer in lower case.
-fn raw(serve: &Serve, call: &str, headers: &[(&str, &str)]) -> String {
-    let mut connection = TcpStream::connect(&serve.address).unwrap();
-    connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let mut text = format!("{call} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: 0\r\n", serve.address);
-    for (name, value) in headers {
-        text += &format!("{name}: {value}\r\n");
-    }
-    connection.write_all((text + "\r\n").as_bytes()).unwrap();
-    String::from_utf8(read_answer(&mut connection)).unwrap().to_lowercase()
-}
-
-fn status(answer: &str) -> u16 {
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default()
+/// A request with these headers alone.
+fn ask(serve: &Serve, call: &str, headers: &[(&str, &str)]) -> HttpAnswer {
+    let (method, path) = call.split_once(' ').unwrap();
+    http(&serve.address, method, path, headers, "")
 }
 
 #[test]
@@ -36,17 +26,17 @@ fn pages_of_named_origins_may_call_and_no_others() {
     let bearer = format!("Bearer {}", serve.token);
     let get = |origin: &str| {
         let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2"), ("Origin", origin)];
-        raw(&serve, "GET /api_keys", &headers)
+        ask(&serve, "GET /api_keys", &headers)
     };
     let allowed = "access-control-allow-origin: ";
     for origin in ["https://a.example.com", "https://b.example.com"] {
         let answer = get(origin);
-        assert!(status(&answer) == 200 && answer.contains(&format!("{allowed}{origin}\r\n")), "{answer}");
+        assert!(answer.status == 200 && answer.contains(&format!("{allowed}{origin}\r\n")), "{answer:?}");
         assert!(answer.contains("\r\nvary: origin\r\n") && answer.contains("access-control-expose-headers: *"));
     }
     for origin in ["https://c.example.com", "http://a.example.com", "null"] {
         let answer = get(origin);
-        assert!(status(&answer) == 200 && !answer.contains(allowed), "{answer}");
+        assert!(answer.status == 200 && !answer.contains(allowed), "{answer:?}");
     }
     let preflight = |origin: &str| {
         let asked = [
@@ -54,15 +44,15 @@ fn pages_of_named_origins_may_call_and_no_others() {
             ("Access-Control-Request-Method", "POST"),
             ("Access-Control-Request-Headers", "authorization,content-type"),
         ];
-        raw(&serve, "OPTIONS /api_keys", &asked)
+        ask(&serve, "OPTIONS /api_keys", &asked)
     };
     let answer = preflight("https://a.example.com");
     assert!(
-        status(&answer) == 200 && answer.contains("access-control-allow-origin: https://a.example.com"),
-        "{answer}"
+        answer.status == 200 && answer.contains("access-control-allow-origin: https://a.example.com"),
+        "{answer:?}"
     );
     // A `*` stands for every header but Authorization (Fetch, "CORS-unsafe request-header names").
-    assert!(answer.contains("access-control-allow-headers: authorization,content-type"), "{answer}");
+    assert!(answer.contains("access-control-allow-headers: authorization,content-type"), "{answer:?}");
     assert!(!preflight("https://c.example.com").contains(allowed));
 }
 
@@ -72,27 +62,27 @@ fn an_origin_with_a_path_is_refused_and_a_star_allows_every_page() {
     let run = folder.run("serve --cors-origin https://a.example.com/");
     assert!(run.code == 1 && run.err.contains("expected an origin such as"), "{}", run.all());
     let serve = folder.serve("--cors-origin *");
-    let answer = raw(&serve, "GET /api_keys", &[("Origin", "https://any.example.com")]);
-    assert!(status(&answer) == 401 && answer.contains("access-control-allow-origin: *\r\n"), "{answer}");
+    let answer = ask(&serve, "GET /api_keys", &[("Origin", "https://any.example.com")]);
+    assert!(answer.status == 401 && answer.contains("access-control-allow-origin: *\r\n"), "{answer:?}");
 }
 
 #[test]
 fn docs_run_only_their_own_scripts_and_are_not_framed() {
     let folder = Folder::new();
     let serve = folder.serve("");
-    let page = raw(&serve, "GET /docs/", &[]);
-    assert_eq!(status(&page), 200, "{page}");
+    let page = ask(&serve, "GET /docs/", &[]);
+    assert_eq!(page.status, 200, "{page:?}");
     for header in ["content-security-policy: default-src 'none'; script-src 'self';", "x-frame-options: deny"] {
-        assert!(page.contains(header), "{page}");
+        assert!(page.contains(header), "{page:?}");
     }
     // What the policy does not allow would leave the page empty.
-    let body = page.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+    let body = page.body.to_lowercase();
     let scripts = body.split("<script").skip(1);
     assert!(scripts.clone().count() > 0 && scripts.clone().all(|it| it.contains("src=\"./")), "{body}");
-    let missing = raw(&serve, "GET /docs/nothing", &[]);
-    assert!(status(&missing) == 404 && missing.contains("no endpoint at this path"), "{missing}");
-    let api = raw(&serve, "GET /api_keys", &[]);
-    assert!(!api.contains("content-security-policy") && api.contains("x-content-type-options: nosniff"), "{api}");
+    let missing = ask(&serve, "GET /docs/nothing", &[]);
+    assert!(missing.status == 404 && missing.contains("no endpoint at this path"), "{missing:?}");
+    let api = ask(&serve, "GET /api_keys", &[]);
+    assert!(!api.contains("content-security-policy") && api.contains("x-content-type-options: nosniff"), "{api:?}");
 }
 
 #[test]
@@ -106,19 +96,19 @@ fn a_key_over_its_rate_gets_429_and_other_keys_do_not() {
     let serve = folder.serve("--rate-limit 1");
     let get = |token: &str| {
         let bearer = format!("Bearer {}", token.trim());
-        raw(&serve, "GET /api_keys", &[("Authorization", &bearer), ("Service-Version", "2")])
+        ask(&serve, "GET /api_keys", &[("Authorization", &bearer), ("Service-Version", "2")])
     };
-    let limited = (0..200).map(|_| get(&token)).find(|answer| status(answer) == 429).expect("a limit");
+    let limited = (0..200).map(|_| get(&token)).find(|answer| answer.status == 429).expect("a limit");
     assert!(
-        limited.contains("\r\nretry-after: 1\r\n") && limited.contains(&"ERR_EDGEWRIGHT_RATE_LIMITED".to_lowercase()),
-        "{limited}"
+        limited.contains("\r\nretry-after: 1\r\n") && limited.contains("ERR_EDGEWRIGHT_RATE_LIMITED"),
+        "{limited:?}"
     );
-    assert_eq!(status(&get(&other)), 200);
+    assert_eq!(get(&other).status, 200);
     // The key comes before the version, and a request without a key has no bucket (D3).
     let bearer = format!("Bearer {}", token.trim());
-    let early = (0..200).map(|_| raw(&serve, "GET /api_keys", &[("Authorization", &bearer)]));
-    assert!(early.map(|answer| status(&answer)).any(|status| status == 429));
-    assert_eq!(status(&raw(&serve, "GET /api_keys", &[])), 401);
+    let early = (0..200).map(|_| ask(&serve, "GET /api_keys", &[("Authorization", &bearer)]));
+    assert!(early.map(|answer| answer.status).any(|status| status == 429));
+    assert_eq!(ask(&serve, "GET /api_keys", &[]).status, 401);
     let page = serve.get("/metrics").body;
     assert!(!page.contains("edgewright_rate_limited_requests_total 0\n"), "{page}");
 }
@@ -136,8 +126,7 @@ fn failures_are_limited_and_a_valid_token_from_the_same_address_is_served() {
             connection.write_all(request.as_bytes()).unwrap();
             connections.push(connection);
         }
-        let read = |mut connection: TcpStream| String::from_utf8(read_answer(&mut connection)).unwrap();
-        connections.into_iter().map(|connection| status(&read(connection))).collect()
+        connections.into_iter().map(|connection| answer(connection).status).collect()
     };
     assert!(failing(20).iter().all(|status| *status == 401));
     let mut refused = 0;
@@ -179,7 +168,7 @@ fn a_server_with_no_room_sheds_requests_and_answers_probes() {
     let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2")];
     // A client that sends no body holds no place.
     let held = waiting(&serve, "POST /edges/https", &headers);
-    assert_eq!(status(&raw(&serve, "GET /api_keys", &headers)), 200);
+    assert_eq!(ask(&serve, "GET /api_keys", &headers).status, 200);
     let page = serve.get("/metrics").body;
     assert!(page.contains("edgewright_http_request_bodies_receiving 1\n"), "{page}");
     drop(held);
@@ -188,13 +177,13 @@ fn a_server_with_no_room_sheds_requests_and_answers_probes() {
     let shed = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                raw(&serve, "GET /openapi.json", &headers);
-                raw(&serve, "GET /history", &headers);
+                ask(&serve, "GET /openapi.json", &headers);
+                ask(&serve, "GET /history", &headers);
             }
         });
         let shed = until("a shed request", || {
-            let answer = raw(&serve, "GET /history", &headers);
-            (status(&answer) == 503).then_some(answer)
+            let answer = ask(&serve, "GET /history", &headers);
+            (answer.status == 503).then_some(answer)
         });
         for probe in ["/healthz", "/readyz", "/metrics"] {
             assert_eq!(serve.get(probe).status, 200, "{probe}");
@@ -202,7 +191,7 @@ fn a_server_with_no_room_sheds_requests_and_answers_probes() {
         is_over.store(true, Ordering::Relaxed);
         shed
     });
-    assert!(shed.contains("\r\nretry-after: 1\r\n") && shed.contains("err_edgewright_unavailable"), "{shed}");
+    assert!(shed.contains("\r\nretry-after: 1\r\n") && shed.contains("ERR_EDGEWRIGHT_UNAVAILABLE"), "{shed:?}");
     assert!(total(&serve.get("/metrics").body, "edgewright_http_requests_shed_total") > 0.0);
 }
 

@@ -2,7 +2,10 @@
 
 use edgewright::report::Format;
 
-use crate::support::program::{Folder, http, rounds, until};
+use crate::support::{
+    http::http,
+    program::{Folder, rounds, until},
+};
 
 #[test]
 fn a_password_in_a_url_is_in_no_review() {

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::support::{
+    http::http,
     manifests::edge,
-    program::{Folder, Run, Serve, http, until},
+    program::{Folder, Run, Serve, until},
 };
 
 const LOG: &str = "store/security.log";

@@ -24,7 +24,10 @@ use rustls::{
 };
 use serde_json::Value;
 
-use crate::support::program::{CONFIG_VARIABLE, Folder, Serve, finish, http, request, until};
+use crate::support::{
+    http::{HttpAnswer, http, request},
+    program::{CONFIG_VARIABLE, Folder, Serve, finish, until},
+};
 
 /// A private key.
 struct TestKey {
@@ -140,7 +143,7 @@ pub(crate) fn https(
     authority: &Authority,
     identity: Option<&(String, String)>,
     text: &str,
-) -> Result<(u16, Value), String> {
+) -> Result<HttpAnswer, String> {
     let mut stream = dial(serve, authority, identity);
     stream.write_all(text.as_bytes()).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
@@ -149,9 +152,7 @@ pub(crate) fn https(
         return Err(error.to_string());
     }
     let text = String::from_utf8(bytes).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| format!("no answer: {text:?}"))?;
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Ok((status, serde_json::from_str(body).unwrap_or_else(|_| Value::from(body))))
+    HttpAnswer::parse(&text).ok_or_else(|| format!("no answer: {text:?}"))
 }
 
 /// A request of the admin.
@@ -173,15 +174,15 @@ fn a_server_with_a_certificate_speaks_tls_and_nothing_else() {
     let serve = folder.serve(TLS);
     assert!(serve.said().contains("Serving https://127.0.0.1:"), "{}", serve.said());
     let created = r#"{"hostports":["one.example.com:443"]}"#;
-    let (status, edge) = https(&serve, &authority, None, &as_admin(&serve, "POST", "/edges/https", created)).unwrap();
-    assert_eq!(status, 201, "{edge}");
+    let made = https(&serve, &authority, None, &as_admin(&serve, "POST", "/edges/https", created)).unwrap();
+    assert_eq!(made.status, 201, "{}", made.body);
+    let edge = made.json();
     assert!(edge["uri"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{edge}");
     // A client that forgets the `s` is told.
     let plain = http(&serve.address, "GET", "/healthz", &[], "");
     assert_eq!((plain.status, plain.code().as_str()), (400, "ERR_EDGEWRIGHT_MALFORMED_REQUEST"), "{}", plain.body);
     assert!(plain.body.contains("https"), "{}", plain.body);
-    let (_, page) = https(&serve, &authority, None, &as_admin(&serve, "GET", "/metrics", "")).unwrap();
-    let page = page.as_str().unwrap();
+    let page = https(&serve, &authority, None, &as_admin(&serve, "GET", "/metrics", "")).unwrap().body;
     for line in [
         "edgewright_certificate_expiry_timestamp_seconds{id=\"server\",name=\"\"} 3786912000\n",
         "edgewright_tls_handshake_failures_total 1\n",
@@ -202,7 +203,8 @@ fn a_certificate_is_loaded_again_when_it_changes_and_a_bad_one_is_not_used() {
     first.certify(&folder);
     let serve = folder.serve(TLS);
     let probe = |authority: &Authority| https(&serve, authority, None, &as_admin(&serve, "GET", "/readyz", ""));
-    assert_eq!(probe(&first).unwrap(), (200, Value::from("ready\n")));
+    let ready = probe(&first).unwrap();
+    assert_eq!((ready.status, ready.body.as_str()), (200, "ready\n"));
     second.certify(&folder);
     until("the new certificate", || probe(&second).is_ok().then_some(()));
     assert!(probe(&first).is_err());
@@ -211,11 +213,11 @@ fn a_certificate_is_loaded_again_when_it_changes_and_a_bad_one_is_not_used() {
     let (certificate, _) = second.sign("urn:other");
     folder.write("cert.pem", &certificate);
     serve.signal("HUP");
-    let warned = until("the warning", || probe(&second).ok().filter(|(_, body)| *body != "ready\n"));
-    assert!(warned.0 == 200 && warned.1.as_str().unwrap().contains("warning: cannot load the TLS files"), "{warned:?}");
+    let warned = until("the warning", || probe(&second).ok().filter(|answer| answer.body != "ready\n"));
+    assert!(warned.status == 200 && warned.body.contains("warning: cannot load the TLS files"), "{warned:?}");
     serve.wait_for("ERR_EDGEWRIGHT_KEY_MISMATCH");
     first.certify(&folder);
-    until("the certificate after that", || (probe(&first).ok()?.1 == "ready\n").then_some(()));
+    until("the certificate after that", || (probe(&first).ok()?.body == "ready\n").then_some(()));
 }
 
 #[test]
@@ -226,14 +228,12 @@ fn clients_need_a_certificate_if_there_is_an_authority_for_them() {
     folder.write("clients.pem", &authority.certificate.pem());
     let serve = folder.serve(&format!("{TLS} --tls-client-ca clients.pem"));
     let list = as_admin(&serve, "GET", "/edges/https", "");
-    assert_eq!(https(&serve, &authority, Some(&authority.sign("urn:one")), &list).unwrap().0, 200);
+    assert_eq!(https(&serve, &authority, Some(&authority.sign("urn:one")), &list).unwrap().status, 200);
     assert!(https(&serve, &authority, None, &list).is_err());
     assert!(https(&serve, &authority, Some(&other.sign("urn:one")), &list).is_err());
     // A certificate that nothing maps is no token.
-    let (status, _) =
-        https(&serve, &authority, Some(&authority.sign("urn:one")), &without_token(&serve, "GET", "/edges/https", ""))
-            .unwrap();
-    assert_eq!(status, 401);
+    let unmapped = without_token(&serve, "GET", "/edges/https", "");
+    assert_eq!(https(&serve, &authority, Some(&authority.sign("urn:one")), &unmapped).unwrap().status, 401);
 }
 
 #[test]
@@ -254,32 +254,28 @@ fn a_mapped_certificate_acts_as_its_owner_and_a_token_wins() {
     let identity = |uri: &str| authority.sign(uri);
     let create = |number: u8| format!(r#"{{"hostports":["e{number}.example.com:443"]}}"#);
     let post = |number: u8| without_token(&serve, "POST", "/edges/https", &create(number));
-    let (status, edge) = https(&serve, &authority, Some(&identity("urn:ci")), &post(1)).unwrap();
-    assert_eq!(status, 201, "{edge}");
+    let edge = https(&serve, &authority, Some(&identity("urn:ci")), &post(1)).unwrap();
+    assert_eq!(edge.status, 201, "{}", edge.body);
+    let edge = edge.json();
     for (uri, status) in [("urn:reader", 403), ("urn:gone", 401), ("urn:unknown", 401)] {
-        assert_eq!(https(&serve, &authority, Some(&identity(uri)), &post(2)).unwrap().0, status, "{uri}");
+        assert_eq!(https(&serve, &authority, Some(&identity(uri)), &post(2)).unwrap().status, status, "{uri}");
     }
-    assert_eq!(https(&serve, &authority, None, &post(2)).unwrap().0, 401);
+    assert_eq!(https(&serve, &authority, None, &post(2)).unwrap().status, 401);
     // An editor changes keys of editors and viewers.
-    let (status, key) =
-        https(&serve, &authority, Some(&identity("urn:ci")), &without_token(&serve, "POST", "/api_keys", "{}"))
-            .unwrap();
-    assert_eq!(status, 201, "{key}");
+    let create_key = without_token(&serve, "POST", "/api_keys", "{}");
+    let key = https(&serve, &authority, Some(&identity("urn:ci")), &create_key).unwrap();
+    assert_eq!(key.status, 201, "{}", key.body);
+    let key = key.json();
     assert_eq!(key["owner_id"], "bot_ci");
     let path = format!("/api_keys/{}", key["id"].as_str().unwrap());
     let delete = without_token(&serve, "DELETE", &path, "");
-    assert_eq!(https(&serve, &authority, Some(&identity("urn:reader")), &delete).unwrap().0, 403);
-    assert_eq!(https(&serve, &authority, Some(&identity("urn:ci")), &delete).unwrap().0, 204);
+    assert_eq!(https(&serve, &authority, Some(&identity("urn:reader")), &delete).unwrap().status, 403);
+    assert_eq!(https(&serve, &authority, Some(&identity("urn:ci")), &delete).unwrap().status, 204);
     // The admin's token, over the connection of a viewer.
     let as_admin_too = as_admin(&serve, "POST", "/edges/https", &create(3));
-    assert_eq!(https(&serve, &authority, Some(&identity("urn:reader")), &as_admin_too).unwrap().0, 201);
-    let (_, origin) = https(
-        &serve,
-        &authority,
-        None,
-        &as_admin(&serve, "GET", &format!("/resources/{}", edge["id"].as_str().unwrap()), ""),
-    )
-    .unwrap();
+    assert_eq!(https(&serve, &authority, Some(&identity("urn:reader")), &as_admin_too).unwrap().status, 201);
+    let read = as_admin(&serve, "GET", &format!("/resources/{}", edge["id"].as_str().unwrap()), "");
+    let origin = https(&serve, &authority, None, &read).unwrap().json();
     let by = &origin["changed_by"];
     assert_eq!((&by["owner_id"], &by["key_id"]), (&Value::from("bot_ci"), &Value::from("certificate:uri:urn:ci")));
     assert!(serve.said().contains("actor=\"certificate:uri:urn:ci\""), "{}", serve.said());
@@ -306,7 +302,7 @@ fn a_new_authority_of_clients_ends_the_connections_of_the_old_one() {
     let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
     assert!(matches!(&ended, Ok(0)) || ended.as_ref().is_err_and(|error| !timed_out(error)), "{ended:?}");
     let healthz = without_token(&serve, "GET", "/healthz", "");
-    assert_eq!(https(&serve, &authority, Some(&other.sign("urn:one")), &healthz).unwrap().0, 200);
+    assert_eq!(https(&serve, &authority, Some(&other.sign("urn:one")), &healthz).unwrap().status, 200);
     assert!(https(&serve, &authority, Some(&authority.sign("urn:one")), &healthz).is_err());
 }
 
@@ -325,7 +321,7 @@ fn an_expired_certificate_does_not_replace_a_good_one() {
     serve.signal("HUP");
     serve.wait_for("expired at 2025-02-01T00:00:00Z");
     let probe = https(&serve, &authority, None, &without_token(&serve, "GET", "/readyz", "")).unwrap();
-    assert!(probe.0 == 200 && probe.1.as_str().unwrap().contains("warning: cannot load the TLS files"), "{probe:?}");
+    assert!(probe.status == 200 && probe.body.contains("warning: cannot load the TLS files"), "{probe:?}");
 }
 
 #[test]

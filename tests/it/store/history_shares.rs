@@ -4,10 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::support::{
-    program::{Folder, Serve, request, until},
-    server::read_answer,
-};
+use crate::support::program::{Folder, Serve, until};
 
 /// A share is an eighth of it.
 const RECORDS: usize = 8000;
@@ -64,16 +61,10 @@ fn an_owner_cannot_push_out_what_others_have_recorded() {
     // The answer says when to go on, and nothing of the refused request is recorded.
     let records = || serve.call_as(&admin, "GET", "/history?limit=1", "").json()["history"][0]["id"].clone();
     let before = records();
-    let bearer = format!("Bearer {flooding}");
-    let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2")];
-    let mut connection = std::net::TcpStream::connect(&serve.address).unwrap();
-    std::io::Write::write_all(&mut connection, request(&serve.address, "DELETE", &own, &headers, "").as_bytes())
-        .unwrap();
-    let refused = String::from_utf8(read_answer(&mut connection)).unwrap();
-    for expected in
-        ["HTTP/1.1 429 ", "retry-after: ", "ERR_EDGEWRIGHT_RATE_LIMITED", "usr_flood", "its share of the history"]
-    {
-        assert!(refused.contains(expected), "{expected}: {refused}");
+    let refused = serve.call_as(&flooding, "DELETE", &own, "");
+    assert_eq!(refused.status, 429, "{refused:?}");
+    for expected in ["retry-after: ", "ERR_EDGEWRIGHT_RATE_LIMITED", "usr_flood", "its share of the history"] {
+        assert!(refused.contains(expected), "{expected}: {refused:?}");
     }
     // Another key of the owner has the same share.
     assert_eq!(patched(&serve, &second, &own, 0), 429);

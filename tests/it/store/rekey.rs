@@ -14,7 +14,10 @@ use edgewright::{
 };
 use serde_json::{Value, json};
 
-use crate::support::program::{Answer, Folder, Run, Serve, beside, copy, finish, http, until};
+use crate::support::{
+    http::{HttpAnswer, http},
+    program::{Folder, Run, Serve, beside, copy, finish, until},
+};
 
 const ROUTE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec:\n  \
     hostports: ['a.example.com:443']\n  routes:\n    - {name: hook, match_type: path_prefix, match: /, \
@@ -165,7 +168,7 @@ fn a_destroyed_key_is_in_no_copy() {
     assert!(fs::read(&keys).unwrap() == now);
 }
 
-fn call(address: &str, token: &str, method: &str, path: &str, body: &Value) -> Answer {
+fn call(address: &str, token: &str, method: &str, path: &str, body: &Value) -> HttpAnswer {
     let bearer = format!("Bearer {token}");
     let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2")];
     let body = if body.is_null() { String::new() } else { body.to_string() };

@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -16,7 +15,7 @@ use std::{
 use edgewright::{Snapshot, Store};
 use tempfile::TempDir;
 
-use super::server::read_answer;
+use super::http::{HttpAnswer, http};
 
 /// The binary under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_edgewright");
@@ -29,7 +28,7 @@ pub(crate) const CONFIG: &str = "edgewright.config.yaml";
 /// Names a configuration file. An empty variable is unset.
 pub(crate) const CONFIG_VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 /// How long something may take that takes a moment; a test that reaches it fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A temporary folder to work in. Its store is `store`, unless a line says otherwise.
 pub(crate) struct Folder {
@@ -328,17 +327,17 @@ impl Serve {
     }
 
     /// A GET as the admin.
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> HttpAnswer {
         self.call("GET", path, "")
     }
 
     /// A request as the admin.
-    pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> HttpAnswer {
         self.call_as(&self.token, method, path, body)
     }
 
     /// A request with any token.
-    pub(crate) fn call_as(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn call_as(&self, token: &str, method: &str, path: &str, body: &str) -> HttpAnswer {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2")];
         http(&self.address, method, path, &headers, body)
@@ -393,57 +392,6 @@ impl Drop for Serve {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// An answer over HTTP.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    /// The status.
-    pub status: u16,
-    /// The status line and the headers.
-    pub head: String,
-    /// The body.
-    pub body: String,
-}
-
-impl Answer {
-    /// The code of an error.
-    pub(crate) fn code(&self) -> String {
-        self.json()["error_code"].as_str().unwrap_or_default().to_owned()
-    }
-
-    /// The body as JSON.
-    pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
-    }
-}
-
-/// One request on a connection of its own.
-pub(crate) fn http(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let mut connection = TcpStream::connect(address).unwrap();
-    connection.write_all(request(address, method, path, headers, body).as_bytes()).unwrap();
-    answer(connection)
-}
-
-/// A request as it goes over the wire.
-pub(crate) fn request(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
-    for (name, value) in headers {
-        text += &format!("{name}: {value}\r\n");
-    }
-    if !body.is_empty() {
-        text += "Content-Type: application/json\r\n";
-    }
-    text + &format!("Content-Length: {}\r\n\r\n{body}", body.len())
-}
-
-/// What the other side answers.
-pub(crate) fn answer(mut connection: TcpStream) -> Answer {
-    connection.set_read_timeout(Some(PATIENCE)).unwrap();
-    let text = String::from_utf8(read_answer(&mut connection)).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
 /// Checks that a run has printed all of these.

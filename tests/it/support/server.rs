@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::Write,
     net::{SocketAddr, TcpStream},
     sync::Arc,
     thread::JoinHandle,
@@ -21,6 +21,8 @@ use edgewright::{
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+
+use super::http::{HttpAnswer, read_answer};
 
 /// What every `uri` begins with.
 pub(crate) const BASE_URL: &str = "http://gateway.test";
@@ -202,35 +204,8 @@ impl Server {
         connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         // The server may answer and close before it has read everything.
         let _ = connection.write_all(request);
-        let bytes = read_answer(&mut connection);
-        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
-        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-        let mut lines = head.lines();
-        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
-        let headers = lines.filter_map(|line| line.split_once(": ")).map(|(n, v)| (n.to_lowercase(), v.to_owned()));
-        Some(Answer::new(status, headers.collect(), &bytes[end + 4..]))
-    }
-}
-
-/// Reads one answer: to the length that it declares, or until the connection ends. A server that gives up a body keeps
-/// the connection open for a while after its answer.
-pub(crate) fn read_answer(connection: &mut TcpStream) -> Vec<u8> {
-    let (mut bytes, mut part) = (Vec::new(), [0; 1 << 14]);
-    loop {
-        match connection.read(&mut part) {
-            Ok(0) | Err(_) => return bytes,
-            Ok(length) => bytes.extend_from_slice(&part[..length]),
-        }
-        let head = bytes.windows(4).position(|window| window == b"\r\n\r\n");
-        let length = head.and_then(|end| {
-            let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-            let length: Option<usize> =
-                head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
-            Some(end + 4 + length?)
-        });
-        if length.is_some_and(|length: usize| bytes.len() >= length) {
-            return bytes;
-        }
+        let answer = HttpAnswer::parse(&String::from_utf8_lossy(&read_answer(&mut connection)))?;
+        Some(Answer::new(answer.status, answer.headers, answer.body.as_bytes()))
     }
 }
 

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::{Remote, said, through};
 use crate::support::{
+    http::http,
     manifests::bare_edge,
-    program::{Folder, Run, Serve, finish, http},
+    program::{Folder, Run, Serve, finish},
 };
 
 const FILES: usize = 60;

@@ -22,8 +22,8 @@ use std::{
 
 use super::tls::{Authority, as_admin, https};
 use crate::support::{
-    program::{Folder, Serve, number_in, request, until},
-    server::read_answer,
+    http::{HttpAnswer, read_answer, request},
+    program::{Folder, Serve, number_in, until},
 };
 use kind::{Attack, PLAIN, TLS};
 
@@ -186,8 +186,8 @@ fn honest_clients_are_answered_among_hostile_connections() {
         let mut connection = TcpStream::connect(&serve.address).map_err(|error| error.to_string())?;
         connection.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
         connection.write_all(text.as_bytes()).map_err(|error| error.to_string())?;
-        let answer = String::from_utf8_lossy(&read_answer(&mut connection)).into_owned();
-        answer.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok()).ok_or_else(|| "no answer".to_owned())
+        let answer = HttpAnswer::parse(&String::from_utf8_lossy(&read_answer(&mut connection)));
+        answer.map(|answer| answer.status).ok_or_else(|| "no answer".to_owned())
     };
     let metrics = || {
         let mut connection = TcpStream::connect(&serve.address).ok()?;
@@ -208,10 +208,10 @@ fn honest_clients_of_a_tls_server_are_answered_among_hostile_connections() {
     authority.certify(&folder);
     let serve = folder.serve_with_files(DESCRIPTORS, crate::security::tls::TLS);
     let text = as_admin(&serve, "GET", "/edges/https", "");
-    let ask = || https(&serve, &authority, None, &text).map(|(status, _)| status);
+    let ask = || https(&serve, &authority, None, &text).map(|answer| answer.status);
     let metrics = || {
         let page = https(&serve, &authority, None, &request(&serve.address, "GET", "/metrics", &[], ""));
-        page.ok()?.1.as_str().map(str::to_owned)
+        Some(page.ok()?.body)
     };
     attack("HTTPS", &serve, &TLS, &ask, &metrics);
 }

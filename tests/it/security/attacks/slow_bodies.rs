@@ -15,7 +15,10 @@ use std::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{BEFORE, MOST_MEMORY, PAUSE, peak_memory, total};
-use crate::support::program::{Folder, Serve, http, number_in, rounds, until};
+use crate::support::{
+    http::http,
+    program::{Folder, Serve, number_in, rounds, until},
+};
 
 /// The bodies: more than requests that are handled at a time, and than connections that could give their places.
 const BODIES: usize = 1200;

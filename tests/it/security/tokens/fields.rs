@@ -143,8 +143,7 @@ fn no_text_of_a_request_takes_a_token() {
         // Some fields are only those of manifests.
         let names_reason = ["contains an API token", "unknown field"].iter().any(|it| answer.body.contains(it));
         assert!(answer.status == 400 && names_reason, "{method} {path} {body}: {}", answer.body);
-        said += &answer.head;
-        said += &answer.body;
+        said += &format!("{answer:?}");
     };
     for (kind, spec) in specs_with_token(&token) {
         let collection = COLLECTIONS.iter().find(|(name, _)| *name == kind).map(|(_, path)| *path);
