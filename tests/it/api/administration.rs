@@ -3,22 +3,15 @@
 use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
 
 use crate::support::{
-    program::{CONFIG_VARIABLE, Folder, Run, Serve, finish},
-    users::{CONTEXTS, assert_refused, login, run_as_user, url, user},
+    program::{CONFIG_VARIABLE, Folder, finish},
+    users::{CONTEXTS, assert_refused, login, run_as_user, run_with_token, url, user},
 };
-
-/// A command through a server, with a token.
-fn through(folder: &Folder, serve: &Serve, token: &str, line: &str) -> Run {
-    let mut command = folder.command(line);
-    command.env("EDGEWRIGHT_SERVER", url(serve)).env("EDGEWRIGHT_TOKEN", token);
-    finish(command, "")
-}
 
 #[test]
 fn keys_are_created_listed_and_revoked_while_the_server_runs() {
     let folder = Folder::new();
     let serve = folder.serve("");
-    let admin = |line: &str| through(&folder, &serve, &serve.token, line);
+    let admin = |line: &str| run_with_token(&folder, &serve, &serve.token, line);
     let made = admin("keys create --role viewer --owner usr_dashboard --description dashboard");
     assert_eq!((made.code, made.err.as_str()), (0, ""), "{}", made.all());
     let token = made.out.trim();
@@ -39,10 +32,10 @@ fn keys_are_created_listed_and_revoked_while_the_server_runs() {
     let found = list.out.lines().find(|line| line.starts_with("dashboard") && line.contains("viewer")).unwrap();
     let id = found.split_whitespace().last().unwrap();
     // Nobody but admins sees roles, and nobody else makes keys for others.
-    let of_viewer = through(&folder, &serve, token, "keys list");
+    let of_viewer = run_with_token(&folder, &serve, token, "keys list");
     assert_eq!((of_viewer.code, of_viewer.out.lines().count()), (0, 5), "{}", of_viewer.all());
     assert!(of_viewer.err.contains("Only admins can see the roles."), "{}", of_viewer.err);
-    assert_refused(&through(&folder, &serve, token, "keys create"), "ERR_EDGEWRIGHT_FORBIDDEN");
+    assert_refused(&run_with_token(&folder, &serve, token, "keys create"), "ERR_EDGEWRIGHT_FORBIDDEN");
 
     assert_eq!(admin(&format!("keys revoke {id}")).all(), "exit 0\n--- stdout\n\n--- stderr\n");
     assert_eq!(serve.call_as(token, "GET", "/edges/https", "").status, 401);
@@ -56,7 +49,7 @@ fn keys_are_created_listed_and_revoked_while_the_server_runs() {
 fn a_key_whose_token_nobody_gets_is_deleted_again() {
     let folder = Folder::new();
     let serve = folder.serve("");
-    let owners = || through(&folder, &serve, &serve.token, "owners list").out.lines().skip(1).count();
+    let owners = || run_with_token(&folder, &serve, &serve.token, "owners list").out.lines().skip(1).count();
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     // What can be known before makes no owner, either.
     for (stdout, remaining) in [(Stdio::null(), 1), (Stdio::from(full), 2)] {
@@ -86,10 +79,10 @@ fn a_server_exports_and_traces_as_its_store_does() {
         "trace POST https://shop.example.com/hooks/stripe --client-ip 192.0.2.1 --user-agent a/1 --header X-A:1",
         "trace https://elsewhere.example.com",
     ];
-    let found = lines.map(|line| through(&folder, &serve, &serve.token, line));
-    let into_folder = through(&folder, &serve, &serve.token, "export out");
+    let found = lines.map(|line| run_with_token(&folder, &serve, &serve.token, line));
+    let into_folder = run_with_token(&folder, &serve, &serve.token, "export out");
     let after = format!("trace https://shop.example.com/ --manifests storefront --after --server {}", url(&serve));
-    let after = through(&folder, &serve, &serve.token, &after);
+    let after = run_with_token(&folder, &serve, &serve.token, &after);
     assert!(after.code == 0 && after.out.contains("does not change the handling"), "{}", after.all());
     assert_eq!(serve.stop().code, 0);
     for (line, found) in lines.iter().zip(&found) {

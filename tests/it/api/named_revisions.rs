@@ -6,7 +6,7 @@ use crate::support::{
     git::git,
     manifests::edge,
     program::{Folder, Run, until},
-    sources::client,
+    users::client,
 };
 
 /// Commits and applies a description. Returns the commit.

@@ -6,7 +6,8 @@ use crate::support::{
     http::{HttpAnswer, http},
     manifests::edge,
     program::{CONFIG, Folder, Serve},
-    sources::{client, in_state, replace},
+    sources::{in_state, replace},
+    users::client,
 };
 
 const SOURCES: &str = "sources:\n- {name: shop, path: shop, drift: off}\n- {name: docs, path: docs, drift: off}\n";

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{
     program::{Folder, Run, finish, on_terminal},
-    sources::client,
+    users::client,
 };
 
 /// A store with the example in it.

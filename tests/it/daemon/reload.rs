@@ -8,7 +8,8 @@ use crate::support::{
     git::git,
     manifests::edge,
     program::{CONFIG, Folder, Serve, until},
-    sources::{client, in_state, replace, shown, soon_shown, status, two_sources, until_logged},
+    sources::{in_state, replace, shown, soon_shown, status, two_sources, until_logged},
+    users::client,
 };
 
 const SHOP: &str = "- {name: shop, path: shop}\n";

@@ -14,6 +14,7 @@ use crate::support::{
     manifests::edge,
     program::{Folder, finish, until},
     sources::{shown, until_shown},
+    users::client,
 };
 
 #[test]
@@ -361,11 +362,7 @@ fn roles_are_set_while_the_server_runs() {
     assert_eq!(folder.serve("").stop().code, 0);
     folder.ok("keys create --role editor --owner bot_gateway");
     let serve = folder.serve("");
-    let client = |line: &str| {
-        let mut command = folder.command(line);
-        command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", &serve.token);
-        finish(command, "")
-    };
+    let client = |line: &str| client(&folder, &serve, line);
     assert_eq!(client("owners set-role bot_gateway gateway").code, 0);
     let list = client("owners list");
     let is_gateway = |line: &str| line.split_whitespace().eq(["bot_gateway", "gateway"]);

@@ -10,7 +10,8 @@ use crate::support::{
     git::{git, head},
     manifests::edge,
     program::{CONFIG, Folder, copy, until, within},
-    sources::{client, in_state, repository, shown, soon_shown, status, two_sources, until_logged},
+    sources::{in_state, repository, shown, soon_shown, status, two_sources, until_logged},
+    users::client,
 };
 
 /// Far below the 30 seconds after which a source is synced without an event.

@@ -13,16 +13,10 @@ use serde_json::{Value, json};
 
 use crate::support::{
     manifests::edge,
-    program::{CONFIG, Folder, Serve, finish, until},
-    sources::{client, in_state, repository, shown, status, two_sources},
+    program::{CONFIG, Serve, until},
+    sources::{in_state, repository, shown, status, two_sources},
+    users::{client, client_command, run_with_token, url},
 };
-
-/// A command as a client of a server.
-fn command(folder: &Folder, serve: &Serve, line: &str, token: &str) -> Command {
-    let mut command = folder.command(line);
-    command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", token);
-    command
-}
 
 /// Waits until the clock, which tells whole seconds, tells another one.
 fn another_second() {
@@ -103,7 +97,7 @@ fn whoever_may_not_apply_a_source_waits_for_the_sync_that_is_due() {
     folder.write(CONFIG, "sources:\n- {name: shop, path: shop, interval: 1s}\n");
     let serve = folder.serve("");
     let viewer = client(&folder, &serve, "keys create --role viewer").out;
-    let run = finish(command(&folder, &serve, "status --wait=15s", viewer.trim()), "");
+    let run = run_with_token(&folder, &serve, viewer.trim(), "status --wait=15s");
     assert_eq!(run.code, 0, "{}", run.all());
 }
 
@@ -143,7 +137,7 @@ fn a_source_that_clients_apply_shows_its_commit_and_who_applied_it() {
     let serve = folder.serve("");
     let key = serve.call("POST", "/api_keys", r#"{"owner_id": "bot_ci", "description": "CI deploy"}"#).json();
     let token = key["token"].as_str().unwrap();
-    let run = finish(command(&folder, &serve, "reconcile --source ci repo/edge", token), "");
+    let run = run_with_token(&folder, &serve, token, "reconcile --source ci repo/edge");
     assert_eq!(run.code, 0, "{}", run.all());
     let commit = folder.read("repo/.git/refs/heads/main").trim().to_owned();
     let shown = |serve: &Serve| {
@@ -195,8 +189,9 @@ impl Drop for Watching {
 fn a_watch_writes_each_change_without_a_terminal() {
     let folder = two_sources();
     let serve = folder.serve("");
-    let lines = Watching::start(command(&folder, &serve, "status --watch", &serve.token));
-    let documents = Watching::start(command(&folder, &serve, "status --watch --format json", &serve.token));
+    let watch = |line: &str| Watching::start(client_command(&folder, &url(&serve), &serve.token, line));
+    let lines = watch("status --watch");
+    let documents = watch("status --watch --format json");
     for source in ["shop", "docs"] {
         let line = lines.next(source);
         assert!(line.contains(&format!("Z  {source}  Synced")), "{line}");

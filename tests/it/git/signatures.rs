@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{
     git::{git, head},
     program::{CONFIG, Folder, Serve, until},
-    sources::client,
+    users::client,
 };
 
 fn edge(description: &str) -> String {

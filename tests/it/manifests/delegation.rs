@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     program::{Folder, Run, Serve, finish},
-    sources::client,
+    users::client,
 };
 
 pub(crate) fn head(kind: &str, name: &str) -> String {

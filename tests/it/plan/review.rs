@@ -313,12 +313,7 @@ fn a_server_compares_assumed_values_with_what_it_has() {
     let folder = fork();
     let there = Folder::new();
     let serve = there.serve("");
-    let server = format!("--server http://{}", serve.address);
-    let line = |line: &str| {
-        let mut command = folder.command(&format!("{line} {server}"));
-        command.env("EDGEWRIGHT_TOKEN", &serve.token);
-        finish(command, "")
-    };
+    let line = |line: &str| through(&folder, &serve, line);
     let run = line("plan m --secrets=assume");
     assert_eq!(run.code, 0, "{}", run.all());
     has(&run, &["secret: (unknown)", "(0 fields unchanged, 2 unknown)", "3 to create"]);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{
     git::git,
     program::{Folder, Run, Serve, finish, has},
-    users::{assert_refused, login, run_as_user, server_that_answers, url},
+    users::{assert_refused, login, run_as_user, server_that_answers, through, url},
 };
 
 /// A server with the edge of a platform team, and the folder of a team that has routes on it. The folder of the platform is
@@ -220,11 +220,7 @@ fn manifests_are_traced_as_if_a_server_had_applied_them() {
     has(&traced, &["shop", "cart", "by path_prefix /cart/"]);
     let after = teams.ok(&format!("{line} --manifests team --after"));
     has(&after, &["before the plan", "No route matches.", "after the plan", "changes the handling of this request"]);
-    let now = |line: &str| {
-        let mut command = teams.here.command(&format!("{line} --server {}", url(&teams.serve)));
-        command.env("EDGEWRIGHT_TOKEN", &teams.serve.token);
-        finish(command, "")
-    };
+    let now = |line: &str| through(&teams.here, &teams.serve, line);
     assert_eq!(now(line).code, 1, "nothing was applied");
     teams.ok("reconcile team");
     has(&teams.ok(&format!("{line} --manifests team --after")), &["does not change the handling"]);

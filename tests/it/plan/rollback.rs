@@ -6,8 +6,9 @@ use crate::support::{
     git::git,
     http::HttpAnswer,
     manifests::edge,
-    program::{CONFIG, Folder, Serve, finish, on_terminal, until},
-    sources::{client, repository, shown, soon_shown, status, until_shown},
+    program::{CONFIG, Folder, Serve, on_terminal, until},
+    sources::{repository, shown, soon_shown, status, until_shown},
+    users::{client, through},
 };
 
 const SECRET: &str = "storefront/secrets/stripe-webhook-secret.txt";
@@ -333,12 +334,7 @@ fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_
 fn a_rollback_through_a_server_is_the_one_that_was_shown() {
     let folder = Folder::new();
     let serve = folder.serve("");
-    let url = format!("http://{}", serve.address);
-    let run = |line: &str| {
-        let mut command = folder.command(&format!("{line} --server {url}"));
-        command.env("EDGEWRIGHT_TOKEN", &serve.token);
-        finish(command, "")
-    };
+    let run = |line: &str| through(&folder, &serve, line);
     folder.write("m/one.yaml", &edge("one", "first"));
     assert_eq!(run("reconcile m").code, 0);
     folder.write("m/one.yaml", &edge("one", "second"));

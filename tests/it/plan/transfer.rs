@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::support::{
     manifests::edge,
     program::{CONFIG, Folder, Run, Serve, until},
-    sources::{client, in_state, shown, status},
+    sources::{in_state, shown, status},
+    users::client,
 };
 
 pub(crate) const PENDING: &str = "ERR_EDGEWRIGHT_TRANSFER_PENDING";

@@ -9,7 +9,8 @@ use super::{
 use crate::support::{
     manifests::edge,
     program::{CONFIG, Folder, Run, until},
-    sources::{client, in_state, shown, status},
+    sources::{in_state, shown, status},
+    users::client,
 };
 
 const ROLLED_BACK: &str = "ERR_EDGEWRIGHT_ROLLED_BACK";

@@ -21,8 +21,9 @@ use edgewright::{
 };
 
 use crate::support::{
-    program::{Folder, Run, Serve, beside, finish},
+    program::{Folder, Run, beside},
     server::Server,
+    users::client,
 };
 
 const BACKUP: &str = "one.backup";
@@ -222,18 +223,12 @@ fn a_point_in_time_is_restored_with_the_history_up_to_it() {
     assert_eq!(everything(&folder.path("at")), everything(&folder.path("store")));
 }
 
-fn token(serve: &Serve, line: &str, folder: &Folder) -> Run {
-    let mut command = folder.command(line);
-    command.env("EDGEWRIGHT_TOKEN", &serve.token).env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address));
-    finish(command, "")
-}
-
 #[test]
 fn a_running_server_is_backed_up_by_admins() {
     let folder = Folder::with_storefront();
     folder.ok("reconcile storefront");
     let serve = folder.serve("");
-    let run = token(&serve, &format!("backup {BACKUP}"), &folder);
+    let run = client(&folder, &serve, &format!("backup {BACKUP}"));
     assert!(run.code == 0 && run.err.contains("Backed up revision 2"), "{}", run.all());
     assert_eq!(serve.call("POST", "/ip_restrictions", r#"{"type": "api"}"#).status, 201);
     serve.wait_for("an admin makes a backup");

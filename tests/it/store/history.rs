@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::support::{
     git::git,
     manifests::{edge, edges},
-    program::{Folder, finish},
+    program::Folder,
+    users::through,
 };
 
 fn records(folder: &Folder, line: &str) -> Vec<Value> {
@@ -99,12 +100,8 @@ fn a_key_is_told_by_its_description_while_it_exists() {
     };
     assert_eq!(described(), ["CI of shop"; 3]);
     let told = || {
-        let url = format!("--server http://{}", serve.address);
-        ["history --resource", "blame", "history --format json --resource"].map(|line| {
-            let mut command = folder.command(&format!("{line} {} {url}", path.rsplit('/').next().unwrap()));
-            command.env("EDGEWRIGHT_TOKEN", &serve.token);
-            finish(command, "").out
-        })
+        ["history --resource", "blame", "history --format json --resource"]
+            .map(|line| through(&folder, &serve, &format!("{line} {}", path.rsplit('/').next().unwrap())).out)
     };
     let [history, blame, json] = told();
     let by = format!("\"CI of shop\" ({id}) of {owner}");
@@ -187,9 +184,7 @@ fn the_author_and_the_message_of_the_commit_are_told() {
     let author = serde_json::json!({"name": "t", "email": "t@example.com"});
     folder.ok("reconcile one");
     let serve = folder.serve("--store served");
-    let mut command = folder.command(&format!("reconcile one --server http://{}", serve.address));
-    command.env("EDGEWRIGHT_TOKEN", &serve.token);
-    let run = finish(command, "");
+    let run = through(&folder, &serve, "reconcile one");
     assert_eq!(run.code, 0, "{}", run.all());
     assert_eq!(serve.stop().code, 0);
     for store in ["store", "served"] {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     git::git,
     manifests::edge,
-    program::{CONFIG, Folder, Run, Serve, finish, until, within},
+    program::{CONFIG, Folder, Serve, until, within},
 };
 
 /// Far below the 30 seconds after which a source is synced without an event.
@@ -38,13 +38,6 @@ pub(crate) fn repository() -> Folder {
 pub(crate) fn replace(folder: &Folder, text: &str) {
     folder.write("next.yaml", text);
     fs::rename(folder.path("next.yaml"), folder.path(CONFIG)).unwrap();
-}
-
-/// The program as a client of a server.
-pub(crate) fn client(folder: &Folder, serve: &Serve, line: &str) -> Run {
-    let mut command = folder.command(line);
-    command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", &serve.token);
-    finish(command, "")
 }
 
 /// The descriptions of the edges that the API shows, sorted.

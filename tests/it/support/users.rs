@@ -34,7 +34,24 @@ pub(crate) fn login(folder: &Folder, serve: &Serve, options: &str) -> Run {
     run
 }
 
-/// A command with `--server` and the token of the first admin.
+/// A command that finds a server and a token in its variables.
+pub(crate) fn client_command(folder: &Folder, url: &str, token: &str, line: &str) -> Command {
+    let mut command = folder.command(line);
+    command.env("EDGEWRIGHT_SERVER", url).env("EDGEWRIGHT_TOKEN", token);
+    command
+}
+
+/// Runs such a command with the token of the first admin.
+pub(crate) fn client(folder: &Folder, serve: &Serve, line: &str) -> Run {
+    run_with_token(folder, serve, &serve.token, line)
+}
+
+/// Runs such a command with any token.
+pub(crate) fn run_with_token(folder: &Folder, serve: &Serve, token: &str, line: &str) -> Run {
+    finish(client_command(folder, &url(serve), token, line), "")
+}
+
+/// Runs a command with `--server` and the token of the first admin.
 pub(crate) fn through(folder: &Folder, serve: &Serve, line: &str) -> Run {
     let mut command = folder.command(&format!("{line} --server {}", url(serve)));
     command.env("EDGEWRIGHT_TOKEN", &serve.token);

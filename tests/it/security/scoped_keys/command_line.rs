@@ -1,6 +1,9 @@
 //! Scopes on the command line.
 
-use crate::support::program::{Folder, Run, finish};
+use crate::support::{
+    program::{Folder, Run, finish},
+    users::client,
+};
 
 #[test]
 fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
@@ -24,10 +27,7 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
     }
     let serve = folder.serve("");
     for line in ["keys list", "owners list"] {
-        let mut command = folder.command(line);
-        let server = format!("http://{}", serve.address);
-        command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", &serve.token).env_remove("EDGEWRIGHT_STORE");
-        let run = finish(command, "");
+        let run = client(&folder, &serve, line);
         assert!(run.err.contains("2 API keys may apply every source, 1 without"), "{line}: {}", run.all());
     }
     drop(serve);
@@ -51,15 +51,8 @@ fn a_misspelt_source_is_told_and_an_impossible_one_refused() {
     folder.ok("reconcile --source shop m");
     let serve = folder.serve("--store other");
     let of_store = |options: &str| folder.run(&format!("keys create --role planner {options}"));
-    let mut apply = folder.command("reconcile --source shop m");
-    let server = format!("http://{}", serve.address);
-    apply.env("EDGEWRIGHT_SERVER", &server).env("EDGEWRIGHT_TOKEN", &serve.token).env_remove("EDGEWRIGHT_STORE");
-    assert_eq!(finish(apply, "").code, 0);
-    let of_server = |options: &str| {
-        let mut command = folder.command(&format!("keys create --role planner {options}"));
-        command.env("EDGEWRIGHT_SERVER", &server).env("EDGEWRIGHT_TOKEN", &serve.token).env_remove("EDGEWRIGHT_STORE");
-        finish(command, "")
-    };
+    assert_eq!(client(&folder, &serve, "reconcile --source shop m").code, 0);
+    let of_server = |options: &str| client(&folder, &serve, &format!("keys create --role planner {options}"));
     for create in [&of_store as &dyn Fn(&str) -> Run, &of_server] {
         for (options, said) in [
             ("--apply shpo", "No source is called `shpo` yet. Did you mean `shop`?"),

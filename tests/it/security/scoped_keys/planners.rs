@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::{key, manifest, reconciliation, refused, route_of, start};
 use crate::support::{
-    program::{Folder, finish},
+    program::Folder,
     server::{Answer, Server},
+    users::run_with_token,
 };
 
 #[test]
@@ -138,12 +139,7 @@ fn the_saved_plan_of_a_planner_is_applied_with_another_key() {
     };
     let planner = token(json!({"role": "planner", "plan": ["shop"]}));
     let applier = token(json!({"apply": ["shop"]}));
-    let run = |line: &str, token: &str| {
-        let mut command = folder.command(line);
-        let server = format!("http://{}", serve.address);
-        command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", token).env_remove("EDGEWRIGHT_STORE");
-        finish(command, "")
-    };
+    let run = |line: &str, token: &str| run_with_token(&folder, &serve, token, line);
     folder.write("shop.yaml", &manifest("shop", "shop-secret-1", "first"));
     let planned = run("plan --source shop --out plan.json shop.yaml", &planner);
     assert_eq!(planned.code, 0, "{}", planned.all());
@@ -170,12 +166,7 @@ fn a_key_without_an_owner_is_one_plan_for_all_and_belongs_to_who_applies_it() {
     };
     let planner = token("bot_review", json!({"role": "planner", "plan": ["shop"]}));
     let applier = token("bot_deploy", Value::Null);
-    let run = |line: &str, token: &str| {
-        let mut command = folder.command(line);
-        let server = format!("http://{}", serve.address);
-        command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", token).env_remove("EDGEWRIGHT_STORE");
-        finish(command, "")
-    };
+    let run = |line: &str, token: &str| run_with_token(&folder, &serve, token, line);
     let key = "apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {name: ci}\nspec: {token_file: ../ci.token}\n";
     folder.write("m/key.yaml", key);
     let planned = run("plan --source shop --out plan.json m", &planner);
