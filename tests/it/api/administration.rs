@@ -4,14 +4,14 @@ use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
 
 use crate::support::{
     program::{CONFIG_VARIABLE, Folder, finish},
-    users::{CONTEXTS, assert_refused, login, run_as_user, run_with_token, url, user},
+    users::{CONTEXTS, assert_refused, client, login, run_as_user, run_with_token, url, user},
 };
 
 #[test]
 fn keys_are_created_listed_and_revoked_while_the_server_runs() {
     let folder = Folder::new();
     let serve = folder.serve("");
-    let admin = |line: &str| run_with_token(&folder, &serve, &serve.token, line);
+    let admin = |line: &str| client(&folder, &serve, line);
     let made = admin("keys create --role viewer --owner usr_dashboard --description dashboard");
     assert_eq!((made.code, made.err.as_str()), (0, ""), "{}", made.all());
     let token = made.out.trim();
@@ -49,7 +49,7 @@ fn keys_are_created_listed_and_revoked_while_the_server_runs() {
 fn a_key_whose_token_nobody_gets_is_deleted_again() {
     let folder = Folder::new();
     let serve = folder.serve("");
-    let owners = || run_with_token(&folder, &serve, &serve.token, "owners list").out.lines().skip(1).count();
+    let owners = || client(&folder, &serve, "owners list").out.lines().skip(1).count();
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     // What can be known before makes no owner, either.
     for (stdout, remaining) in [(Stdio::null(), 1), (Stdio::from(full), 2)] {
@@ -79,10 +79,10 @@ fn a_server_exports_and_traces_as_its_store_does() {
         "trace POST https://shop.example.com/hooks/stripe --client-ip 192.0.2.1 --user-agent a/1 --header X-A:1",
         "trace https://elsewhere.example.com",
     ];
-    let found = lines.map(|line| run_with_token(&folder, &serve, &serve.token, line));
-    let into_folder = run_with_token(&folder, &serve, &serve.token, "export out");
+    let found = lines.map(|line| client(&folder, &serve, line));
+    let into_folder = client(&folder, &serve, "export out");
     let after = format!("trace https://shop.example.com/ --manifests storefront --after --server {}", url(&serve));
-    let after = run_with_token(&folder, &serve, &serve.token, &after);
+    let after = client(&folder, &serve, &after);
     assert!(after.code == 0 && after.out.contains("does not change the handling"), "{}", after.all());
     assert_eq!(serve.stop().code, 0);
     for (line, found) in lines.iter().zip(&found) {

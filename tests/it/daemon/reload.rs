@@ -29,13 +29,8 @@ fn until_followed(serve: &Serve, expected: &[&str]) {
 }
 
 /// A value of the metrics page.
-fn metric(serve: &Serve, series: &str) -> Option<f64> {
-    let page = serve.get("/metrics").body;
-    page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
-}
-
 fn until_successful(serve: &Serve, value: f64) {
-    until("the metric", || (metric(serve, "edgewright_config_last_reload_successful") == Some(value)).then_some(()));
+    until("the metric", || (serve.metric("edgewright_config_last_reload_successful") == Some(value)).then_some(()));
 }
 
 #[test]
@@ -58,11 +53,11 @@ fn a_source_that_is_added_is_followed_and_one_that_is_removed_keeps_its_resource
     folder.write("shop/one.yaml", &edge("one", "seen"));
     soon_shown(&serve, &["b", "c", "seen"]);
     assert_eq!(serve.get("/readyz").body, "ready\n");
-    assert_eq!(metric(&serve, "edgewright_drift{source=\"docs\"}"), None, "its series have ended");
-    let owned = metric(&serve, "edgewright_source_resources{source=\"docs\",kind=\"HttpsEdge\"}");
+    assert_eq!(serve.metric("edgewright_drift{source=\"docs\"}"), None, "its series have ended");
+    let owned = serve.metric("edgewright_source_resources{source=\"docs\",kind=\"HttpsEdge\"}");
     assert_eq!(owned, Some(1.0), "it still owns its edge");
-    let repairs = metric(&serve, "edgewright_drift_repairs_total{source=\"docs\"}");
-    assert_eq!((repairs, metric(&serve, "edgewright_drift_repairs_total{source=\"shop\"}")), (None, Some(0.0)));
+    let repairs = serve.metric("edgewright_drift_repairs_total{source=\"docs\"}");
+    assert_eq!((repairs, serve.metric("edgewright_drift_repairs_total{source=\"shop\"}")), (None, Some(0.0)));
     let left = status(&serve, "docs");
     assert_eq!((&left["state"], &left["counts"]["owned"]), (&json!("Unknown"), &json!(1)), "{left:#}");
     let condition = &left["conditions"][0];
@@ -130,9 +125,9 @@ fn levels_of_lints_take_effect_in_all_sources() {
 fn a_broken_file_changes_nothing_and_is_reported_with_its_line_once() {
     let folder = two_sources();
     let serve = folder.serve("");
-    assert_eq!(metric(&serve, "edgewright_config_last_reload_successful"), Some(1.0));
+    assert_eq!(serve.metric("edgewright_config_last_reload_successful"), Some(1.0));
     let since = "edgewright_config_last_reload_success_timestamp_seconds";
-    assert!(metric(&serve, since).is_some_and(|time| time > 1_700_000_000.0));
+    assert!(serve.metric(since).is_some_and(|time| time > 1_700_000_000.0));
     let reports = || serve.said().matches(NOT_APPLIED).count();
     for (at, (text, said)) in [
         (

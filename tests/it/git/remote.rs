@@ -12,13 +12,14 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{
     git::{git, head},
     http::http as request,
     manifests::edge,
     program::{CONFIG, CONFIG_VARIABLE, Folder, Serve, finish, until, within},
+    sources::{in_state, status},
 };
 use http::GitServer;
 
@@ -61,16 +62,6 @@ fn serve(folder: &Folder) -> Serve {
     folder.serve_with("", &[("HOME", home.as_str()), ("EDGEWRIGHT_CONFIG", CONFIG)])
 }
 
-fn status(serve: &Serve) -> Value {
-    let answer = serve.get("/sources/shop");
-    assert_eq!(answer.status, 200, "{}", answer.body);
-    answer.json()
-}
-
-fn in_state(serve: &Serve, state: &str) -> Value {
-    until(state, || Some(status(serve)).filter(|found| found["state"] == state))
-}
-
 /// The description of the edge that the API shows.
 fn shown(serve: &Serve) -> String {
     let list = serve.get("/edges/https").json();
@@ -93,13 +84,13 @@ fn a_pushed_commit_is_applied_and_a_broken_one_is_not() {
     );
     let serve = serve(&folder);
     until_shown(&serve, "a");
-    let found = in_state(&serve, "Synced");
+    let found = in_state(&serve, "shop", "Synced");
     assert_eq!((&found["repository"], &found["ref"]), (&json!(url), &json!("main")));
     let first = head(&folder, "repo");
     assert_eq!(found["last_applied"]["commit"], json!(first));
 
     let broken = push(&folder, &edge("one", "b").replace("hostports", "hostprots"));
-    let found = in_state(&serve, "Invalid");
+    let found = in_state(&serve, "shop", "Invalid");
     assert_eq!((&found["last_attempt"]["commit"], &found["last_applied"]["commit"]), (&json!(broken), &json!(first)));
     let diagnostic = &found["diagnostics"][0];
     assert_eq!((&diagnostic["file"], &diagnostic["line"]), (&json!("edge/one.yaml"), &json!(4)), "{found:#}");
@@ -107,7 +98,7 @@ fn a_pushed_commit_is_applied_and_a_broken_one_is_not() {
 
     push(&folder, &edge("one", "c"));
     until_shown(&serve, "c");
-    in_state(&serve, "Synced");
+    in_state(&serve, "shop", "Synced");
     assert!(!serve.said().contains(PASSWORD));
     assert_eq!(serve.stop().code, 0);
 }
@@ -120,7 +111,7 @@ fn an_outage_keeps_the_last_good_state_even_over_a_restart() {
     let first = serve(&folder);
     until_shown(&first, "a");
     server.set_online(false);
-    let found = in_state(&first, "Failed");
+    let found = in_state(&first, "shop", "Failed");
     assert_eq!(found["conditions"][0]["reason"], "FetchFailed");
     assert_eq!(found["diagnostics"][0]["code"], "ERR_EDGEWRIGHT_FETCH_FAILED", "{found:#}");
     assert_eq!((shown(&first).as_str(), first.get("/readyz").status), ("a", 200));
@@ -128,7 +119,7 @@ fn an_outage_keeps_the_last_good_state_even_over_a_restart() {
 
     // The mirror is beside the store, so that a change over the API is still put back.
     let again = serve(&folder);
-    let found = in_state(&again, "Failed");
+    let found = in_state(&again, "shop", "Failed");
     assert_eq!((shown(&again).as_str(), &found["counts"]["declared"]), ("a", &json!(1)));
     assert_eq!(found["last_applied"]["commit"], json!(head(&folder, "repo")), "it is in effect");
     again.wait_for("The store matches the last fetched commit: 1 resource.");
@@ -137,7 +128,7 @@ fn an_outage_keeps_the_last_good_state_even_over_a_restart() {
     push(&folder, &edge("one", "b"));
     server.set_online(true);
     until_shown(&again, "b");
-    in_state(&again, "Synced");
+    in_state(&again, "shop", "Synced");
     again.wait_for("the repository can be fetched again");
 }
 
@@ -149,7 +140,7 @@ fn refused_credentials_are_reported_without_the_password_and_can_be_corrected() 
     let url = server.url("edge.git");
     configure(&folder, &format!("repository: \"{url}\", interval: 1s, username: deploy, password_file: token"));
     let serve = serve(&folder);
-    let found = in_state(&serve, "Failed");
+    let found = in_state(&serve, "shop", "Failed");
     let message = found["conditions"][0]["message"].as_str().unwrap();
     assert_eq!(message, format!("cannot fetch {url}: the server refused the credentials"));
     assert!(!found.to_string().contains("wrong-password") && !serve.said().contains("wrong-password"));
@@ -166,7 +157,7 @@ fn a_source_without_credentials_uses_the_helpers_of_the_user() {
     let url = server.url("edge.git");
     configure(&folder, &format!("repository: \"{url}\", interval: 1s"));
     let serve = serve(&folder);
-    let found = in_state(&serve, "Failed");
+    let found = in_state(&serve, "shop", "Failed");
     let message = found["conditions"][0]["message"].as_str().unwrap();
     assert_eq!(message, format!("cannot fetch {url}: the server asks for credentials"));
     // The user's hooks do not run: git would fail with this one.
@@ -186,7 +177,7 @@ fn a_missing_git_is_an_error_that_says_so() {
     let home = folder.path("").display().to_string();
     let serve =
         folder.serve_with("", &[("HOME", home.as_str()), ("EDGEWRIGHT_CONFIG", CONFIG), ("PATH", "/nonexistent")]);
-    let found = in_state(&serve, "Failed");
+    let found = in_state(&serve, "shop", "Failed");
     assert_eq!(found["diagnostics"][0]["code"], "ERR_EDGEWRIGHT_FETCH_FAILED", "{found:#}");
     let message = found["conditions"][0]["message"].as_str().unwrap();
     assert!(message.ends_with(": the program `git` is not installed"), "{message}");
@@ -200,7 +191,7 @@ fn a_redirect_to_another_port_of_the_host_gets_no_credentials() {
     let url = server.redirected_url("edge.git");
     configure(&folder, &format!("repository: \"{url}\", interval: 1s, username: deploy, password_file: token"));
     let serve = serve(&folder);
-    let found = in_state(&serve, "Failed");
+    let found = in_state(&serve, "shop", "Failed");
     let message = found["conditions"][0]["message"].as_str().unwrap();
     let said = "the server redirects to another port or protocol, which asks for credentials";
     assert_eq!(message, format!("cannot fetch {url}: {said}"));
@@ -239,7 +230,7 @@ fn a_revision_is_a_branch_a_tag_a_commit_or_a_range_of_versions() {
         configure(&folder, &format!("repository: \"{repository}\", {revision}, interval: 1s"));
         let serve = serve(&folder);
         until_shown(&serve, description);
-        let found = in_state(&serve, "Synced");
+        let found = in_state(&serve, "shop", "Synced");
         let (key, value) = revision.split_once(": ").unwrap();
         assert_eq!(found[key], value.trim_matches('"'), "{revision}");
         let tag = match (key, description) {
@@ -258,7 +249,7 @@ fn a_revision_is_a_branch_a_tag_a_commit_or_a_range_of_versions() {
         }
     }
     configure(&folder, &format!("repository: \"{http}\", ref: nothing, interval: 1s"));
-    let found = in_state(&serve(&folder), "Failed");
+    let found = in_state(&serve(&folder), "shop", "Failed");
     let message = found["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains(": unknown Git revision `nothing`; the repository has `"), "{message}");
 }
@@ -283,7 +274,7 @@ fn a_damaged_mirror_is_fetched_anew() {
     push(&folder, &edge("one", "b"));
     let again = serve(&folder);
     until_shown(&again, "b");
-    in_state(&again, "Synced");
+    in_state(&again, "shop", "Synced");
 }
 
 /// The hexadecimal HMAC-SHA256 of a text.
@@ -325,11 +316,11 @@ fn a_webhook_makes_the_server_sync_long_before_the_interval() {
     within(SOON, "b", || (shown(&serve) == "b").then_some(()));
     // A sync that something else causes fetches nothing.
     let fetched = server.requests();
-    let before = status(&serve)["last_attempt"]["at"].clone();
+    let before = status(&serve, "shop")["last_attempt"]["at"].clone();
     // Times are in whole seconds: a sync in the same one could not be told from the last.
     until("the sync", || {
         assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
-        (status(&serve)["last_attempt"]["at"] != before).then_some(())
+        (status(&serve, "shop")["last_attempt"]["at"] != before).then_some(())
     });
     assert_eq!(server.requests(), fetched);
 }

@@ -7,7 +7,7 @@ use crate::support::{
     http::HttpAnswer,
     manifests::edge,
     program::{CONFIG, Folder, Serve, on_terminal, until},
-    sources::{repository, shown, soon_shown, status, until_shown},
+    sources::{repository, shown, soon_shown, status, until_reason, until_shown},
     users::{client, through},
 };
 
@@ -150,14 +150,6 @@ fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     // Other manifests were applied since, so these are as good as any.
     folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
-}
-
-/// Waits until the one source has a reason.
-fn until_reason(serve: &Serve, source: &str, reason: &str) {
-    until(reason, || {
-        let found = serve.get(&format!("/sources/{source}")).json();
-        (found["conditions"][0]["reason"] == reason).then_some(())
-    });
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{
     manifests::edge,
     program::{CONFIG, Folder, Run, Serve, until},
-    sources::{in_state, shown, status},
+    sources::{in_state, shown, status, until_reason},
     users::client,
 };
 
@@ -333,10 +333,6 @@ fn a_server_that_follows_both_sources_moves_a_resource_in_any_order() {
 pub(crate) fn revision(serve: &Serve) -> u64 {
     let told = serve.get("/history").json();
     told["history"].as_array().unwrap().iter().find_map(|record| record["revision"].as_u64()).unwrap()
-}
-
-fn until_reason(serve: &Serve, source: &str, reason: &str) {
-    until(reason, || (status(serve, source)["conditions"][0]["reason"] == reason).then_some(()));
 }
 
 /// A server that follows the sources `a` and `b`.

@@ -19,9 +19,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 /// A value of the metrics page, or 0 before the first event of a series.
 fn metric(serve: &Serve, series: &str) -> f64 {
-    let page = http(&serve.address, "GET", "/metrics", &[], "").body;
-    let value = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok());
-    value.unwrap_or_default()
+    serve.metric(series).unwrap_or_default()
 }
 
 fn closed_for(serve: &Serve, reason: &str) -> f64 {

@@ -343,6 +343,12 @@ impl Serve {
         http(&self.address, method, path, &headers, body)
     }
 
+    /// The value of a series on the page of metrics.
+    pub(crate) fn metric(&self, series: &str) -> Option<f64> {
+        let page = http(&self.address, "GET", "/metrics", &[], "").body;
+        page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+    }
+
     /// The number of the process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()

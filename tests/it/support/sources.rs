@@ -76,3 +76,8 @@ pub(crate) fn status(serve: &Serve, name: &str) -> Value {
 pub(crate) fn in_state(serve: &Serve, name: &str, state: &str) -> Value {
     until(state, || Some(status(serve, name)).filter(|found| found["state"] == state))
 }
+
+/// Waits until the first condition of a source has a reason.
+pub(crate) fn until_reason(serve: &Serve, source: &str, reason: &str) {
+    until(reason, || (status(serve, source)["conditions"][0]["reason"] == reason).then_some(()));
+}

@@ -41,9 +41,7 @@ fn change(folder: &Folder, at: usize, description: &str) {
 
 /// A figure of a server.
 fn metric(serve: &Serve, name: &str) -> usize {
-    let page = serve.get("/metrics").body;
-    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse::<f64>().unwrap() as usize
+    serve.metric(name).unwrap_or_else(|| panic!("there is no {name}")) as usize
 }
 
 fn received(serve: &Serve) -> usize {

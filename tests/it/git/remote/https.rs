@@ -13,8 +13,11 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-use super::{GitServer, configure, has, in_state, pushed, serve, until_shown};
-use crate::support::program::{CONFIG, Folder, finish};
+use super::{GitServer, configure, has, pushed, serve, until_shown};
+use crate::support::{
+    program::{CONFIG, Folder, finish},
+    sources::in_state,
+};
 
 /// Creates a key and a certificate for this machine that is its own authority.
 fn create_certificate(folder: &Folder, name: &str) {
@@ -101,13 +104,13 @@ fn a_server_of_a_private_authority_is_trusted_by_the_sources_that_name_it() {
     }
     configure(&folder, &format!("repository: \"{url}\", interval: 1s, ca_file: other.pem"));
     let first = serve(&folder);
-    let found = in_state(&first, "Failed");
+    let found = in_state(&first, "shop", "Failed");
     let message = found["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains("certificate"), "{message}");
     // Another authority for one source, without a restart.
     configure(&folder, &format!("repository: \"{url}\", interval: 1s, ca_file: own.pem"));
     until_shown(&first, "a");
-    in_state(&first, "Synced");
+    in_state(&first, "shop", "Synced");
     assert_eq!(first.stop().code, 0);
 
     // The authorities of the whole process.
@@ -116,6 +119,6 @@ fn a_server_of_a_private_authority_is_trusted_by_the_sources_that_name_it() {
         let (home, authorities) = (folder.path("").display().to_string(), folder.path(file).display().to_string());
         let variables =
             [("HOME", home.as_str()), ("EDGEWRIGHT_CONFIG", CONFIG), ("SSL_CERT_FILE", authorities.as_str())];
-        in_state(&folder.serve_with("", &variables), state);
+        in_state(&folder.serve_with("", &variables), "shop", state);
     }
 }

@@ -9,7 +9,8 @@ use std::{
     },
 };
 
-use super::{configure, in_state, pushed, serve};
+use super::{configure, pushed, serve};
+use crate::support::sources::in_state;
 
 /// What a fetch may allocate at most (D88), and what the server sends at most.
 const MOST_MEMORY: u64 = 1 << 30;
@@ -54,7 +55,7 @@ fn a_list_of_refs_without_end_is_given_up_and_does_not_fill_the_memory() {
     let folder = pushed();
     configure(&folder, &format!("repository: \"{url}\", interval: 1h"));
     let serve = serve(&folder);
-    let found = in_state(&serve, "Failed");
+    let found = in_state(&serve, "shop", "Failed");
     let message = found["conditions"][0]["message"].as_str().unwrap();
     assert!(message.starts_with(&format!("cannot fetch {url}: Out of memory")), "{message}");
     // A part of what is sent is in the buffers of the connection.

@@ -7,10 +7,11 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::{configure, has, in_state, push, pushed, serve, until_shown};
+use super::{configure, has, push, pushed, serve, until_shown};
 use crate::support::{
     manifests::edge,
     program::{Folder, until},
+    sources::in_state,
 };
 
 const SSHD: &str = "/usr/sbin/sshd";
@@ -80,7 +81,7 @@ fn a_repository_is_fetched_over_ssh_from_a_known_host_only() {
         ),
     );
     let serve = serve(&folder);
-    let found = in_state(&serve, "Failed");
+    let found = in_state(&serve, "shop", "Failed");
     let message = found["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains("the host key of 127.0.0.1 is unknown: ssh-ed25519 SHA256:"), "{message}");
     let key = folder.read("host.pub");
@@ -91,7 +92,7 @@ fn a_repository_is_fetched_over_ssh_from_a_known_host_only() {
     // Another key for the host is refused, and the last good state stays.
     keygen(&folder, "other", "");
     folder.write("known_hosts", &format!("[127.0.0.1]:{port} {}", folder.read("other.pub")));
-    let found = in_state(&serve, "Failed");
+    let found = in_state(&serve, "shop", "Failed");
     let message = found["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains("has changed"), "{message}\n{}", folder.read("sshd.log"));
     assert_eq!(super::shown(&serve), "b");

@@ -1,6 +1,6 @@
 //! Query parameters: none is ignored where that could show or change more than was asked for (D56).
 
-use edgewright::server::{Action, endpoints};
+use edgewright::server::{Action, Endpoint, endpoints};
 
 use crate::api::conformance::support::{
     row::{Row, row},
@@ -12,13 +12,17 @@ fn unknown_parameters_are_refused() {
     hold(rows());
 }
 
+/// Whether an endpoint has any query parameter; all others refuse every query.
+fn has_parameters(endpoint: &Endpoint) -> bool {
+    matches!(endpoint.action, Action::List | Action::Get | Action::GetModule(_))
+}
+
 pub(super) fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> = endpoints()
         .into_iter()
         .map(|endpoint| {
             let call = format!("{} {}?color=red", endpoint.method, endpoint.path.replace(['{', '}'], ""));
-            let has_parameters = matches!(endpoint.action, Action::List | Action::Get | Action::GetModule(_));
-            let field = if has_parameters { "/color" } else { "" };
+            let field = if has_parameters(&endpoint) { "/color" } else { "" };
             let refused = row(format!("{call} is refused, before the body is read"))
                 .send_bytes(&call, "{")
                 .fails(400, "PARAMETER", field)
