@@ -117,7 +117,7 @@ mod tests {
     fn many_addresses_have_one_count_together() {
         let (mut refusals, now) = (Refusals::default(), Instant::now());
         let lines = (0..100_000).filter(|number| refusals.add(address(*number), now)).count();
-        assert_eq!((lines, refusals.known.len()), (MOST, MOST));
+        assert_eq!((lines, refusals.by_address.len()), (MOST, MOST));
         assert_eq!(refusals.unlogged(), [("other clients".to_owned(), 100_000 - MOST as u64)]);
         // New addresses do not hide the ones that were there before.
         assert!(refusals.add(address(0), now));
