@@ -1,7 +1,8 @@
 //! A lint: its words, its level, and its check with the input that the check has.
 
 use super::finding::Findings;
-use super::view::{EdgeView, HostView, LintedSource, ManifestsView};
+use super::view::{EdgeView, HostView};
+use super::world::World;
 use crate::model::names::names;
 
 /// A lint level: the effect of a finding.
@@ -42,9 +43,9 @@ pub(crate) enum LintCheck {
     /// other sources.
     Host(fn(&HostView<'_>, &mut Findings)),
     /// All resources of the source, and those of other sources. It runs each time, so it must be cheap for 10,000 edges.
-    Source(fn(&LintedSource<'_>, &mut Findings)),
-    /// The facts about the manifests that are no resources. It runs each time.
-    Manifests(fn(&ManifestsView<'_>, &mut Findings)),
+    Source(fn(&HostView<'_>, &mut Findings)),
+    /// The input of all lints, for its facts about the manifests that are no resources. It runs each time.
+    Manifests(fn(&World<'_>, &mut Findings)),
     /// Two checks.
-    EdgeAndManifests(fn(&EdgeView<'_>, &mut Findings), fn(&ManifestsView<'_>, &mut Findings)),
+    EdgeAndManifests(fn(&EdgeView<'_>, &mut Findings), fn(&World<'_>, &mut Findings)),
 }

@@ -9,7 +9,7 @@ use super::finding::{Finding, Findings};
 use super::memo::{LintMemo, NumberedFindings, SharedInputs};
 use super::partition::{LintPart, PartLints};
 use super::rules::LINTS;
-use super::view::{LintedSource, ManifestsView};
+use super::view::{EdgeView, HostView};
 use super::world::World;
 use crate::background::yield_to_requests;
 
@@ -38,13 +38,11 @@ pub(crate) fn run(world: &World<'_>, skipped: &[&'static str], memo: Option<&Lin
 
 /// The findings about the whole source, and about its manifests.
 fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<NumberedFindings> {
-    let all = LintedSource::new(world);
-    let World { manifests: facts, is_whole, allowed_labels, .. } = *world;
-    let manifests = ManifestsView { facts, is_whole, allowed_labels };
+    let all = HostView::new(EdgeView::new(world, world.judged), world.others);
     let findings = lints.par_iter().map(|lint| match lint.1.check {
         LintCheck::Source(check) => findings_of(*lint, |findings| check(&all, findings)),
         LintCheck::Manifests(check) | LintCheck::EdgeAndManifests(_, check) => {
-            let mut found = findings_of(*lint, |findings| check(&manifests, findings));
+            let mut found = findings_of(*lint, |findings| check(world, findings));
             found.retain(|(_, finding)| world.judges(&finding.subject));
             found
         }

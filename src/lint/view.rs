@@ -4,14 +4,13 @@
 //! view of resources gives access through methods only, and whatever a method shows is compared when the next run asks for
 //! the findings.
 
-use std::{collections::BTreeSet, ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc};
 
 use jiff::Timestamp;
 
 use super::by_kind::{entries_of_kind, of_kind};
 use super::clean_modules::CleanModules;
 use super::finding::Findings;
-use super::manifest_facts::ManifestFacts;
 use super::world::World;
 use crate::model::module::oauth::CommonApp;
 use crate::model::{AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Resource};
@@ -24,23 +23,10 @@ pub(crate) struct EdgeView<'a> {
 }
 
 /// Edges with their routes, all other edges of the source with the same hosts, and the edges and routes of other sources
-/// that concern them.
+/// that concern them; or all resources of the source, and those of other sources.
 pub(crate) struct HostView<'a> {
     edges: EdgeView<'a>,
     others: &'a [Arc<Entry>],
-}
-
-/// All resources of the source, and those of other sources.
-pub(crate) struct LintedSource<'a>(HostView<'a>);
-
-/// The facts about the manifests that are no resources.
-pub(crate) struct ManifestsView<'a> {
-    /// The facts in the manifests.
-    pub(super) facts: &'a ManifestFacts,
-    /// Whether nothing is left out or missing because of an error. A lint that judges what is missing must ask.
-    pub(super) is_whole: bool,
-    /// The label keys that the configuration file allows; `None` allows every key.
-    pub(super) allowed_labels: Option<&'a BTreeSet<String>>,
 }
 
 impl<'a> EdgeView<'a> {
@@ -142,8 +128,7 @@ impl<'a> EdgeView<'a> {
 }
 
 impl<'a> HostView<'a> {
-    /// A view of edges with their routes, and of the edges and routes of other sources with the same hosts, sorted by
-    /// key.
+    /// A view of some resources of a world, and of resources of other sources, sorted by key.
     pub(super) fn new(edges: EdgeView<'a>, others: &'a [Arc<Entry>]) -> Self {
         Self { edges, others }
     }
@@ -161,21 +146,6 @@ impl<'a> Deref for HostView<'a> {
 
     fn deref(&self) -> &Self::Target {
         &self.edges
-    }
-}
-
-impl<'a> LintedSource<'a> {
-    /// A view of everything.
-    pub(super) fn new(world: &'a World<'a>) -> Self {
-        Self(HostView::new(EdgeView::new(world, world.judged), world.others))
-    }
-}
-
-impl<'a> Deref for LintedSource<'a> {
-    type Target = HostView<'a>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
     }
 }
 

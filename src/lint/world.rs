@@ -11,7 +11,7 @@ use crate::model::{Desired, Entry};
 pub(crate) struct World<'a> {
     /// The resources to judge, by key: all that have no error.
     pub judged: &'a [&'a Desired],
-    /// Whether nothing is left out or missing because of an error.
+    /// Whether nothing is left out or missing because of an error. A lint that judges what is missing must ask.
     pub is_whole: bool,
     /// The resources of other sources in the store, by key; empty without a store.
     pub others: &'a [Arc<Entry>],

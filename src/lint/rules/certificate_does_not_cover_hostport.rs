@@ -45,7 +45,7 @@ impl Names {
     }
 }
 
-fn check(view: &LintedSource<'_>, findings: &mut Findings) {
+fn check(view: &HostView<'_>, findings: &mut Findings) {
     let mut names = Names::default();
     let mut certificates = view.all::<TlsCertificate>().peekable();
     if !view.is_whole() || certificates.peek().is_none() {

@@ -15,7 +15,7 @@ pub(crate) static LINT: Lint = Lint {
     check: LintCheck::Source(check),
 };
 
-fn check(view: &LintedSource<'_>, findings: &mut Findings) {
+fn check(view: &HostView<'_>, findings: &mut Findings) {
     let certificates = view.in_order::<TlsCertificate>().into_iter();
     repeated(certificates.map(|(key, it)| (key, it.certificate_pem.as_str())), "certificate_pem", findings);
     let authorities = view.in_order::<CertificateAuthority>().into_iter();

@@ -74,8 +74,8 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     }
 }
 
-fn check_module_sets(view: &ManifestsView<'_>, findings: &mut Findings) {
-    for (key, sets) in &view.facts.repeated_module_sets {
+fn check_module_sets(world: &World<'_>, findings: &mut Findings) {
+    for (key, sets) in &world.manifests.repeated_module_sets {
         let field = if key.kind == Kind::HttpsEdge { "required_modules" } else { "modules_from" };
         repeated(findings, key, &Path::root(), field, sets, str::to_owned);
     }

@@ -16,7 +16,7 @@ pub(crate) static LINT: Lint = Lint {
     check: LintCheck::Source(check),
 };
 
-fn check(view: &LintedSource<'_>, findings: &mut Findings) {
+fn check(view: &HostView<'_>, findings: &mut Findings) {
     let mut first: Vec<(Traffic, bool, &Key)> = Vec::new();
     for (key, restriction) in view.in_order::<IpRestriction>() {
         let Some(traffic) = restriction.r#type else { continue };

@@ -4,7 +4,8 @@
 pub(super) use super::shared::{certificate_chain::chains, placed_policy::placed_policies};
 pub(super) use crate::lint::definition::{Level, Lint, LintCheck};
 pub(super) use crate::lint::finding::{Findings, Subject};
-pub(super) use crate::lint::view::{EdgeView, HostView, LintedSource, ManifestsView};
+pub(super) use crate::lint::view::{EdgeView, HostView};
+pub(super) use crate::lint::world::World;
 pub(super) use crate::model::diagnostics::{FaultTarget, Path};
 pub(super) use crate::model::traffic::{host_name, host_port};
 pub(super) use crate::model::{

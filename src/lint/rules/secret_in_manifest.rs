@@ -14,8 +14,8 @@ pub(crate) static LINT: Lint = Lint {
     check: LintCheck::Manifests(check),
 };
 
-fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
-    for (subject, path) in &view.facts.plain_secrets {
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (subject, path) in &world.manifests.plain_secrets {
         let message = format!("`{}` is a secret in plain text", field(path));
         findings.about(subject.clone(), path.clone(), message);
     }

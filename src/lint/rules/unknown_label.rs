@@ -13,9 +13,9 @@ pub(crate) static LINT: Lint = Lint {
     check: LintCheck::Manifests(check),
 };
 
-fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
-    let Some(allowed) = view.allowed_labels else { return };
-    let mut unknown: Vec<_> = view.facts.labels.iter().filter(|(label, _)| !allowed.contains(*label)).collect();
+fn check(world: &World<'_>, findings: &mut Findings) {
+    let Some(allowed) = world.allowed_labels else { return };
+    let mut unknown: Vec<_> = world.manifests.labels.iter().filter(|(label, _)| !allowed.contains(*label)).collect();
     unknown.sort_unstable_by_key(|(label, _)| *label);
     for (label, subjects) in unknown {
         let near = findings.suggestions.nearest(label, allowed.iter().map(String::as_str));

@@ -15,7 +15,7 @@ pub(crate) static LINT: Lint = Lint {
     check: LintCheck::Source(check),
 };
 
-fn check(view: &LintedSource<'_>, findings: &mut Findings) {
+fn check(view: &HostView<'_>, findings: &mut Findings) {
     if !view.is_whole() || view.all::<CertificateAuthority>().next().is_none() {
         return;
     }

@@ -14,8 +14,8 @@ pub(crate) static LINT: Lint = Lint {
     check: LintCheck::Manifests(check),
 };
 
-fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
-    for name in view.facts.unused_module_sets.iter().filter(|_| view.is_whole) {
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for name in world.manifests.unused_module_sets.iter().filter(|_| world.is_whole) {
         let message = format!("no route uses the module set `{name}`");
         findings.about(Subject::ModuleSet(name.clone()), Path::root(), message).target = FaultTarget::Key;
     }
