@@ -3,7 +3,7 @@
 use super::access::{FetchRefusal, LoadedAccess, refusal};
 use super::url::RemoteUrl;
 use crate::model::MASK;
-use crate::syntax::text::{escaped, printable_path, url_passwords};
+use crate::syntax::text::{escaped, printable_path, replace_parts, url_passwords};
 
 /// The most lines and characters that are quoted: the end has the reason.
 const MOST_LINES: usize = 3;
@@ -151,11 +151,7 @@ fn without_prefix(line: &str) -> &str {
 
 /// A text without passwords in URLs: the user's configuration of Git can add them.
 fn without_passwords(text: &str) -> String {
-    let mut text = text.to_owned();
-    for place in url_passwords(&text).into_iter().rev() {
-        text.replace_range(place, MASK);
-    }
-    text
+    replace_parts(text, url_passwords(text), |_| MASK.into())
 }
 
 #[cfg(test)]
