@@ -113,11 +113,7 @@ fn name(lints: PartLints, resources: &[&Desired]) -> Option<PartName> {
 
 /// The resources that are neither edges nor routes.
 fn other_than_edges<'a>(judged: &[&'a Desired]) -> Vec<&'a Desired> {
-    let before = |kind: Kind| judged.partition_point(|it| it.key.kind < kind);
-    let upto = |kind: Kind| judged.partition_point(|it| it.key.kind <= kind);
-    let (edges, routes) = (Kind::HttpsEdge, Kind::HttpsEdgeRoute);
-    let apart = [judged.get(..before(edges)), judged.get(upto(edges)..before(routes)), judged.get(upto(routes)..)];
-    apart.into_iter().flatten().flatten().copied().collect()
+    judged.iter().copied().filter(|it| !matches!(it.key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute)).collect()
 }
 
 /// Divides edges with their routes. Where a part begins depends on the edge and not on those before it, so an edge more

@@ -17,12 +17,8 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, certificate) in view.all::<TlsCertificate>() {
-        if certificate
-            .certificate_pem
-            .read()
-            .facts()
-            .is_ok_and(|facts| excludes(&facts.extended_key_usages, "server-auth"))
-        {
+        let facts = certificate.certificate_pem.read().facts();
+        if facts.is_ok_and(|facts| excludes(&facts.extended_key_usages, "server-auth")) {
             findings.report(key, ["certificate_pem"], "the certificate's extended key usage lacks `serverAuth`");
         }
     }

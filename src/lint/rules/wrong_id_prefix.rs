@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, restriction) in view.all::<IpRestriction>() {
-        policies(findings, key, &["ip_policy_ids"], &restriction.ip_policy_ids);
+        findings.report_entries(key, &["ip_policy_ids"], &restriction.ip_policy_ids, |id| fault(id, &IP_POLICY));
     }
     for (key, route) in view.all::<HttpsEdgeRoute>() {
         modules(findings, key, route.backend.as_deref(), route.ip_restriction.as_deref());
@@ -49,12 +49,9 @@ fn modules(findings: &mut Findings, key: &Key, backend: Option<&Backend>, restri
         findings.report(key, ["backend", "backend_id"], message);
     }
     if let Some(restriction) = restriction {
-        policies(findings, key, &["ip_restriction", "ip_policy_ids"], &restriction.ip_policy_ids);
+        let list = ["ip_restriction", "ip_policy_ids"];
+        findings.report_entries(key, &list, &restriction.ip_policy_ids, |id| fault(id, &IP_POLICY));
     }
-}
-
-fn policies(findings: &mut Findings, key: &Key, list: &[&str], ids: &[String]) {
-    findings.report_entries(key, list, ids, |id| fault(id, &IP_POLICY));
 }
 
 /// Judges the ID that a document adopts.
