@@ -295,11 +295,7 @@ fn check_refusals(planned: &PlanResult) -> Result<(), NotApplied> {
 
 /// Whether commits that are not durable yet have changed what a plan changes. The history does not have them.
 fn overwrites_newer(plan: &Plan, visible: &Snapshot, current: &Snapshot) -> bool {
-    let is_same = |key: &Key| match (visible.get(key), current.get(key)) {
-        (Some(visible), Some(current)) => Arc::ptr_eq(visible, current),
-        (None, None) => true,
-        _ => false,
-    };
+    let is_same = |key: &Key| visible.get(key).map(Arc::as_ptr) == current.get(key).map(Arc::as_ptr);
     visible.revision < current.revision && !plan.changes.iter().all(|change| is_same(&change.key))
 }
 

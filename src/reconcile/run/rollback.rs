@@ -38,20 +38,12 @@ impl Rollback {
         accept: impl FnMut(&Snapshot, PlanResult) -> Result<PlanResult, E>,
     ) -> Result<(PlanResult, Option<u64>), E> {
         let plan = |current: &Snapshot| self.plan(current, target);
-        let author = |current: &Snapshot| self.author(store, current, target, caller);
+        let author = |current: &Snapshot| -> Result<Author, ApplyError> {
+            let rejected = store.left_by(current, target, self.source.as_deref());
+            let rejected = rejected.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))?;
+            Ok(Author::Rollback { to: self.to, source: self.source.clone(), rejected, through: caller.cloned() })
+        };
         apply_current(store, plan, author, &mut TokenFiles::default(), accept, || Ok(()))
-    }
-
-    fn author(
-        &self,
-        store: &Store,
-        current: &Snapshot,
-        target: &Snapshot,
-        caller: Option<&(Id, Id)>,
-    ) -> Result<Author, ApplyError> {
-        let rejected = store.left_by(current, target, self.source.as_deref());
-        let rejected = rejected.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))?;
-        Ok(Author::Rollback { to: self.to, source: self.source.clone(), rejected, through: caller.cloned() })
     }
 
     /// The author of attempts that changed nothing.
