@@ -200,7 +200,7 @@ impl Prepared {
             return PlanEnd::without_plan(resolved.capped(), may_differ);
         }
         if faulty {
-            resolved = stage("isolate", || isolate(loaded, resolved, options, snapshot, now));
+            resolved = stage("isolate", || self.isolate(resolved, snapshot, now));
         }
         let mut resolved = resolved.capped();
         let seen = match self.seen(&mut resolved, snapshot) {
@@ -240,13 +240,30 @@ impl Prepared {
             if !options.isolate || !has_rest {
                 return PlanEnd::without_plan(resolved.capped(), unsettled);
             }
-            resolved = stage("isolate", || isolate(loaded, resolved, options, snapshot, now)).capped();
+            resolved = stage("isolate", || self.isolate(resolved, snapshot, now)).capped();
             faulty = true;
         };
         match stage("try", || apply_speculatively(snapshot, &mut plan)) {
             Err(refusal) => PlanEnd::without_plan(resolved.refused(refusal, snapshot), unsettled),
             Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), unsettled),
             Ok(tried) => PlanEnd { resolved, plan: Some((plan, tried)), unsettled },
+        }
+    }
+
+    /// Skips invalid resources and everything that depends on them, and judges the rest again.
+    fn isolate(&self, mut resolved: Resolution, snapshot: &Snapshot, now: Timestamp) -> Resolution {
+        resolved.set_aside();
+        // Only the rest is applied. Lints at level `deny` apply to it as a whole: one broken file must not disable them.
+        // Findings that are already known are dropped with the other duplicates.
+        let (found, denied) = findings(&resolved, &self.loaded.raised_lints, true, now, &self.options.lints, None);
+        resolved.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
+        resolved.faulty = denied.into_iter().collect();
+        loop {
+            resolved.set_aside();
+            resolved.judge_delegation(snapshot, &self.options.source);
+            if resolved.faulty.is_empty() {
+                return resolved;
+            }
         }
     }
 
@@ -321,27 +338,4 @@ fn judge(
     resolved.diagnostics.extend(found);
     resolved.faulty.extend(denied);
     resolved
-}
-
-/// Skips invalid resources and everything that depends on them, and judges the rest again.
-fn isolate(
-    loaded: &Loaded,
-    mut resolved: Resolution,
-    options: &Options,
-    snapshot: &Snapshot,
-    now: Timestamp,
-) -> Resolution {
-    resolved.set_aside();
-    // Only the rest is applied. Lints at level `deny` apply to it as a whole: one broken file must not disable them.
-    // Findings that are already known are dropped with the other duplicates.
-    let (found, denied) = findings(&resolved, &loaded.raised_lints, true, now, &options.lints, None);
-    resolved.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
-    resolved.faulty = denied.into_iter().collect();
-    loop {
-        resolved.set_aside();
-        resolved.judge_delegation(snapshot, &options.source);
-        if resolved.faulty.is_empty() {
-            return resolved;
-        }
-    }
 }
