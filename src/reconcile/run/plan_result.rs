@@ -62,12 +62,7 @@ impl PlanResult {
     pub fn token_fault(&self, key: &Key) -> Option<Diagnostic> {
         let file = self.desired.get(key)?.token_file.as_ref()?;
         let fault = token::check_new(file).err()?.diagnostic();
-        Some(match self.origins.get(key) {
-            Some(declaration) => {
-                fault.at(declaration.origin.place(&Path::root().join("token_file"), FaultTarget::Value))
-            }
-            None => fault,
-        })
+        Some(self.placed(Some(key), &Path::from("token_file"), fault))
     }
 
     /// Returns the file of each resource that the plan changes, for the history; up to 2,000 changes, with the line.
@@ -143,10 +138,14 @@ impl PlanResult {
 
     /// A warning at the manifest of a resource, if there is one.
     fn warning(&self, key: Option<&Key>, code: Code, message: String, help: &str) -> Diagnostic {
-        let warning = Diagnostic::warning(code, message).help(help);
+        self.placed(key, &Path::root(), Diagnostic::warning(code, message).help(help))
+    }
+
+    /// A diagnostic at a field of the manifest of a resource, if there is one.
+    fn placed(&self, key: Option<&Key>, path: &Path, found: Diagnostic) -> Diagnostic {
         match key.and_then(|key| self.origins.get(key)) {
-            Some(declaration) => warning.at(declaration.origin.place(&Path::root(), FaultTarget::Value)),
-            None => warning,
+            Some(declaration) => found.at(declaration.origin.place(path, FaultTarget::Value)),
+            None => found,
         }
     }
 
