@@ -380,13 +380,12 @@ fn call(at: usize, name: &str, receiver: Option<CelExpr>, arguments: Vec<CelExpr
             _ => wrong(fold.usage()),
         };
     }
-    let function = function::find(name, receiver.is_some(), arguments.len());
-    let function = function.map_err(|error| match error {
-        None => {
+    match function::find(name, receiver.is_some(), arguments.len()) {
+        Ok(function) => build(at, CelNode::Call(function, receiver.into_iter().chain(arguments).collect())),
+        Err(Some(usage)) => wrong(usage),
+        Err(None) => {
             let message = format!("unknown function `{}`", printable(name));
-            CelError::unknown(at, message, name, function::names())
+            Err(CelError::unknown(at, message, name, function::names()))
         }
-        Some(usage) => CelError::new(at, format!("use `{name}` as `{usage}`")),
-    })?;
-    build(at, CelNode::Call(function, receiver.into_iter().chain(arguments).collect()))
+    }
 }
