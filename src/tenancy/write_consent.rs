@@ -1,7 +1,7 @@
 //! Consent of edges to what single requests write (D103).
 
 use super::{delegation::HostEdge, hostports};
-use crate::model::{Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Operation, Snapshot};
+use crate::model::{AnyResource, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Operation, Snapshot};
 
 /// The field of a route that decides where it is.
 const MATCH: &str = "match";
@@ -14,18 +14,15 @@ pub(crate) fn refused_write(current: &Snapshot, operation: &Operation) -> Option
             let source = claim.as_deref().map(|claim| claim.source.as_str());
             hostports::added_hostport_fault(current, source, spec.as_any().downcast_ref::<HttpsEdge>()?, None)
         }
-        Operation::Patch { key, spec, fields } if key.kind == Kind::HttpsEdge => {
-            if !fields.iter().any(|field| field == "hostports") {
-                return None;
-            }
+        Operation::Patch { key, spec, fields } if fields.iter().any(|field| field == "hostports") => {
             let entry = current.get(key)?;
             let edge = spec.as_any().downcast_ref::<HttpsEdge>()?;
             hostports::added_hostport_fault(current, entry.source(), edge, entry.spec_as::<HttpsEdge>())
         }
-        Operation::Patch { key, .. } => {
+        Operation::Patch { key, spec, fields } => {
             let entry = current.get(key)?;
             let source = entry.source()?;
-            let route = moved_route(entry, operation)?;
+            let route = moved_route(entry, spec.as_ref(), fields)?;
             let edge = HostEdge::from_entry(current.get(&key.parent_key()?)?, source)?;
             let fault = edge.missing_consent(edge.owner?, source, &route)?;
             Some(fault.at(MATCH))
@@ -35,8 +32,7 @@ pub(crate) fn refused_write(current: &Snapshot, operation: &Operation) -> Option
 }
 
 /// The new match of a route, if a request changes it. All other fields are empty.
-fn moved_route(entry: &Entry, operation: &Operation) -> Option<HttpsEdgeRoute> {
-    let Operation::Patch { spec, fields, .. } = operation else { return None };
+fn moved_route(entry: &Entry, spec: &dyn AnyResource, fields: &[String]) -> Option<HttpsEdgeRoute> {
     let (former, patch) = (entry.spec_as::<HttpsEdgeRoute>()?, spec.as_any().downcast_ref::<HttpsEdgeRoute>()?);
     let has = |name: &str| fields.iter().any(|field| field == name);
     let match_type = if has("match_type") { patch.match_type } else { former.match_type };
