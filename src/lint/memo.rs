@@ -122,10 +122,15 @@ impl LintMemo {
     }
 }
 
-/// A part as it was judged.
+/// A part as it was judged, with all inputs apart from those that all parts share.
 #[derive(Debug)]
 pub(super) struct KnownPart {
-    inputs: PartInputs,
+    lints: PartLints,
+    resources: Vec<(Key, Arc<dyn AnyResource>)>,
+    /// The indices of the resources in the order of the manifests.
+    order: Vec<usize>,
+    /// Edges and routes of other sources.
+    others: Vec<Arc<Entry>>,
     /// The hosts of its edges, which depend on the resources alone.
     pub hosts: Vec<NamedHosts>,
     pub findings: Arc<NumberedFindings>,
@@ -144,44 +149,28 @@ impl KnownPart {
         until: Option<Timestamp>,
     ) -> Self {
         let LintPart { lints, resources, others, hosts, .. } = part;
-        let inputs = PartInputs {
-            lints,
-            order: order(&resources),
-            resources: resources.into_iter().map(|it| (it.key.clone(), Arc::clone(&it.spec))).collect(),
-            others,
-        };
-        Self { inputs, hosts, findings, since, until }
+        let order = order(&resources);
+        let resources = resources.into_iter().map(|it| (it.key.clone(), Arc::clone(&it.spec))).collect();
+        Self { lints, resources, order, others, hosts, findings, since, until }
     }
 
     /// Whether the resources are the same, in the same order of files and lines. Others before and between them may have come
     /// and gone.
     pub(super) fn has(&self, resources: &[&Desired]) -> bool {
-        let PartInputs { resources: known, order, .. } = &self.inputs;
+        let known = &self.resources;
         known.len() == resources.len()
             && known.iter().zip(resources).all(|((key, spec), it)| Arc::ptr_eq(spec, &it.spec) && *key == it.key)
-            && order.iter().map(|index| resources.get(*index).map(|it| place_of(it))).is_sorted()
+            && self.order.iter().map(|index| resources.get(*index).map(|it| place_of(it))).is_sorted()
     }
 
     /// Whether the findings are those that a run now would make of a part with the same resources. The clock may have been
     /// set back.
     pub(super) fn holds(&self, part: &LintPart<'_>, now: Timestamp) -> bool {
-        let PartInputs { lints, others, .. } = &self.inputs;
-        *lints == part.lints
-            && others.iter().map(Arc::as_ptr).eq(part.others.iter().map(Arc::as_ptr))
+        self.lints == part.lints
+            && self.others.iter().map(Arc::as_ptr).eq(part.others.iter().map(Arc::as_ptr))
             && self.since <= now
             && self.until.is_none_or(|until| now < until)
     }
-}
-
-/// The inputs of the findings about a part, apart from those that all parts share.
-#[derive(Debug)]
-struct PartInputs {
-    lints: PartLints,
-    resources: Vec<(Key, Arc<dyn AnyResource>)>,
-    /// The indices of the resources in the order of the manifests.
-    order: Vec<usize>,
-    /// Edges and routes of other sources.
-    others: Vec<Arc<Entry>>,
 }
 
 /// The indices of resources in the order of the manifests.
