@@ -199,7 +199,7 @@ impl<'a> CelParser<'a> {
                 && let Some((at, _)) = self.foreign_symbol(&["{"])
             {
                 // The value so far is the name of a message.
-                let entries = self.entries(at)?;
+                let entries = self.items(at, "}")?;
                 // The keys are the names of fields, not variables.
                 let values = entries.into_iter().skip(1).step_by(2).collect();
                 value = build(at, CelNode::Opaque(values))?;
@@ -247,7 +247,7 @@ impl<'a> CelParser<'a> {
             }
             CelToken::Symbol("{") if self.extent == CelExtent::Whole => {
                 self.next += 1;
-                let entries = self.entries(at)?;
+                let entries = self.items(at, "}")?;
                 build(at, CelNode::Map(entries))
             }
             CelToken::Symbol(".") if self.extent == CelExtent::Whole => {
@@ -273,40 +273,24 @@ impl<'a> CelParser<'a> {
         build(at, CelNode::Foreign { name: unquoted(name), has_receiver, arguments })
     }
 
-    /// Parses the rest of a map or message, to its keys and values.
-    fn entries(&mut self, at: usize) -> Result<Vec<CelExpr>, CelError> {
-        self.nested(at, |parser| {
-            let mut parts = Vec::new();
-            while parser.symbol(&["}"]).is_none() {
-                if !parts.is_empty() {
-                    parser.expect(",", UNCLOSED)?;
-                    if parser.symbol(&["}"]).is_some() {
-                        break;
-                    }
-                }
-                parser.symbol(&["?"]);
-                parts.push(parser.choice()?);
-                parser.expect(":", UNCLOSED)?;
-                parts.push(parser.choice()?);
-            }
-            Ok(parts)
-        })
-    }
-
-    /// Parses the rest of a list.
+    /// Parses the rest of a list or of arguments, to its items, or that of a map or message, to its keys and values.
     fn items(&mut self, at: usize, close: &str) -> Result<Vec<CelExpr>, CelError> {
         self.nested(at, |parser| {
             let mut items = Vec::new();
             while parser.symbol(&[close]).is_none() {
                 if !items.is_empty() {
                     parser.expect(",", UNCLOSED)?;
-                    // Only lists can end with a comma.
-                    if close == "]" && parser.symbol(&[close]).is_some() {
+                    // Arguments cannot end with a comma.
+                    if close != ")" && parser.symbol(&[close]).is_some() {
                         break;
                     }
                 }
                 parser.foreign_symbol(&["?"]);
                 items.push(parser.choice()?);
+                if close == "}" {
+                    parser.expect(":", UNCLOSED)?;
+                    items.push(parser.choice()?);
+                }
             }
             Ok(items)
         })
