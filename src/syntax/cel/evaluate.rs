@@ -54,13 +54,7 @@ impl<'v> Evaluation<'v, '_> {
             CelNode::Int(value) => Ok(CelValue::Int(*value)),
             CelNode::Double(value) => Ok(CelValue::Double(*value)),
             CelNode::Text(text) => Ok(CelValue::Text(Cow::Borrowed(text))),
-            CelNode::List(items) => {
-                let mut list = Vec::with_capacity(items.len());
-                for item in items {
-                    list.push(self.value(item)?);
-                }
-                Ok(CelValue::List(Rc::new(list)))
-            }
+            CelNode::List(items) => Ok(CelValue::List(Rc::new(self.values(items)?))),
             CelNode::Name(name) => self.name(name),
             CelNode::Field(of, field) => {
                 let of = self.value(of)?;
@@ -94,10 +88,7 @@ impl<'v> Evaluation<'v, '_> {
                 self.value(chosen)
             }
             CelNode::Call(function, arguments) => {
-                let mut values = Vec::with_capacity(arguments.len());
-                for argument in arguments {
-                    values.push(self.value(argument)?);
-                }
+                let values = self.values(arguments)?;
                 self.call(expr.at, *function, &values)
             }
             CelNode::Matches(text, pattern) => match self.value(text)? {
@@ -117,6 +108,10 @@ impl<'v> Evaluation<'v, '_> {
                 mismatch(expr.at, "not supported in a filter".to_owned())
             }
         }
+    }
+
+    fn values(&mut self, parts: &'v [CelExpr]) -> CelResult<Vec<CelValue<'v>>> {
+        parts.iter().map(|part| self.value(part)).collect()
     }
 
     fn condition(&mut self, expr: &'v CelExpr) -> CelResult<bool> {

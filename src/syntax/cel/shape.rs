@@ -82,10 +82,7 @@ impl ShapeChecker<'_> {
             CelNode::Int(_) | CelNode::Double(_) => Ok(CelShape::Number),
             CelNode::Text(_) => Ok(CelShape::Text),
             CelNode::List(items) => {
-                let mut shapes = Vec::new();
-                for item in items {
-                    shapes.push(self.shape(item)?);
-                }
+                let shapes: Vec<CelShape> = items.iter().map(|item| self.shape(item)).collect::<Result<_, _>>()?;
                 Ok(CelShape::List(Arc::new(common(shapes))))
             }
             CelNode::Name(name) => self.name(expr.at, name),

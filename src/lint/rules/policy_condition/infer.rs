@@ -96,18 +96,9 @@ impl ConditionJudge {
                 Inference::UNKNOWN
             }
             CelNode::Field(of, field) => self.field(of, field),
-            CelNode::List(items) => {
-                self.all(items);
-                Inference::from_type(InferredType::List)
-            }
-            CelNode::Map(parts) => {
-                self.all(parts);
-                Inference::from_type(InferredType::Map)
-            }
-            CelNode::Opaque(parts) => {
-                self.all(parts);
-                Inference::UNKNOWN
-            }
+            CelNode::List(items) => self.all(items, InferredType::List),
+            CelNode::Map(parts) => self.all(parts, InferredType::Map),
+            CelNode::Opaque(parts) => self.all(parts, InferredType::Unknown),
             CelNode::Index(of, index) => {
                 self.infer(of);
                 self.infer(index);
@@ -138,10 +129,12 @@ impl ConditionJudge {
         Inference::UNKNOWN
     }
 
-    fn all(&mut self, parts: &[CelExpr]) {
+    /// Judges the parts of a value, whose type does not depend on them.
+    fn all(&mut self, parts: &[CelExpr], r#type: InferredType) -> Inference {
         for part in parts {
             self.infer(part);
         }
+        Inference::from_type(r#type)
     }
 
     fn logic(&mut self, any: bool, parts: &[CelExpr]) -> Inference {
@@ -197,13 +190,11 @@ impl ConditionJudge {
             | CelOperator::AtMost
             | CelOperator::More
             | CelOperator::AtLeast => self.comparison(operator, (one, left), (other, right)),
-            _ if one.r#type == InferredType::Number && other.r#type == InferredType::Number => {
-                Inference::from_type(InferredType::Number)
-            }
-            CelOperator::Add if one.r#type == InferredType::Text && other.r#type == InferredType::Text => {
-                Inference::from_type(InferredType::Text)
-            }
-            _ => Inference::from_type(InferredType::Other),
+            _ => Inference::from_type(match (operator, one.r#type, other.r#type) {
+                (_, InferredType::Number, InferredType::Number) => InferredType::Number,
+                (CelOperator::Add, InferredType::Text, InferredType::Text) => InferredType::Text,
+                _ => InferredType::Other,
+            }),
         }
     }
 
@@ -287,7 +278,7 @@ impl ConditionJudge {
                 values = next;
             }
         }
-        self.all(values);
+        self.all(values, InferredType::Unknown);
         self.scope.truncate(outer);
         if name == "matches"
             && let Some(CelNode::Text(pattern)) = arguments.last().map(|last| &last.node)
