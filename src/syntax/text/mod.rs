@@ -133,15 +133,8 @@ fn on_one_line(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(alters_display) {
         return Cow::Borrowed(text);
     }
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if alters_display(c) {
-            escaped.extend(c.escape_debug());
-        } else {
-            escaped.push(c);
-        }
-    }
-    Cow::Owned(escaped)
+    let altering = text.char_indices().filter(|(_, c)| alters_display(*c)).map(|(at, c)| at..at + c.len_utf8());
+    Cow::Owned(replace_parts(text, altering, |part| part.escape_debug().to_string().into()))
 }
 
 /// Replaces each character for which [`alters_display`] is true, except line breaks, with a placeholder of the same length, so
