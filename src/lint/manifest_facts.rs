@@ -30,12 +30,4 @@ impl ManifestFacts {
             !labelled.is_empty()
         });
     }
-
-    /// Notes a label of a subject.
-    pub(crate) fn note_label(&mut self, subject: Subject, label: &str) {
-        match self.labels.get_mut(label) {
-            Some(labelled) => labelled.insert(subject),
-            None => self.labels.entry(label.to_owned()).or_default().insert(subject),
-        };
-    }
 }

@@ -18,6 +18,8 @@ impl LintFacts {
     /// Adds the facts about a subject to those about all manifests.
     pub(crate) fn note(&self, subject: impl Fn() -> Subject, all: &mut ManifestFacts) {
         all.plain_secrets.extend(self.plain_secrets.iter().map(|path| (subject(), path.clone())));
-        self.labels.iter().for_each(|label| all.note_label(subject(), label));
+        for label in &self.labels {
+            all.labels.entry(label.clone()).or_default().insert(subject());
+        }
     }
 }
