@@ -16,8 +16,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(breaker) = route.circuit_breaker.as_ref().filter(|breaker| breaker.enabled) else { continue };
+    for (key, breaker) in view.route_modules(|route| route.circuit_breaker.as_deref()).filter(|(_, it)| it.enabled) {
         let fields = [
             ("tripped_duration", breaker.tripped_duration, "a tripped circuit closes again immediately"),
             ("rolling_window", breaker.rolling_window, "the window for counting requests is empty"),

@@ -17,8 +17,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(oidc) = route.oidc.as_ref().filter(|oidc| oidc.enabled) else { continue };
+    for (key, oidc) in view.route_modules(|route| route.oidc.as_deref()).filter(|(_, oidc)| oidc.enabled) {
         let fields = [
             ("issuer", oidc.issuer.is_empty()),
             ("client_id", oidc.client_id.is_empty()),

@@ -56,10 +56,7 @@ impl<'v> Evaluation<'v, '_> {
             CelNode::Text(text) => Ok(CelValue::Text(Cow::Borrowed(text))),
             CelNode::List(items) => Ok(CelValue::List(Rc::new(self.values(items)?))),
             CelNode::Name(name) => self.name(name),
-            CelNode::Field(of, field) => {
-                let of = self.value(of)?;
-                self.field(expr.at, &of, field)
-            }
+            CelNode::Field(of, field) => self.value(of).and_then(|of| self.field(expr.at, &of, field)),
             CelNode::Has(of, field) => match self.value(of).and_then(|of| self.field(expr.at, &of, field)) {
                 Ok(value) => Ok(CelValue::Bool(!matches!(value, CelValue::Null))),
                 Err(CelFailure::NoValue) => Ok(CelValue::Bool(false)),
