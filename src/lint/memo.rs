@@ -60,6 +60,7 @@ use super::by_kind::of_kind;
 use super::finding::Finding;
 use super::host_groups::NamedHosts;
 use super::partition::{LintPart, PartLints, PartName};
+use super::validity::next_change;
 use super::world::World;
 use crate::lock::Lock;
 use crate::model::{AnyResource, Desired, Entry, Id, Key, Kind};
@@ -142,12 +143,8 @@ pub(super) struct KnownPart {
 
 impl KnownPart {
     /// A part that was judged now.
-    pub(super) fn new(
-        part: LintPart<'_>,
-        findings: Arc<NumberedFindings>,
-        since: Timestamp,
-        until: Option<Timestamp>,
-    ) -> Self {
+    pub(super) fn new(part: LintPart<'_>, findings: Arc<NumberedFindings>, world: &World<'_>) -> Self {
+        let (since, until) = (world.now, next_change(&part.view(world)));
         let LintPart { lints, resources, others, hosts, .. } = part;
         let order = order(&resources);
         let resources = resources.into_iter().map(|it| (it.key.clone(), Arc::clone(&it.spec))).collect();

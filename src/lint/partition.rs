@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use super::by_kind::of_kind;
 use super::host_groups::{HostGroups, NamedHosts, edge_of};
 use super::memo::{KnownPart, NumberedFindings};
-use super::validity::next_change;
 use super::view::{EdgeView, HostView};
 use super::world::World;
 use crate::model::{Desired, Entry, Key, Kind};
@@ -97,10 +96,7 @@ impl<'a> LintPart<'a> {
                 known.hosts = self.hosts;
                 known
             }
-            None => {
-                let until = next_change(&self.view(world));
-                KnownPart::new(self, findings, world.now, until)
-            }
+            None => KnownPart::new(self, findings, world),
         };
         Some((name, kept))
     }
