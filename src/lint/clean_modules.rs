@@ -2,18 +2,15 @@
 
 use std::ptr;
 
-use foldhash::{HashSet, HashSetExt as _};
+use foldhash::HashSet;
 
 use super::finding::Findings;
 
 /// Modules in which a lint found nothing, by their addresses. All of them must outlive it.
+#[derive(Default)]
 pub(super) struct CleanModules(HashSet<*const ()>);
 
 impl CleanModules {
-    pub(super) fn new() -> Self {
-        Self(HashSet::new())
-    }
-
     /// Judges a module, unless nothing was found in it before. Whether something is found must not depend on the resource
     /// that has the module.
     pub(super) fn judge<M: ?Sized>(&mut self, module: &M, findings: &mut Findings, check: impl FnOnce(&mut Findings)) {
@@ -37,7 +34,7 @@ mod tests {
     #[test]
     fn only_a_module_without_a_finding_is_judged_once() {
         let (sound, faulty) = (Box::new(1_u32), Box::new(2_u32));
-        let (mut known, mut findings, mut judged) = (CleanModules::new(), Findings::default(), Vec::new());
+        let (mut known, mut findings, mut judged) = (CleanModules::default(), Findings::default(), Vec::new());
         let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
         for module in [&sound, &faulty, &sound, &faulty] {
             known.judge(&**module, &mut findings, |findings| {

@@ -91,7 +91,7 @@ impl HostGroups {
         });
         let foreign: Vec<NamedHosts> = foreign.collect();
         let all: Vec<&NamedHosts> = own.iter().copied().chain(&foreign).collect();
-        let mut forest = Forest::new(all.len());
+        let mut forest = Forest((0..all.len()).collect());
         let mut node_of: HashMap<&Id, usize> = HashMap::new();
         if !edges.is_empty() || !routes.is_empty() {
             for (node, hosts) in all.iter().enumerate() {
@@ -164,10 +164,6 @@ fn join_by_hosts(own: &[&NamedHosts], all: &[&NamedHosts], forest: &mut Forest) 
 struct Forest(Vec<usize>);
 
 impl Forest {
-    fn new(length: usize) -> Self {
-        Self((0..length).collect())
-    }
-
     fn parent(&self, node: usize) -> usize {
         self.0.get(node).copied().unwrap_or(node)
     }

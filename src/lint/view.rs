@@ -61,7 +61,7 @@ impl<'a> EdgeView<'a> {
         module: impl Fn(&'v HttpsEdgeRoute) -> Option<&'v M>,
         check: impl Fn(&Key, &M, &mut Findings),
     ) {
-        let mut clean_modules = CleanModules::new();
+        let mut clean_modules = CleanModules::default();
         for (key, module) in self.route_modules(module) {
             clean_modules.judge(module, findings, |findings| check(key, module, findings));
         }

@@ -43,7 +43,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, edge) in view.all::<HttpsEdge>() {
         repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
     }
-    let mut clean_modules = CleanModules::new();
+    let mut clean_modules = CleanModules::default();
     for (key, filter) in view.route_modules(|route| route.user_agent_filter.as_deref()) {
         clean_modules.judge(filter, findings, |findings| {
             let module = Path::from("user_agent_filter");
@@ -54,7 +54,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, restriction) in view.all::<IpRestriction>() {
         repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, str::to_owned);
     }
-    let mut clean_modules = CleanModules::new();
+    let mut clean_modules = CleanModules::default();
     for (key, spec) in view.resources() {
         for slot in SLOTS_WITH_SETS.get(&key.kind).into_iter().flatten() {
             let Some(module) = spec.module(slot) else { continue };

@@ -20,7 +20,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    let mut clean_modules = CleanModules::new();
+    let mut clean_modules = CleanModules::default();
     for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let Some(oidc) = route.oidc.as_deref() {
             clean_modules.judge(oidc, findings, |findings| {

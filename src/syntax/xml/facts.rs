@@ -114,7 +114,7 @@ impl FactsReader {
 
 /// Returns an attribute's value without references and outer spaces.
 fn attribute(tag: &Tag<'_>, name: &str) -> Option<String> {
-    let attribute = Attributes::new(tag.attributes).flatten().find(|attribute| attribute.name == name)?;
+    let attribute = Attributes(tag.attributes).flatten().find(|attribute| attribute.name == name)?;
     Some(normalized(attribute.value).trim().to_owned())
 }
 

@@ -201,7 +201,7 @@ fn instruction(inside: &str) -> Result<(), XmlFault> {
 fn declaration(inside: &str) -> Result<(), XmlFault> {
     let mut known = ["version", "encoding", "standalone"].into_iter();
     let mut has_version = false;
-    for attribute in Attributes::new(inside.strip_prefix("xml").unwrap_or_default()) {
+    for attribute in Attributes(inside.strip_prefix("xml").unwrap_or_default()) {
         let name = attribute?.name;
         // Each name removes those before it, so that they appear once and in this order.
         let fits = known.any(|known| known == name) && (has_version || name == "version");

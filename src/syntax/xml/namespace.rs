@@ -43,7 +43,7 @@ impl<'a> Namespaces<'a> {
         let mut names = HashSet::new();
         let mut declared = Vec::new();
         let mut attributes = Vec::new();
-        for attribute in Attributes::new(tag.attributes) {
+        for attribute in Attributes(tag.attributes) {
             let attribute = attribute?;
             if names.len() >= MOST_ATTRIBUTES {
                 let message = format!("an element can have at most {MOST_ATTRIBUTES} attributes");

@@ -28,24 +28,15 @@ pub(super) struct Attribute<'a> {
     pub(super) value: &'a str,
 }
 
-/// The attributes of a tag, or of the XML declaration.
-pub(super) struct Attributes<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Attributes<'a> {
-    /// Parses the text after the tag's name.
-    pub(super) fn new(text: &'a str) -> Self {
-        Self { rest: text }
-    }
-}
+/// The attributes of a tag, or of the XML declaration: the text after the name, as far as it is not parsed yet.
+pub(super) struct Attributes<'a>(pub(super) &'a str);
 
 impl<'a> Iterator for Attributes<'a> {
     type Item = Result<Attribute<'a>, XmlFault>;
 
     fn next(&mut self) -> Option<Self::Item> {
         // Stop at the first fault.
-        let rest = std::mem::take(&mut self.rest);
+        let rest = std::mem::take(&mut self.0);
         let text = rest.trim_start_matches(SPACE);
         if text.is_empty() {
             return None;
@@ -63,7 +54,7 @@ impl<'a> Iterator for Attributes<'a> {
         if value.contains('<') {
             return fault("has `<` in its value (use `&lt;`)");
         }
-        self.rest = rest;
+        self.0 = rest;
         Some(Ok(Attribute { name, value }))
     }
 }

@@ -38,7 +38,7 @@ impl SshSignature {
         let body = text.trim().strip_prefix(BEGIN)?.strip_suffix(END)?;
         let body: String = body.split_ascii_whitespace().collect();
         let bytes = STANDARD.decode(body).ok()?;
-        let mut reader = WireReader::new(&bytes);
+        let mut reader = WireReader(&bytes);
         if reader.take(MAGIC.len())? != MAGIC || reader.number()? != 1 {
             return None;
         }
@@ -63,7 +63,7 @@ impl SshSignature {
         put_string(&mut signed, &self.reserved)?;
         put_string(&mut signed, self.hash.as_bytes())?;
         put_string(&mut signed, hash.as_ref())?;
-        let (mut signature, mut key) = (WireReader::new(&self.signature), WireReader::new(&self.key));
+        let (mut signature, mut key) = (WireReader(&self.signature), WireReader(&self.key));
         let (algorithm, kind) = (signature.text()?, key.text()?);
         // SHA-1 (`ssh-rsa`) is not allowed for these signatures.
         if kind == "ssh-rsa" {
@@ -109,7 +109,7 @@ impl SshSignature {
 
 /// The two numbers of an ECDSA signature, each in so many bytes.
 fn fixed(signature: &[u8], size: usize) -> Option<Vec<u8>> {
-    let mut reader = WireReader::new(signature);
+    let mut reader = WireReader(signature);
     let (r, s) = (reader.big_number()?, reader.big_number()?);
     reader.end()?;
     let mut bytes = Vec::with_capacity(2 * size);
@@ -148,7 +148,7 @@ mod tests {
         let mut types = Vec::new();
         for text in all {
             let mut signature = SshSignature::parse(text).unwrap();
-            types.push(WireReader::new(&signature.key).text().unwrap().to_owned());
+            types.push(WireReader(&signature.key).text().unwrap().to_owned());
             assert_eq!(signature.namespace, "git");
             assert_eq!(signature.verifies(MESSAGE), Some(true), "{text}");
             assert_eq!(signature.verifies(b"another"), Some(false), "{text}");
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_security_key_signs_with_its_user_present() {
-        let signed = |flags: u8| by_security_key(WireReader::new(&[flags, 0, 0, 0, 7]), b"ssh:", b"message");
+        let signed = |flags: u8| by_security_key(WireReader(&[flags, 0, 0, 0, 7]), b"ssh:", b"message");
         assert_eq!(signed(USER_PRESENT).map(|bytes| bytes.len()), Some(32 + 5 + 32));
         assert_eq!(signed(0), None);
     }

@@ -1,13 +1,9 @@
 //! The wire format of SSH (RFC 4251): lengths and bytes.
 
 /// Reads values from bytes.
-pub(super) struct WireReader<'b>(&'b [u8]);
+pub(super) struct WireReader<'b>(pub(super) &'b [u8]);
 
 impl<'b> WireReader<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Self(bytes)
-    }
-
     /// The next bytes.
     pub(super) fn take(&mut self, length: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
