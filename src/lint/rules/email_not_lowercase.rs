@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::email_format::{is_address, is_domain};
+use super::jwt_list_entry::blank_fault;
 use super::prelude::*;
 
 /// The lint.
@@ -39,12 +40,8 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 /// Returns what is wrong with an entry, if anything.
 fn fault(text: &str, is_repeated: bool, has_form: bool) -> Option<&'static str> {
     if is_repeated {
-        Some("is a duplicate")
-    } else if text.is_empty() {
-        Some("is empty")
-    } else if text.contains(char::is_whitespace) {
-        Some("contains white space")
-    } else {
-        (has_form && text.to_lowercase() != text).then_some("contains upper-case letters")
+        return Some("is a duplicate");
     }
+    let has_upper_case = || has_form && text.to_lowercase() != text;
+    blank_fault(text).or_else(|| has_upper_case().then_some("contains upper-case letters"))
 }

@@ -54,7 +54,7 @@ fn check_texts<'t>(
         if earlier < index {
             let message = format!("duplicate {name} `{}`", printable(text));
             findings.report(key, place(index), message).relate(key, place(earlier), "first entry");
-        } else if let Some(reason) = fault(text) {
+        } else if let Some(reason) = blank_fault(text) {
             findings.report(key, place(index), format!("the {name} {reason}"));
         }
     }
@@ -64,7 +64,7 @@ fn check_tokens(key: &Key, tokens: &[Token], path: &Path, findings: &mut Finding
     let mut seen: Vec<(&Token, usize)> = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
         let place = path.join(index);
-        if let Some(reason) = fault(&token.name) {
+        if let Some(reason) = blank_fault(&token.name) {
             findings.report(key, place.join("name"), format!("the token's name {reason}"));
         } else if token.method == Some(TokenMethod::Header) && !is_token(&token.name) {
             let message = format!("`{}` is not a valid header name", printable(&token.name));
@@ -90,7 +90,8 @@ fn is_same(one: &Token, other: &Token) -> bool {
     names && one.method == other.method && one.r#type == other.r#type && one.prefix == other.prefix
 }
 
-fn fault(text: &str) -> Option<&'static str> {
+/// Returns what is wrong with a text that is empty or has white space.
+pub(super) fn blank_fault(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         Some("is empty")
     } else {
