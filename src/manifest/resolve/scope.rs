@@ -249,12 +249,10 @@ impl<'a> NameScope<'_, 'a> {
                 }
             }
         }
-        match taken.is_empty() {
-            true => Arc::clone(&declaration.spec),
-            false => match declaration.spec.as_any().downcast_ref::<HttpsEdge>() {
-                Some(edge) => with_required_modules(edge, &taken),
-                None => declaration.spec.with_modules(&taken),
-            },
+        match declaration.spec.as_any().downcast_ref::<HttpsEdge>() {
+            _ if taken.is_empty() => Arc::clone(&declaration.spec),
+            Some(edge) => with_required_modules(edge, &taken),
+            None => declaration.spec.with_modules(&taken),
         }
     }
 
