@@ -3,6 +3,7 @@
 use foldhash::HashSet;
 
 use crate::model::{FaultTarget, Key, Path, Suggestions};
+use crate::syntax::text::printable;
 
 /// The subject of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +45,12 @@ impl Finding {
     pub(crate) fn relate(&mut self, key: &Key, path: impl Into<Path>, label: &'static str) {
         self.related = Some((Subject::Resource(key.clone()), path.into(), label));
     }
+}
+
+/// The message about an unknown word, with the known one that was probably meant.
+pub(crate) fn unknown(what: &str, word: &str, near: Option<&str>) -> String {
+    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    format!("unknown {what} `{}`{hint}", printable(word))
 }
 
 /// Collects findings.

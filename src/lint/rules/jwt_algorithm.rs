@@ -42,7 +42,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
                 let finding = findings.report(key, at, message);
                 let key_set = jws.join("keys").join("sources").join("additional_jkus");
                 finding.relate(key, key_set, "the public keys");
-            } else if let Some(message) = unknown(algorithm, &findings.suggestions) {
+            } else if let Some(message) = algorithm_fault(algorithm, &findings.suggestions) {
                 findings.report(key, at, message);
             }
         }
@@ -55,11 +55,9 @@ fn is_hmac(algorithm: &str) -> bool {
 }
 
 /// Returns a message about an unknown algorithm. `jwt-list-entry` reports empty names and white space.
-fn unknown(algorithm: &str, suggestions: &Suggestions) -> Option<String> {
+fn algorithm_fault(algorithm: &str, suggestions: &Suggestions) -> Option<String> {
     if ALGORITHMS.contains(&algorithm) || algorithm.is_empty() || algorithm.contains(char::is_whitespace) {
         return None;
     }
-    let near = suggestions.nearest(algorithm, ALGORITHMS.iter().copied());
-    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    Some(format!("unknown algorithm `{}`{hint}", printable(algorithm)))
+    Some(unknown("algorithm", algorithm, suggestions.nearest(algorithm, ALGORITHMS.iter().copied())))
 }

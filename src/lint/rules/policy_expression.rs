@@ -43,7 +43,5 @@ fn action_fault(action: &str, suggestions: &Suggestions) -> Option<String> {
     if action.is_empty() || ACTIONS.contains(&action) {
         return None;
     }
-    let near = suggestions.nearest(action, ACTIONS.iter().copied());
-    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    Some(format!("unknown action type `{}`{hint}", printable(action)))
+    Some(unknown("action type", action, suggestions.nearest(action, ACTIONS.iter().copied())))
 }

@@ -3,7 +3,7 @@
 
 pub(super) use super::shared::{certificate_chain::chains, placed_policy::placed_policies};
 pub(super) use crate::lint::definition::{Level, Lint, LintCheck};
-pub(super) use crate::lint::finding::{Findings, Subject};
+pub(super) use crate::lint::finding::{Findings, Subject, unknown};
 pub(super) use crate::lint::view::{EdgeView, HostView};
 pub(super) use crate::lint::world::World;
 pub(super) use crate::model::diagnostics::{FaultTarget, Path};
