@@ -27,7 +27,6 @@ mod failure;
 mod help;
 pub(crate) mod input;
 pub(crate) mod inspect;
-mod leak;
 mod man;
 pub(crate) mod manifests;
 pub(crate) mod operate;

@@ -4,7 +4,6 @@ use super::base_findings::BaseArgs;
 use super::review::ReviewArgs;
 use super::source_args::{Manifests, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
-use crate::cli::leak::leak;
 use crate::cli::target::Target;
 use crate::manifest::load;
 use crate::reconcile::validate_loaded;
@@ -49,7 +48,8 @@ impl Args {
         report.source = report_source(&self.reported.source);
         self.remove_known(&mut report, &lints)?;
         let exit = self.conclude(&report)?;
-        leak((loaded, validated, report));
+        // The end of the process frees their memory at once. One by one, that takes longer than checking them.
+        std::mem::forget((loaded, validated, report));
         Ok(exit)
     }
 

@@ -3,7 +3,6 @@
 
 use super::revision::{revision_in_store, revision_on_server};
 use crate::cli::command_prelude::*;
-use crate::cli::leak::leak;
 use crate::cli::manifests::reconcile::{apply, failed};
 use crate::cli::target::{RequestEffect, SendError, foreign_response, no_response, parse_report};
 use crate::plan::format::json::Item;
@@ -212,11 +211,12 @@ impl<C: StoreChange> ChangeCommand<'_, C> {
         } else {
             let exit = apply(self.output, &mut report, C::UNCHANGED, || self.target.apply(self.change))?;
             C::REMARK.iter().filter(|_| report.applied.is_some()).for_each(|remark| say(remark));
-            leak(report);
+            std::mem::forget(report);
             return Ok(exit);
         };
         self.output.conclude(&report)?;
-        leak(report);
+        // The end of the process frees it faster.
+        std::mem::forget(report);
         Ok(exit)
     }
 
