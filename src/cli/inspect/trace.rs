@@ -146,7 +146,7 @@ impl Args {
 
     /// The manifests with the surrounding manifests.
     fn tree(&self) -> Arc<dyn Tree> {
-        self.context.with_context(Arc::new(self.loading.disk(self.manifests.clone())), &self.loading)
+        self.context.tree(&self.manifests, &self.loading)
     }
 
     /// The request, for a store.

@@ -67,8 +67,7 @@ impl Args {
 
     /// The old and the new manifests.
     fn sides(&self) -> Result<[Arc<dyn Tree>; 2], Failure> {
-        let on_disk =
-            |paths: &[PathBuf]| self.review.with_context(Arc::new(self.loading.disk(paths.to_vec())), &self.loading);
+        let on_disk = |paths: &[PathBuf]| self.review.tree(paths, &self.loading);
         let Some(range) = &self.rev else {
             return match self.paths.as_slice() {
                 [old, new] => Ok([on_disk(std::slice::from_ref(old)), on_disk(std::slice::from_ref(new))]),

@@ -135,7 +135,7 @@ impl PlanArgs {
     }
 
     fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
-        let tree = self.review.with_context(Arc::new(self.manifests.tree()), &self.manifests.loading);
+        let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
         let mut options = Options { tree, ..self.ownership.options(Disk::default(), lints) };
         options.recreate_ids = self.recreate_ids;
         if reviewed && self.ownership.max_deletes.is_none() {

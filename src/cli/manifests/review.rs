@@ -18,12 +18,8 @@ pub(crate) struct ContextArgs {
 
 impl ContextArgs {
     /// Manifests on disk with the surrounding manifests.
-    pub(crate) fn with_context(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
-        ContextTree::wrap(own, self.on_disk(loading), UnsetValues::Require)
-    }
-
-    fn on_disk(&self, loading: &Loading) -> Option<Arc<dyn Tree>> {
-        (!self.with.is_empty()).then(|| Arc::new(loading.disk(self.with.clone())) as Arc<dyn Tree>)
+    pub(crate) fn tree(&self, paths: &[PathBuf], loading: &Loading) -> Arc<dyn Tree> {
+        loading.tree(paths, &self.with, UnsetValues::Require)
     }
 
     /// The surrounding manifests at a Git revision.
@@ -78,8 +74,8 @@ pub(super) struct ReviewArgs {
 
 impl ReviewArgs {
     /// Manifests on disk with the surrounding manifests.
-    pub(super) fn with_context(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
-        ContextTree::wrap(own, self.context.on_disk(loading), self.secrets)
+    pub(super) fn tree(&self, paths: &[PathBuf], loading: &Loading) -> Arc<dyn Tree> {
+        loading.tree(paths, &self.context.with, self.secrets)
     }
 
     /// Manifests at a Git revision, with the surrounding manifests at that revision.

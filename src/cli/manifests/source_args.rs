@@ -3,6 +3,7 @@
 use clap::{ArgAction, ArgMatches, Args};
 
 use crate::cli::prelude::*;
+use crate::manifest::tree::{ContextTree, UnsetValues};
 use crate::reconcile::{DEFAULT_SOURCE, check_new_source, check_source};
 
 /// The options for reading manifests.
@@ -14,11 +15,14 @@ pub(crate) struct Loading {
 }
 
 impl Loading {
-    /// Reads files and folders with these options.
-    pub(crate) fn disk(&self, paths: Vec<PathBuf>) -> Disk {
-        let mut disk = Disk::new(paths);
-        disk.allow_outside_files = self.allow_outside_files;
-        disk
+    /// Reads files and folders with these options, and `around` as the surrounding manifests if there are any.
+    pub(crate) fn tree(&self, paths: &[PathBuf], around: &[PathBuf], unset: UnsetValues) -> Arc<dyn Tree> {
+        let disk = |paths: &[PathBuf]| -> Arc<dyn Tree> {
+            let mut disk = Disk::new(paths.to_vec());
+            disk.allow_outside_files = self.allow_outside_files;
+            Arc::new(disk)
+        };
+        ContextTree::wrap(disk(paths), (!around.is_empty()).then(|| disk(around)), unset)
     }
 }
 
@@ -30,13 +34,6 @@ pub(super) struct Manifests {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub loading: Loading,
-}
-
-impl Manifests {
-    /// The files and folders to read.
-    pub(super) fn tree(&self) -> Disk {
-        self.loading.disk(self.paths.clone())
-    }
 }
 
 /// The source, and the options for what it owns.

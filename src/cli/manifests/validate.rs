@@ -33,7 +33,7 @@ pub(crate) struct Args {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
-        let tree = self.review.with_context(Arc::new(self.manifests.tree()), &self.manifests.loading);
+        let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
         if let Some(url) = self.server.url() {
             let mut report = self.through_server(url, tree, lints.clone())?;
             self.remove_known(&mut report, &lints)?;

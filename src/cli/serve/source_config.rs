@@ -9,9 +9,7 @@ use crate::cli::input::durations::{INTERVALS, duration};
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::prelude::*;
 use crate::manifest::tree::remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror};
-use crate::manifest::tree::{
-    ContextTree, Lineage, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues,
-};
+use crate::manifest::tree::{Lineage, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues};
 use crate::model::host_pattern::check_host_pattern;
 use crate::model::key_scope::includes_kind;
 use crate::reconcile::check_new_source;
@@ -195,10 +193,9 @@ impl ConfiguredSource {
         let values = Arc::new(SourceValues::new(self.values));
         let (tree, watched): (Arc<dyn Tree>, Vec<PathBuf>) = match self.repository {
             None => {
-                let own = Arc::new(loading.disk(location.paths.clone()));
-                let around = (!context.is_empty()).then(|| Arc::new(loading.disk(context.clone())) as Arc<dyn Tree>);
+                let tree = loading.tree(&location.paths, &context, UnsetValues::Require);
                 let watched = location.paths.iter().cloned().chain(context).collect();
-                (ContextTree::wrap(own, around, UnsetValues::Require), watched)
+                (tree, watched)
             }
             Some(ConfiguredRepository { address, wanted, verifier }) => {
                 let inside = location.paths.first().cloned().unwrap_or_default();
