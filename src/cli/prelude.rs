@@ -3,7 +3,7 @@
 
 pub(super) use super::failure::{CommandResult, Exit, Failure};
 pub(super) use super::help;
-pub(super) use crate::manifest::tree::{Disk, Tree};
+pub(super) use crate::manifest::tree::Tree;
 pub(super) use crate::model::key::segment;
 pub(super) use crate::model::{
     Author, Code, Diagnostic, Fault, FieldPath, Id, Key, Kind, Name, Role, Secret, Secrets, Severity, Snapshot, json,

@@ -109,13 +109,13 @@ impl Args {
             return Ok((Some(before).filter(|_| self.after), after));
         }
         let before = if self.after { Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())) } else { None };
-        let after = self.applied(before.as_ref(), &lints)?;
+        let after = self.applied(before.as_ref(), lints)?;
         Ok((before.map(|before| report(&before, request)), report(&after, request)))
     }
 
     /// Has a server plan the manifests, and trace the request before and after the plan.
     fn through_server(&self, url: &str, lints: LintLevels) -> Result<(TraceReport, TraceReport), Failure> {
-        let options = Options { tree: self.tree(), ..self.ownership.options(Disk::default(), lints) };
+        let options = Options { tree: self.tree(), lints, ..self.ownership.options() };
         let (planned, traced) = ServerTarget::new(url, &self.place.server, options)?.trace(self.to_send())?;
         if planned.has_errors() {
             diagnostics::diagnostics(&planned.diagnostics);
@@ -170,9 +170,8 @@ impl Args {
 
     /// Returns a copy of a store's state with the manifests' plan applied. Without a store, only the surrounding manifests
     /// are there.
-    fn applied(&self, state: Option<&Snapshot>, lints: &LintLevels) -> Result<Snapshot, Failure> {
-        let prepared =
-            Prepared::load(Options { tree: self.tree(), ..self.ownership.options(Disk::default(), lints.clone()) });
+    fn applied(&self, state: Option<&Snapshot>, lints: LintLevels) -> Result<Snapshot, Failure> {
+        let prepared = Prepared::load(Options { tree: self.tree(), lints, ..self.ownership.options() });
         let snapshot = state.map_or_else(|| prepared.context_state(), Snapshot::clone);
         let planned = prepared.plan(&snapshot);
         if planned.has_errors() {

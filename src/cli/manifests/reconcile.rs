@@ -136,8 +136,7 @@ impl PlanArgs {
 
     fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
         let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
-        let mut options = Options { tree, ..self.ownership.options(Disk::default(), lints) };
-        options.recreate_ids = self.recreate_ids;
+        let mut options = Options { tree, lints, recreate_ids: self.recreate_ids, ..self.ownership.options() };
         if reviewed && self.ownership.max_deletes.is_none() {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = DeletionBudget::Percent(100.0);

@@ -3,7 +3,7 @@
 use clap::{ArgAction, ArgMatches, Args};
 
 use crate::cli::prelude::*;
-use crate::manifest::tree::{ContextTree, UnsetValues};
+use crate::manifest::tree::{ContextTree, Disk, UnsetValues};
 use crate::reconcile::{DEFAULT_SOURCE, check_new_source, check_source};
 
 /// The options for reading manifests.
@@ -92,20 +92,13 @@ pub(crate) fn new_source_name(name: &str) -> Result<String, String> {
 }
 
 impl Ownership {
-    /// The limits of a source that sets none.
-    pub(crate) fn defaults(&self) -> Options {
-        self.options(Disk::default(), LintLevels::default())
-    }
-
-    /// The options of a reconciliation.
-    pub(crate) fn options(&self, tree: impl Tree + 'static, lints: LintLevels) -> Options {
+    /// The options of a reconciliation, still without manifests and lints.
+    pub(crate) fn options(&self) -> Options {
         Options {
-            tree: Arc::new(tree),
             source: self.source.clone(),
             prune: self.prune,
             isolate: self.isolate,
             budget: self.max_deletes.unwrap_or_default(),
-            lints,
             ..Options::default()
         }
     }

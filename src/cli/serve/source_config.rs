@@ -176,7 +176,7 @@ impl ConfiguredSource {
     /// The one source of the options, which also have its limits.
     pub(super) fn from_options(paths: Vec<PathBuf>, ownership: &Ownership, lints: LintLevels) -> Self {
         let location = SourceLocation { paths, ..SourceLocation::default() };
-        Self { name: ownership.defaults().source, location, interval: INTERVAL, lints, ..Self::default() }
+        Self { name: ownership.options().source, location, interval: INTERVAL, lints, ..Self::default() }
     }
 
     /// The source to follow. `ownership` and `drift` are the defaults of what the file does not set.
@@ -214,7 +214,7 @@ impl ConfiguredSource {
                 (Arc::new(at_revision) as Arc<dyn Tree>, watched)
             }
         };
-        let defaults = ownership.defaults();
+        let defaults = ownership.options();
         let options = Options {
             tree,
             source: name,
