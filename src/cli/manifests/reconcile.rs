@@ -8,7 +8,7 @@ use super::source_args::{Manifests, Ownership, report_source};
 use crate::cli::command_prelude::*;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
-use crate::cli::target::{PlanFile, Proposal, RunMemory, StoreTarget, Target};
+use crate::cli::target::{PlanFile, Proposal, StoreTarget, Target};
 use crate::plan::SavedPlan;
 
 /// The line after a plan that is not applied.
@@ -142,15 +142,15 @@ impl PlanArgs {
             options.budget = DeletionBudget::Percent(100.0);
         }
         let detail = self.output.detail();
-        let memory = if self.no_cache { RunMemory::Off } else { RunMemory::On };
+        let remembers = !self.no_cache;
         Ok(match self.place.server.url() {
             Some(url) => {
                 let mut target = ServerTarget::new(url, &self.place.server, options)?;
                 target.applies = !dry_run;
                 Box::new(target)
             }
-            None if dry_run => Box::new(StoreTarget::for_dry_run(options, self.place.store.clone(), memory, detail)),
-            None => Box::new(StoreTarget::open(options, self.place.store.clone(), memory, detail)?),
+            None if dry_run => Box::new(StoreTarget::for_dry_run(options, self.place.store.clone(), remembers, detail)),
+            None => Box::new(StoreTarget::open(options, self.place.store.clone(), remembers, detail)?),
         })
     }
 

@@ -22,5 +22,5 @@ pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, owner_role, 
 pub(super) use proposal::{PlanFile, Proposal, Target};
 pub(super) use server::ServerTarget;
 pub(super) use server_args::ServerArgs;
-pub(super) use store::{RunMemory, StoreTarget};
+pub(super) use store::StoreTarget;
 pub(super) use store_or_server::StoreOrServer;

@@ -12,13 +12,6 @@ use crate::reconcile::sync_loop::plan_drift;
 use crate::reconcile::{commit_speculative, plan};
 use crate::store::{Attempt, Outcome};
 
-/// Whether a run that has nothing to do is remembered, and answered from memory (D73).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunMemory {
-    On,
-    Off,
-}
-
 /// Plans against a local store, which is created only when a valid plan is applied.
 pub(crate) struct StoreTarget {
     options: Options,
@@ -37,21 +30,21 @@ pub(crate) struct StoreTarget {
 
 impl StoreTarget {
     /// Opens the store if it exists.
-    pub(crate) fn open(options: Options, args: StoreArgs, memory: RunMemory, detail: Detail) -> Result<Self, Failure> {
+    pub(crate) fn open(options: Options, args: StoreArgs, remembers: bool, detail: Detail) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
-        let mut local = Self::for_dry_run(options, args, memory, detail);
+        let mut local = Self::for_dry_run(options, args, remembers, detail);
         local.new_store = local.args.new_store(store.as_ref());
         (local.store, local.is_dry) = (store, false);
         Ok(local)
     }
 
-    /// For a dry run, which only reads the store.
-    pub(crate) fn for_dry_run(mut options: Options, args: StoreArgs, memory: RunMemory, detail: Detail) -> Self {
+    /// For a dry run, which only reads the store. If it `remembers`, a run that has nothing to do is remembered, and answered
+    /// from memory (D73).
+    pub(crate) fn for_dry_run(mut options: Options, args: StoreArgs, remembers: bool, detail: Detail) -> Self {
         // A run with a context or assumed values is neither remembered nor answered from memory: the same files can be part
         // of a source in one run, and its context in another.
         let is_usual = !options.tree.has_context() && !options.tree.assumes_values();
-        let is_remembered = memory == RunMemory::On && is_usual;
-        let recorder = is_remembered.then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
+        let recorder = (remembers && is_usual).then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
