@@ -16,18 +16,11 @@ const CHANGES_AT_ONCE: usize = 128;
 /// How many changes are in memory as text until they are written.
 const CHANGES_TOGETHER: usize = 32 * CHANGES_AT_ONCE;
 
-/// Whether a text has colour codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Colour {
-    Yes,
-    No,
-}
-
 /// Renders the plan with colour codes; the caller strips them if needed.
 pub(crate) fn text(plan: &RedactedPlan) -> String {
     let mut text = String::new();
     // A redacted plan has nothing left that can fail.
-    let _ = stream::<JsonError>(plan, None, Colour::Yes, &mut |piece| {
+    let _ = stream::<JsonError>(plan, None, true, &mut |piece| {
         text.push_str(piece);
         Ok(())
     });
@@ -39,34 +32,34 @@ pub(crate) fn text(plan: &RedactedPlan) -> String {
 pub(crate) fn stream<E: From<JsonError>>(
     redacted: &RedactedPlan,
     plan: Option<&Plan>,
-    colour: Colour,
+    in_colour: bool,
     write: &mut dyn FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
     match plan {
         Some(plan) => {
             let redactor = Redactor::new(plan, Detail::Lines);
-            pieces(&plan.changes, |change, out| write_planned(out, &redactor, change, colour), write)?;
+            pieces(&plan.changes, |change, out| write_planned(out, &redactor, change, in_colour), write)?;
         }
         None => {
             let write_redacted = |change: &RedactedChange, out: &mut String| {
-                let _ = write_change(out, change, colour);
+                let _ = write_change(out, change, in_colour);
                 Ok(())
             };
             pieces(&redacted.changes, write_redacted, write)?;
         }
     }
-    write(&conclusion(redacted, colour))
+    write(&conclusion(redacted, in_colour))
 }
 
 /// The number of changes, after all that a text shows of a plan.
-pub(super) fn conclusion(plan: &RedactedPlan, colour: Colour) -> String {
+pub(super) fn conclusion(plan: &RedactedPlan, in_colour: bool) -> String {
     let (mut last, summary) = (String::new(), plan.summary());
     if plan.unexamined_drift > 0 {
         let _ = writeln!(last, "Drift is not shown for {} of the changes.", plan.unexamined_drift);
     }
     let _ = match plan.is_empty() {
         true => writeln!(last, "No changes: {} unchanged.", summary.unchanged),
-        false => put(&mut last, colour, Style::new().bold(), &summary.to_string()).and_then(|()| writeln!(last)),
+        false => put(&mut last, in_colour, Style::new().bold(), &summary.to_string()).and_then(|()| writeln!(last)),
     };
     last
 }
@@ -112,30 +105,30 @@ pub(crate) fn notes(change: &RedactedChange) -> String {
 }
 
 /// Writes a change straight from the plan.
-fn write_planned(out: &mut String, redactor: &Redactor<'_>, change: &Change, colour: Colour) -> Result<(), JsonError> {
-    let _ = write_head(out, &Redactor::head(change), colour);
+fn write_planned(out: &mut String, redactor: &Redactor<'_>, change: &Change, in_colour: bool) -> Result<(), JsonError> {
+    let _ = write_head(out, &Redactor::head(change), in_colour);
     for operation in &change.operations {
         let Some((method, path)) = operation.call() else { continue };
         let _ = write_call(out, method, &path);
         // Colours enclose each line.
-        if colour == Colour::Yes || !redactor.append_lines(change, operation, "      + ", out)? {
-            let _ = write_lines(out, &redactor.lines(change, operation)?, colour);
+        if in_colour || !redactor.append_lines(change, operation, "      + ", out)? {
+            let _ = write_lines(out, &redactor.lines(change, operation)?, in_colour);
         }
     }
     out.push('\n');
     Ok(())
 }
 
-fn write_change(out: &mut String, change: &RedactedChange, colour: Colour) -> std::fmt::Result {
-    write_head(out, change, colour)?;
+fn write_change(out: &mut String, change: &RedactedChange, in_colour: bool) -> std::fmt::Result {
+    write_head(out, change, in_colour)?;
     for call in &change.calls {
         write_call(out, &call.method, &call.path)?;
-        write_lines(out, &call.lines, colour)?;
+        write_lines(out, &call.lines, in_colour)?;
     }
     writeln!(out)
 }
 
-pub(super) fn write_head(out: &mut String, change: &RedactedChange, colour: Colour) -> std::fmt::Result {
+pub(super) fn write_head(out: &mut String, change: &RedactedChange, in_colour: bool) -> std::fmt::Result {
     let title = format!("{} {}", change.kind, change.name);
     let notes = notes(change);
     let style = match change.effect {
@@ -143,15 +136,15 @@ pub(super) fn write_head(out: &mut String, change: &RedactedChange, colour: Colo
         Effect::Delete | Effect::Replaced => Style::new().red(),
         _ => Style::new().yellow(),
     };
-    put(out, colour, style, sign(change.effect))?;
+    put(out, in_colour, style, sign(change.effect))?;
     out.push(' ');
-    put(out, colour, Style::new().bold(), &escaped(&title))?;
+    put(out, in_colour, Style::new().bold(), &escaped(&title))?;
     out.push_str("  ");
-    put(out, colour, Style::new().dimmed(), &escaped(&change.id))?;
+    put(out, in_colour, Style::new().dimmed(), &escaped(&change.id))?;
     writeln!(out, "{}", escaped(&notes))?;
     for field in change.drift.iter().flat_map(Drift::changed) {
         out.push_str("    ");
-        put(out, colour, Style::new().yellow(), &escaped(&field.to_string()))?;
+        put(out, in_colour, Style::new().yellow(), &escaped(&field.to_string()))?;
         out.push('\n');
     }
     Ok(())
@@ -161,7 +154,7 @@ fn write_call(out: &mut String, method: &str, path: &str) -> std::fmt::Result {
     writeln!(out, "    {} {}", escaped(method), escaped(path))
 }
 
-fn write_lines(out: &mut String, lines: &[String], colour: Colour) -> std::fmt::Result {
+fn write_lines(out: &mut String, lines: &[String], in_colour: bool) -> std::fmt::Result {
     for line in lines.iter().map(|line| escaped(line)) {
         let style = match line.as_bytes().first() {
             Some(b'+') => Style::new().green(),
@@ -169,17 +162,14 @@ fn write_lines(out: &mut String, lines: &[String], colour: Colour) -> std::fmt::
             _ => Style::new().dimmed(),
         };
         out.push_str("      ");
-        put(out, colour, style, &line)?;
+        put(out, in_colour, style, &line)?;
         out.push('\n');
     }
     Ok(())
 }
 
-fn put(out: &mut String, colour: Colour, style: Style, text: &str) -> std::fmt::Result {
-    match colour {
-        Colour::No => out.write_str(text),
-        Colour::Yes => write!(out, "{}", text.style(style)),
-    }
+fn put(out: &mut String, in_colour: bool, style: Style, text: &str) -> std::fmt::Result {
+    if in_colour { write!(out, "{}", text.style(style)) } else { out.write_str(text) }
 }
 
 #[cfg(test)]
@@ -201,7 +191,7 @@ mod tests {
         let plan = Plan { changes: (0..2 * CHANGES_TOGETHER + 1).map(create).collect(), ..Plan::default() };
         let redacted = RedactedPlan::from_plan(&plan).unwrap();
         let (mut whole, mut longest) = (String::new(), 0);
-        let streamed = stream::<JsonError>(&redacted, Some(&plan), Colour::Yes, &mut |piece| {
+        let streamed = stream::<JsonError>(&redacted, Some(&plan), true, &mut |piece| {
             longest = longest.max(piece.len());
             whole.push_str(piece);
             Ok(())
@@ -209,7 +199,7 @@ mod tests {
         assert!(streamed.is_ok() && longest < whole.len() / 10, "{longest} of {}", whole.len());
         assert_eq!(whole, text(&redacted));
         let mut plain = String::new();
-        let streamed = stream::<JsonError>(&redacted, Some(&plan), Colour::No, &mut |piece| {
+        let streamed = stream::<JsonError>(&redacted, Some(&plan), false, &mut |piece| {
             plain.push_str(piece);
             Ok(())
         });

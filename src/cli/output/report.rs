@@ -10,7 +10,7 @@ use crate::cli::prelude::*;
 use crate::plan::format::{Format, render};
 use crate::plan::overview::{LARGE, overview};
 use crate::plan::redacted_plan::{Detail, RedactedPlan};
-use crate::plan::render::{Colour, stream};
+use crate::plan::render::stream;
 
 /// The format of a report, and where it goes.
 #[derive(Debug, Clone, Args)]
@@ -57,7 +57,7 @@ impl Output {
         };
         match self.shows_text() {
             true if !self.full && redacted.changes.len() > LARGE => {
-                unless_closed(write(overview(redacted, colour()).as_bytes()))
+                unless_closed(write(overview(redacted, has_colours()).as_bytes()))
             }
             true => print_plan(redacted, plan),
             false => Ok(()),
@@ -138,15 +138,10 @@ fn unwritable_report(path: &Path, error: &io::Error) -> Failure {
 /// Writes a plan as text. It can have millions of lines, of which a stripping stream would write each by itself.
 fn print_plan(redacted: &RedactedPlan, plan: Option<&Plan>) -> Result<(), Failure> {
     let mut closed = false;
-    stream(redacted, plan, colour(), &mut |piece| {
+    stream(redacted, plan, has_colours(), &mut |piece| {
         // If the reader is done, a change that cannot be shown must still be found.
         let written = if closed { Ok(()) } else { write(piece.as_bytes()) };
         closed |= written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
         unless_closed(written)
     })
-}
-
-/// The colours of a plan on stdout.
-fn colour() -> Colour {
-    if has_colours() { Colour::Yes } else { Colour::No }
 }
