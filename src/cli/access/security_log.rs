@@ -95,12 +95,7 @@ impl Args {
                 let wanted = lines.filter(|(name, _)| event.is_empty() || event.contains(name));
                 let wanted: Vec<String> = wanted.map(|(_, line)| line).collect();
                 let skipped = last.map_or(0, |last| wanted.len().saturating_sub(last));
-                let mut text = String::new();
-                for line in wanted.iter().skip(skipped) {
-                    text += &escaped(line);
-                    text.push('\n');
-                }
-                print(text)?;
+                print(wanted.iter().skip(skipped).map(|line| format!("{}\n", escaped(line))).collect::<String>())?;
             }
         }
         Ok(Exit::Done)

@@ -119,7 +119,14 @@ impl Args {
             None => {}
         }
         let origin = ResourceReader::open(&self.place, None)?;
-        let filter = self.filter(self.path_of_resource(&origin)?);
+        let filter = HistoryFilter {
+            resource: self.path_of_resource(&origin)?,
+            actor: self.actor.clone(),
+            source: self.source.clone(),
+            from: self.from,
+            to: self.to,
+            commit: self.commit.clone(),
+        };
         let records = match &origin {
             ResourceReader::Server(client, _) => self.records_on_server(client, &filter)?,
             ResourceReader::Store(store, _) => self.records_in_store(store, filter)?,
@@ -152,17 +159,6 @@ impl Args {
         let by_id = if second.is_none() { origin.key_from_id(first)? } else { None };
         let key = by_id.map_or_else(|| origin.find_key(first, second), Ok)?;
         Ok(Some(key.path()))
-    }
-
-    fn filter(&self, resource: Option<String>) -> HistoryFilter {
-        HistoryFilter {
-            resource,
-            actor: self.actor.clone(),
-            source: self.source.clone(),
-            from: self.from,
-            to: self.to,
-            commit: self.commit.clone(),
-        }
     }
 
     fn records_in_store(&self, store: &Store, filter: HistoryFilter) -> Result<Vec<ShownRecord>, Failure> {

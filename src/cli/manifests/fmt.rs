@@ -54,8 +54,7 @@ impl Args {
             }
         }
         diagnostics::diagnostics(&done.faults);
-        let names: String =
-            done.changed.iter().map(|name| format!("{}\n", crate::syntax::text::escaped(name))).collect();
+        let names: String = done.changed.iter().map(|name| format!("{}\n", escaped(name))).collect();
         print(done.formatted + &names)?;
         Ok(match (done.faults.is_empty(), self.check && !done.changed.is_empty()) {
             (false, _) => Exit::Invalid,

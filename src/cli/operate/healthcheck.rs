@@ -30,7 +30,8 @@ pub(crate) struct Args {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let url = self.url();
+        let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}/readyz", reachable(&self.listen));
         let response = http_client::probe_agent(self.timeout).get(&url).call();
         let response = response.map_err(|error| {
             let reason = http_client::reason_with_url(&error);
@@ -49,11 +50,6 @@ impl Args {
         let reason = reason.as_ref().and_then(|error| error.get("msg")).and_then(Value::as_str);
         let reason = reason.map_or_else(|| format!("status {status}"), |reason| escaped(reason).into_owned());
         Err(Diagnostic::error(Code::Unavailable, format!("the server is not ready: {reason}")).into())
-    }
-
-    fn url(&self) -> String {
-        let scheme = if self.tls_cert.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}/readyz", reachable(&self.listen))
     }
 }
 

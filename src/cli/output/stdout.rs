@@ -80,10 +80,8 @@ pub(in crate::cli) fn append(text: &str) -> Result<bool, Failure> {
 /// Writes text in place of what a terminal shows. Returns whether the terminal is still there.
 pub(in crate::cli) fn redraw(text: &str) -> Result<bool, Failure> {
     const CLEAR: &[u8] = b"\x1b[H\x1b[2J";
-    match write(CLEAR) {
-        Err(error) => Err(unwritable(&error)),
-        Ok(()) => append(text),
-    }
+    write(CLEAR).map_err(|error| unwritable(&error))?;
+    append(text)
 }
 
 /// Whether standard output is a terminal.

@@ -56,7 +56,7 @@ pub(super) fn announce(store: &Store, say: impl FnOnce(&str)) {
     say(&format!(
         "{verb} the master key {}, which encrypts the secrets in the store. Keep it apart from backups of the store, \
          or it does not protect them. If it is lost, so are the secrets.",
-        crate::syntax::text::escaped(&file.display().to_string())
+        escaped(&file.display().to_string())
     ));
     // If this fails, the next start says it again.
     let _ = store.set_master_key_announced();

@@ -156,7 +156,7 @@ impl StoreArgs {
 
     /// The path as a message shows it.
     pub(super) fn shown(&self) -> String {
-        crate::syntax::text::escaped(&self.store.display().to_string()).to_string()
+        escaped(&self.store.display().to_string()).to_string()
     }
 
     /// The folder of the store.

@@ -4,9 +4,9 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::client::{ApiClient, parse_server_url};
 use super::credentials::Credentials;
-use crate::cli::access::contexts::{Contexts, ServerContext, announce, context_name};
+use crate::cli::access::contexts::{Contexts, ServerContext, context_name};
 use crate::cli::input::option_origins::{CurrentContext, OptionOrigins};
-use crate::cli::prelude::*;
+use crate::cli::{output::say, prelude::*};
 
 /// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]
@@ -78,7 +78,7 @@ impl ServerArgs {
     }
 
     fn use_context(&mut self, name: &str, context: &ServerContext, origins: &OptionOrigins<'_>) {
-        announce(name, context);
+        say(&format!("Using context {name} ({}).", context.server));
         self.server = Some(context.server.clone());
         if !context.version_header.is_empty() && !origins.is_set("version_header") {
             self.version_header = context.version_header.clone();

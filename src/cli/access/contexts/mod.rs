@@ -2,7 +2,7 @@
 
 mod file;
 
-use crate::cli::{output::say, prelude::*};
+use crate::cli::prelude::*;
 
 /// The longest name of a context.
 const LONGEST_NAME: usize = 100;
@@ -93,11 +93,6 @@ impl Contexts {
         let help = format!("add `--context {}` to change that server, or --store to change a store", printable(name));
         Err(Diagnostic::error(Code::Parameter, message).help(help).into())
     }
-}
-
-/// Tells which context a command uses.
-pub(crate) fn announce(name: &str, context: &ServerContext) {
-    say(&format!("Using context {name} ({}).", context.server));
 }
 
 /// The failure for a context that does not exist.

@@ -48,8 +48,8 @@ pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> Str
     for source in sources.iter().filter(|source| !source.values.is_empty()) {
         let _ = writeln!(out, "\n{}: values from the server", escaped(&source.name).bold());
         for value in &source.values {
-            let changed = age(&value.changed_at, now).map(|age| format!("{age} ago")).unwrap_or_default();
-            let _ = writeln!(out, "  {}  changed {}", escaped(&value.name), or_dash(changed));
+            let changed = age(&value.changed_at, now).map_or_else(|| "-".to_owned(), |age| format!("{age} ago"));
+            let _ = writeln!(out, "  {}  changed {changed}", escaped(&value.name));
         }
     }
     out
@@ -159,10 +159,6 @@ fn applied(source: &SourceView) -> String {
 
 fn attempted(source: &SourceView) -> String {
     source.last_attempt.as_ref().map(|look| short_commit(&look.commit)).unwrap_or_default()
-}
-
-fn or_dash(cell: String) -> String {
-    if cell.is_empty() { "-".to_owned() } else { escaped(&cell).into_owned() }
 }
 
 /// A commit's first digits, and the suffix of uncommitted changes.
