@@ -117,20 +117,14 @@ impl Args {
     /// Rejects the options of a single source if the configuration file lists sources: it would be unclear to which of
     /// them a limit applies.
     pub(super) fn check_alone(&self, matches: &ArgMatches) -> Result<(), Failure> {
-        let options = [
-            ("manifests", "--manifests"),
-            ("source", "--source"),
-            ("prune", "--prune"),
-            ("isolate", "--isolate"),
-            ("max_deletes", "--max-deletes"),
-            ("drift", "--drift"),
-        ];
+        let options = ["manifests", "source", "prune", "isolate", "max_deletes", "drift"];
         // The configuration file can set `manifests`, too.
         let is_set = |id: &str| is_given(matches, id) || (id == "manifests" && !self.manifests.is_empty());
-        match options.into_iter().find(|(id, _)| is_set(id)) {
+        match options.into_iter().find(|id| is_set(id)) {
             None => Ok(()),
-            Some((_, option)) => {
-                let message = format!("`{option}` cannot be combined with `sources` in the configuration file");
+            Some(id) => {
+                let option = id.replace('_', "-");
+                let message = format!("`--{option}` cannot be combined with `sources` in the configuration file");
                 let fault = Diagnostic::error(Code::Parameter, message);
                 Err(fault.help("set it for each source in the file, or remove `sources`").into())
             }
