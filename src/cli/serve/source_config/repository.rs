@@ -122,22 +122,17 @@ impl SourceEntry {
     /// Refuses credentials that are not among those that the repository can use.
     fn refuse_credentials(&self, usable: &[&str]) -> Result<(), Fault> {
         let set = [
-            ("username", self.username.is_some()),
-            ("password_file", self.password_file.is_some()),
-            ("password_env", self.password_env.is_some()),
-            ("ssh_key_file", self.ssh_key_file.is_some()),
-            ("ssh_key_passphrase_file", self.ssh_key_passphrase_file.is_some()),
-            ("known_hosts_file", self.known_hosts_file.is_some()),
-            ("ca_file", self.ca_file.is_some()),
+            ("username", self.username.is_some(), "an https:// or SSH URL"),
+            ("password_file", self.password_file.is_some(), "an https:// URL"),
+            ("password_env", self.password_env.is_some(), "an https:// URL"),
+            ("ssh_key_file", self.ssh_key_file.is_some(), "an SSH URL"),
+            ("ssh_key_passphrase_file", self.ssh_key_passphrase_file.is_some(), "an SSH URL"),
+            ("known_hosts_file", self.known_hosts_file.is_some(), "an SSH URL"),
+            ("ca_file", self.ca_file.is_some(), "an https:// URL"),
         ];
-        match set.into_iter().find(|(name, is_set)| *is_set && !usable.contains(name)) {
+        match set.into_iter().find(|(name, is_set, _)| *is_set && !usable.contains(name)) {
             None => Ok(()),
-            Some((name, _)) => {
-                let protocol = match name {
-                    "username" => "an https:// or SSH URL",
-                    "password_file" | "password_env" | "ca_file" => "an https:// URL",
-                    _ => "an SSH URL",
-                };
+            Some((name, _, protocol)) => {
                 Err(fault(name, Code::NotAllowed, &format!("`{name}` requires a `repository` with {protocol}"))
                     .help(format!("remove `{name}`")))
             }
