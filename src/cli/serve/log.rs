@@ -39,21 +39,12 @@ pub(super) fn start(format: LogFormat) {
         filter = filter.add_directive(quiet);
     }
     // A failed write must not panic, as it would if its error were printed to the same closed stderr.
-    let builder = tracing_subscriber::fmt().log_internal_errors(false);
+    let builder = tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter).with_writer(io::stderr);
     let _ = match format {
-        LogFormat::Text => {
-            builder.with_ansi(io::stderr().is_terminal()).with_env_filter(filter).with_writer(io::stderr).try_init()
-        }
+        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
         LogFormat::Json => {
             std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
-            builder
-                .json()
-                .flatten_event(true)
-                .with_current_span(false)
-                .with_span_list(false)
-                .with_env_filter(filter)
-                .with_writer(io::stderr)
-                .try_init()
+            builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init()
         }
     };
 }
