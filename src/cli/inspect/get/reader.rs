@@ -22,6 +22,8 @@ pub(super) const NAME: &str = "name";
 const MOST_WIDE: usize = 100;
 /// The most resources of one name that an error lists.
 const MOST_NAMED: usize = 5;
+/// The help for a server that cannot find a resource by its name or ID.
+const LIST_ALL: &str = "upgrade the server, or list all resources without a name, an ID or a filter";
 
 /// A resource of a list. Its parent need not be in the API's response.
 pub(super) struct ListedResource {
@@ -301,8 +303,42 @@ impl ResourceReader {
     /// Lists resources of a parent, newest first.
     fn list(&self, kind: Kind, parent: Option<&Id>, filters: &[(&'static str, String)]) -> Result<Vec<Value>, Failure> {
         match self {
-            ResourceReader::Store(store, snapshot) => list_in_store(store, snapshot, kind, parent, filters),
-            ResourceReader::Server(client, at) => list_on_server(client, *at, kind, parent, filters),
+            ResourceReader::Store(store, snapshot) => {
+                // A store has no URL: each `uri` is a path.
+                let base_urls = server::base_urls(store, "", "");
+                let filter = Filter::new(kind, filters)?;
+                let never = || false;
+                let meter = CelMeter::new(u64::MAX, &never);
+                let mut items = Vec::new();
+                for entry in snapshot.newest_first(kind, parent, u64::MAX) {
+                    if filter.selects(snapshot, &base_urls, entry, &meter)? {
+                        let body = view_json(snapshot, entry, &base_urls, Secrets::Masked)?;
+                        let item = deserialize::from_slice(&body);
+                        items.push(item.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?);
+                    }
+                }
+                Ok(items)
+            }
+            ResourceReader::Server(client, at) => {
+                let collection = kind.facts().collection;
+                if !filters.is_empty() {
+                    client.require(collection, "filter", "its lists do not support filters", LIST_ALL)?;
+                }
+                if at.is_some() {
+                    let lack = "its lists do not support earlier revisions";
+                    client.require(collection, "at", lack, "upgrade the server")?;
+                }
+                let path = Key { kind, parent: parent.cloned(), id: Id::new("") }.collection_path();
+                let limit = kind.is_paged().then(|| "limit=1000".to_owned());
+                let filters = filters.iter().map(|(name, value)| format!("{name}={}", segment(value)));
+                let at = at.map(|revision| format!("at={revision}"));
+                let query = limit.into_iter().chain(filters).chain(at).collect::<Vec<String>>().join("&");
+                client.list(&path, kind.info().list, &query).map_err(|failure| match parent {
+                    // A parent that was deleted since it was listed is no mistake in the URL.
+                    Some(_) => failure.with_help(Code::NotFound, "run the command again"),
+                    None => failure,
+                })
+            }
         }
     }
 }
@@ -352,55 +388,4 @@ fn has_prefix(kind: Kind, id: &str) -> bool {
 /// The filter for an id.
 fn by_id(kind: Kind, id: &str) -> Vec<(&'static str, String)> {
     vec![("filter", format!("{OBJ}.{} == {}", kind.info().id_parameter, json!(id)))]
-}
-
-fn list_in_store(
-    store: &Store,
-    snapshot: &Snapshot,
-    kind: Kind,
-    parent: Option<&Id>,
-    filters: &[(&'static str, String)],
-) -> Result<Vec<Value>, Failure> {
-    // A store has no URL: each `uri` is a path.
-    let base_urls = server::base_urls(store, "", "");
-    let filter = Filter::new(kind, filters)?;
-    let never = || false;
-    let meter = CelMeter::new(u64::MAX, &never);
-    let mut items = Vec::new();
-    for entry in snapshot.newest_first(kind, parent, u64::MAX) {
-        if filter.selects(snapshot, &base_urls, entry, &meter)? {
-            let body = view_json(snapshot, entry, &base_urls, Secrets::Masked)?;
-            let item = deserialize::from_slice(&body);
-            items.push(item.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?);
-        }
-    }
-    Ok(items)
-}
-
-const LIST_ALL: &str = "upgrade the server, or list all resources without a name, an ID or a filter";
-
-fn list_on_server(
-    client: &ApiClient,
-    at: Option<u64>,
-    kind: Kind,
-    parent: Option<&Id>,
-    filters: &[(&'static str, String)],
-) -> Result<Vec<Value>, Failure> {
-    let collection = kind.facts().collection;
-    if !filters.is_empty() {
-        client.require(collection, "filter", "its lists do not support filters", LIST_ALL)?;
-    }
-    if at.is_some() {
-        client.require(collection, "at", "its lists do not support earlier revisions", "upgrade the server")?;
-    }
-    let path = Key { kind, parent: parent.cloned(), id: Id::new("") }.collection_path();
-    let limit = kind.is_paged().then(|| "limit=1000".to_owned());
-    let filters = filters.iter().map(|(name, value)| format!("{name}={}", segment(value)));
-    let at = at.map(|revision| format!("at={revision}"));
-    let query = limit.into_iter().chain(filters).chain(at).collect::<Vec<String>>().join("&");
-    client.list(&path, kind.info().list, &query).map_err(|failure| match parent {
-        // A parent that was deleted since it was listed is no mistake in the URL.
-        Some(_) => failure.with_help(Code::NotFound, "run the command again"),
-        None => failure,
-    })
 }
