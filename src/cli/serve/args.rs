@@ -55,7 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     pub(super) version_header: String,
     /// File to write the admin token to on the first start (mode 0600), instead of stderr.
-    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]
+    // The heading of the options before it would continue.
+    #[arg(help_heading = None::<&'static str>, long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]
     pub(super) admin_token_file: Option<PathBuf>,
     /// Maximum memory in MiB for cached manifests from clients, which then send only changed files; 0 disables the
     /// cache.

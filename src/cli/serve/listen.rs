@@ -13,45 +13,40 @@ const ADDRESS: &str = "127.0.0.1:8484";
 
 /// The options of the listening socket.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = help::CONNECTION)]
 pub(super) struct ListenArgs {
     /// Address to listen on; port 0 picks a free port (default: 127.0.0.1:8484, or the address of the socket that systemd
     /// passes). Addresses other than loopback require TLS.
-    #[arg(help_heading = help::CONNECTION, long, value_name = "ADDR", env = "EDGEWRIGHT_LISTEN")]
+    #[arg(long, value_name = "ADDR", env = "EDGEWRIGHT_LISTEN")]
     listen: Option<String>,
     /// PEM file with the certificate chain for TLS, leaf first. Reloaded when it changes.
-    #[arg(help_heading = help::CONNECTION, long, value_name = "FILE", env = "EDGEWRIGHT_TLS_CERT")]
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TLS_CERT")]
     tls_cert: Option<PathBuf>,
     /// PEM file with the private key of the certificate.
-    #[arg(help_heading = help::CONNECTION, long, value_name = "FILE", env = "EDGEWRIGHT_TLS_KEY")]
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TLS_KEY")]
     tls_key: Option<PathBuf>,
     /// PEM file with certificate authorities. Clients need a certificate from one of them.
-    #[arg(help_heading = help::CONNECTION, long, value_name = "FILE", env = "EDGEWRIGHT_TLS_CLIENT_CA")]
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TLS_CLIENT_CA")]
     pub(super) tls_client_ca: Option<PathBuf>,
     /// Whether clients need a certificate if --tls-client-ca is set.
-    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "WHEN", env = "EDGEWRIGHT_TLS_CLIENT_AUTH", value_enum, default_value_t = ClientAuth::Required)]
     tls_client_auth: ClientAuth,
     /// Allow HTTP without TLS on addresses other than loopback. Tokens and secrets can then be read on the network.
-    #[arg(help_heading = help::CONNECTION, long, env = "EDGEWRIGHT_INSECURE_HTTP")]
+    #[arg(long, env = "EDGEWRIGHT_INSECURE_HTTP")]
     insecure_http: bool,
     /// Maximum number of connections (default: from the limit of open files, at most 4096).
-    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_CONNECTIONS", value_parser = at_least_one)]
     max_connections: Option<usize>,
     /// Maximum number of connections of one IP address (default: half of all, and no limit for loopback).
-    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_CONNECTIONS_PER_ADDRESS", value_parser = at_least_one)]
     max_connections_per_address: Option<usize>,
     /// Time to receive the headers of a request, and for a TLS handshake.
-    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "DURATION", env = "EDGEWRIGHT_HEAD_TIMEOUT", default_value = "15s", value_parser = time)]
     head_timeout: Duration,
     /// Time that a connection may stay open without a request.
-    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "DURATION", env = "EDGEWRIGHT_IDLE_TIMEOUT", default_value = "60s", value_parser = time)]
     idle_timeout: Duration,
     /// Time that a client may stop reading a response.
-    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "DURATION", env = "EDGEWRIGHT_STALL_TIMEOUT", default_value = "30s", value_parser = time)]
     stall_timeout: Duration,
 }
