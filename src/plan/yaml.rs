@@ -175,53 +175,36 @@ impl<'j> YamlLines<'j, '_> {
     fn text(&mut self) -> Option<Cow<'j, str>> {
         let rest = self.rest.strip_prefix('"')?;
         let end = rest.bytes().position(|byte| !stands_for_itself(byte))?;
-        let (head, mut rest) = rest.split_at_checked(end)?;
+        let (head, rest) = rest.split_at_checked(end)?;
         if let Some(rest) = rest.strip_prefix('"') {
             self.rest = rest;
             return Some(Cow::Borrowed(head));
         }
-        let mut text = head.to_owned();
-        loop {
-            if let Some(rest) = rest.strip_prefix('"') {
-                self.rest = rest;
-                return Some(Cow::Owned(text));
-            }
-            let escaped = rest.strip_prefix('\\')?;
-            text.push(escaped.chars().next().filter(|c| matches!(c, '"' | '\\'))?);
-            let after = escaped.get(1..)?;
-            let end = after.bytes().position(|byte| !stands_for_itself(byte))?;
-            let (more, following) = after.split_at_checked(end)?;
-            text.push_str(more);
-            rest = following;
-        }
+        let mut escaped = serde_json::Deserializer::from_str(self.rest).into_iter::<String>();
+        let text = escaped.next()?.ok()?;
+        self.rest = self.rest.get(escaped.byte_offset()..)?;
+        text.bytes().all(is_printable).then_some(Cow::Owned(text))
     }
 
     fn put_text(&mut self, text: &str) {
-        match needs_quotes(text) {
-            Some(false) => self.out.push_str(text),
-            Some(true) => self.put_quoted(text),
-            None => {
-                let written = serde_yaml::to_string(text).unwrap_or_default();
-                self.out.push_str(written.trim_end_matches('\n'));
-            }
+        if text.is_empty() {
+            self.out.push_str("''");
+        } else if is_plain(text) {
+            self.out.push_str(text);
+        } else {
+            let written = serde_yaml::to_string(text).unwrap_or_default();
+            self.out.push_str(written.trim_end_matches('\n'));
         }
-    }
-
-    fn put_quoted(&mut self, text: &str) {
-        self.out.push('\'');
-        for (number, part) in text.split('\'').enumerate() {
-            if number > 0 {
-                self.out.push_str("''");
-            }
-            self.out.push_str(part);
-        }
-        self.out.push('\'');
     }
 }
 
 /// Whether a byte of a JSON text is a printable ASCII character that is not escaped.
 fn stands_for_itself(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
+    is_printable(byte) && !matches!(byte, b'"' | b'\\')
+}
+
+fn is_printable(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
 }
 
 /// Whether a key is written as it is in every place.
@@ -248,26 +231,13 @@ fn is_keyword(text: &str) -> bool {
     matches!(text, "null" | "Null" | "NULL" | "~" | "true" | "True" | "TRUE" | "false" | "False" | "FALSE")
 }
 
-/// Whether a text of printable ASCII characters is quoted, or none if it may be a number.
-fn needs_quotes(text: &str) -> Option<bool> {
-    let mut bytes = text.bytes();
-    let (Some(first), second) = (bytes.next(), bytes.next()) else { return Some(true) };
-    match first {
-        b'0'..=b'9' | b'+' | b'-' | b'.' => {
-            if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')) {
-                return None;
-            }
-            if text.starts_with("---") || text.starts_with("...") || (first == b'-' && second == Some(b' ')) {
-                return Some(true);
-            }
-        }
-        b'?' | b':' if matches!(second, None | Some(b' ')) => return Some(true),
-        b'#' | b',' | b'[' | b']' | b'{' | b'}' | b'&' | b'*' | b'!' | b'|' | b'>' | b'\'' | b'"' | b'%' | b'@'
-        | b'`' | b' ' => return Some(true),
-        _ => {}
-    }
+/// Whether a text of printable ASCII characters is written as it is for sure: most of them begin like a word or a path.
+fn is_plain(text: &str) -> bool {
     let mut pairs = text.as_bytes().windows(2);
-    Some(text.ends_with([' ', ':']) || pairs.any(|pair| matches!(pair, b": " | b" #")) || is_keyword(text))
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
+        && !text.ends_with([' ', ':'])
+        && !pairs.any(|pair| matches!(pair, b": " | b" #"))
+        && !is_keyword(text)
 }
 
 #[cfg(test)]
