@@ -78,8 +78,7 @@ impl From<DeletionBudget> for String {
     fn from(budget: DeletionBudget) -> Self {
         match budget {
             DeletionBudget::Normal => String::new(),
-            DeletionBudget::Count(most) => most.to_string(),
-            DeletionBudget::Percent(most) => format!("{most}%"),
+            set => set.to_string(),
         }
     }
 }
@@ -95,9 +94,7 @@ impl TryFrom<String> for DeletionBudget {
 impl fmt::Display for DeletionBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DeletionBudget::Normal => {
-                write!(f, "{FEW}, or {PERCENT}% up to {MANY}")
-            }
+            DeletionBudget::Normal => write!(f, "{FEW}, or {PERCENT}% up to {MANY}"),
             DeletionBudget::Count(most) => write!(f, "{most}"),
             DeletionBudget::Percent(most) => write!(f, "{most}%"),
         }

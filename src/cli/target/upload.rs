@@ -157,12 +157,8 @@ impl UploadFiles {
 
 /// The most bytes that a text adds to a request.
 fn cost(text: &str) -> usize {
-    let of_byte = |byte: u8| match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
-        0..=0x1f => 6,
-        _ => 1,
-    };
-    text.bytes().map(of_byte).sum::<usize>() + TEXT_FIELD_BYTES
+    // Its quotes are in the number of bytes beside its content.
+    serde_json::to_string(text).map_or(0, |written| written.len() - 2) + TEXT_FIELD_BYTES
 }
 
 #[cfg(test)]
