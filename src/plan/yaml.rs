@@ -49,20 +49,14 @@ impl<'j> YamlLines<'j, '_> {
     /// Starts a line.
     fn start(&mut self, indent: usize) {
         self.out.push_str(self.prefix);
-        for _ in 0..indent {
-            self.out.push(' ');
-        }
+        self.out.extend(std::iter::repeat_n(' ', indent));
     }
 
     /// Skips a character.
     fn skip(&mut self, expected: char) -> bool {
-        match self.rest.strip_prefix(expected) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
+        let rest = self.rest.strip_prefix(expected);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
     /// Writes the fields of an object. The first one continues the current line.

@@ -4,7 +4,6 @@ use clap::{ArgMatches, Command, parser::ValueSource};
 
 use crate::cli::config::Config;
 use crate::cli::config::location::config_path;
-use crate::cli::config::untrusted_file::CheckedOptions;
 use crate::cli::prelude::*;
 
 /// The use of the current context by a command without a store or a server.
@@ -57,11 +56,6 @@ impl OptionOrigins<'_> {
             Some(_) if self.is_set(id) => format!("configuration file {}", config_path().display()),
             _ => "default".to_owned(),
         }
-    }
-
-    /// Fails if a configuration file that was found in the working folder sets options of the store, which it cannot.
-    pub(crate) fn check_store_options(&self) -> Result<(), Failure> {
-        self.config.check_options(self.command, self.arguments, CheckedOptions::OfStore)
     }
 
     fn source(&self, id: &str) -> Option<ValueSource> {

@@ -21,12 +21,6 @@ impl ContextArgs {
     pub(crate) fn tree(&self, paths: &[PathBuf], loading: &Loading) -> Arc<dyn Tree> {
         loading.tree(paths, &self.with, UnsetValues::Require)
     }
-
-    /// The surrounding manifests at a Git revision.
-    fn at(&self, revision: ComparedRevision<'_>, loading: &Loading) -> Result<Option<Arc<dyn Tree>>, Failure> {
-        let context = (!self.with.is_empty()).then(|| revision.tree(&self.with, loading)).transpose()?;
-        Ok(context.map(|context| Arc::new(context) as Arc<dyn Tree>))
-    }
 }
 
 /// One of two Git revisions that are compared.
@@ -40,13 +34,13 @@ pub(super) enum ComparedRevision<'r> {
 
 impl ComparedRevision<'_> {
     /// Paths at the revision.
-    fn tree(self, paths: &[PathBuf], loading: &Loading) -> Result<CommitTree, Failure> {
+    fn tree(self, paths: &[PathBuf], loading: &Loading) -> Result<Arc<dyn Tree>, Failure> {
         let mut tree = match self {
             ComparedRevision::Older(revision) => CommitTree::open(revision, paths)?.older(),
             ComparedRevision::Newer(revision) => CommitTree::open(revision, paths)?,
         };
         tree.allow_outside_files = loading.allow_outside_files;
-        Ok(tree)
+        Ok(Arc::new(tree))
     }
 }
 
@@ -85,9 +79,9 @@ impl ReviewArgs {
         paths: &[PathBuf],
         loading: &Loading,
     ) -> Result<Arc<dyn Tree>, Failure> {
-        let own = revision.tree(paths, loading)?;
-        let context = self.context.at(revision, loading)?;
-        Ok(ContextTree::wrap(Arc::new(own), context, self.secrets))
+        let (own, with) = (revision.tree(paths, loading)?, &self.context.with);
+        let context = (!with.is_empty()).then(|| revision.tree(with, loading)).transpose()?;
+        Ok(ContextTree::wrap(own, context, self.secrets))
     }
 
     /// Refuses to do more than show a plan with assumed values. `applies` states that the plan is to be applied, `saves` that

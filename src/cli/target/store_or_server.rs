@@ -1,6 +1,7 @@
 //! The choice between a store and a server, which most commands offer.
 
 use super::{client::ApiClient, server_args::ServerArgs};
+use crate::cli::config::untrusted_file::CheckedOptions;
 use crate::cli::{input::option_origins::OptionOrigins, prelude::*, store::store_args::StoreArgs};
 
 /// A store or a server.
@@ -20,7 +21,7 @@ impl StoreOrServer {
         self.server.choose(origins)?;
         match self.server.url() {
             Some(_) => Ok(()),
-            None => origins.check_store_options(),
+            None => origins.config.check_options(origins.command, origins.arguments, CheckedOptions::OfStore),
         }
     }
 
