@@ -47,7 +47,7 @@ fn takes_several(argument: &Arg) -> bool {
     matches!(argument.get_action(), ArgAction::Append) || most > 1
 }
 
-/// A scalar as it would be written for an option.
+/// A scalar as it would be written for an option: a text without quotes.
 pub(crate) fn scalar_text(value: Value) -> String {
     match value {
         Value::String(text) => text,

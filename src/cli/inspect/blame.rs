@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{get::ResourceReader, history::Form};
 use crate::cli::command_prelude::*;
+use crate::cli::config::options::scalar_text;
 use crate::cli::output::table::table;
 use crate::server::operations::history::document::{FieldBlame, PATH, ResourceBlame};
 
@@ -75,11 +76,7 @@ fn row(field: &FieldBlame, authors: &mut Vec<String>) -> Vec<String> {
         (None, Some(oldest)) => format!("before {oldest}"),
         (None, None) => String::new(),
     };
-    let value = match &field.value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let mut value = escaped(&value).into_owned();
+    let mut value = escaped(&scalar_text(field.value.clone())).into_owned();
     if let Some((at, _)) = value.char_indices().nth(LONGEST_VALUE) {
         value.truncate(at);
         value.push('…');
