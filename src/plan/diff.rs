@@ -150,7 +150,7 @@ impl Planner<'_> {
     /// Plans the creation or change of a resource. `same`: the Spec in the store is known to be the desired one.
     fn settle(&mut self, wanted: &Desired, same: bool, name: String) {
         let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted, name) };
-        let (spec, _) = self.with_owner(wanted, Some(entry));
+        let (spec, _) = self.with_owner(wanted);
         let operations = if same { Ok(Vec::new()) } else { changes(&wanted.key, entry.spec().as_ref(), &spec) };
         let mut operations = match operations {
             Ok(operations) => operations,
@@ -202,7 +202,7 @@ impl Planner<'_> {
 
     fn create(&mut self, wanted: &Desired, name: String) {
         let key = &wanted.key;
-        let (spec, owner) = self.with_owner(wanted, None);
+        let (spec, owner) = self.with_owner(wanted);
         let info = key.kind.info();
         if !info.implicit {
             let mut change = creation(wanted, spec, name);
@@ -227,15 +227,12 @@ impl Planner<'_> {
 
     /// Sets the owner of an API key if the manifest names none (D27), and returns the operation that
     /// creates the owner if it does not exist yet (D23).
-    fn with_owner(
-        &mut self,
-        wanted: &Desired,
-        entry: Option<&Arc<Entry>>,
-    ) -> (Arc<dyn AnyResource>, Option<Operation>) {
+    fn with_owner(&mut self, wanted: &Desired) -> (Arc<dyn AnyResource>, Option<Operation>) {
         let Some(key) = wanted.spec.as_any().downcast_ref::<ApiKey>() else { return (Arc::clone(&wanted.spec), None) };
         let mut key = key.clone();
         if key.owner_id.is_empty() {
-            let existing = entry.and_then(|entry| entry.spec_as::<ApiKey>()).filter(|key| !key.owner_id.is_empty());
+            let existing = self.snapshot.get(&wanted.key).and_then(|entry| entry.spec_as::<ApiKey>());
+            let existing = existing.filter(|key| !key.owner_id.is_empty());
             key.owner_id = match existing {
                 Some(existing) => existing.owner_id.clone(),
                 None => match self.key_owner {

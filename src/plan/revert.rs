@@ -120,7 +120,7 @@ impl RevertPlanner<'_> {
             let claim = self.owners.claim(then).map(Some);
             operations.extend(claim.map(|claim| Operation::Claim { key: key.clone(), claim }));
         }
-        self.push(then, Effect::Create, Vec::new(), None, operations);
+        self.push(then, Effect::Create, Vec::new(), operations);
     }
 
     fn change(&mut self, now: &Arc<Entry>, then: &Arc<Entry>) {
@@ -162,7 +162,7 @@ impl RevertPlanner<'_> {
                 (None, _) => {}
             }
         }
-        self.push(then, effect, notes, Some(now), operations);
+        self.push(then, effect, notes, operations);
     }
 
     fn delete(&mut self, now: &Arc<Entry>) {
@@ -172,22 +172,15 @@ impl RevertPlanner<'_> {
             let help = "keep it, or remove `prevent_destroy` in a separate change first";
             self.plan.refuse(Code::PreventDestroy, message, help);
         }
-        self.push(now, Effect::Delete, Vec::new(), Some(now), deletion(now));
+        self.push(now, Effect::Delete, Vec::new(), deletion(now));
     }
 
     /// Adds the operations on a resource. An implicit resource without modules comes and goes with its children (D34).
-    fn push(
-        &mut self,
-        entry: &Entry,
-        effect: Effect,
-        notes: Vec<String>,
-        before: Option<&Arc<Entry>>,
-        operations: Vec<Operation>,
-    ) {
+    fn push(&mut self, entry: &Entry, effect: Effect, notes: Vec<String>, operations: Vec<Operation>) {
         if operations.is_empty() {
             return;
         }
-        let before = before.map(AsRef::as_ref);
+        let before = self.current.get(&entry.key).map(AsRef::as_ref);
         let change = Change::new(entry.key.clone(), self.name(entry), effect, before, operations);
         self.plan.changes.push(Change { notes, ..change });
     }

@@ -29,17 +29,14 @@ pub(crate) fn render(report: &Report) -> String {
         let severity = used.entry(it.code).or_insert(it.severity);
         *severity = (*severity).min(it.severity);
     }
-    let index: HashMap<String, usize> = used.keys().enumerate().map(|(at, code)| (code.to_string(), at)).collect();
     let mut seen = HashMap::new();
     let elsewhere = json!({
         "artifactLocation": {"uri": uri(plain_path(report.first_file.as_deref().unwrap_or(NO_FILE)))},
         "region": {"startLine": 1},
     });
     let results = shown.into_iter().map(|it| {
-        let code = it.code.to_string();
-        let index = index.get(&code).copied();
         let place = it.place.as_ref().map_or_else(|| elsewhere.clone(), location);
-        result(it, code, place, index, &mut seen)
+        result(it, place, used.range(..it.code).count(), &mut seen)
     });
     let results: Vec<Value> = results.collect();
     let mut value = json!({
@@ -93,14 +90,10 @@ fn lint_level(level: Level) -> &'static str {
     }
 }
 
-/// `seen` counts results with the same code, file and message, so that each gets its own fingerprint.
-fn result(
-    it: &Diagnostic,
-    code: String,
-    place: Value,
-    index: Option<usize>,
-    seen: &mut HashMap<blake3::Hash, usize>,
-) -> Value {
+/// The result of a diagnostic, whose rule has an `index`. `seen` counts results with the same code, file and message, so that
+/// each gets its own fingerprint.
+fn result(it: &Diagnostic, place: Value, index: usize, seen: &mut HashMap<blake3::Hash, usize>) -> Value {
+    let code = it.code.to_string();
     let text = match &it.help {
         Some(help) => format!("{}\nhelp: {}", escaped(&it.message), escaped(help)),
         None => escaped(&it.message).into_owned(),
@@ -116,14 +109,10 @@ fn result(
         "message": {"text": text},
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"edgewrightFault/v1": fingerprint(it, &code, seen)},
+        "ruleIndex": index,
     });
-    if let Value::Object(map) = &mut value {
-        if let Some(index) = index {
-            map.insert("ruleIndex".to_owned(), json!(index));
-        }
-        if !it.related.is_empty() {
-            map.insert("relatedLocations".to_owned(), related.collect());
-        }
+    if let (Value::Object(map), false) = (&mut value, it.related.is_empty()) {
+        map.insert("relatedLocations".to_owned(), related.collect());
     }
     value
 }
