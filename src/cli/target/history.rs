@@ -27,15 +27,7 @@ pub(crate) fn each_record(
     let before = before.map(|position| format!("&before_id={position}")).unwrap_or_default();
     let limit = page.clamp(1, LARGEST_PAGE);
     let query = format!("limit={limit}{before}{}", parameters_of(filter));
-    let mut visit_page = |items: Vec<HistoryItem>| -> Result<ControlFlow<()>, Failure> {
-        for item in items {
-            if visit(item)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    };
-    client.each_page(PATH, "history", &query, PageOrder::Records { before: u64::MAX }, &mut visit_page)
+    client.each_item(PATH, "history", &query, PageOrder::Records { before: u64::MAX }, visit)
 }
 
 /// Gets a revision.

@@ -23,21 +23,21 @@ impl ApiClient {
     pub(crate) fn list<T: DeserializeOwned>(&self, path: &str, list: &str, query: &str) -> Result<Vec<T>, Failure> {
         let mut all = Vec::new();
         let order = PageOrder::Resources { begun: HashSet::from([cursor(query).to_owned()]) };
-        self.each_page(path, list, query, order, &mut |items| {
-            all.extend(items);
+        self.each_item(path, list, query, order, &mut |item| {
+            all.push(item);
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(all)
     }
 
-    /// Visits the pages of a list until `visit` breaks.
-    pub(super) fn each_page<T: DeserializeOwned>(
+    /// Visits the items of a list until `visit` breaks.
+    pub(super) fn each_item<T: DeserializeOwned>(
         &self,
         path: &str,
         list: &str,
         query: &str,
         mut order: PageOrder,
-        visit: &mut dyn FnMut(Vec<T>) -> Result<ControlFlow<()>, Failure>,
+        visit: &mut dyn FnMut(T) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), Failure> {
         let mut query = Some(query.to_owned());
         while let Some(parameters) = query {
@@ -46,8 +46,10 @@ impl ApiClient {
             let items: Vec<T> =
                 serde_json::from_value(items).map_err(|_| foreign_response(&self.address(path), 200))?;
             let count = items.len();
-            if visit(items)?.is_break() {
-                return Ok(());
+            for item in items {
+                if visit(item)?.is_break() {
+                    return Ok(());
+                }
             }
             let next = page.get("next_page_uri").and_then(Value::as_str);
             query = order.next(count, next).map_err(|()| self.endless(path))?;
