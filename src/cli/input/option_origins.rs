@@ -4,7 +4,6 @@ use clap::{ArgMatches, Command, parser::ValueSource};
 
 use crate::cli::config::Config;
 use crate::cli::config::location::config_path;
-use crate::cli::prelude::*;
 
 /// The use of the current context by a command without a store or a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
