@@ -80,7 +80,7 @@ impl Schemas {
     }
 
     /// References a list of a kind's resources, with the name of the array.
-    pub(crate) fn list(&mut self, kind: &str, array: &str, items: Value, paged: bool) -> Value {
+    pub(super) fn list(&mut self, kind: &str, array: &str, items: Value, paged: bool) -> Value {
         let next = json!({"type": ["string", "null"], "description": "URI of the next page; null on the last page."});
         let properties = without_nulls(json!({
             array: {"type": "array", "items": items},
@@ -96,6 +96,12 @@ impl Schemas {
             "description": format!("A list of {}.", plural(&noun(kind))),
         });
         self.derive(format!("{kind}List"), list)
+    }
+
+    /// Adds the schema of a list of what an operation returns, and returns a reference to it.
+    pub(crate) fn list_of<T: JsonSchema>(&mut self, kind: &str, array: &str, paged: bool) -> Value {
+        let items = self.response::<T>();
+        self.list(kind, array, items, paged)
     }
 
     fn derive(&mut self, name: String, schema: Value) -> Value {

@@ -35,9 +35,7 @@ pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |me
     .named("Origin", "listResourceNames", "List the names of resources")
     .described("Returns the sources of the resources in a collection, and their names in the manifests, newest first.")
     .documented("400 401 429 500 503", |operation, schemas| {
-        let name = schemas.response::<ResourceName>();
-        let list = schemas.list("ResourceName", "resources", name, true);
-        operation.ok(list).conditional()
+        operation.ok(schemas.list_of::<ResourceName>("ResourceName", "resources", true)).conditional()
     });
 
 /// The name of a resource in the manifests.
