@@ -47,13 +47,18 @@ impl OperationDocument {
         self
     }
 
-    /// Adds a header of the request.
-    pub(super) fn request_header(self, name: &str, description: &str, is_extension: bool) -> Self {
-        let mut parameter = json!({"name": name, "in": "header"});
-        if let (Some(parameter), Value::Object(text)) = (parameter.as_object_mut(), text(description, is_extension)) {
-            parameter.extend(text);
+    /// Adds a parameter with what describes it.
+    pub(crate) fn described_parameter(self, name: &str, place: &str, described: Value) -> Self {
+        let mut parameter = json!({"name": name, "in": place});
+        if let (Some(parameter), Value::Object(described)) = (parameter.as_object_mut(), described) {
+            parameter.extend(described);
         }
         self.parameter(parameter)
+    }
+
+    /// Adds a header of the request.
+    pub(crate) fn request_header(self, name: &str, description: &str, is_extension: bool) -> Self {
+        self.described_parameter(name, "header", text(description, is_extension))
     }
 
     /// Adds the parameters of a list in pages. `items` are what the pages have, in the singular and plural.

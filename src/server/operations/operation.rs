@@ -2,7 +2,7 @@
 //! follow from it.
 
 use axum::routing::{MethodFilter, MethodRouter};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::server::auth::permission::Intent;
 use crate::server::http::page;
@@ -139,11 +139,7 @@ impl ApiOperation {
             operation = operation.paged(item, items);
         }
         for QueryParameter(name, describe) in self.query.into_iter().flatten() {
-            let mut parameter = json!({"name": name, "in": "query"});
-            if let (Some(parameter), Value::Object(described)) = (parameter.as_object_mut(), describe()) {
-                parameter.extend(described);
-            }
-            operation = operation.parameter(parameter);
+            operation = operation.described_parameter(name, "query", describe());
         }
         self.document.map(|document| document(operation, schemas).build(self.failures))
     }

@@ -29,14 +29,9 @@ pub(super) static PATCH: ApiOperation = ApiOperation::patch("/owners/{id}", Inte
     .named("Owners", "updateOwner", "Set the role of an owner")
     .described("Sets the role of an owner, which all its API keys have from then on. Only admins can set it, and the last admin keeps the role.")
     .documented("400 401 403 404 408 409 412 413 415 500", |operation, schemas| {
-        let if_match = json!({
-            "name": "If-Match",
-            "in": "header",
-            "description": "The ETag of the resource that the change is based on.",
-            "schema": {"type": "string"},
-        });
         let operation = operation.body(schemas.request::<OwnerUpdate>(), json!({"role": "viewer"}));
-        operation.ok(schemas.response::<OwnerView>()).tagged().parameter(if_match)
+        let operation = operation.ok(schemas.response::<OwnerView>()).tagged();
+        operation.request_header("If-Match", "The ETag of the resource that the change is based on.", false)
     });
 
 /// A user or bot that owns API keys.
