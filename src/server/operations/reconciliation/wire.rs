@@ -79,11 +79,12 @@ pub(crate) struct Request {
     pub token_hashes: BTreeMap<String, Secret>,
     /// Whether `from_env` and `from_file` values that the request lacks are taken from the store, or else unknown. Only
     /// for a dry run; its plan cannot be saved or expected.
-    #[serde(default, skip_serializing_if = "is_false")]
+    // This flag and later ones are left out if they are false, so that a server without them accepts the request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assume_values: bool,
     /// Whether to return the changes from the files with `older` to the others, instead of those from the store. Only for a
     /// dry run; its plan cannot be saved or expected.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compare: bool,
     /// A request to trace in the store as it is and as the plan leaves it. Only for a dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,10 +111,10 @@ pub(crate) struct RequestFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<SentValue>,
     /// Whether the file belongs to another source: only its names and module sets are used.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
     /// Whether the file is one of those that the others are compared with, if the request has `compare`.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub older: bool,
 }
 
@@ -131,11 +132,6 @@ fn default_source() -> String {
 
 fn yes() -> bool {
     true
-}
-
-/// Whether a flag is left out, so that a server without it accepts the request.
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// The result of a reconciliation request.
