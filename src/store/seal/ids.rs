@@ -45,10 +45,8 @@ pub(crate) type StoreId = [u8; 16];
 
 /// Derives the id of a store from its root secret, which the id does not reveal.
 pub(crate) fn id_of(root_secret: &[u8; 32]) -> StoreId {
-    let mut id = StoreId::default();
     let derived = blake3::derive_key("edgewright 2026 store files", root_secret);
-    id.copy_from_slice(derived.first_chunk::<16>().unwrap_or(&[0; 16]));
-    id
+    derived.first_chunk().copied().unwrap_or_default()
 }
 
 /// Writes the id of a store in hexadecimal.

@@ -46,8 +46,6 @@ pub struct Keyring {
     rotation_requested: AtomicBool,
     /// Whether former data keys are destroyed without waiting.
     forgets: AtomicBool,
-    /// The random secret that was created with the store.
-    root_secret: Zeroizing<[u8; KEY]>,
     /// The key of the digests of secrets, from the root secret: unlike data keys, it stays.
     secret_digests: DigestKey,
     /// The file of the master key, if nobody was told of it yet.
@@ -69,6 +67,7 @@ pub(crate) struct FormerKey {
 #[derive(Clone)]
 pub(super) struct Ring {
     pub(super) master: MasterKey,
+    /// The random secret that was created with the store. It never changes.
     pub(super) root_secret: Zeroizing<[u8; KEY]>,
     /// Oldest first. The last one encrypts.
     pub(super) keys: Vec<DataKey>,
@@ -126,12 +125,10 @@ impl DataKey {
 
 impl Keyring {
     pub(super) fn new(store: StoreId, ring: Ring, save: SaveKeys) -> Self {
-        let root_secret = ring.root_secret.clone();
-        let digests = context("edgewright 2026 digests of sealed secrets", &[root_secret.as_slice()]);
+        let digests = context("edgewright 2026 digests of sealed secrets", &[ring.root_secret.as_slice()]);
         Self {
             store,
             secret_digests: DigestKey::new(digests),
-            root_secret,
             ring: ArcSwap::from_pointee(ring),
             changing: Lock::default(),
             rotation_requested: AtomicBool::new(false),
@@ -210,7 +207,7 @@ impl Keyring {
 
     /// The random secret that was created with the store.
     pub(crate) fn root_secret(&self) -> [u8; KEY] {
-        *self.root_secret
+        *self.ring.load().root_secret
     }
 
     /// Whether a data key was destroyed: what was sealed with it is in the log, but cannot be opened.
