@@ -63,11 +63,8 @@ struct StoredRecord<'a> {
     references: Vec<String>,
     created_at: Timestamp,
     order: u64,
-    #[serde(default)]
     claim: Option<Arc<Claim>>,
-    #[serde(default)]
     token: Option<Secret>,
-    #[serde(default)]
     sealed: Option<SealedSecrets>,
 }
 
