@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::files::{self, fault};
 pub(crate) use crate::files::{open_regular as open, private};
 use crate::model::Code;
+use crate::model::names::names;
 use crate::store::error::StoreError;
 
 /// The purpose of a numbered file or folder.
@@ -21,9 +22,9 @@ pub(crate) enum Part {
     Log,
 }
 
-impl Part {
-    const ALL: [(Part, &str); 2] = [(Part::State, "state"), (Part::Log, "log")];
+names!(Part: State "state", Log "log");
 
+impl Part {
     /// Returns the path of the one of a generation.
     pub(crate) fn path(self, folder: &Path, generation: u64) -> PathBuf {
         folder.join(self.name(generation))
@@ -31,16 +32,15 @@ impl Part {
 
     /// Returns the name of the one of a generation.
     pub(crate) fn name(self, generation: u64) -> String {
-        let name = Self::ALL.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name);
-        format!("{name}.{generation:010}")
+        format!("{}.{generation:010}", self.as_str())
     }
 
     /// Parses what [`Part::name`] returns.
     pub(crate) fn parse(name: &str) -> Option<(Self, u64)> {
         let (name, number) = name.split_once('.')?;
-        let (part, _) = Self::ALL.iter().find(|(_, known)| *known == name)?;
+        let part = Self::from_name(name)?;
         let is_number = number.len() == 10 && number.bytes().all(|byte| byte.is_ascii_digit());
-        number.parse().ok().filter(|_| is_number).map(|number| (*part, number))
+        number.parse().ok().filter(|_| is_number).map(|number| (part, number))
     }
 
     /// Lists the generations that have one, in order.
