@@ -46,6 +46,18 @@ impl StoreError {
     }
 }
 
+/// Says what a file operation was for.
+pub(crate) trait Doing<T> {
+    /// Turns a failure into an error of the store; `doing` completes "cannot …".
+    fn doing(self, doing: &str, path: &Path) -> Result<T, StoreError>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, doing: &str, path: &Path) -> Result<T, StoreError> {
+        self.map_err(|error| StoreError::io(doing, path, &error))
+    }
+}
+
 /// An error of a commit that changed nothing.
 #[derive(Debug, Error)]
 pub enum CommitError {

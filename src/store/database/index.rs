@@ -22,7 +22,7 @@ use crate::store::commit::header::CommitHeader;
 use crate::store::commit::record_key::{RECORD, decode_key};
 use crate::store::disk::files::make_private;
 use crate::store::engine::Query;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::log::frame::{hash_at, number};
 
 const POSITIONS: &[u8] = b"p/";
@@ -128,7 +128,7 @@ impl Index {
 
     /// Adds the rows of the commits after the last one, up to `end`.
     pub(super) fn add(&self, mut rows: Vec<RowBytes>, end: Tip) -> Result<(), StoreError> {
-        fault::point("index.write").map_err(|error| StoreError::io("write", &self.path, &error))?;
+        fault::point("index.write").doing("write", &self.path)?;
         // In another order, sled would touch each of its pages again and again.
         rows.sort_unstable();
         self.guarded(|| {
@@ -170,7 +170,7 @@ impl Index {
         let mut rows = self.db.range(prefix.to_vec()..key_of(prefix, before)).rev();
         std::iter::from_fn(move || {
             let row = fault::point("index.read")
-                .map_err(|error| StoreError::io("read", &self.path, &error))
+                .doing("read", &self.path)
                 .and_then(|()| self.guarded(|| rows.next().transpose()));
             let decoded = |(key, value): (IVec, IVec)| IndexRow::decode(&key, value).ok_or_else(|| self.damaged());
             row.transpose().map(|row| row.and_then(decoded))

@@ -16,7 +16,7 @@ use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::Tip;
 use crate::store::disk::files::{self, Part};
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::log::reader::{LogReader, ReadBatch, header_at};
 use crate::store::log::{appender, parts};
 use crate::store::session_kind::SessionKind;
@@ -199,9 +199,8 @@ impl<'s> Indexing<'s> {
         };
         let Some(Location { generation, offset, length }) = index.locate(position)? else { return Ok(None) };
         let part = Part::Log.path(folder, generation);
-        let failed = |error: std::io::Error| StoreError::io("read", &part, &error);
-        let file = files::open(&part, File::options().read(true)).map_err(failed)?;
-        let last = header_at(&file, offset).map_err(failed)?.map(|(batch, _)| Tip::after(&batch));
+        let file = files::open(&part, File::options().read(true)).doing("read", &part)?;
+        let last = header_at(&file, offset).doing("read", &part)?.map(|(batch, _)| Tip::after(&batch));
         let Some(last) = last.filter(|last| (last.position, last.hash) == (position, hash)) else { return Ok(None) };
         let oldest = index.oldest()?.unwrap_or(u64::MAX);
         if oldest <= start.position {

@@ -13,7 +13,7 @@ use sled::Db;
 use crate::files::{fault, if_exists};
 use crate::store::disk::files::{self, make_private};
 use crate::store::disk::lock_wait;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 
 /// Nothing here is read often, so a small cache is enough.
 const CACHE_BYTES: u64 = 16 << 20;
@@ -59,7 +59,7 @@ fn open_folder(path: &Path, flush_every: Option<u64>) -> Result<Db, StoreError> 
         return Err(StoreError::corrupt(path, "not a folder"));
     }
     // sled would follow a link, or wait for a FIFO for ever.
-    let entries = files::entries_below(path).map_err(|error| StoreError::io("read", path, &error))?;
+    let entries = files::entries_below(path).doing("read", path)?;
     if let Some((special, _)) = entries.iter().find(|(_, kind)| !kind.is_file() && !kind.is_dir()) {
         return Err(StoreError::corrupt(special, "not a regular file"));
     }
@@ -82,7 +82,7 @@ pub(super) fn close(db: Db, path: &Path) -> Result<(), StoreError> {
         let file = files::open(&path.join(FILE), File::options().read(true))?;
         file.try_lock().map_err(io::Error::from)
     });
-    closed.map_err(|error| StoreError::io("close the database", path, &error))
+    closed.doing("close the database", path)
 }
 
 /// Removes a database.
@@ -92,19 +92,18 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
         Ok(_) => fault::point("file.remove").and_then(|()| fs::remove_file(path)),
         Err(error) => Err(error),
     };
-    if_exists(removed).map(drop).map_err(|error| StoreError::io("remove", path, &error))
+    if_exists(removed).map(drop).doing("remove", path)
 }
 
 /// Lists the files of a database, below its folder.
 pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let entries = files::entries_below(path).map_err(|error| StoreError::io("read", path, &error))?;
+    let entries = files::entries_below(path).doing("read", path)?;
     Ok(entries.into_iter().filter(|(_, kind)| !kind.is_dir()).map(|(path, _)| path).collect())
 }
 
 /// Makes a closed database durable, but for its name: every file and every folder, each before the folder that it is in.
 pub(crate) fn sync(path: &Path) -> Result<(), StoreError> {
-    let failed = |error: io::Error| StoreError::io("sync", path, &error);
     let sync = |path: &Path| fault::point("state.sync").and_then(|()| File::open(path)?.sync_all());
-    let entries = files::entries_below(path).map_err(failed)?;
-    entries.iter().rev().map(|(path, _)| path.as_path()).chain([path]).try_for_each(sync).map_err(failed)
+    let entries = files::entries_below(path).doing("sync", path)?;
+    entries.iter().rev().map(|(path, _)| path.as_path()).chain([path]).try_for_each(sync).doing("sync", path)
 }

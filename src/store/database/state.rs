@@ -29,7 +29,7 @@ use crate::store::commit::entries::Hash;
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::temp_dir::TempFolder;
 use crate::store::engine::KeyedRecord;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::folder::format::{FORMAT, other_format};
 use crate::store::seal::{KeyId, StoreId, name_of, store_named};
 
@@ -121,13 +121,12 @@ fn fill(
     identity: StateIdentity,
     records: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
 ) -> Result<u64, StoreError> {
-    let failed = |error: std::io::Error| StoreError::io("write", path, &error);
-    fault::point("state.create").map_err(failed)?;
+    fault::point("state.create").doing("write", path)?;
     let db = open::create(path, None)?;
     let (mut hasher, mut bytes, mut count) = (blake3::Hasher::new(), 0, 0);
     let (mut first, mut value, mut in_value) = (String::new(), Vec::with_capacity(2 * VALUE_BYTES), 0);
     let mut insert = |first: &str, value: &[u8]| -> Result<(), StoreError> {
-        fault::point("state.write").map_err(failed)?;
+        fault::point("state.write").doing("write", path)?;
         hasher.update(value);
         bytes += value.len() as u64;
         guarded(path, || db.insert(first, value)).map(|_| ())

@@ -11,7 +11,7 @@ use crate::files::{self, fault};
 pub(crate) use crate::files::{open_regular as open, private};
 use crate::model::Code;
 use crate::model::names::names;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 
 /// The purpose of a numbered file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,10 +45,10 @@ impl Part {
 
     /// Lists the generations that have one, in order.
     pub(crate) fn generations(self, folder: &Path) -> Result<Vec<u64>, StoreError> {
-        let entries = fs::read_dir(folder).map_err(|error| StoreError::io("read", folder, &error))?;
+        let entries = fs::read_dir(folder).doing("read", folder)?;
         let mut found = Vec::new();
         for entry in entries {
-            let name = entry.map_err(|error| StoreError::io("read", folder, &error))?.file_name();
+            let name = entry.doing("read", folder)?.file_name();
             let parsed = name.to_str().and_then(Self::parse).filter(|(part, _)| *part == self);
             found.extend(parsed.map(|(_, generation)| generation));
         }
@@ -65,9 +65,8 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     }
     let missing = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
     let missing: Vec<&Path> = missing.collect();
-    fault::point("folder.create").map_err(|error| StoreError::io("create", path, &error))?;
-    let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    created.map_err(|error| StoreError::io("create", path, &error))?;
+    fault::point("folder.create").doing("create", path)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(path).doing("create", path)?;
     // After a power loss, a synced file is lost if the name of its folder, or of a parent folder, was not durable.
     missing.into_iter().try_for_each(sync_folder)
 }
@@ -110,8 +109,7 @@ pub(crate) fn entries_below(folder: &Path) -> io::Result<Vec<(PathBuf, FileType)
 /// Copies the files below a folder, as files that their owner can write.
 pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), StoreError> {
     create_folder(to)?;
-    let failed = |path: &Path, error: io::Error| StoreError::io("copy", path, &error);
-    for (path, kind) in entries_below(from).map_err(|error| failed(from, error))? {
+    for (path, kind) in entries_below(from).doing("copy", from)? {
         let target = to.join(path.strip_prefix(from).unwrap_or(&path));
         if kind.is_dir() {
             create_folder(&target)?;
@@ -120,7 +118,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), StoreError> {
                 let mut target = private().write(true).create_new(true).open(&target)?;
                 io::copy(&mut source, &mut target)
             });
-            copied.map_err(|error| failed(&target, error))?;
+            copied.doing("copy", &target)?;
         }
     }
     Ok(())
@@ -151,12 +149,12 @@ pub(crate) fn write_whole(
 
 /// Gives a synced temporary file its name, durably.
 pub(crate) fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
-    files::rename(temporary, path).map_err(|error| StoreError::io("write", path, &error))
+    files::rename(temporary, path).doing("write", path)
 }
 
 /// Makes the names in the folder of a path durable. Without its name, a synced file is lost in a power loss.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    files::sync_folder(path).map_err(|error| StoreError::io("sync", files::folder_of(path), &error))
+    files::sync_folder(path).doing("sync", files::folder_of(path))
 }
 
 /// Returns whether anything exists at a path, even a dangling link. Fails if this cannot be read.
@@ -171,5 +169,5 @@ pub(crate) fn exists(path: &Path) -> Result<bool, StoreError> {
 /// Removes a file if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     let removed = files::if_exists(fault::point("file.remove").and_then(|()| fs::remove_file(path)));
-    removed.map(drop).map_err(|error| StoreError::io("remove", path, &error))
+    removed.map(drop).doing("remove", path)
 }

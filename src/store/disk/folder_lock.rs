@@ -8,7 +8,7 @@ use super::files::{open, private};
 use super::lock_wait::{MOMENT, retry_while_locked};
 use crate::files::{fault, if_exists};
 use crate::model::Code;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 
 /// The file that a writer locks, and that readers share.
 pub(crate) const LOCK: &str = "lock";
@@ -55,14 +55,14 @@ fn hold(
     lock: fn(&File) -> Result<(), TryLockError>,
 ) -> Result<Vec<File>, StoreError> {
     let (path, mut held) = (folder.join(LOCK), Vec::new());
-    if let Some(file) = file.map_err(|error| StoreError::io("open", &path, &error))? {
+    if let Some(file) = file.doing("open", &path)? {
         match lock(&file) {
             Ok(()) => held.push(file),
             Err(TryLockError::WouldBlock) => return Err(locked_error(folder)),
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
         }
     }
-    let file = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
+    let file = File::open(folder).doing("open", folder)?;
     match lock(&file) {
         Err(TryLockError::WouldBlock) => Err(locked_error(folder)),
         _ => {

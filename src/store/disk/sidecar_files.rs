@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::files;
 use crate::files::{fault, if_exists, read_regular};
 use crate::store::engine::OnDisk;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::folder::{key_copies, keys};
 
 /// Reads a file beside a store, if it is a regular file of at most `most` bytes.
@@ -25,9 +25,7 @@ pub(crate) fn write_beside(store: &OnDisk, name: &str, bytes: &[u8]) -> Result<(
 /// Renames a damaged file beside a store to `NAME.damaged`, in place of an earlier one, and returns its new path.
 pub(crate) fn set_aside(store: &OnDisk, name: &str) -> Result<PathBuf, StoreError> {
     let (path, aside) = (store.folder.join(name), store.folder.join(format!("{name}.damaged")));
-    fault::point("file.rename")
-        .and_then(|()| fs::rename(&path, &aside))
-        .map_err(|error| StoreError::io("rename", &path, &error))?;
+    fault::point("file.rename").and_then(|()| fs::rename(&path, &aside)).doing("rename", &path)?;
     Ok(aside)
 }
 
@@ -35,7 +33,7 @@ pub(crate) fn set_aside(store: &OnDisk, name: &str) -> Result<PathBuf, StoreErro
 pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
     for name in ["remembered", "remembered.tmp"] {
         let path = folder.join(name);
-        let found = if_exists(fs::symlink_metadata(&path)).map_err(|error| StoreError::io("remove", &path, &error))?;
+        let found = if_exists(fs::symlink_metadata(&path)).doing("remove", &path)?;
         // Runs ignore a folder in place of the file.
         if found.is_some_and(|found| !found.is_dir()) {
             files::remove(&path)?;

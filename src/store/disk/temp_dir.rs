@@ -4,7 +4,8 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::store::{error::StoreError, ids};
+use crate::store::error::{Doing, StoreError};
+use crate::store::ids;
 
 /// A folder that is removed with this value.
 pub(crate) struct TempFolder(PathBuf);
@@ -18,8 +19,7 @@ impl TempFolder {
 
     /// Creates an empty folder at a path where nothing exists.
     pub(crate) fn at(path: PathBuf) -> Result<Self, StoreError> {
-        let created = DirBuilder::new().mode(0o700).create(&path);
-        created.map_err(|error| StoreError::io("create", &path, &error))?;
+        DirBuilder::new().mode(0o700).create(&path).doing("create", &path)?;
         Ok(Self(path))
     }
 

@@ -3,7 +3,8 @@
 use std::{fs, io::Write, path::Path};
 
 use super::files::write_whole;
-use crate::{files::fault, store::error::StoreError};
+use crate::files::fault;
+use crate::store::error::{Doing, StoreError};
 
 /// The size of a trial write: more than most commits.
 const PROBE_BYTES: usize = 1 << 18;
@@ -13,5 +14,5 @@ pub(crate) fn probe(folder: &Path) -> Result<(), StoreError> {
     let path = folder.join("probe.tmp");
     let written = write_whole(&path, |writer| writer.write_all(&[0; PROBE_BYTES]));
     let removed = fault::point("file.remove").and_then(|()| fs::remove_file(&path));
-    written.and_then(|()| removed.map_err(|error| StoreError::io("remove", &path, &error)))
+    written.and_then(|()| removed.doing("remove", &path))
 }

@@ -7,7 +7,7 @@ use crate::model::secrets::digest_key::DigestKey;
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
 use crate::store::engine::OnDisk;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::log::{appender, head};
 use crate::store::seal::MasterKeySource;
 
@@ -26,7 +26,7 @@ pub(super) fn of_files(folder: &Path, digest_key: Option<DigestKey>) -> Result<O
     hasher.update(&head::read_only(folder)?.store);
     for generation in Part::Log.generations(folder)? {
         let path = Part::Log.path(folder, generation);
-        let facts = fs::metadata(&path).map_err(|error| StoreError::io("read", &path, &error))?;
+        let facts = fs::metadata(&path).doing("read", &path)?;
         if facts.len() > appender::HEAD as u64 {
             for number in [generation, facts.len(), facts.ino(), facts.mtime() as u64, facts.mtime_nsec() as u64] {
                 hasher.update(&number.to_le_bytes());

@@ -23,7 +23,7 @@ use crate::store::engine::{
     BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State,
     Statistics,
 };
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::log::appender::{AppendError, AppendableFrames, LogAppender};
 use crate::store::log::head::{self, Head, HeadFile};
 use crate::store::log::search::LogSearch;
@@ -126,7 +126,7 @@ impl FolderEngine {
         let resealing = Resealing::new(content.key, keyring.known_time());
         let (generation, state) = (content.generation, acknowledged.state);
         let active = ActiveLog { log_end, head, generation, state, tip, rotated: None };
-        let sync = active.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
+        let sync = active.head.handle().doing("open", &head::path(folder))?;
         Ok(Self {
             folder: folder.to_owned(),
             history: HistoryReader::start(folder, tip, sync, session),
@@ -368,7 +368,7 @@ impl FolderEngine {
             (written, previous)
         };
         let synced = written.and_then(|head| fault::point("head.sync").and_then(|()| head.sync_all()));
-        synced.map_err(|error| StoreError::io("sync", &head::path(&self.folder), &error))?;
+        synced.doing("sync", &head::path(&self.folder))?;
         Ok(previous)
     }
 }

@@ -24,7 +24,7 @@ use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::entries::Hash;
 use crate::store::disk::files;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::seal::StoreId;
 
 const MAGIC: [u8; 8] = *b"ewlog-4\n";
@@ -88,11 +88,10 @@ impl LogAppender {
 
     /// Opens a part whose complete batches end at `length`, and cuts off the rest of an interrupted write.
     pub(crate) fn open(path: PathBuf, length: u64) -> Result<Self, StoreError> {
-        let failed = |error: io::Error| StoreError::io("open", &path, &error);
-        let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
-        if file.metadata().map_err(failed)?.len() > length {
+        let file = files::open(&path, File::options().read(true).write(true)).doing("open", &path)?;
+        if file.metadata().doing("open", &path)?.len() > length {
             let cut = fault::point("log.cut").and_then(|()| file.set_len(length));
-            cut.and_then(|()| file.sync_all()).map_err(failed)?;
+            cut.and_then(|()| file.sync_all()).doing("open", &path)?;
         }
         Ok(Self { file, path, length })
     }

@@ -24,7 +24,7 @@ use crate::files::fault;
 use crate::model::Code;
 use crate::store::commit::entries::Hash;
 use crate::store::disk::files;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::seal::StoreId;
 
 const MAGIC: [u8; 8] = *b"ewhead3\n";
@@ -72,8 +72,7 @@ impl HeadFile {
     /// Opens the head and reads the newer of its two slots.
     pub(crate) fn open(folder: &Path) -> Result<(Self, Head), StoreError> {
         let path = path(folder);
-        let failed = |error: std::io::Error| StoreError::io("open", &path, &error);
-        let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
+        let file = files::open(&path, File::options().read(true).write(true)).doing("open", &path)?;
         let (counter, head) = newest(&file, &path)?;
         Ok((Self { file, counter }, head))
     }
@@ -108,7 +107,7 @@ fn slot(counter: u64, head: Head) -> Vec<u8> {
 /// Reads the newer of the two slots without opening the file for writing.
 pub(crate) fn read_only(folder: &Path) -> Result<Head, StoreError> {
     let path = path(folder);
-    let file = files::open(&path, File::options().read(true)).map_err(|error| StoreError::io("open", &path, &error))?;
+    let file = files::open(&path, File::options().read(true)).doing("open", &path)?;
     newest(&file, &path).map(|(_, head)| head)
 }
 

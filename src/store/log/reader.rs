@@ -10,7 +10,7 @@ use super::frame::{self, FrameLengths};
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::entries::entry_length;
 use crate::store::disk::files;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::seal::StoreId;
 
 const BUFFER: usize = 1 << 16;
@@ -83,8 +83,7 @@ impl LogReader {
         let size = opened.metadata().map_or(0, |file| file.len());
         let mut file = BufReader::with_capacity(BUFFER, opened);
         let mut head = Vec::with_capacity(appender::HEAD);
-        let read = file.by_ref().take(appender::HEAD as u64).read_to_end(&mut head);
-        read.map_err(|error| StoreError::io("read", path, &error))?;
+        file.by_ref().take(appender::HEAD as u64).read_to_end(&mut head).doing("read", path)?;
         let (store, start) = start_of(&head).ok_or_else(|| StoreError::corrupt(path, "its header is invalid"))?;
         let end = appender::HEAD as u64;
         Ok(Self {
@@ -133,8 +132,7 @@ impl LogReader {
             self.skip_to(self.end + length)?;
             Some(batch)
         } else if rest >= LARGE {
-            let failed = |error: io::Error| StoreError::io("read", &self.path, &error);
-            let read = |at: u64, length: u64| read_part(self.file.get_ref(), at, length).map_err(failed);
+            let read = |at: u64, length: u64| read_part(self.file.get_ref(), at, length).doing("read", &self.path);
             let (calls, entries) = (read(content, lengths.calls)?, read(content + lengths.calls, lengths.entries)?);
             let batch = frame::complete(batch, calls.into(), entries.into());
             if batch.is_some() {
@@ -149,8 +147,7 @@ impl LogReader {
     }
 
     fn skip_to(&mut self, offset: u64) -> Result<(), StoreError> {
-        let skipped = self.file.seek(SeekFrom::Start(offset));
-        skipped.map(|_| ()).map_err(|error| StoreError::io("read", &self.path, &error))
+        self.file.seek(SeekFrom::Start(offset)).map(|_| ()).doing("read", &self.path)
     }
 
     /// A batch that was read, if it follows the one before.
@@ -177,8 +174,7 @@ impl LogReader {
         // A vector that grows would copy a large frame several times. A damaged length exceeds the file.
         let left = self.size.saturating_sub(self.end + self.frame.len() as u64);
         self.frame.reserve_exact(missing.min(left) as usize);
-        let read = self.file.by_ref().take(missing).read_to_end(&mut self.frame);
-        read.map(|_| ()).map_err(|error| StoreError::io("read", &self.path, &error))
+        self.file.by_ref().take(missing).read_to_end(&mut self.frame).map(|_| ()).doing("read", &self.path)
     }
 }
 

@@ -12,7 +12,7 @@ use super::frame;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::{ScrubbedRecord, ScrubbedRecords, chain_commit};
 use crate::store::disk::files;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::seal::StoreId;
 
 /// A file of the log that was scanned.
@@ -62,7 +62,7 @@ impl LogScan {
     /// Scans a file. `expected` is the batch before its first one, which counts if the header cannot be read. `scrubbed` has
     /// what the files after it list.
     pub(crate) fn read(path: &Path, expected: Option<Tip>, scrubbed: &ScrubbedRecords) -> Result<Self, StoreError> {
-        let bytes = files::read(path).map_err(|error| StoreError::io("read", path, &error))?;
+        let bytes = files::read(path).doing("read", path)?;
         Ok(Self::from_bytes(bytes, expected, scrubbed))
     }
 

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::clock;
 use crate::store::commit::entries::Hash;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::log::head::Head;
 use crate::store::seal::name_of;
 
@@ -108,8 +108,8 @@ impl Backup {
         let (mut parts, mut written) = (VecDeque::with_capacity(opened.len()), Vec::with_capacity(opened.len()));
         let mut length = 0;
         for OpenedPart { name, mut file, length: size } in opened {
-            let failed = |error: io::Error| StoreError::io("read", &folder.join(&name), &error);
-            let blake3 = blake3::Hash::from(hash_of(&mut file, size).map_err(failed)?).to_hex().to_string();
+            let blake3 =
+                blake3::Hash::from(hash_of(&mut file, size).doing("read", &folder.join(&name))?).to_hex().to_string();
             length += size;
             let part = BackupPart { name, length: size, blake3 };
             written.push(part.clone());

@@ -13,7 +13,7 @@ use crate::store::commit::header::Retention;
 use crate::store::database::state::Access;
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::temp_dir::TempFolder;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::folder::key_copies::KEYS;
 use crate::store::folder::{FolderReader, keys};
 use crate::store::log::head::Head;
@@ -50,10 +50,9 @@ type CreatePart<'c> = dyn FnMut(&str) -> Result<Option<(File, PathBuf)>, StoreEr
 impl BackupFile {
     /// Opens a backup and reads its manifest.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        let failed = |error: io::Error| StoreError::io("read", path, &error);
         let mut file = BufReader::new(file_at(path)?);
         let mut start = Vec::new();
-        file.by_ref().take(MAGIC.len() as u64 + 4).read_to_end(&mut start).map_err(failed)?;
+        file.by_ref().take(MAGIC.len() as u64 + 4).read_to_end(&mut start).doing("read", path)?;
         let (magic, length) = start.split_at_checked(MAGIC.len()).unwrap_or((start.as_slice(), &[][..]));
         if magic != MAGIC {
             let message = match magic.starts_with(b"ewback") {
@@ -65,7 +64,7 @@ impl BackupFile {
         let damaged = || StoreError::corrupt(path, "its manifest cannot be read");
         let length = length.first_chunk::<4>().map(|length| u32::from_le_bytes(*length) as usize);
         let length = length.filter(|length| *length <= MOST_MANIFEST).ok_or_else(damaged)?;
-        file.by_ref().take((length + HASH) as u64).read_to_end(&mut start).map_err(failed)?;
+        file.by_ref().take((length + HASH) as u64).read_to_end(&mut start).doing("read", path)?;
         let (hashed, hash) = start.split_at_checked(MAGIC.len() + 4 + length).ok_or_else(damaged)?;
         if blake3::hash(hashed).as_bytes() != hash {
             return Err(damaged());
@@ -112,16 +111,15 @@ impl BackupFile {
             let path = folder.join(name);
             path.parent().map_or(Ok(()), files::create_folder)?;
             let created = files::private().write(true).create_new(true).open(&path);
-            created.map(|file| Some((file, path.clone()))).map_err(|error| StoreError::io("write", &path, &error))
+            created.map(|file| Some((file, path.clone()))).doing("write", &path)
         })?;
         files::sync_folder(&folder.join(KEYS))
     }
 
     /// Reads and verifies all parts, and writes each to the file that `create` returns.
     fn read(&self, create: &mut CreatePart<'_>) -> Result<(), StoreError> {
-        let failed = |error: io::Error| StoreError::io("read", &self.path, &error);
         let mut file = file_at(&self.path)?;
-        file.seek(SeekFrom::Start(self.parts_at)).map_err(failed)?;
+        file.seek(SeekFrom::Start(self.parts_at)).doing("read", &self.path)?;
         let mut whole = self.started.clone();
         let mut piece = vec![0; PIECE];
         for part in &self.manifest.parts {
@@ -129,7 +127,7 @@ impl BackupFile {
             let (mut hasher, mut left) = (blake3::Hasher::new(), part.length);
             while left > 0 {
                 let wanted = left.min(PIECE as u64) as usize;
-                let read = file.read(piece.get_mut(..wanted).unwrap_or_default()).map_err(failed)?;
+                let read = file.read(piece.get_mut(..wanted).unwrap_or_default()).doing("read", &self.path)?;
                 let bytes = piece.get(..read).unwrap_or_default();
                 if bytes.is_empty() {
                     return Err(StoreError::corrupt(&self.path, format!("it ends within its part `{}`", part.name)));
@@ -137,7 +135,7 @@ impl BackupFile {
                 hasher.update(bytes);
                 whole.update(bytes);
                 if let Some((file, path)) = &mut output {
-                    file.write_all(bytes).map_err(|error| StoreError::io("write", path, &error))?;
+                    file.write_all(bytes).doing("write", path)?;
                 }
                 left -= read as u64;
             }
@@ -146,12 +144,11 @@ impl BackupFile {
                 return Err(StoreError::corrupt(&self.path, found));
             }
             if let Some((file, path)) = output {
-                let synced = fault::point("file.sync").and_then(|()| file.sync_all());
-                synced.map_err(|error| StoreError::io("sync", &path, &error))?;
+                fault::point("file.sync").and_then(|()| file.sync_all()).doing("sync", &path)?;
             }
         }
         let mut end = Vec::with_capacity(HASH + 1);
-        file.take(HASH as u64 + 1).read_to_end(&mut end).map_err(failed)?;
+        file.take(HASH as u64 + 1).read_to_end(&mut end).doing("read", &self.path)?;
         match end.as_slice() == whole.finalize().as_bytes() {
             true => Ok(()),
             false => Err(StoreError::corrupt(&self.path, "its checksum does not match its content")),
@@ -180,12 +177,11 @@ pub(super) fn open_unpacked(
 }
 
 fn file_at(path: &Path) -> Result<File, StoreError> {
-    let failed = |error: io::Error| StoreError::io("read", path, &error);
     // A FIFO is opened without waiting for its other end; a link to a backup is fine.
-    let file = File::open(path).map_err(failed)?;
-    match file.metadata().map_err(failed)?.is_file() {
+    let file = File::open(path).doing("read", path)?;
+    match file.metadata().doing("read", path)?.is_file() {
         true => Ok(file),
-        false => Err(failed(io::Error::other("not a regular file"))),
+        false => Err(io::Error::other("not a regular file")).doing("read", path),
     }
 }
 

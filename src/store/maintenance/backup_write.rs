@@ -6,7 +6,7 @@ use super::backup::OpenedPart;
 use crate::store::database::open;
 use crate::store::database::state::Access;
 use crate::store::disk::files::{self, Part};
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::folder::content;
 use crate::store::folder::key_copies::{self, KEYS};
 use crate::store::log::head::Head;
@@ -50,11 +50,10 @@ pub(crate) fn open(
 
 /// Opens a file as the part with this name.
 fn open_one(path: &Path, name: String, limit: Option<u64>) -> Result<OpenedPart, StoreError> {
-    let failed = |error: std::io::Error| StoreError::io("read", path, &error);
-    let file = files::open(path, File::options().read(true)).map_err(failed)?;
+    let file = files::open(path, File::options().read(true)).doing("read", path)?;
     let length = match limit {
         Some(limit) => limit,
-        None => file.metadata().map_err(failed)?.len(),
+        None => file.metadata().doing("read", path)?.len(),
     };
     Ok(OpenedPart { name, file, length })
 }

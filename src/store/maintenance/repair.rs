@@ -13,7 +13,7 @@ use crate::store::database::open;
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
 use crate::store::disk::temp_dir::TempFolder;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::log::appender::{self, LogAppender};
 use crate::store::log::head::{self, HeadFile};
 use crate::store::log::parts;
@@ -100,8 +100,7 @@ impl Repair {
 
 /// Copies a folder to one beside it, durably. The copy has its name once it is complete.
 fn copy_beside(folder: &Path) -> Result<PathBuf, StoreError> {
-    let failed = |error: std::io::Error| StoreError::io("copy", folder, &error);
-    let whole = fs::canonicalize(folder).map_err(failed)?;
+    let whole = fs::canonicalize(folder).doing("copy", folder)?;
     let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let time = clock::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     for number in 0..MOST_COPIES {

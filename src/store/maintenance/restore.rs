@@ -24,7 +24,7 @@ use crate::store::database::state::{self, StateIdentity};
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
 use crate::store::disk::temp_dir::TempFolder;
-use crate::store::error::StoreError;
+use crate::store::error::{Doing, StoreError};
 use crate::store::folder::interrupted_restore::{self, STAGING};
 use crate::store::folder::key_copies::{self, KEYS, KEYS_COPY};
 use crate::store::folder::keys::{self, MASTER};
@@ -101,7 +101,7 @@ fn restore_into(
     let staging = folder.join(STAGING);
     if files::exists(&staging)? {
         remove_placed(folder)?;
-        fs::remove_dir_all(&staging).map_err(|error| StoreError::io("remove", &staging, &error))?;
+        fs::remove_dir_all(&staging).doing("remove", &staging)?;
     }
     let staged = TempFolder::at(staging)?;
     backup.unpack(staged.path())?;
@@ -153,12 +153,11 @@ fn check_empty(folder: &Path) -> Result<(), StoreError> {
 }
 
 fn names_of(folder: &Path) -> Result<Vec<String>, StoreError> {
-    let failed = |error: std::io::Error| StoreError::io("read", folder, &error);
-    let entries = fs::read_dir(folder).map_err(failed)?;
+    let entries = fs::read_dir(folder).doing("read", folder)?;
     let name = |entry: std::io::Result<fs::DirEntry>| -> std::io::Result<String> {
         Ok(entry?.file_name().to_string_lossy().into_owned())
     };
-    entries.map(name).collect::<std::io::Result<Vec<String>>>().map_err(failed)
+    entries.map(name).collect::<std::io::Result<Vec<String>>>().doing("read", folder)
 }
 
 /// Whether a restore puts a file of this name into the folder before the head.
@@ -265,15 +264,13 @@ fn list_again(appender: &mut LogAppender, end: Tip, scrubbed: Vec<ScrubbedRecord
 /// Moves the verified files of a store to their folder, and creates the head there.
 fn place(staging: &Path, folder: &Path, head: Head) -> Result<(), StoreError> {
     let sync = |path: &Path| -> Result<(), StoreError> {
-        let synced = fault::point("folder.sync").and_then(|()| File::open(path)?.sync_all());
-        synced.map_err(|error| StoreError::io("sync", path, &error))
+        fault::point("folder.sync").and_then(|()| File::open(path)?.sync_all()).doing("sync", path)
     };
     sync(staging)?;
     sync(folder)?;
     for name in names_of(staging)? {
         let (from, to): (PathBuf, PathBuf) = (staging.join(&name), folder.join(&name));
-        let renamed = fault::point("file.rename").and_then(|()| fs::rename(&from, &to));
-        renamed.map_err(|error| StoreError::io("write", &to, &error))?;
+        fault::point("file.rename").and_then(|()| fs::rename(&from, &to)).doing("write", &to)?;
     }
     sync(staging)?;
     sync(folder)?;
