@@ -83,14 +83,9 @@ impl Store {
         if let Some(state) = known {
             return Ok(state);
         }
-        let mut restored = self.rewind(&current, revision);
-        for _ in 1..ATTEMPTS {
-            if !matches!(restored, Err(RevisionError::Failed(_))) {
-                break;
-            }
-            restored = self.rewind(&current, revision);
-        }
-        let state = Arc::new(restored?);
+        let is_settled = |it: &Result<Snapshot, RevisionError>| !matches!(it, Err(RevisionError::Failed(_)));
+        let restored = (1..ATTEMPTS).map(|_| self.rewind(&current, revision)).find(is_settled);
+        let state = Arc::new(restored.unwrap_or_else(|| self.rewind(&current, revision))?);
         self.earlier_states.keep(revision, Arc::clone(&state), version);
         Ok(state)
     }
