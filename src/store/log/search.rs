@@ -32,51 +32,43 @@ pub(crate) struct LogSearch {
     located: Lock<BTreeMap<u64, Location>>,
 }
 
-/// Which commits a search visits.
-struct CommitFilter<'f> {
-    /// How a part is opened: with or without entries.
-    open: fn(&Path) -> Result<LogReader, StoreError>,
-    /// The position before which they are.
-    before: u64,
-    /// How many of a part are visited at most: its newest ones.
-    most: usize,
-    /// Selects commits.
-    selects: &'f dyn Fn(&Batch) -> Result<bool, StoreError>,
-}
-
 impl LogSearch {
     /// Searches the log in a folder.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), located: Lock::default() }
     }
 
-    /// Visits commits, newest first, until the visitor breaks. Fails if a part is missing or damaged.
+    /// Visits the selected commits before a position, newest first, until the visitor breaks: of each part, at most the
+    /// newest `most`. `open` opens a part with or without entries. Fails if a part is missing or damaged.
     fn search(
         &self,
-        filter: &CommitFilter<'_>,
+        open: fn(&Path) -> Result<LogReader, StoreError>,
+        before: u64,
+        most: usize,
+        selects: &dyn Fn(&Batch) -> Result<bool, StoreError>,
         visit: &mut dyn FnMut(Location, Batch) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         // The start of the part that follows in the log.
         let mut next: Option<Tip> = None;
         for generation in Part::Log.generations(&self.folder)?.into_iter().rev() {
             let path = Part::Log.path(&self.folder, generation);
-            let mut reader = match (filter.open)(&path) {
+            let mut reader = match open(&path) {
                 // The retention has dropped it, and everything before it.
                 Err(_) if next.is_some() && !files::exists(&path)? => break,
                 opened => opened?,
             };
             let mut newest = VecDeque::new();
-            while reader.tip.position + 1 < filter.before
+            while reader.tip.position + 1 < before
                 && let Some(ReadBatch { offset, length, batch }) = reader.batch()?
             {
-                if (filter.selects)(&batch)? {
+                if selects(&batch)? {
                     newest.push_back((Location { generation, offset, length }, batch));
                 }
-                if newest.len() > filter.most {
+                if newest.len() > most {
                     newest.pop_front();
                 }
             }
-            let is_read = reader.tip.position + 1 < filter.before;
+            let is_read = reader.tip.position + 1 < before;
             let is_cut =
                 reader.tail == Some(LogTail::Damaged) || next.is_some_and(|next| reader.tip.position != next.position);
             if is_read && is_cut {
@@ -99,8 +91,7 @@ impl LogSearch {
             return Ok(found);
         }
         let selects = |batch: &Batch| CommitHeader::from_bytes(&batch.header).map(|header| query.selects(&header));
-        let filter = CommitFilter { open: LogReader::open_headers, before, most: limit, selects: &selects };
-        self.search(&filter, &mut |location, batch| {
+        self.search(LogReader::open_headers, before, limit, &selects, &mut |location, batch| {
             self.note(batch.position, location);
             found.push(CommitHeader::from_bytes(&batch.header)?);
             Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -127,8 +118,7 @@ impl LogSearch {
         }
         let mut found = None;
         let (before, selects) = (position.saturating_add(1), |batch: &Batch| Ok(batch.position == position));
-        let filter = CommitFilter { open: LogReader::open, before, most: 1, selects: &selects };
-        self.search(&filter, &mut |_, batch| {
+        self.search(LogReader::open, before, 1, &selects, &mut |_, batch| {
             found = Some(batch);
             Ok(ControlFlow::Break(()))
         })?;
@@ -143,8 +133,7 @@ impl LogSearch {
     ) -> Result<(), StoreError> {
         let (open, mut left) = (RefCell::new(OpenResourceHistories::new(&wanted)), MOST_SEARCHED);
         let selects = |batch: &Batch| open.borrow().concern(batch);
-        let filter = CommitFilter { open: LogReader::open, before: wanted.before, most: usize::MAX, selects: &selects };
-        self.search(&filter, &mut |_, batch| {
+        self.search(LogReader::open, wanted.before, usize::MAX, &selects, &mut |_, batch| {
             let mut open = open.borrow_mut();
             open.visit(&wanted, &batch, visit)?;
             left -= 1;
