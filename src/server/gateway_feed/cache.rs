@@ -61,31 +61,27 @@ impl Feed {
         Ok(Self { revision: snapshot.revision, etag, digest, edges, tls_edges, ip_restrictions })
     }
 
-    /// Returns the whole configuration.
-    pub(super) fn whole(&self) -> GatewayConfiguration {
-        let edges = self.edges.values().map(|edge| Arc::clone(&edge.json)).collect();
-        GatewayConfiguration { full: true, edges, ..self.without_edges() }
-    }
-
-    /// Returns what differs from an earlier configuration.
-    pub(super) fn since(&self, former: &Feed) -> GatewayConfiguration {
-        let is_new = |id: &String, edge: &FeedEdge| former.edges.get(id).is_none_or(|it| it.version != edge.version);
-        let changed = self.edges.iter().filter(|(id, edge)| is_new(id, edge));
-        let changed = changed.map(|(id, edge)| (id.clone(), Arc::clone(&edge.json))).collect();
-        let removed = former.edges.keys().filter(|id| !self.edges.contains_key(*id)).cloned().collect();
-        GatewayConfiguration { changed, removed, ..self.without_edges() }
-    }
-
-    fn without_edges(&self) -> GatewayConfiguration {
+    /// Returns the configuration: what differs from an earlier one, or else the whole.
+    pub(super) fn configuration(&self, former: Option<&Feed>) -> GatewayConfiguration {
+        let (mut edges, mut changed, mut removed) = (Vec::new(), BTreeMap::new(), Vec::new());
+        match former {
+            None => edges.extend(self.edges.values().map(|edge| Arc::clone(&edge.json))),
+            Some(former) => {
+                let is_known = |id: &str, version: &str| former.edges.get(id).is_some_and(|it| it.version == version);
+                let new = self.edges.iter().filter(|(id, edge)| !is_known(id, &edge.version));
+                changed.extend(new.map(|(id, edge)| (id.clone(), Arc::clone(&edge.json))));
+                removed.extend(former.edges.keys().filter(|id| !self.edges.contains_key(*id)).cloned());
+            }
+        }
         GatewayConfiguration {
             revision: self.revision,
-            full: false,
+            full: former.is_none(),
             digest: self.digest.clone(),
             ip_restrictions: Arc::clone(&self.ip_restrictions),
             tls_edges: Arc::clone(&self.tls_edges),
-            edges: Vec::new(),
-            changed: BTreeMap::new(),
-            removed: Vec::new(),
+            edges,
+            changed,
+            removed,
         }
     }
 }

@@ -35,7 +35,6 @@ use axum::extract::ConnectInfo;
 use super::resources::at_revision;
 use crate::model::Rendered;
 use crate::server::handler_prelude::*;
-use cache::Feeds;
 use view::GatewayConfiguration;
 
 /// The query parameter with the revision that the gateway has.
@@ -64,15 +63,6 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/gateway/configuration"
             .header("200", "Cache-Control", "`no-store`.")
     });
 
-/// A gateway that reads its configuration.
-struct FeedReader {
-    caller: Caller,
-    peer: SocketAddr,
-    headers: HeaderMap,
-    /// The revision that it has.
-    since: Option<u64>,
-}
-
 /// Returns the configuration, or what has changed since the revision that the gateway has.
 async fn get(
     State(AppState { served, admissions, caches, .. }): State<AppState>,
@@ -85,45 +75,36 @@ async fn get(
     let since = query::parsed(query.as_deref(), SINCE, at_revision::number, message)?;
     let snapshot = served.store.snapshot();
     let place = admissions.renderings.for_owner(&caller.owner)?;
-    let reader = FeedReader { caller, peer, headers, since };
-    place.render(move || answer(&served, &caches.feeds, &snapshot, &reader)).await
-}
-
-fn answer(
-    ServedStore { store, base_urls }: &ServedStore,
-    feeds: &Feeds,
-    snapshot: &Snapshot,
-    FeedReader { caller, peer, headers, since }: &FeedReader,
-) -> ApiResult {
-    let feed = feeds.get(store, base_urls, snapshot)?;
-    let mut response = match conditional::not_modified(headers, &feed.etag) {
-        Some(response) => response,
-        None => {
-            let former = match since.filter(|since| *since <= feed.revision) {
-                Some(since) => feeds.earlier(store, base_urls, since)?,
-                None => None,
-            };
-            let configuration = match &former {
-                Some(former) => feed.since(former),
-                None => feed.whole(),
-            };
-            let body = json::bytes(&configuration, Secrets::Revealed)?.into();
-            tracing::info!(
-                target: AUDIT,
-                actor = caller.key.as_str(),
-                owner = caller.owner.as_str(),
-                %peer,
-                revision = feed.revision,
-                since,
-                full = configuration.full,
-                edges = configuration.edges.len() + configuration.changed.len(),
-                "a gateway reads its configuration, with private keys and secrets"
-            );
-            let mut response = response::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
-            response.extensions_mut().insert(caller.note(SecurityEvent::GatewayRead, ""));
-            response
-        }
+    let run = move || {
+        let (ServedStore { store, base_urls }, feeds) = (&*served, &caches.feeds);
+        let feed = feeds.get(store, base_urls, &snapshot)?;
+        let mut response = match conditional::not_modified(&headers, &feed.etag) {
+            Some(response) => response,
+            None => {
+                let former = match since.filter(|since| *since <= feed.revision) {
+                    Some(since) => feeds.earlier(store, base_urls, since)?,
+                    None => None,
+                };
+                let configuration = feed.configuration(former.as_deref());
+                let body = json::bytes(&configuration, Secrets::Revealed)?.into();
+                tracing::info!(
+                    target: AUDIT,
+                    actor = caller.key.as_str(),
+                    owner = caller.owner.as_str(),
+                    %peer,
+                    revision = feed.revision,
+                    since,
+                    full = configuration.full,
+                    edges = configuration.edges.len() + configuration.changed.len(),
+                    "a gateway reads its configuration, with private keys and secrets"
+                );
+                let mut response = response::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
+                response.extensions_mut().insert(caller.note(SecurityEvent::GatewayRead, ""));
+                response
+            }
+        };
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(response)
     };
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    place.render(run).await
 }
