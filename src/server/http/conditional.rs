@@ -1,7 +1,7 @@
 //! Conditional reads: 304 in place of a body that the client has (D25).
 
 use super::api_error::ApiResult;
-use super::response::{rendered, resource};
+use super::response::{rendered, resource, set_header};
 use crate::model::{Rendered, json};
 use crate::server::prelude::*;
 
@@ -21,9 +21,7 @@ pub(crate) fn not_modified(headers: &HeaderMap, etag: &str) -> Option<Response> 
     let mut known = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
     known.any(|tag| tag == "*" || tag == etag).then(|| {
         let mut response = StatusCode::NOT_MODIFIED.into_response();
-        if let Ok(etag) = HeaderValue::from_str(etag) {
-            response.headers_mut().insert(header::ETAG, etag);
-        }
+        set_header(response.headers_mut(), header::ETAG, etag);
         response
     })
 }

@@ -1,5 +1,7 @@
 //! Responses: bytes with an ETag, JSON, and what every response has.
 
+use axum::http::header::IntoHeaderName;
+
 use super::api_error::{ApiResult, JSON, REQUEST_ID};
 use crate::model::{Rendered, json};
 use crate::server::prelude::*;
@@ -13,12 +15,17 @@ pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> ApiRes
     Ok((status, JSON, json::bytes(body, Secrets::Masked)?).into_response())
 }
 
+/// Sets a header, unless the text cannot be its value.
+pub(crate) fn set_header(headers: &mut HeaderMap, name: impl IntoHeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
+    }
+}
+
 /// Gives a response an id, unless it is an error, which has the id of its body (D8).
 pub(crate) fn add_request_id(headers: &mut HeaderMap) {
-    if !headers.contains_key(REQUEST_ID)
-        && let Ok(id) = HeaderValue::from_str(ids::fresh("op_").as_str())
-    {
-        headers.insert(REQUEST_ID, id);
+    if !headers.contains_key(REQUEST_ID) {
+        set_header(headers, REQUEST_ID, ids::fresh("op_").as_str());
     }
 }
 
@@ -39,9 +46,7 @@ pub(crate) fn resource(status: StatusCode, rendered: &Rendered) -> Response {
     *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
-        headers.insert(header::ETAG, etag);
-    }
+    set_header(headers, header::ETAG, &rendered.etag);
     response
 }
 

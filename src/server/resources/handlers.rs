@@ -171,9 +171,8 @@ impl ApiRequest<'_> {
             None => self.render(&snapshot, entry)?,
         };
         let mut response = response::resource(StatusCode::CREATED, &rendered);
-        if let Ok(location) = HeaderValue::from_str(&self.app.served.base_urls.uri(&key)) {
-            response.headers_mut().insert(header::LOCATION, location);
-        }
+        let uri = self.app.served.base_urls.uri(&key);
+        response::set_header(response.headers_mut(), header::LOCATION, &uri);
         Ok(response)
     }
 

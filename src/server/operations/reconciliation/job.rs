@@ -237,9 +237,8 @@ impl<'a> ReconciliationJob<'a> {
             traced: self.traced.clone(),
         };
         let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
-        let uri = run.reconciliation.and_then(|made| HeaderValue::from_str(&made.head.uri).ok());
-        if let Some(uri) = uri {
-            response.headers_mut().insert(header::LOCATION, uri);
+        if let Some(made) = &run.reconciliation {
+            response::set_header(response.headers_mut(), header::LOCATION, &made.head.uri);
         }
         Ok(response)
     }
