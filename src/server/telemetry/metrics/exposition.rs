@@ -6,15 +6,10 @@ use std::fmt::Write;
 /// The labels of a sample.
 pub(super) type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// A metrics page.
-pub(super) struct Exposition(String);
+/// The text of a metrics page, which is continued.
+pub(super) struct Exposition(pub(super) String);
 
 impl Exposition {
-    /// Continues a page.
-    pub(super) fn continuing_from(text: String) -> Self {
-        Self(text)
-    }
-
     /// Writes a gauge with its samples; nothing if there are none.
     pub(super) fn gauge<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = (Labels<'a>, f64)>) {
         self.metric("gauge", name, help, samples);
@@ -50,11 +45,6 @@ impl Exposition {
     pub(super) fn value(&mut self, name: &str, help: &str, value: f64) {
         self.gauge(name, help, [(Labels::new(), value)]);
     }
-
-    /// Returns the text.
-    pub(super) fn into_text(self) -> String {
-        self.0
-    }
 }
 
 /// The value of a label as the format asks for it.
@@ -68,7 +58,7 @@ mod tests {
 
     #[test]
     fn values_of_labels_cannot_end_them() {
-        let mut page = Exposition::continuing_from(String::new());
+        let mut page = Exposition(String::new());
         page.value("one", "One.", 1.0);
         page.gauge("none", "None.", []);
         page.counter("three_total", "Three.", [(vec![("a", "b")], 3.0)]);
@@ -76,6 +66,6 @@ mod tests {
         let expected = "# HELP one One.\n# TYPE one gauge\none 1\n\n\
                         # HELP three_total Three.\n# TYPE three_total counter\nthree_total{a=\"b\"} 3\n\n# HELP two Two.\n# TYPE two gauge\n\
                         two{a=\"say \\\"\\\\\\n\\\"\",b=\"x\"} 1700000000\n\n";
-        assert_eq!(page.into_text(), expected);
+        assert_eq!(page.0, expected);
     }
 }

@@ -245,10 +245,10 @@ pub(crate) async fn page(State(app): State<AppState>) -> Response {
 
 fn page_of(app: &AppState) -> Response {
     let page = app.telemetry.scraped.get(|| {
-        let mut page = Exposition::continuing_from(recorder().map(PrometheusHandle::render).unwrap_or_default());
+        let mut page = Exposition(recorder().map(PrometheusHandle::render).unwrap_or_default());
         scrape::write(app, &mut page);
         process::write(&mut page);
-        page.into_text()
+        page.0
     });
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page).into_response()
 }
