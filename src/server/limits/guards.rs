@@ -84,7 +84,7 @@ pub(crate) struct Guards {
     failures: Option<Failures>,
     rate_limiter: RateLimiter,
     trusted: Vec<Network>,
-    log: Option<SecurityLog>,
+    pub(crate) log: Option<SecurityLog>,
 }
 
 /// A request as the security log names it.
@@ -169,16 +169,6 @@ impl Guards {
                 ..record
             });
         }
-    }
-
-    /// Whether the security log cannot be written.
-    pub(crate) fn is_log_failing(&self) -> bool {
-        self.log.as_ref().is_some_and(SecurityLog::is_failing)
-    }
-
-    /// The number of the last line of the security log, if there is one.
-    pub(crate) fn log_sequence(&self) -> Option<u64> {
-        self.log.as_ref().map(SecurityLog::sequence)
     }
 }
 

@@ -48,7 +48,7 @@ fn page(app: &AppState) -> Response {
     if app.telemetry.tls.as_ref().is_some_and(|tls| tls.is_outdated()) {
         warnings += "warning: cannot load the TLS files, and the last good ones stay in use; see the server log\n";
     }
-    if app.access.guards.is_log_failing() {
+    if app.access.guards.log.as_ref().is_some_and(|log| log.is_failing()) {
         warnings += "warning: cannot write the security log, and its events are lost; see the server log\n";
     }
     match missing.as_slice() {

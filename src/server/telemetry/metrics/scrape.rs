@@ -24,8 +24,9 @@ pub(super) fn write(app: &AppState, page: &mut Exposition) {
     page.value("edgewright_http_requests_in_flight", "Requests that are being handled.", in_flight as f64);
     let bodies = app.access.guards.in_flight.bodies();
     page.value("edgewright_http_request_bodies_receiving", "Requests whose bodies are being received.", bodies as f64);
-    if let Some(sequence) = app.access.guards.log_sequence() {
-        page.value("edgewright_security_log_sequence", "Number of the last line in the security log.", sequence as f64);
+    if let Some(log) = &app.access.guards.log {
+        let sequence = log.sequence() as f64;
+        page.value("edgewright_security_log_sequence", "Number of the last line in the security log.", sequence);
     }
     let lags = app.telemetry.outbox.iter().flat_map(|outbox| outbox.lags());
     page.gauge(
