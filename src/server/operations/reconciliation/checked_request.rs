@@ -17,16 +17,12 @@ pub(super) struct CheckedRequest {
     pub(super) lints: LintLevels,
 }
 
-fn field(name: &str) -> Path {
-    Path::root().join(name)
-}
-
 impl CheckedRequest {
     /// Checks a request, and returns all of its faults if it has some. Takes its allowed labels.
     pub(super) fn new(request: &mut Request) -> Result<Self, ApiError> {
         let mut faults = Vec::new();
         if let Err(reason) = check_new_source(&request.source) {
-            faults.push(Fault::new(Code::InvalidFormat, reason).at(field("source")));
+            faults.push(Fault::new(Code::InvalidFormat, reason).at("source"));
         }
         check_commit(request, &mut faults);
         check_file_names(request, &mut faults);
@@ -36,16 +32,16 @@ impl CheckedRequest {
         for (key, hash) in &request.token_hashes {
             if !files::is_hash(hash.expose()) {
                 let fault = Fault::new(Code::InvalidFormat, "a hash must be 64 lower-case hexadecimal digits");
-                faults.push(fault.at(field("token_hashes").join(key.as_str())));
+                faults.push(fault.at(["token_hashes", key.as_str()]));
             }
         }
         let lints = LintLevels::named(&request.lints, request.allowed_labels.take()).unwrap_or_else(|fault| {
-            faults.push(fault.under(&field("lints")));
+            faults.push(fault.under(&Path::from("lints")));
             LintLevels::default()
         });
         let lints = LintLevels { certificate_expiry_days: request.certificate_expiry_days, ..lints };
         if request.assume_values && !request.dry_run {
-            let fault = Fault::new(Code::NotAllowed, "assumed values cannot be applied").at(field("assume_values"));
+            let fault = Fault::new(Code::NotAllowed, "assumed values cannot be applied").at("assume_values");
             faults.push(fault.help("set `dry_run`, or send the values"));
         }
         ApiError::check(faults)?;
@@ -63,7 +59,7 @@ fn check_commit(request: &Request, faults: &mut Vec<Fault>) {
     for (name, value, most) in of_commit {
         if value.len() > most || value.contains(char::is_control) {
             let message = format!("`{name}` must be at most {most} bytes without control characters");
-            faults.push(Fault::new(Code::InvalidFormat, message).at(field(name)));
+            faults.push(Fault::new(Code::InvalidFormat, message).at(name));
         }
     }
 }
@@ -71,7 +67,7 @@ fn check_commit(request: &Request, faults: &mut Vec<Fault>) {
 fn check_file_names(request: &Request, faults: &mut Vec<Fault>) {
     let mut names = BTreeMap::new();
     for (at, file) in request.files.iter().enumerate() {
-        let path = field("files").join(at).join("name");
+        let path = Path::from(("files", at)).join("name");
         if file.name.is_empty() || file.name.len() > 4096 {
             faults.push(Fault::new(Code::InvalidFormat, "a file name must have 1 to 4096 bytes").at(path));
         } else if let Some(first) = names.insert((file.older, file.name.as_str()), at) {

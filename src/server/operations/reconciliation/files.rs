@@ -32,7 +32,7 @@ pub(super) fn digests(files: &[RequestFile], faults: &mut Vec<Fault>) -> Vec<Has
     for (at, digest) in digests.into_iter().enumerate() {
         match digest {
             Ok(digest) => found.push(digest),
-            Err(fault) => faults.push(fault.under(&Path::root().join("files").join(at))),
+            Err(fault) => faults.push(fault.under(&Path::from(("files", at)))),
         }
     }
     found

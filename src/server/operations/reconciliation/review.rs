@@ -12,30 +12,29 @@ use crate::server::operations::trace::TraceReport;
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.
 pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<TracedRequest> {
     let fault = |path: Path, message: &str, help: &str| Fault::new(Code::NotAllowed, message).at(path).help(help);
-    let field = |name: &str| Path::root().join(name);
     if request.compare && !request.dry_run {
-        faults.push(fault(field("compare"), "a comparison cannot be applied", "set `dry_run`"));
+        faults.push(fault("compare".into(), "a comparison cannot be applied", "set `dry_run`"));
     }
     if request.compare && request.expect.as_deref().is_some_and(|expect| !expect.is_empty()) {
-        faults.push(fault(field("expect"), "a comparison has no outcome", "remove `expect` or `compare`"));
+        faults.push(fault("expect".into(), "a comparison has no outcome", "remove `expect` or `compare`"));
     }
     if !request.compare
         && let Some(at) = request.files.iter().position(|file| file.older)
     {
-        let path = field("files").join(at).join("older");
+        let path = Path::from(("files", at)).join("older");
         faults.push(fault(path, "`older` requires `compare`", "set `compare`, or remove the file"));
     }
     let wanted = request.trace.clone()?;
     if !request.dry_run {
-        faults.push(fault(field("trace"), "only a dry run can be traced", "set `dry_run`"));
+        faults.push(fault("trace".into(), "only a dry run can be traced", "set `dry_run`"));
     }
     if request.compare {
-        faults.push(fault(field("trace"), "a comparison cannot be traced", "remove `trace` or `compare`"));
+        faults.push(fault("trace".into(), "a comparison cannot be traced", "remove `trace` or `compare`"));
     }
     match wanted.parse() {
         Ok(wanted) => Some(wanted),
         Err(fault) => {
-            faults.push(fault.under(&field("trace")));
+            faults.push(fault.under(&Path::from("trace")));
             None
         }
     }
