@@ -189,8 +189,8 @@ impl Store {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<u64, NamingError> {
         let mut search = CommitSearch::new(commit);
-        let (mut before, mut is_over) = (u64::MAX, false);
-        'search: loop {
+        let mut before = u64::MAX;
+        loop {
             if is_cancelled() {
                 return Err(NamingError::Cancelled);
             }
@@ -200,15 +200,12 @@ impl Store {
                 if let (Author::Source { commit: Some(commit), .. }, Some(revision)) = (&record.author, record.revision)
                     && search.add(commit, revision)
                 {
-                    is_over = true;
-                    break 'search;
+                    return Ok(revision);
                 }
             }
             before = last;
         }
-        if !is_over {
-            search.add_in_sync(in_sync);
-        }
+        search.add_in_sync(in_sync);
         match search.finish()? {
             Some(revision) => Ok(revision),
             None => Err(NamingError::Unknown { commit: commit.clone(), oldest: self.oldest_revision()? }),
