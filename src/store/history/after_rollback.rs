@@ -95,7 +95,7 @@ impl Store {
         for left in rejected {
             let digest = match digests.get(left.apart.as_slice()) {
                 Some(digest) => digest.clone(),
-                None => self.digest_of(after, source, &TransferredPaths::from(left.apart.as_slice()))?,
+                None => self.digest_of(after, source, &TransferredPaths(left.apart.iter().cloned().collect()))?,
             };
             if left.digest == digest {
                 return Ok(true);
@@ -179,7 +179,8 @@ impl Store {
         for source in sources {
             let mut left: Vec<RejectedManifests> = Vec::new();
             for manifests in current.rejected(&source) {
-                let wanted = self.digest_of(target, &source, &TransferredPaths::from(manifests.apart.as_slice()))?;
+                let wanted =
+                    self.digest_of(target, &source, &TransferredPaths(manifests.apart.iter().cloned().collect()))?;
                 if manifests.digest != wanted {
                     left.push(RejectedManifests { moved_again: Vec::new(), ..manifests.clone() });
                 }

@@ -7,17 +7,11 @@ use crate::model::{Claim, Entry, Id, Key, Kind, Snapshot};
 
 /// Resources that are left out of a comparison together with what they contain, by their paths.
 #[derive(Debug, Default)]
-pub(super) struct TransferredPaths(BTreeSet<String>);
+pub(super) struct TransferredPaths(pub(super) BTreeSet<String>);
 
 /// All resources that change hands between two states.
 #[derive(Debug, Default)]
 pub(super) struct TransferredKeys(BTreeSet<Key>);
-
-impl From<&[String]> for TransferredPaths {
-    fn from(paths: &[String]) -> Self {
-        Self(paths.iter().cloned().collect())
-    }
-}
 
 impl TransferredPaths {
     /// Whether a resource, or the one that contains it, is left out.
