@@ -202,7 +202,7 @@ impl SealedSecrets {
             Ok(secrets) => self.with(public, &secrets),
             Err(NotOpened::Destroyed) => match lost {
                 LostSecrets::Refused => {
-                    return Err(format!("the data key {} of the record {name} was destroyed", self.value.key()));
+                    return Err(format!("the data key {} of the record {name} was destroyed", self.value.key));
                 }
                 LostSecrets::Masked => self.masked(public),
                 LostSecrets::Digested => self.digested(public),
@@ -292,7 +292,7 @@ pub(crate) fn key_of(value: &[u8]) -> Option<KeyId> {
     struct RecordSeal {
         sealed: SealedSecrets,
     }
-    serde_json::from_slice::<RecordSeal>(value).ok().map(|record| record.sealed.value.key())
+    serde_json::from_slice::<RecordSeal>(value).ok().map(|record| record.sealed.value.key)
 }
 
 #[cfg(test)]

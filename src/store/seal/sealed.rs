@@ -1,7 +1,5 @@
 //! What [`Keyring::seal`](super::Keyring::seal) makes, as records have it.
 
-use std::fmt;
-
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{form, ids::KeyId};
@@ -9,26 +7,14 @@ use super::{form, ids::KeyId};
 /// Encrypted bytes, and the data key that opens them. As text: the id of the key, a dot, and the bytes in base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sealed {
-    pub(super) key: KeyId,
-    pub(super) bytes: Vec<u8>,
-}
-
-impl Sealed {
     /// The data key.
-    pub(crate) fn key(&self) -> KeyId {
-        self.key
-    }
-}
-
-impl fmt::Display for Sealed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.key, form::encoded(&self.bytes))
-    }
+    pub(crate) key: KeyId,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Serialize for Sealed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.collect_str(&format_args!("{}.{}", self.key, form::encoded(&self.bytes)))
     }
 }
 

@@ -66,7 +66,7 @@ fn what_is_sealed_opens_only_where_it_was_sealed_for() {
         assert_eq!(ring.open(&sealed, &other), Err(NotOpened::Changed));
     }
     let foreign = keyring(&MemoryFile::new(), &key).seal(b"secret", &[]).unwrap();
-    assert_eq!(ring.open(&foreign, &[]), Err(NotOpened::UnknownKey(foreign.key())));
+    assert_eq!(ring.open(&foreign, &[]), Err(NotOpened::UnknownKey(foreign.key)));
     let bytes = file.bytes.lock().unwrap().clone();
     assert!(EncryptedKeys::read(&bytes, Path::new("keys"), [4; 16]).is_err(), "it is of another store");
     for at in 0..bytes.len() {
