@@ -15,7 +15,6 @@ use std::convert::Infallible;
 use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 
-use super::rate_limit::too_many;
 use crate::server::http::api_error::ApiError;
 use crate::server::http::proxy::site_of;
 use crate::server::prelude::*;
@@ -64,7 +63,8 @@ impl Failures {
             tokio::time::sleep(DELAY).await;
             return None;
         }
-        Some(too_many("too many requests without a valid API key from this address", WINDOW.as_secs()))
+        let message = "too many requests without a valid API key from this address";
+        Some(ApiError::with_code(Code::RateLimited, message).retry_after(WINDOW.as_secs()))
     }
 
     /// Counts a failure, and returns how many the address has had in its window.

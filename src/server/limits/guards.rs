@@ -5,7 +5,7 @@ use axum::extract::ConnectInfo;
 use super::authentication_failures::Failures;
 use super::bodies::{BodyLimits, MOST_BYTES};
 use super::in_flight::InFlight;
-use super::rate_limit::{self, RateLimiter};
+use super::rate_limit::RateLimiter;
 use crate::server::auth::caller::Caller;
 use crate::server::http::api_error::{ApiError, REQUEST_ID};
 use crate::server::http::cors::{Cors, CorsOrigin};
@@ -74,7 +74,8 @@ pub(crate) fn share_exhausted(caller: &Caller, wait: Duration) -> ApiError {
 
 fn rate_limited(caller: &Caller, reason: &'static str, message: &str, seconds: u64) -> ApiError {
     metrics::counter!(RATE_LIMITED).increment(1);
-    rate_limit::too_many(message, seconds).noted(caller.note(SecurityEvent::RateLimited, reason))
+    let note = caller.note(SecurityEvent::RateLimited, reason);
+    ApiError::with_code(Code::RateLimited, message).retry_after(seconds).noted(note)
 }
 
 /// The limits of a server, and where it logs what they refuse.

@@ -11,7 +11,6 @@
 use std::cell::{Cell, OnceCell, RefCell};
 
 use super::bodies::{Bodies, BodyLimits, RETRY_AFTER, Reception, SHED, Sender};
-use super::rate_limit;
 use super::slots::{NoPlace, Slots, WorkPlace, classes};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
@@ -96,7 +95,7 @@ impl InFlight {
                     "the owner of the API key has {count} of the server's {most} concurrent requests, which is its share \
                      while more than half of them are taken"
                 );
-                rate_limit::too_many(&message, RETRY_AFTER)
+                ApiError::with_code(Code::RateLimited, message).retry_after(RETRY_AFTER)
             }
         }
     }

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_cache::sync::Cache;
 
-use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
 /// The seconds whose requests a key may send at once.
@@ -50,11 +49,6 @@ impl RateLimiter {
         let taken = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         taken.map(drop).map_err(|full| full.saturating_add(self.cost).saturating_sub(most).div_ceil(SECOND).max(1))
     }
-}
-
-/// The error of a client that must wait.
-pub(super) fn too_many(message: &str, seconds: u64) -> ApiError {
-    ApiError::with_code(Code::RateLimited, message).retry_after(seconds)
 }
 
 #[cfg(test)]
