@@ -55,8 +55,7 @@ pub(crate) struct SecurityLogThread {
 
 /// Opens the log at a path, and starts its thread.
 pub(crate) fn open(path: &Path) -> io::Result<(SecurityLog, SecurityLogThread)> {
-    let bounds = FileBounds::default();
-    let file = match HashChainedFile::open(path, bounds) {
+    let file = match HashChainedFile::open(path, FileBounds::default()) {
         Ok(file) => Some(file),
         // A restart must not make a full disk an outage. The thread tries again.
         Err(error) if is_full(&error) => {
@@ -71,7 +70,6 @@ pub(crate) fn open(path: &Path) -> io::Result<(SecurityLog, SecurityLogThread)> 
     let (sender, receiver) = sync_channel(QUEUE);
     let writer = LogWriter {
         path: path.to_owned(),
-        bounds,
         file,
         retry: None,
         receiver,
@@ -131,7 +129,6 @@ impl Drop for SecurityLogThread {
 /// The state of the thread.
 struct LogWriter {
     path: PathBuf,
-    bounds: FileBounds,
     /// None after a failed write.
     file: Option<HashChainedFile>,
     /// When to try again after a failed write.
@@ -190,7 +187,7 @@ impl LogWriter {
         }
         let appended = match self.file.take() {
             Some(file) => Ok(file),
-            None => HashChainedFile::open(&self.path, self.bounds),
+            None => HashChainedFile::open(&self.path, FileBounds::default()),
         };
         let appended = appended.and_then(|mut file| file.append(records).map(|()| file));
         match appended {
