@@ -118,7 +118,10 @@ impl Schemas {
         allow_blank_variants(&mut requests);
         let mut responses = self.responses.take_definitions(true);
         describe(&mut responses);
-        responses.values_mut().for_each(response_form);
+        for definition in responses.values_mut() {
+            list_variants(definition);
+            without_defaults(definition);
+        }
         let names = names(&requests, &responses);
         let mut all: BTreeMap<String, Value> = self.derived.into_iter().collect();
         for (path, forms) in [(REQUESTS, requests), (RESPONSES, responses)] {
@@ -205,11 +208,6 @@ fn describe(responses: &mut Map<String, Value>) {
             response.insert("description".into(), text);
         }
     }
-}
-
-fn response_form(definition: &mut Value) {
-    list_variants(definition);
-    without_defaults(definition);
 }
 
 /// Allows null for optional fields, because null means "not given" in a request (D6), and puts defaults into descriptions:
