@@ -212,7 +212,7 @@ impl<'a> ReconciliationJob<'a> {
         if !is_expected(self.expect.as_deref(), planned, masked, outcome)? {
             return Err(planned_change::stale("the store or the values have"));
         }
-        self.refused(&plan.refusals)
+        ApiError::check(plan.refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
     }
 
     /// The plan as a document; none for one that cannot be applied.
@@ -247,10 +247,6 @@ impl<'a> ReconciliationJob<'a> {
         let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
         // The limit of the response.
         ApiError::from_faults(errors.take(MOST_FAULTS).map(|it| self.fault(it)).collect())
-    }
-
-    fn refused(&self, refusals: &[Diagnostic]) -> Result<(), ApiError> {
-        ApiError::check(refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
     }
 
     /// Converts a diagnostic, with the field of the file in the request.
