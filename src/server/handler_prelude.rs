@@ -14,7 +14,7 @@ pub(super) use super::http::response::{self, json_response};
 pub(super) use super::http::{conditional, query};
 pub(super) use super::limits::blocking_task::{blocking, with_body};
 pub(super) use super::limits::slots::{SlotPool, WorkPlace};
-pub(super) use super::operations::checks::JsonBody;
+pub(super) use super::operations::checks::{JsonBody, SearchRequest};
 pub(super) use super::operations::operation::{ApiOperation, QueryParameter};
 pub(super) use super::prelude::*;
 pub(super) use super::state::{AppState, ServedStore};

@@ -11,12 +11,14 @@ use serde::de::DeserializeOwned;
 use super::operation::ApiOperation;
 use crate::model::decode::decode;
 use crate::model::{Fault, Tape};
+use crate::reconcile::run::cancel::Cancel;
 use crate::server::auth::authentication::AccessControl;
+use crate::server::auth::caller::Caller;
 use crate::server::http::api_error::{ApiError, ApiResult};
 use crate::server::http::body::{self, Limits};
 use crate::server::http::{body_fields, query};
 use crate::server::net::peer::safe_peer;
-use crate::server::state::AppState;
+use crate::server::state::{AppState, ServedStore};
 
 /// Checks the requests of an operation.
 #[derive(Clone)]
@@ -136,5 +138,31 @@ impl<T: DeserializeOwned + Send> FromRequest<AppState> for JsonBody<T> {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         RequestBody::from_request(request, state).await?.decode_required().map(Self)
+    }
+}
+
+/// A request that searches in the store.
+pub(crate) struct SearchRequest {
+    app: AppState,
+    caller: Caller,
+}
+
+impl FromRequestParts<AppState> for SearchRequest {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        Ok(Self { caller: Caller::from_request_parts(parts, app).await?, app: app.clone() })
+    }
+}
+
+impl SearchRequest {
+    /// Takes a place for a search of the caller, and searches when it is its turn.
+    pub(super) async fn run(
+        self,
+        search: impl FnOnce(&ServedStore, &Cancel) -> ApiResult + Send + 'static,
+    ) -> ApiResult {
+        let place = self.app.admissions.searches.for_owner(&self.caller.owner)?;
+        let served = self.app.served;
+        place.run(move |cancel| search(&served, &cancel)).await
     }
 }

@@ -95,21 +95,15 @@ fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
 }
 
 /// Returns where a resource comes from.
-async fn get(
-    State(AppState { served, admissions, .. }): State<AppState>,
-    Path(id): Path<String>,
-    caller: Caller,
-    headers: HeaderMap,
-) -> ApiResult {
-    let place = admissions.searches.for_owner(&caller.owner)?;
-    let run = move |_| {
+async fn get(search: SearchRequest, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
+    let run = move |served: &ServedStore, _: &Cancel| {
         let snapshot = served.store.snapshot();
         let missing = || ApiError::with_code(Code::NotFound, format!("no resource has the ID `{}`", printable(&id)));
         let entry = find(&snapshot, &id).ok_or_else(missing)?;
         let origin = ResourceOrigin::find(&served.store, entry, &served.base_urls.base_url)?;
         conditional::json_response(&headers, &origin)
     };
-    place.run(run).await
+    search.run(run).await
 }
 
 #[cfg(test)]

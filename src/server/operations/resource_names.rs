@@ -57,20 +57,14 @@ impl ResourceName {
 }
 
 /// Lists the names of the resources in a collection.
-async fn list(
-    State(AppState { served, admissions, .. }): State<AppState>,
-    RawQuery(query): RawQuery,
-    caller: Caller,
-    headers: HeaderMap,
-) -> ApiResult {
+async fn list(search: SearchRequest, RawQuery(query): RawQuery, headers: HeaderMap) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
     let path = query::value(query.as_deref(), COLLECTION).unwrap_or_default();
     let Some(collection) = collections().find_map(|kind| Key::at_path(kind, &format!("{path}/x"))) else {
         let message = format!("`{COLLECTION}` must be the path of a list of resources (found `{}`)", printable(&path));
         return Err(ApiError::new(query::at(COLLECTION, message)));
     };
-    let place = admissions.searches.for_owner(&caller.owner)?;
-    let run = move |_| {
+    let run = move |served: &ServedStore, _: &Cancel| {
         let (snapshot, all) = (served.store.snapshot(), format!("{}{PATH}", served.base_urls.base_url));
         let uri = format!("{all}?{COLLECTION}={}", segment(&path));
         let (default_limit, further) = (Some(DEFAULT_LIMIT), &[(COLLECTION, path)]);
@@ -79,5 +73,5 @@ async fn list(
         let names: Vec<ResourceName> = entries.iter().map(|entry| ResourceName::new(entry)).collect();
         conditional::json_response(&headers, &json!({"resources": names, "uri": uri, "next_page_uri": next}))
     };
-    place.run(run).await
+    search.run(run).await
 }

@@ -78,15 +78,10 @@ pub(super) static BLAME: ApiOperation = ApiOperation::get("/history/blame", Inte
     .documented("400 401 404 429 500 503", |operation, schemas| operation.ok(schemas.response::<ResourceBlame>()));
 
 /// The attempts to change the store, newest first.
-async fn list(
-    State(AppState { served, admissions, .. }): State<AppState>,
-    RawQuery(query): RawQuery,
-    caller: Caller,
-) -> ApiResult {
+async fn list(search: SearchRequest, RawQuery(query): RawQuery) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
     let filter = filter_from(query.as_deref())?;
-    let place = admissions.searches.for_owner(&caller.owner)?;
-    place.run(move |cancel| listed(&served, &page, &filter, &cancel)).await
+    search.run(move |served, cancel| listed(served, &page, &filter, cancel)).await
 }
 
 fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> ApiResult {
@@ -122,14 +117,8 @@ fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Ca
 }
 
 /// Returns one revision.
-async fn get(
-    State(AppState { served, admissions, .. }): State<AppState>,
-    Path(id): Path<String>,
-    caller: Caller,
-    headers: HeaderMap,
-) -> ApiResult {
-    let place = admissions.searches.for_owner(&caller.owner)?;
-    let run = move |_| {
+async fn get(search: SearchRequest, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
+    let run = move |served: &ServedStore, _: &Cancel| {
         let state = served.store.snapshot();
         let current = state.revision;
         let unknown = || {
@@ -149,20 +138,15 @@ async fn get(
             response::rendered(HistoryEntry::body_of(&found, &served.base_urls.base_url, &served.store, &state)?);
         Ok(conditional::response(&headers, &rendered))
     };
-    place.run(run).await
+    search.run(run).await
 }
 
 /// Returns who set each field of a resource.
-async fn blame(
-    State(AppState { served, admissions, .. }): State<AppState>,
-    RawQuery(query): RawQuery,
-    caller: Caller,
-) -> ApiResult {
+async fn blame(search: SearchRequest, RawQuery(query): RawQuery) -> ApiResult {
     let Some(path) = query::value(query.as_deref(), "resource") else {
         return Err(ApiError::new(query::at("resource", "`resource` is required".into())));
     };
-    let place = admissions.searches.for_owner(&caller.owner)?;
-    let run = move |_| {
+    let run = move |served: &ServedStore, _: &Cancel| {
         let snapshot = served.store.snapshot();
         let kinds = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::Owner);
         let keys = kinds.filter_map(|kind| Key::at_path(kind, &path));
@@ -172,7 +156,7 @@ async fn blame(
         let blame = served.store.blame(&key)?.ok_or_else(missing)?;
         json_response(StatusCode::OK, &ResourceBlame::new(&key, blame, &snapshot))
     };
-    place.run(run).await
+    search.run(run).await
 }
 
 /// Reads the filter of a list.

@@ -22,15 +22,10 @@ pub(in crate::server::operations) static GET: ApiOperation =
         });
 
 /// The reconciliations of every source, newest first.
-async fn list(
-    State(AppState { served, admissions, .. }): State<AppState>,
-    RawQuery(query): RawQuery,
-    caller: Caller,
-) -> ApiResult {
+async fn list(search: SearchRequest, RawQuery(query): RawQuery) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
-    let place = admissions.searches.for_owner(&caller.owner)?;
-    let listed = move |_| {
+    let listed = move |served: &ServedStore, _: &Cancel| {
         let before = match &page.before_id {
             None => u64::MAX,
             Some(id) => position(&served.store, id)?.ok_or_else(Page::unknown)?,
@@ -47,24 +42,18 @@ async fn list(
         let body = json!({"reconciliations": items, "uri": uri, "next_page_uri": next});
         json_response(StatusCode::OK, &body)
     };
-    place.run(listed).await
+    search.run(listed).await
 }
 
 /// Returns one reconciliation.
-async fn get(
-    State(AppState { served, admissions, .. }): State<AppState>,
-    Path(id): Path<String>,
-    caller: Caller,
-    headers: HeaderMap,
-) -> ApiResult {
-    let place = admissions.searches.for_owner(&caller.owner)?;
-    let got = move |_| {
+async fn get(search: SearchRequest, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
+    let got = move |served: &ServedStore, _: &Cancel| {
         let missing = || ApiError::not_found(&format!("reconciliation {id}"));
         let revision = wire::revision_of(&id).ok_or_else(missing)?;
-        let found = find(&served, revision)?.ok_or_else(missing)?;
+        let found = find(served, revision)?.ok_or_else(missing)?;
         conditional::json_response(&headers, &found)
     };
-    place.run(got).await
+    search.run(got).await
 }
 
 /// Returns the reconciliation that made a revision, if one did.
