@@ -122,13 +122,13 @@ async fn dispatch(
         Action::Patch => Box::pin(call.patch(key, body_fields::body(content)?)).await,
         Action::Delete => {
             let operations = vec![Operation::Delete { key: key.clone(), with_children: true }];
-            Box::pin(call.commit(&key, None, operations)).await.map(|_| no_content())
+            Box::pin(call.commit(&key, None, operations)).await.map(|_| StatusCode::NO_CONTENT.into_response())
         }
         Action::PutModule(slot) => Box::pin(call.put_module(key, slot, body_fields::module_body(slot, content)?)).await,
         Action::GetModule(slot) => call.get_module(&key, slot),
         Action::DeleteModule(slot) => {
             let operations = vec![Operation::DeleteModule { host: key.clone(), slot }];
-            Box::pin(call.commit(&key, Some(slot), operations)).await.map(|_| no_content())
+            Box::pin(call.commit(&key, Some(slot), operations)).await.map(|_| StatusCode::NO_CONTENT.into_response())
         }
     }?;
     if let Some(note) = call.people {
@@ -136,10 +136,6 @@ async fn dispatch(
     }
     response::warn(&mut response, &call.owned);
     Ok(response)
-}
-
-fn no_content() -> Response {
-    StatusCode::NO_CONTENT.into_response()
 }
 
 impl ApiRequest<'_> {
@@ -197,14 +193,14 @@ impl ApiRequest<'_> {
     async fn get(&self, key: &Key) -> ApiResult {
         let entry = self.snapshot.get(key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         if !render::takes_long(&self.visibility, &self.snapshot, [entry]) {
-            return Ok(self.conditional(&self.render(&self.snapshot, entry)?));
+            return Ok(conditional::response(&self.headers, &self.render(&self.snapshot, entry)?));
         }
         let (served, snapshot, entry) = (Arc::clone(&self.app.served), Arc::clone(&self.snapshot), Arc::clone(entry));
         let visibility = self.visibility.clone();
         let place = self.app.admissions.renderings.for_owner(&self.caller.owner)?;
         let rendered =
             Box::pin(place.render(move || render(&served.base_urls, &visibility, &snapshot, &entry))).await?;
-        Ok(self.conditional(&rendered))
+        Ok(conditional::response(&self.headers, &rendered))
     }
 
     async fn patch(&mut self, key: Key, content: Tape) -> ApiResult {
@@ -258,7 +254,7 @@ impl ApiRequest<'_> {
         let rendered = self.render_module(&self.snapshot, host, slot)?;
         let missing = || format!("{} has no {} module", self.snapshot.name_of(host), slot.name);
         let rendered = rendered.ok_or_else(|| ApiError::with_code(Code::NotFound, missing()))?;
-        Ok(self.conditional(&rendered))
+        Ok(conditional::response(&self.headers, &rendered))
     }
 
     /// Commits if the client's precondition holds at the revision that changes.
@@ -324,11 +320,6 @@ impl ApiRequest<'_> {
 
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
         render_module(&self.app.served.base_urls, &self.visibility, snapshot, host, slot)
-    }
-
-    /// Responds to a GET, with 304 if the client's copy is current (D25).
-    fn conditional(&self, rendered: &Rendered) -> Response {
-        conditional::response(&self.headers, rendered)
     }
 }
 
