@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use crate::{model::Code, store::error::StoreError};
+use crate::{files::if_exists, model::Code, store::error::StoreError};
 
 /// Returns whether a path has a store, or anything else that a new store must not replace. Fails if this cannot be
 /// read: an unreadable store must not pass for an empty one.
@@ -10,23 +10,17 @@ pub(crate) fn store_exists(path: &Path) -> Result<bool, StoreError> {
     let unreadable = |path: &Path, error: io::Error| {
         StoreError::new(Code::StoreFailed, format!("{} cannot be read: {error}", path.display()))
     };
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(unreadable(path, error)),
-        Ok(facts) if !facts.is_dir() => return Ok(true),
-        Ok(_) => {}
+    let facts = if_exists(fs::metadata(path)).map_err(|error| unreadable(path, error))?;
+    let Some(facts) = facts else { return Ok(false) };
+    if !facts.is_dir() {
+        return Ok(true);
     }
     let mut entries = fs::read_dir(path).map_err(|error| unreadable(path, error))?;
-    match entries.next() {
-        None => Ok(false),
-        Some(Err(error)) => Err(unreadable(path, error)),
-        Some(Ok(entry)) => {
-            // A folder can list names while its files are not accessible.
-            let entry = entry.path();
-            fs::symlink_metadata(&entry).map_err(|error| unreadable(&entry, error))?;
-            Ok(true)
-        }
-    }
+    let entry = entries.next().transpose().map_err(|error| unreadable(path, error))?;
+    let Some(entry) = entry.map(|entry| entry.path()) else { return Ok(false) };
+    // A folder can list names while its files are not accessible.
+    fs::symlink_metadata(&entry).map_err(|error| unreadable(&entry, error))?;
+    Ok(true)
 }
 
 #[cfg(test)]
