@@ -97,20 +97,14 @@ impl Delivery {
     fn fill(&mut self) -> Result<(), String> {
         let outbox = Arc::clone(&self.outbox);
         let newest = outbox.store.snapshot().revision;
-        while !outbox.stop.is_set() {
+        while self.pending.is_empty() && !outbox.stop.is_set() {
             self.fill_transition(&outbox);
-            if !self.pending.is_empty() {
-                return Ok(());
-            }
-            if self.cursor.revision >= newest {
+            if !self.pending.is_empty() || self.cursor.revision >= newest {
                 break;
             }
             self.fill_revision(&outbox, newest)?;
-            if !self.pending.is_empty() {
-                return Ok(());
-            }
         }
-        if self.unsaved > 0 {
+        if self.pending.is_empty() && self.unsaved > 0 {
             self.save();
         }
         Ok(())
