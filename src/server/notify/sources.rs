@@ -132,21 +132,17 @@ impl<'f> SourceSnapshot<'f> {
         let commit = self.attempt().and_then(commit_of);
         let subject = commit.clone().unwrap_or_else(|| "its manifests".to_owned());
         let verb = if commit.is_some() { "is" } else { "are" };
-        match r#type {
-            EventType::SourceInvalid if self.condition.reason == Reason::PartlyApplied => {
-                format!("is invalid: {subject} {verb} only partly applied: {}", self.first_error())
-            }
-            EventType::SourceInvalid => format!("is invalid: {subject} {verb} not applied: {}", self.first_error()),
+        let applied =
+            |state: &str, how: &str| format!("{state}: {subject} {verb} {how} applied: {}", self.first_error());
+        match (r#type, self.condition.reason) {
+            (EventType::SourceInvalid, Reason::PartlyApplied) => applied("is invalid", "only partly"),
+            (EventType::SourceInvalid, _) => applied("is invalid", "not"),
             // The commit that was fetched last is in effect.
-            EventType::SourceFailed if self.condition.reason == Reason::FetchFailed => {
-                format!("has failed: {}", self.first_error())
-            }
-            EventType::SourceFailed if self.condition.reason == Reason::Refused => {
-                format!("is refused: {subject} {verb} not applied: {}", self.first_error())
-            }
-            EventType::SourceFailed => format!("has failed: {subject} {verb} not applied: {}", self.first_error()),
-            EventType::SourceDrifted => format!("has drifted: {}", self.drift()),
-            EventType::SourceSuspended => match &self.suspension {
+            (EventType::SourceFailed, Reason::FetchFailed) => format!("has failed: {}", self.first_error()),
+            (EventType::SourceFailed, Reason::Refused) => applied("is refused", "not"),
+            (EventType::SourceFailed, _) => applied("has failed", "not"),
+            (EventType::SourceDrifted, _) => format!("has drifted: {}", self.drift()),
+            (EventType::SourceSuspended, _) => match &self.suspension {
                 Some(Suspension { reason, by, until, .. }) => {
                     let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
                     format!("is suspended by {by}{until}: {reason}")
