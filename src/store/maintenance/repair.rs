@@ -106,11 +106,8 @@ fn copy_beside(folder: &Path) -> Result<PathBuf, StoreError> {
     for number in 0..MOST_COPIES {
         let more = if number == 0 { String::new() } else { format!("-{number}") };
         let copy = whole.with_file_name(format!("{name}.damaged-{time}{more}"));
-        if files::exists(&copy)? {
-            continue;
-        }
-        let unfinished = copy.with_file_name(format!("{name}.damaged-{time}{more}.tmp"));
-        if files::exists(&unfinished)? {
+        let unfinished = whole.with_file_name(format!("{name}.damaged-{time}{more}.tmp"));
+        if files::exists(&copy)? || files::exists(&unfinished)? {
             continue;
         }
         let made = TempFolder::at(unfinished)?;
