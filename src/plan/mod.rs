@@ -39,7 +39,6 @@ mod revert;
 pub(crate) mod saved;
 mod summary;
 pub(crate) mod transfer;
-mod yaml;
 
 pub use change::{Change, Plan};
 pub(crate) use deletion_budget::DeletionBudget;

@@ -130,7 +130,7 @@ impl<'p> Redactor<'p> {
     }
 
     /// Returns a change without its secrets.
-    fn redact(&self, change: &Change) -> Result<RedactedChange, JsonError> {
+    pub(super) fn redact(&self, change: &Change) -> Result<RedactedChange, JsonError> {
         let calls = change.operations.iter().filter_map(|operation| {
             let (method, path) = operation.call()?;
             Some(self.call(change, operation, method, path))
@@ -139,7 +139,7 @@ impl<'p> Redactor<'p> {
     }
 
     /// Returns a change without its calls.
-    pub(super) fn head(change: &Change) -> RedactedChange {
+    fn head(change: &Change) -> RedactedChange {
         RedactedChange {
             effect: change.effect,
             kind: change.key.kind.to_string(),
@@ -161,27 +161,12 @@ impl<'p> Redactor<'p> {
     }
 
     /// The changed lines of an operation.
-    pub(super) fn lines(&self, change: &Change, operation: &Operation) -> Result<Vec<String>, JsonError> {
+    fn lines(&self, change: &Change, operation: &Operation) -> Result<Vec<String>, JsonError> {
         match change.effect {
             // Claims are shown with the new resource.
             Effect::Replaced => Ok(Vec::new()),
             _ => lines(self.before(change).as_deref(), &self.plan.reviewed(operation)),
         }
-    }
-
-    /// Appends the lines of an operation to a text, each after a prefix. Returns false if they are to be taken from
-    /// [`Redactor::lines`]: only a new resource is not compared with anything.
-    pub(super) fn append_lines(
-        &self,
-        change: &Change,
-        operation: &Operation,
-        prefix: &str,
-        out: &mut String,
-    ) -> Result<bool, JsonError> {
-        if change.effect == Effect::Replaced || self.before(change).is_some() {
-            return Ok(false);
-        }
-        append_new(&self.plan.reviewed(operation), prefix, out)
     }
 
     /// The resource that a change is compared with.
@@ -193,20 +178,8 @@ impl<'p> Redactor<'p> {
     }
 }
 
-/// Appends the lines of a new resource to a text, each after a prefix. Returns whether they are simple enough.
-fn append_new(operation: &Operation, prefix: &str, out: &mut String) -> Result<bool, JsonError> {
-    let Operation::Create { spec, .. } = operation else { return Ok(false) };
-    let json = spec.to_bytes(Review::default().after())?;
-    Ok(std::str::from_utf8(&json).is_ok_and(|json| super::yaml::append(json, prefix, out)))
-}
-
 /// The changed lines of an operation. Secrets show only as "(secret)" and whether they changed.
 fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<String>, JsonError> {
-    let mut created = String::new();
-    // Most of a large plan creates.
-    if before.is_none() && append_new(operation, "+ ", &mut created)? {
-        return Ok(created.lines().map(str::to_owned).collect());
-    }
     let (old, new) = forms(before, operation)?;
     if old.is_empty() {
         return Ok(new.lines().map(|line| format!("+ {line}")).collect());

@@ -35,18 +35,16 @@ pub(crate) fn stream<E: From<JsonError>>(
     in_colour: bool,
     write: &mut dyn FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
+    let write_redacted = |change: &RedactedChange, out: &mut String| {
+        let _ = write_change(out, change, in_colour);
+        Ok(())
+    };
     match plan {
         Some(plan) => {
             let redactor = Redactor::new(plan, Detail::Lines);
-            pieces(&plan.changes, |change, out| write_planned(out, &redactor, change, in_colour), write)?;
+            pieces(&plan.changes, |change, out| write_redacted(&redactor.redact(change)?, out), write)?;
         }
-        None => {
-            let write_redacted = |change: &RedactedChange, out: &mut String| {
-                let _ = write_change(out, change, in_colour);
-                Ok(())
-            };
-            pieces(&redacted.changes, write_redacted, write)?;
-        }
+        None => pieces(&redacted.changes, write_redacted, write)?,
     }
     write(&conclusion(redacted, in_colour))
 }
@@ -102,21 +100,6 @@ pub(crate) fn notes(change: &RedactedChange) -> String {
     };
     let notes: Vec<&str> = what.into_iter().chain(change.notes.iter().map(String::as_str)).collect();
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
-}
-
-/// Writes a change straight from the plan.
-fn write_planned(out: &mut String, redactor: &Redactor<'_>, change: &Change, in_colour: bool) -> Result<(), JsonError> {
-    let _ = write_head(out, &Redactor::head(change), in_colour);
-    for operation in &change.operations {
-        let Some((method, path)) = operation.call() else { continue };
-        let _ = write_call(out, method, &path);
-        // Colours enclose each line.
-        if in_colour || !redactor.append_lines(change, operation, "      + ", out)? {
-            let _ = write_lines(out, &redactor.lines(change, operation)?, in_colour);
-        }
-    }
-    out.push('\n');
-    Ok(())
 }
 
 fn write_change(out: &mut String, change: &RedactedChange, in_colour: bool) -> std::fmt::Result {
