@@ -5,7 +5,7 @@ use std::fmt::Write;
 use owo_colors::{OwoColorize, Style};
 use rayon::prelude::*;
 
-use super::change::{Change, Plan};
+use super::change::Plan;
 use super::effect::Effect;
 use super::redacted_plan::{Detail, RedactedChange, RedactedPlan, Redactor};
 use crate::model::{Drift, JsonError};

@@ -17,7 +17,7 @@ fn validate(text: &str) -> Run {
     folder.write("m/a.yaml", text);
     let began = Instant::now();
     let run = folder.run("validate m --format json");
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     assert!(run.err.len() < 1_000_000, "{} bytes of output", run.err.len());
     run
 }
