@@ -48,7 +48,7 @@ impl Finding {
 }
 
 /// The message about an unknown word, with the known one that was probably meant.
-pub(crate) fn unknown(what: &str, word: &str, near: Option<&str>) -> String {
+pub(crate) fn unknown_word(what: &str, word: &str, near: Option<&str>) -> String {
     let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     format!("unknown {what} `{}`{hint}", printable(word))
 }

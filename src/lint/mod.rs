@@ -7,9 +7,9 @@
 //!
 //! # The idea
 //!
-//! A lint is a condition and its words: one file each, with a [`Lint`] and a `check`, and a line in [`LINTS`]. The type
-//! of the check says what it looks at ([`LintCheck`](definition::LintCheck)), and its view shows nothing else
-//! (`view.rs`). So a run (`run.rs`) is a pure function of each part of a source (`partition.rs`), and a server judges
+//! A lint is a condition and its words: one file each, with a [`Lint`] and a `check`, and a line in [`LINTS`]. The variant
+//! of [`LintCheck`](definition::LintCheck) says what a check looks at: a view of resources shows nothing else (`view.rs`), and
+//! checks of manifests get the world. So a run (`run.rs`) is a pure function of each part of a source (`partition.rs`), and a server judges
 //! only parts that differ from those of its last run (`memo.rs`).
 //!
 //! # An example

@@ -1,4 +1,4 @@
-//! The views of lints: the whole input of each type of check.
+//! The views of lints: the whole input of each check of resources.
 //!
 //! The findings of a lint are kept as long as its inputs are the same (`memo.rs`), and its inputs are what its view has. So a
 //! view of resources gives access through methods only, and whatever a method shows is compared when the next run asks for

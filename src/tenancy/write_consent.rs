@@ -1,7 +1,7 @@
 //! Consent of edges to what single requests write (D103).
 
 use super::{delegation::HostEdge, hostports};
-use crate::model::{AnyResource, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Operation, Snapshot};
+use crate::model::{AnyResource, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Operation, Snapshot};
 
 /// The field of a route that decides where it is.
 const MATCH: &str = "match";
@@ -14,12 +14,14 @@ pub(crate) fn refused_write(current: &Snapshot, operation: &Operation) -> Option
             let source = claim.as_deref().map(|claim| claim.source.as_str());
             hostports::added_hostport_fault(current, source, spec.as_any().downcast_ref::<HttpsEdge>()?, None)
         }
-        Operation::Patch { key, spec, fields } if fields.iter().any(|field| field == "hostports") => {
+        Operation::Patch { key, spec, fields }
+            if key.kind == Kind::HttpsEdge && fields.iter().any(|field| field == "hostports") =>
+        {
             let entry = current.get(key)?;
             let edge = spec.as_any().downcast_ref::<HttpsEdge>()?;
             hostports::added_hostport_fault(current, entry.source(), edge, entry.spec_as::<HttpsEdge>())
         }
-        Operation::Patch { key, spec, fields } => {
+        Operation::Patch { key, spec, fields } if key.kind == Kind::HttpsEdgeRoute => {
             let entry = current.get(key)?;
             let source = entry.source()?;
             let route = moved_route(entry, spec.as_ref(), fields)?;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::email_format::{is_address, is_domain};
-use super::jwt_list_entry::blank_fault;
 use super::prelude::*;
+use super::shared::blank_text::blank_fault;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -42,6 +42,5 @@ fn fault(text: &str, is_repeated: bool, has_form: bool) -> Option<&'static str> 
     if is_repeated {
         return Some("is a duplicate");
     }
-    let has_upper_case = || has_form && text.to_lowercase() != text;
-    blank_fault(text).or_else(|| has_upper_case().then_some("contains upper-case letters"))
+    blank_fault(text).or_else(|| (has_form && text.to_lowercase() != text).then_some("contains upper-case letters"))
 }

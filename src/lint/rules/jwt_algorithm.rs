@@ -59,5 +59,5 @@ fn algorithm_fault(algorithm: &str, suggestions: &Suggestions) -> Option<String>
     if ALGORITHMS.contains(&algorithm) || algorithm.is_empty() || algorithm.contains(char::is_whitespace) {
         return None;
     }
-    Some(unknown("algorithm", algorithm, suggestions.nearest(algorithm, ALGORITHMS.iter().copied())))
+    Some(unknown_word("algorithm", algorithm, suggestions.nearest(algorithm, ALGORITHMS.iter().copied())))
 }

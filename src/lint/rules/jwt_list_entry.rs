@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::prelude::*;
+use super::shared::blank_text::blank_fault;
 use crate::model::diagnostics::check::is_token;
 use crate::model::module::jwt_validation::{JwtValidation, Token, TokenMethod};
 
@@ -88,13 +89,4 @@ fn is_same(one: &Token, other: &Token) -> bool {
         _ => one.name == other.name,
     };
     names && one.method == other.method && one.r#type == other.r#type && one.prefix == other.prefix
-}
-
-/// Returns what is wrong with a text that is empty or has white space.
-pub(super) fn blank_fault(text: &str) -> Option<&'static str> {
-    if text.is_empty() {
-        Some("is empty")
-    } else {
-        text.contains(char::is_whitespace).then_some("contains white space")
-    }
 }

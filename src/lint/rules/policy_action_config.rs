@@ -72,7 +72,7 @@ fn check_log(key: &Key, path: &Path, config: &Map<String, Value>, findings: &mut
         let at = path.join(name.as_str());
         if name != METADATA {
             let near = findings.suggestions.nearest(name, [METADATA]);
-            let finding = findings.report(key, at, unknown("key", name, near));
+            let finding = findings.report(key, at, unknown_word("key", name, near));
             (finding.target, finding.help) = (FaultTarget::Key, Some(LOG_HELP));
         } else if !value.is_object() && !value.is_null() {
             findings.report(key, at, "`Metadata` must be an object").help = Some(LOG_HELP);
@@ -93,7 +93,7 @@ fn check_keys(key: &Key, path: &Path, action: &str, config: &Map<String, Value>,
         let synonym = SYNONYMS.iter().find(|(of, word, _)| *of == action && *word == plain(name));
         let near = near.filter(is_misspelt).or(synonym.map(|(.., known)| *known));
         if near.is_some() || action == "deny" {
-            let finding = findings.report(key, path.join(name.as_str()), unknown("key", name, near));
+            let finding = findings.report(key, path.join(name.as_str()), unknown_word("key", name, near));
             finding.target = FaultTarget::Key;
             finding.help = (action == "deny" && near.is_none()).then_some(DENY_HELP);
         }

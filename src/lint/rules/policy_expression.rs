@@ -43,5 +43,5 @@ fn action_fault(action: &str, suggestions: &Suggestions) -> Option<String> {
     if action.is_empty() || ACTIONS.contains(&action) {
         return None;
     }
-    Some(unknown("action type", action, suggestions.nearest(action, ACTIONS.iter().copied())))
+    Some(unknown_word("action type", action, suggestions.nearest(action, ACTIONS.iter().copied())))
 }

@@ -19,7 +19,11 @@ impl LintFacts {
     pub(crate) fn note(&self, subject: impl Fn() -> Subject, all: &mut ManifestFacts) {
         all.plain_secrets.extend(self.plain_secrets.iter().map(|path| (subject(), path.clone())));
         for label in &self.labels {
-            all.labels.entry(label.clone()).or_default().insert(subject());
+            // Most manifests have the same few labels.
+            match all.labels.get_mut(label) {
+                Some(subjects) => subjects.insert(subject()),
+                None => all.labels.entry(label.clone()).or_default().insert(subject()),
+            };
         }
     }
 }

@@ -249,8 +249,10 @@ impl<'a> NameScope<'_, 'a> {
                 }
             }
         }
+        if taken.is_empty() {
+            return Arc::clone(&declaration.spec);
+        }
         match declaration.spec.as_any().downcast_ref::<HttpsEdge>() {
-            _ if taken.is_empty() => Arc::clone(&declaration.spec),
             Some(edge) => with_required_modules(edge, &taken),
             None => declaration.spec.with_modules(&taken),
         }

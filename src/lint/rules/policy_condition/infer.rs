@@ -96,9 +96,9 @@ impl ConditionJudge {
                 Inference::UNKNOWN
             }
             CelNode::Field(of, field) => self.field(of, field),
-            CelNode::List(items) => self.all(items, InferredType::List),
-            CelNode::Map(parts) => self.all(parts, InferredType::Map),
-            CelNode::Opaque(parts) => self.all(parts, InferredType::Unknown),
+            CelNode::List(items) => self.whole(items, InferredType::List),
+            CelNode::Map(parts) => self.whole(parts, InferredType::Map),
+            CelNode::Opaque(parts) => self.whole(parts, InferredType::Unknown),
             CelNode::Index(of, index) => {
                 self.infer(of);
                 self.infer(index);
@@ -130,7 +130,7 @@ impl ConditionJudge {
     }
 
     /// Judges the parts of a value, whose type does not depend on them.
-    fn all(&mut self, parts: &[CelExpr], r#type: InferredType) -> Inference {
+    fn whole(&mut self, parts: &[CelExpr], r#type: InferredType) -> Inference {
         for part in parts {
             self.infer(part);
         }
@@ -278,7 +278,9 @@ impl ConditionJudge {
                 values = next;
             }
         }
-        self.all(values, InferredType::Unknown);
+        for value in values {
+            self.infer(value);
+        }
         self.scope.truncate(outer);
         if name == "matches"
             && let Some(CelNode::Text(pattern)) = arguments.last().map(|last| &last.node)
