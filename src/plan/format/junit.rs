@@ -1,8 +1,10 @@
 //! JUnit XML for test reports: one case per file with findings, one for all other files, and one for the plan.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
+use std::io;
 
-use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::diagnostics::position;
 use super::verdict::{store_note, summary};
@@ -13,13 +15,69 @@ use crate::syntax::text::{escaped, number_of};
 /// The most diagnostics in the text of a case.
 const MOST_LINES: usize = 1000;
 
+/// Some readers of the format require a time.
+const TIME: (&str, &str) = ("time", "0.000");
+
+/// A test case. It has at most one failure, because not every reader of the format accepts more.
+struct TestCase {
+    class: &'static str,
+    name: String,
+    failure: Option<TestFailure>,
+    /// Shown with the case.
+    output: String,
+}
+
+/// Why a test case has failed.
+struct TestFailure {
+    message: String,
+    code: String,
+    text: String,
+}
+
 /// Renders the report as one suite.
 pub(crate) fn render(report: &Report) -> Result<String, JsonError> {
-    let mut suite = TestSuite::new(format!("edgewright.{}", report.command));
-    suite.add_test_cases(cases(report)).set_time(Duration::ZERO);
-    let mut suites = quick_junit::Report::new("edgewright");
-    suites.add_test_suite(suite);
-    suites.to_string().map_err(JsonError::new)
+    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 4);
+    write(&mut writer, &format!("edgewright.{}", report.command), &cases(report)).map_err(JsonError::new)?;
+    String::from_utf8(writer.into_inner()).map(|text| text + "\n").map_err(JsonError::new)
+}
+
+fn write(writer: &mut Writer<Vec<u8>>, name: &str, cases: &[TestCase]) -> io::Result<()> {
+    let tests = cases.len().to_string();
+    let failures = cases.iter().filter(|case| case.failure.is_some()).count().to_string();
+    let numbers = [("tests", tests.as_str()), ("skipped", "0"), ("failures", failures.as_str()), ("errors", "0")];
+    writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    let suites = writer.create_element("testsuites").with_attribute(("name", "edgewright")).with_attributes(numbers);
+    suites.write_inner_content(|writer| {
+        let suite = writer.create_element("testsuite").with_attribute(("name", name)).with_attributes(numbers);
+        suite
+            .with_attribute(TIME)
+            .write_inner_content(|writer| cases.iter().try_for_each(|case| case.write(writer)))?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+impl TestCase {
+    fn write(&self, writer: &mut Writer<Vec<u8>>) -> io::Result<()> {
+        let attributes = [("name", self.name.as_str()), ("classname", self.class), TIME];
+        let element = writer.create_element("testcase").with_attributes(attributes);
+        if self.failure.is_none() && self.output.is_empty() {
+            element.write_empty()?;
+            return Ok(());
+        }
+        element.write_inner_content(|writer| {
+            if let Some(TestFailure { message, code, text }) = &self.failure {
+                let attributes = [("message", message.as_str()), ("type", code.as_str())];
+                let failure = writer.create_element("failure").with_attributes(attributes);
+                failure.write_text_content(BytesText::new(text))?;
+            }
+            if !self.output.is_empty() {
+                writer.create_element("system-out").write_text_content(BytesText::new(&self.output))?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
 }
 
 fn cases(report: &Report) -> Vec<TestCase> {
@@ -46,37 +104,27 @@ fn cases(report: &Report) -> Vec<TestCase> {
         let failures: Vec<&Diagnostic> = report.refusals.iter().collect();
         let note = store_note(report).map(|note| legal(&note));
         let output = [summary(report)].into_iter().chain(note).collect::<Vec<_>>().join("\n");
-        cases.push(case("plan", "plan", &failures, &output));
+        cases.push(case("plan", "plan", &failures, output));
     }
     cases
 }
 
 fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {
     let (failures, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.severity == Severity::Error);
-    case("manifest", name, &failures, &lines(&warnings))
+    case("manifest", name, &failures, lines(&warnings))
 }
 
-/// A test case. It has at most one failure, because not every reader of the format accepts more. `output` is shown with it.
-fn case(class: &str, name: &str, failures: &[&Diagnostic], output: &str) -> TestCase {
-    let status = match failures {
-        [] => TestCaseStatus::success(),
-        [first, ..] => {
-            let mut failure = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            failure.set_type(first.code.to_string()).set_description(lines(failures));
-            match failures.len() {
-                1 => failure.set_message(legal(&first.message)),
-                count => failure.set_message(number_of(count, "error")),
-            };
-            failure
-        }
-    };
-    let mut test = TestCase::new(legal(name), status);
-    // Some readers of the format require a time.
-    test.set_classname(class).set_time(Duration::ZERO);
-    if !output.is_empty() {
-        test.set_system_out(output);
-    }
-    test
+/// The case of what may have failed.
+fn case(class: &'static str, name: &str, failures: &[&Diagnostic], output: String) -> TestCase {
+    let failure = failures.first().map(|first| TestFailure {
+        message: match failures.len() {
+            1 => legal(&first.message),
+            count => number_of(count, "error"),
+        },
+        code: first.code.to_string(),
+        text: lines(failures),
+    });
+    TestCase { class, name: legal(name), failure, output }
 }
 
 /// Diagnostics in the style of compilers, each help on its own line.
