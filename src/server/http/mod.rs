@@ -9,6 +9,7 @@ pub(crate) mod body_fields;
 pub(crate) mod channel_body;
 pub(crate) mod conditional;
 pub(crate) mod cors;
+mod docs;
 mod endpoint_paths;
 pub(crate) mod page;
 pub(crate) mod precondition;

@@ -233,7 +233,7 @@ fn the_documentation_follows_the_path_of_the_base_url() {
     assert_eq!(serve.get("/openapi.json").json()["servers"], serde_json::json!([{"url": "/edges-api"}]));
     let redirect = serve.get("/docs");
     assert_eq!((redirect.status, redirect.header("location")), (303, vec!["docs/"]), "{redirect:?}");
-    let script = serve.get("/docs/swagger-initializer.js").body;
+    let script = serve.get("/docs/script.js").body;
     assert!(script.contains("\"../openapi.json\""), "{script}");
     drop(serve);
     for bad in [

@@ -75,10 +75,17 @@ fn docs_run_only_their_own_scripts_and_are_not_framed() {
     for header in ["content-security-policy: default-src 'none'; script-src 'self';", "x-frame-options: deny"] {
         assert!(page.contains(header), "{page:?}");
     }
+    assert!(!page.contains("unsafe-") && page.contains("require-trusted-types-for 'script'"), "{page:?}");
     // What the policy does not allow would leave the page empty.
     let body = page.body.to_lowercase();
     let scripts = body.split("<script").skip(1);
     assert!(scripts.clone().count() > 0 && scripts.clone().all(|it| it.contains("src=\"./")), "{body}");
+    assert!(!body.contains("<style") && !body.contains("style=\""), "{body}");
+    for (file, content_type) in [("script.js", "text/javascript"), ("style.css", "text/css")] {
+        let answer = ask(&serve, &format!("GET /docs/{file}?v=1"), &[]);
+        let is_typed = answer.contains(&format!("content-type: {content_type}; charset=utf-8\r\n"));
+        assert!(answer.status == 200 && is_typed && body.contains(&format!("\"./{file}\"")), "{answer:?}");
+    }
     let missing = ask(&serve, "GET /docs/nothing", &[]);
     assert!(missing.status == 404 && missing.contains("no endpoint at this path"), "{missing:?}");
     let api = ask(&serve, "GET /api_keys", &[]);

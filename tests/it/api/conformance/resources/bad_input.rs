@@ -222,7 +222,7 @@ fn path_rows() -> Vec<Row> {
             .send(&format!("PUT /edges/tls/{long}/backend"), json!({"backend_id": "bkd_1"}))
             .fails(400, "INVALID_FORMAT", ""),
     );
-    rows.push(row("what shows the documentation refuses in the same form (D9)").call("POST /docs/index.html").fails(
+    rows.push(row("what shows the documentation refuses in the same form (D9)").call("POST /docs/script.js").fails(
         405,
         "METHOD_NOT_ALLOWED",
         "",
