@@ -138,7 +138,7 @@ pub mod report {
 pub mod storage {
     //! What a store does and keeps: commits, history, and the engine that makes them durable.
     //!
-    //! [`Store::open`](crate::Store::open) uses a folder or memory. For other storage, implement [`Engine`] and pass it to
+    //! [`Store::open`](crate::Store::open) uses a folder, memory or a database of PostgreSQL. For other storage, implement [`Engine`] and pass it to
     //! [`Store::with_engine`](crate::Store::with_engine).
     //!
     //! ```
@@ -173,7 +173,8 @@ pub mod storage {
     pub use crate::store::commit::batch::{Batch, Tip};
     pub use crate::store::commit::entries::{CommitEntries, CommitEntry, Hash};
     pub use crate::store::engine::{
-        BatchEdit, BatchVisit, Engine, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
+        BatchEdit, BatchVisit, Engine, OnDisk, Query, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles, State,
+        Statistics,
     };
     pub use crate::store::memory::MemoryEngine;
 

@@ -120,6 +120,15 @@ pub struct Statistics {
     pub oldest: u64,
 }
 
+/// Files of others that an engine keeps with its store, such as the suspensions of sources. They are no part of its history.
+pub trait SidecarFiles: Send + Sync {
+    /// Reads a file, if it exists.
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Replaces a file, durably.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
+}
+
 /// A durable log of batches. Only one process writes to it at a time; its methods can be called from any thread.
 pub trait Engine: Send + Sync {
     /// Returns the state after the last durable batch. Is called once, before everything else.
@@ -162,6 +171,11 @@ pub trait Engine: Send + Sync {
 
     /// Returns what is on the disk and its revision, or none if there is no disk.
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
+        None
+    }
+
+    /// Returns the files of others, if the engine keeps them elsewhere than in the folder of the store.
+    fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {
         None
     }
 

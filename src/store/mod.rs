@@ -41,7 +41,7 @@
 //! | `commit` | What a commit and a record are, in bytes |
 //! | `log` | Appending, and telling an interrupted write from damage |
 //! | `database` | sled: states and the index |
-//! | `folder`, `memory` | The engines: in a folder, by generations, and in memory |
+//! | `folder`, `memory`, `postgres` | The engines: in a folder, by generations, in memory, and in a database |
 //! | `history` | Questions about the log |
 //! | `seal` | Secrets at rest |
 //! | `maintenance` | Backup, restore, check, repair, new keys, scrubbing |
@@ -72,6 +72,7 @@ pub(crate) mod maintenance;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 mod open_store;
+pub(crate) mod postgres;
 mod quota_usage;
 pub(crate) mod revision;
 pub(crate) mod seal;
@@ -85,7 +86,7 @@ pub(crate) use commit::header::{CommitHeader, Outcome, Places, Record, ResourceC
 pub(crate) use commit_queue::QueuedCommit;
 pub(crate) use disk::existing_store::store_exists;
 pub(crate) use disk::folder_lock::note_server;
-pub(crate) use disk::sidecar_files::{read_beside, set_aside, write_beside};
+pub(crate) use disk::sidecar_files::{Sidecars, read_beside, write_beside};
 pub(crate) use engine::{OnDisk, Query};
 pub use error::{CommitError, Declined, StoreError};
 pub(crate) use folder::on_disk;
@@ -98,6 +99,7 @@ pub(crate) use log::frame::fuzzed as fuzzed_frame;
 pub(crate) use maintenance::rekey::{MasterChange, RekeyResult};
 pub(crate) use maintenance::scrub::RecordedTokens;
 pub use open_store::{MEMORY, Store};
+pub(crate) use open_store::{probe, shown_address};
 pub(crate) use revision::ChangeEvent;
 pub use revision::Revision;
 pub(crate) use speculative::{NextState, SpeculativeCommit};

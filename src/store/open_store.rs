@@ -12,6 +12,8 @@ use super::commit::batch::Tip;
 use super::commit::codec;
 use super::commit::header::{Retention, Verified};
 use super::commit_queue::CommitQueue;
+use super::disk::existing_store;
+use super::disk::sidecar_files::Sidecars;
 use super::engine::{Engine, OnDisk, Statistics};
 use super::error::{CommitError, Declined, StoreError};
 use super::folder::{FolderEngine, FolderReader};
@@ -19,6 +21,7 @@ use super::history::change_window::ChangeWindow;
 use super::history_quota::HistoryQuota;
 use super::maintenance::backup::Backup;
 use super::memory::MemoryEngine;
+use super::postgres::{self, PostgresEngine};
 use super::revision::{Revision, Subscriber};
 use super::seal::{Keyring, MasterKeySource, NewMaster};
 use super::session_kind::SessionKind;
@@ -71,7 +74,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens or creates the store at an address: a folder, or [`MEMORY`].
+    /// Opens or creates the store at an address: a folder, [`MEMORY`], or the `postgres://` URL of a database, which needs a master
+    /// key ([`Store::open_encrypted`]).
     pub fn open(address: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(address, Retention::default())
     }
@@ -108,10 +112,16 @@ impl Store {
         session: SessionKind,
         source: &MasterKeySource,
     ) -> Result<Self, StoreError> {
+        if postgres::url_of(address).is_some() {
+            return Self::load_from(Arc::new(PostgresEngine::open(address, session, source)?), retention, session);
+        }
         match address.to_str() {
             Some(MEMORY) => Self::load_from(Arc::new(MemoryEngine::default()), retention, session),
             Some(url) if url.contains("://") => {
-                let message = format!("no engine can open `{}`: use the path of a folder", printable(url));
+                let message = format!(
+                    "no engine can open `{}`: use the path of a folder, or a `postgres://` URL",
+                    printable(url)
+                );
                 Err(StoreError::new(Code::StoreFailed, message))
             }
             _ => Self::load_from(Arc::new(FolderEngine::open(address, session, source)?), retention, session),
@@ -126,7 +136,14 @@ impl Store {
 
     /// Opens a store as [`Store::open_to_read`] does, with a master key from elsewhere.
     pub fn open_encrypted_to_read(address: impl AsRef<Path>, source: &MasterKeySource) -> Result<Self, StoreError> {
-        match FolderReader::open(address.as_ref(), source)? {
+        let address = address.as_ref();
+        if postgres::url_of(address).is_some() {
+            return match PostgresEngine::open_to_read(address, source)? {
+                Some(reader) => Self::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief),
+                None => Self::open_encrypted(address, Retention::default(), source),
+            };
+        }
+        match FolderReader::open(address, source)? {
             Some(reader) => Self::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief),
             None => Self::open_encrypted(address, Retention::default(), source),
         }
@@ -135,7 +152,10 @@ impl Store {
     /// Returns whether a store exists at an address, so that a dry run does not create one. Fails if the folder cannot
     /// be read.
     pub fn exists(address: impl AsRef<Path>) -> Result<bool, StoreError> {
-        FolderEngine::exists(address.as_ref())
+        match postgres::url_of(address.as_ref()) {
+            Some(_) => PostgresEngine::exists(address.as_ref()),
+            None => FolderEngine::exists(address.as_ref()),
+        }
     }
 
     /// Creates a store over an engine.
@@ -286,6 +306,12 @@ impl Store {
         self.engine.on_disk().map(|(on_disk, _)| on_disk)
     }
 
+    /// Returns where the files of others beside the store are, unless it is in memory.
+    pub(crate) fn sidecars(&self) -> Option<Sidecars> {
+        let of_engine = self.engine.sidecar_files().map(Sidecars::Engine);
+        of_engine.or_else(|| self.sidecar_location().map(Sidecars::Folder))
+    }
+
     /// Fails if the store can be read but not written until it is opened again.
     pub fn health(&self) -> Result<(), StoreError> {
         if self.broken.load(Ordering::Acquire) {
@@ -294,6 +320,19 @@ impl Store {
         }
         self.engine.health()
     }
+}
+
+/// Returns whether an address has a store, or anything else that a new store must not replace. Fails if this cannot be read.
+pub(crate) fn probe(address: &Path) -> Result<bool, StoreError> {
+    match postgres::url_of(address) {
+        Some(_) => PostgresEngine::exists(address),
+        None => existing_store::probe(address),
+    }
+}
+
+/// The address of a store as messages show it: without a password.
+pub(crate) fn shown_address(address: &Path) -> String {
+    postgres::shown(address)
 }
 
 impl Drop for Store {

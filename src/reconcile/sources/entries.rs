@@ -3,7 +3,6 @@
 use serde::de::DeserializeOwned;
 
 use crate::reconcile::prelude::*;
-use crate::store::{read_beside, write_beside};
 
 /// The largest file that is read.
 const MOST_BYTES: u64 = 16 << 20;
@@ -23,7 +22,12 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
 
     /// Reads a file, if it exists. The error of a damaged one has no help.
     pub(crate) fn open(store: Arc<Store>, name: &'static str) -> Result<Self, Diagnostic> {
-        let bytes = store.sidecar_location().and_then(|on_disk| read_beside(&on_disk, name, MOST_BYTES));
+        let bytes = match store.sidecars() {
+            Some(files) => {
+                files.read(name, MOST_BYTES).map_err(|error| Diagnostic::error(error.code, error.message))?
+            }
+            None => None,
+        };
         let by_source = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(|error| {
             Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{name}` of the store: {error}"))
         })?;
@@ -43,13 +47,13 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
     /// Changes the entries, durably.
     pub(crate) fn update<R>(&self, change: impl FnOnce(&mut BTreeMap<String, T>) -> R) -> Result<R, StoreError> {
         // Before the lock: a commit that reads an entry must not wait for a caller that waits for the store.
-        let on_disk = self.store.sidecar_location();
+        let files = self.store.sidecars();
         let mut by_source = self.by_source.lock();
         let mut next = by_source.clone();
         let result = change(&mut next);
-        if let Some(on_disk) = on_disk {
+        if let Some(files) = files {
             let text = serde_json::to_vec_pretty(&next).map_err(StoreError::internal)?;
-            write_beside(&on_disk, self.name, &text)?;
+            files.write(self.name, &text)?;
         }
         *by_source = next;
         Ok(result)

@@ -6,7 +6,7 @@
 use super::state_files;
 use crate::model::json;
 use crate::server::prelude::*;
-use crate::store::{OnDisk, write_beside};
+use crate::store::Sidecars;
 
 /// The name of the file.
 const FILE: &str = "notifications";
@@ -28,7 +28,7 @@ pub(super) struct Cursor {
 
 /// The cursors of all targets.
 pub(super) struct Cursors {
-    on_disk: Option<OnDisk>,
+    files: Option<Sidecars>,
     cursors: Lock<BTreeMap<String, Cursor>>,
 }
 
@@ -37,10 +37,10 @@ impl Cursors {
     /// `transition`, the last event of a source or certificate. Cursors of targets that are no longer configured are kept, because they may be configured again.
     pub(super) fn open<'n>(store: &Store, transition: u64, names: impl Iterator<Item = &'n str>) -> Self {
         let current = store.snapshot().revision;
-        let on_disk = store.on_disk(current);
+        let files = store.sidecars();
         let follows = "notifications continue after the current revision";
         let mut cursors: BTreeMap<String, Cursor> =
-            on_disk.as_ref().map(|on_disk| state_files::read(on_disk, FILE, MOST_BYTES, follows)).unwrap_or_default();
+            files.as_ref().map(|files| state_files::read(files, FILE, MOST_BYTES, follows)).unwrap_or_default();
         for name in names {
             let newest = Cursor { revision: current, parts: 0, transition };
             let cursor = cursors.entry(name.to_owned()).or_insert(newest);
@@ -56,7 +56,7 @@ impl Cursors {
                 *cursor = Cursor { revision: current, parts: 0, ..*cursor };
             }
         }
-        let cursors = Self { on_disk, cursors: Lock::new(cursors) };
+        let cursors = Self { files, cursors: Lock::new(cursors) };
         if let Err(error) = cursors.save(&cursors.cursors.lock()) {
             tracing::warn!("cannot save the progress of notifications: {}", escaped(&error.to_string()));
         }
@@ -82,9 +82,9 @@ impl Cursors {
     }
 
     fn save(&self, cursors: &BTreeMap<String, Cursor>) -> Result<(), StoreError> {
-        let Some(on_disk) = &self.on_disk else { return Ok(()) };
+        let Some(files) = &self.files else { return Ok(()) };
         let bytes = json::bytes(cursors, Secrets::Masked).map_err(StoreError::internal)?;
-        write_beside(on_disk, FILE, &bytes)
+        files.write(FILE, &bytes)
     }
 }
 

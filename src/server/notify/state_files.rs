@@ -3,27 +3,21 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::store::{OnDisk, read_beside, set_aside};
+use crate::store::Sidecars;
 use crate::syntax::text::escaped;
 
 /// Reads a file of at most `most` bytes. Without a readable one, starts anew; the log then says what `follows`.
-pub(super) fn read<T: DeserializeOwned + Default>(on_disk: &OnDisk, name: &str, most: u64, follows: &str) -> T {
-    let path = on_disk.folder.join(name);
-    if path.symlink_metadata().is_err() {
+pub(super) fn read<T: DeserializeOwned + Default>(files: &Sidecars, name: &str, most: u64, follows: &str) -> T {
+    if !files.has(name) {
         return T::default();
     }
-    let parsed = read_beside(on_disk, name, most).and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    parsed.unwrap_or_else(|| {
-        let path = path.display().to_string();
+    let bytes = files.read(name, most).ok().flatten();
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_else(|| {
+        let path = files.place(name);
         let path = escaped(&path);
-        match set_aside(on_disk, name) {
-            Ok(aside) => {
-                let aside = aside.display().to_string();
-                tracing::warn!("{path} is damaged and was renamed to {}; {follows}", escaped(&aside));
-            }
-            Err(error) => {
-                tracing::warn!("{path} is damaged; {follows}: {}", escaped(&error.to_string()));
-            }
+        match files.set_aside(name) {
+            Ok(aside) => tracing::warn!("{path} is damaged and was renamed to {}; {follows}", escaped(&aside)),
+            Err(error) => tracing::warn!("{path} is damaged; {follows}: {}", escaped(&error.to_string())),
         }
         T::default()
     })

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use super::{events::EventType, state_files};
 use crate::model::json;
 use crate::server::prelude::*;
-use crate::store::{OnDisk, write_beside};
+use crate::store::Sidecars;
 
 /// The name of the file.
 const FILE: &str = "transitions";
@@ -86,17 +86,17 @@ struct TransitionState {
 
 /// The events of sources and certificates.
 pub(super) struct TransitionLog {
-    on_disk: Option<OnDisk>,
+    files: Option<Sidecars>,
     state: Lock<TransitionState>,
 }
 
 impl TransitionLog {
     /// Reads the file.
     pub(super) fn open(store: &Store) -> Self {
-        let on_disk = store.sidecar_location();
+        let files = store.sidecars();
         let follows = "targets are notified of all current states again";
-        let state = on_disk.as_ref().map(|on_disk| state_files::read(on_disk, FILE, MOST_BYTES as u64, follows));
-        Self { on_disk, state: Lock::new(state.unwrap_or_default()) }
+        let state = files.as_ref().map(|files| state_files::read(files, FILE, MOST_BYTES as u64, follows));
+        Self { files, state: Lock::new(state.unwrap_or_default()) }
     }
 
     /// The number of the last event.
@@ -172,8 +172,8 @@ impl TransitionLog {
 
     /// Writes the file. If that fails, targets are told nevertheless, and again after a restart.
     fn save(&self, state: &mut TransitionState) {
-        let Some(on_disk) = &self.on_disk else { return };
-        let written = state.bytes().and_then(|bytes| write_beside(on_disk, FILE, &bytes));
+        let Some(files) = &self.files else { return };
+        let written = state.bytes().and_then(|bytes| files.write(FILE, &bytes));
         if let Err(error) = written {
             tracing::warn!("a restart repeats notifications: {}", escaped(&error.to_string()));
         }

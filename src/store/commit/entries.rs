@@ -104,6 +104,18 @@ impl CommitEntries {
         })
     }
 
+    /// Visits all entries, each with its encoded form.
+    pub(crate) fn encoded(&self) -> impl Iterator<Item = (CommitEntry<'_>, &[u8])> {
+        self.pieces().flat_map(|piece| {
+            let mut from = piece;
+            entries_in(piece).map(move |(entry, rest)| {
+                let own = from.get(..from.len() - rest.len()).unwrap_or_default();
+                from = rest;
+                (entry, own)
+            })
+        })
+    }
+
     /// Reads encoded entries, which share the memory of `bytes`.
     pub(crate) fn parse(bytes: Bytes) -> Option<Self> {
         if bytes.is_empty() {
@@ -306,6 +318,8 @@ mod tests {
                 assert_eq!(decode_entry(&rest[..length]), Some(entry));
             }
             assert!(entries.pieces().collect::<Vec<_>>().concat() == bytes);
+            assert!(entries.encoded().all(|(entry, own)| decode_entry(own) == Some(entry)));
+            assert!(entries.encoded().map(|(_, own)| own).collect::<Vec<_>>().concat() == bytes);
         }
     }
 

@@ -127,6 +127,16 @@ impl Resealing {
                 used.extend(framed.batch.entries.iter().filter_map(|entry| record::key_of(entry.after?)));
             }
         }
+        Self::destroy_unused(&used, keyring, moment)
+    }
+
+    /// Destroys the former data keys that have expired and are not used, as [`Resealing::destroy_expired`] does.
+    pub(crate) fn destroy_unused(
+        used: &BTreeSet<KeyId>,
+        keyring: &Keyring,
+        moment: TrustedMoment,
+    ) -> Result<bool, StoreError> {
+        let forgets = keyring.has_expired(Timestamp::MIN);
         let former = keyring.former();
         let most = if forgets { usize::MAX } else { most_at_once(former.len()) };
         let may_go: BTreeSet<KeyId> =

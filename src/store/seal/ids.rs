@@ -10,7 +10,7 @@ pub(crate) struct KeyId(pub(super) u64);
 
 impl KeyId {
     /// Parses what [`KeyId`] displays.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_hex { u64::from_str_radix(text, 16).ok().map(Self) } else { None }
     }

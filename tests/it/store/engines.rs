@@ -129,6 +129,6 @@ fn a_second_store_on_the_same_engine_reads_what_the_first_wrote() {
 
 #[test]
 fn an_address_that_no_engine_knows_is_an_error() {
-    let error = Store::open("postgres://db.example.com/edge").err().unwrap();
-    assert!(error.message.contains("postgres://"), "{}", error.message);
+    let error = Store::open("mysql://db.example.com/edge").err().unwrap();
+    assert!(error.message.contains("mysql://"), "{}", error.message);
 }

@@ -1,0 +1,249 @@
+//! The address of a store on PostgreSQL: a URL as libpq has it.
+//!
+//! A URL can have a password, so no message shows one: what people see is made from its parts. Better places for a password
+//! are `PGPASSWORD` and a password file (`passfile`, `PGPASSFILE`, `~/.pgpass`), because the arguments of a process are
+//! public.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use super::tls::{CertificateCheck, TlsParameters};
+use crate::model::Code;
+use crate::store::error::StoreError;
+
+/// How the address of a store on PostgreSQL begins.
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+/// How long a connection is waited for, unless the address says otherwise.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long sent data may stay unconfirmed, unless the address says otherwise.
+const UNCONFIRMED: Duration = Duration::from_secs(30);
+/// How long a connection is silent until it is probed.
+const SILENT: Duration = Duration::from_secs(30);
+
+/// The `postgres://` URL that an address is, if it is one.
+pub(crate) fn url_of(address: &Path) -> Option<&str> {
+    address.to_str().filter(|text| SCHEMES.iter().any(|scheme| text.starts_with(scheme)))
+}
+
+/// An address as messages show it: without a password, and without parameters.
+pub(crate) fn shown(address: &Path) -> String {
+    match url_of(address) {
+        Some(url) => parsed(url).map_or_else(|_| "postgres://".to_owned(), |(config, _)| name_of(&config)),
+        None => address.display().to_string(),
+    }
+}
+
+/// Where a database is, and how to connect to it.
+#[derive(Clone)]
+pub(super) struct PostgresAddress {
+    pub(super) config: Config,
+    pub(super) tls: TlsParameters,
+    /// The address as messages show it.
+    pub(super) shown: String,
+}
+
+impl PostgresAddress {
+    /// Reads a URL, and finds the password.
+    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+        let (mut config, own) = parsed(url)?;
+        let shown = name_of(&config);
+        if config.get_password().is_none()
+            && let Some(password) = own.password(&config)
+        {
+            config.password(password);
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(UNCONFIRMED);
+        }
+        config.keepalives_idle(config.get_keepalives_idle().min(SILENT));
+        // There is no TLS on a socket of this machine.
+        if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
+            config.ssl_mode(SslMode::Disable);
+        }
+        Ok(Self { config, tls: own.tls, shown })
+    }
+}
+
+/// The parameters that the client for PostgreSQL does not know.
+#[derive(Default)]
+struct OwnParameters {
+    tls: TlsParameters,
+    passfile: Option<PathBuf>,
+}
+
+impl OwnParameters {
+    /// The password from the environment or a password file.
+    fn password(&self, config: &Config) -> Option<String> {
+        if let Ok(password) = std::env::var("PGPASSWORD")
+            && !password.is_empty()
+        {
+            return Some(password);
+        }
+        let variable = || std::env::var_os("PGPASSFILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pgpass"));
+        let path = self.passfile.clone().or_else(variable).or_else(home)?;
+        let facts = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        if facts.permissions().mode() & 0o077 != 0 {
+            tracing::warn!("The password file {} is ignored: others can read it.", path.display());
+            return None;
+        }
+        let text = fs::read_to_string(&path).ok()?;
+        text.lines().find_map(|line| password_in(line, config))
+    }
+}
+
+/// The password in a line `host:port:database:user:password`, if the line is for this database.
+fn password_in(line: &str, config: &Config) -> Option<String> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let [host, port, database, user, password] = <[String; 5]>::try_from(fields(line)).ok()?;
+    let port_of_address = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let host_of_address = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        // As libpq has it.
+        _ => "localhost".to_owned(),
+    };
+    let user_of_address = config.get_user().unwrap_or_default();
+    let database_of_address = config.get_dbname().unwrap_or(user_of_address);
+    let fits = |pattern: &str, value: &str| pattern == "*" || pattern == value;
+    let is_for = fits(&host, &host_of_address)
+        && fits(&port, &port_of_address)
+        && fits(&database, database_of_address)
+        && fits(&user, user_of_address);
+    is_for.then_some(password)
+}
+
+/// The fields of a line of a password file: colons divide them, and a backslash escapes.
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut characters) = (vec![String::new()], line.chars());
+    while let Some(character) = characters.next() {
+        match character {
+            ':' if fields.len() < 5 => fields.push(String::new()),
+            '\\' => fields.iter_mut().last().into_iter().for_each(|field| field.extend(characters.next())),
+            other => fields.iter_mut().last().into_iter().for_each(|field| field.push(other)),
+        }
+    }
+    fields
+}
+
+/// Reads a URL. No error has a part of it but the name of a parameter.
+fn parsed(url: &str) -> Result<(Config, OwnParameters), StoreError> {
+    let invalid = |found: &str| {
+        let message = format!("the address of the store is not a valid `postgres://` URL: {found}");
+        let help = "write `postgres://USER@HOST/DATABASE`, with `%40` for an `@` in a name or password";
+        StoreError::new(Code::StoreFailed, message).help(help)
+    };
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let (mut own, mut others, mut mode) = (OwnParameters::default(), Vec::new(), None);
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        let (name, value) = parameter.split_once('=').ok_or_else(|| invalid("a parameter has no value"))?;
+        let text = percent_decode_str(value).decode_utf8().map_err(|_| invalid("a parameter is not UTF-8"))?;
+        let path = || Some(PathBuf::from(text.as_ref()));
+        match name {
+            "sslmode" => mode = Some(text.into_owned()),
+            "sslrootcert" => own.tls.authorities = path(),
+            "sslcert" => own.tls.certificate = path(),
+            "sslkey" => own.tls.key = path(),
+            "passfile" => own.passfile = path(),
+            _ => others.push(parameter),
+        }
+    }
+    let text = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
+    let mut config: Config = text.parse().map_err(|_| invalid("a part or a parameter of it is unknown"))?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        config.host("localhost");
+    }
+    let (ssl_mode, check) = match mode.as_deref() {
+        None | Some("prefer" | "allow") => (SslMode::Prefer, CertificateCheck::Nothing),
+        Some("disable") => (SslMode::Disable, CertificateCheck::Nothing),
+        Some("require") => (SslMode::Require, CertificateCheck::Nothing),
+        Some("verify-ca") => (SslMode::Require, CertificateCheck::Authority),
+        Some("verify-full") => (SslMode::Require, CertificateCheck::AuthorityAndName),
+        Some(_) => return Err(invalid("`sslmode` is disable, prefer, require, verify-ca or verify-full")),
+    };
+    // With the authorities of the system, anybody can have a certificate for some name.
+    let is_system = own.tls.authorities.as_deref().is_some_and(|path| path.as_os_str() == "system");
+    own.tls.check = if is_system { CertificateCheck::AuthorityAndName } else { check };
+    config.ssl_mode(if is_system { SslMode::Require } else { ssl_mode });
+    Ok((config, own))
+}
+
+/// The database that a configuration leads to.
+fn name_of(config: &Config) -> String {
+    let host = match (config.get_hosts().first(), config.get_hostaddrs().first()) {
+        (Some(Host::Tcp(name)), _) => name.clone(),
+        (Some(Host::Unix(path)), _) => path.display().to_string(),
+        (None, Some(address)) => address.to_string(),
+        (None, None) => "localhost".to_owned(),
+    };
+    let user = config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
+    let port = config.get_ports().first().filter(|port| **port != 5432);
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
+    format!("postgres://{user}{host}{port}/{database}")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_see_of_an_address_has_no_password() {
+        for (url, expected) in [
+            ("postgres://edge:hunter2@db.example.com/edge?sslmode=require", "postgres://edge@db.example.com/edge"),
+            ("postgresql://edge@db:6543/store?password=hunter2", "postgres://edge@db:6543/store"),
+            ("postgres:///edge?host=/run/postgresql&user=edge", "postgres://edge@/run/postgresql/edge"),
+            ("postgres://edge:hunter2@[::1/edge", "postgres://"),
+            ("postgres://edge:hunter2@db/edge?hunter2=1", "postgres://"),
+        ] {
+            let said = shown(Path::new(url));
+            assert_eq!(said, expected);
+            let error = PostgresAddress::parse(url).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        assert_eq!(shown(Path::new("edgewright.db")), "edgewright.db");
+        assert!(url_of(Path::new("mysql://db/edge")).is_none());
+    }
+
+    #[test]
+    fn the_mode_of_tls_is_that_of_libpq() {
+        let of = |parameters: &str| {
+            let (config, own) = parsed(&format!("postgres://edge@db/edge?{parameters}")).unwrap();
+            (config.get_ssl_mode(), own.tls.check)
+        };
+        assert_eq!(of(""), (SslMode::Prefer, CertificateCheck::Nothing));
+        assert_eq!(of("sslmode=disable"), (SslMode::Disable, CertificateCheck::Nothing));
+        assert_eq!(of("sslmode=verify-ca&sslrootcert=/a"), (SslMode::Require, CertificateCheck::Authority));
+        assert_eq!(of("sslmode=verify-full"), (SslMode::Require, CertificateCheck::AuthorityAndName));
+        assert_eq!(of("sslrootcert=system"), (SslMode::Require, CertificateCheck::AuthorityAndName));
+        assert!(parsed("postgres://edge@db/edge?sslmode=maybe").is_err());
+        let socket = PostgresAddress::parse("postgres:///edge?host=/run/postgresql&user=edge").unwrap();
+        assert_eq!(socket.config.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[test]
+    fn a_line_of_a_password_file_is_for_the_databases_that_it_names() {
+        let (config, _) = parsed("postgres://edge@db/store").unwrap();
+        for (line, expected) in [
+            ("db:5432:store:edge:hunter2", Some("hunter2")),
+            ("*:*:*:edge:a\\:b\\\\c", Some("a:b\\c")),
+            ("*:*:*:*:with:colons", Some("with:colons")),
+            ("db:5433:store:edge:hunter2", None),
+            ("# db:5432:store:edge:hunter2", None),
+            ("db", None),
+        ] {
+            assert_eq!(password_in(line, &config).as_deref(), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The engine on PostgreSQL.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::address::{PostgresAddress, shown, url_of};
+use super::failure::damaged;
+use super::head::{self, HeadRow, hash_of, unsigned};
+use super::link::DatabaseLink;
+use super::questions::HistoryQuestions;
+use super::shared_files::SharedFiles;
+use super::upkeep::Upkeep;
+use super::writer::{StoreWriter, WriterClaim};
+use super::{keys, schema};
+use crate::lock::Lock;
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::header::{CommitHeader, Retention};
+use crate::store::engine::{
+    BatchEdit, BatchVisit, Engine, KeyedRecord, Query, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles, State,
+    Statistics,
+};
+use crate::store::error::StoreError;
+use crate::store::maintenance::backup::Backup;
+use crate::store::seal::{KeyId, Keyring, MasterKeySource, SaveKeys};
+use crate::store::session_kind::SessionKind;
+
+/// How much of the history is read at the start for readers that have not seen all of it.
+const EARLIER_COMMITS: usize = 1000;
+const EARLIER_BYTES: u64 = 16 << 20;
+/// The longest name of a connection that PostgreSQL keeps whole.
+const MOST_NAME: usize = 63;
+
+/// An engine on PostgreSQL: the one writer of its store, or one of many readers.
+pub(crate) struct PostgresEngine {
+    link: Arc<DatabaseLink>,
+    history: HistoryQuestions,
+    writer: Option<PostgresWriter>,
+    keyring: Arc<Keyring>,
+    session: SessionKind,
+    /// The head when the store was opened.
+    opened: HeadRow,
+    /// The end of the history that a reader sees.
+    read: Lock<Tip>,
+    /// The oldest record, and the size of the tables.
+    oldest: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// What only a writer has.
+struct PostgresWriter {
+    writer: Arc<StoreWriter>,
+    upkeep: Upkeep,
+}
+
+impl PostgresEngine {
+    /// Returns whether a database has a store.
+    pub(crate) fn exists(address: &Path) -> Result<bool, StoreError> {
+        Ok(read_head(&link_to(address)?)?.is_some())
+    }
+
+    /// Opens a store for writing, and creates it if there is none.
+    pub(crate) fn open(address: &Path, session: SessionKind, source: &MasterKeySource) -> Result<Self, StoreError> {
+        let link = link_to(address)?;
+        let name = name_of_process();
+        let client = Arc::new(link.connect(&name)?);
+        let with = Arc::clone(&client);
+        let found = link.run("open", async move { schema::version(&with).await })?;
+        schema::check(found.unwrap_or_default(), link.shown(), false)?;
+        let before = link.run("migrate", async move { schema::migrate(&client).await })?;
+        schema::check(before, link.shown(), false)?;
+        if (1..schema::VERSION).contains(&before) {
+            tracing::info!("Migrated the tables of {} from version {before} to {}.", link.shown(), schema::VERSION);
+        }
+        let mut claim = WriterClaim::take(&link, link.connect(&name)?, name)?;
+        if claim.head.is_none() {
+            let keys = keys::create(source, link.shown())?;
+            claim.create(&link, keys.store, keys.data_key.to_string(), keys.bytes)?;
+        }
+        // Before anything changes: a wrong master key must not take the store from anybody.
+        let head = claim.head.clone().ok_or_else(|| missing(&link))?;
+        drop(keys::open(&read_keys(&link)?, head.store, source, link.shown(), unwritable(&link))?);
+        let (writer, opened) = claim.begin(&link)?;
+        let writer = Arc::new(writer);
+        let save = saved_by(Arc::clone(&writer));
+        let keyring = Arc::new(keys::open(&read_keys(&link)?, opened.store, source, link.shown(), save)?);
+        let data_key = KeyId::parse(&opened.data_key);
+        let data_key = data_key.ok_or_else(|| damaged(link.shown(), "its head has no ID of a data key"))?;
+        let upkeep = Upkeep::new(Arc::clone(&link), Arc::clone(&writer), Arc::clone(&keyring), data_key);
+        Ok(Self::new(link, Some(PostgresWriter { writer, upkeep }), keyring, session, opened))
+    }
+
+    /// Opens a store for reading, beside a writer. Returns none if there is none.
+    pub(crate) fn open_to_read(address: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
+        let link = link_to(address)?;
+        let Some(head) = read_head(&link)? else { return Ok(None) };
+        let keyring = keys::open(&read_keys(&link)?, head.store, source, link.shown(), unwritable(&link))?;
+        Ok(Some(Self::new(link, None, Arc::new(keyring), SessionKind::Brief, head)))
+    }
+
+    fn new(
+        link: Arc<DatabaseLink>,
+        writer: Option<PostgresWriter>,
+        keyring: Arc<Keyring>,
+        session: SessionKind,
+        opened: HeadRow,
+    ) -> Self {
+        let history = HistoryQuestions { link: Arc::clone(&link) };
+        let (read, oldest) = (Lock::new(opened.tip), AtomicU64::new(opened.kept.position + 1));
+        Self { link, history, writer, keyring, session, opened, read, oldest, bytes: AtomicU64::new(0) }
+    }
+
+    /// The end of the history.
+    fn tip(&self) -> Tip {
+        self.writer.as_ref().map_or_else(|| *self.read.lock(), |it| it.writer.tip())
+    }
+
+    fn read_only(&self) -> StoreError {
+        StoreError::new(Code::StoreFailed, format!("the store {} is open read-only", self.link.shown()))
+    }
+
+    /// The current state, as of one moment.
+    fn read_state(&self) -> Result<(HeadRow, Vec<KeyedRecord>), StoreError> {
+        let (shown, client) = (self.link.shown(), self.link.connect("edgewright (load)")?);
+        let (head, end, rows, bytes) = self.link.run("read", async move {
+            client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            let head = client.query_one(head::READ, &[]).await?;
+            let position: i64 = head.try_get("position")?;
+            let sql = "SELECT hash FROM edgewright.commits WHERE position = $1";
+            let end = client.query_opt(sql, &[&position]).await?;
+            let rows = client.query("SELECT key, value FROM edgewright.state ORDER BY key", &[]).await?;
+            let sql = "SELECT (pg_total_relation_size('edgewright.commits') + \
+                       pg_total_relation_size('edgewright.entries') + \
+                       pg_total_relation_size('edgewright.state'))::bigint";
+            let bytes: i64 = client.query_one(sql, &[]).await?.try_get(0)?;
+            client.batch_execute("COMMIT").await?;
+            Ok((head, end, rows, bytes))
+        })?;
+        let head = HeadRow::from_row(&head, shown)?;
+        let end = end.map(|row| hash_of(&row, shown, "hash")).transpose()?;
+        if head.tip.position > head.kept.position && end != Some(head.tip.hash) {
+            return Err(damaged(shown, format!("record {} is not the one that its head names", head.tip.position)));
+        }
+        let mut records = Vec::with_capacity(rows.len());
+        for row in rows {
+            let bad = |error: tokio_postgres::Error| damaged(shown, format!("a row cannot be read: {error}"));
+            let key = String::from_utf8(row.try_get(0).map_err(bad)?);
+            records
+                .push((key.map_err(|_| damaged(shown, "a record's key is not UTF-8"))?, row.try_get(1).map_err(bad)?));
+        }
+        self.bytes.store(unsigned(bytes), Ordering::Relaxed);
+        Ok((head, records))
+    }
+}
+
+impl Engine for PostgresEngine {
+    fn load(&self) -> Result<State, StoreError> {
+        let (head, records) = self.read_state()?;
+        let expected = self.writer.as_ref().map(|it| (it.writer.epoch(), it.writer.tip()));
+        if let Some((epoch, tip)) = expected
+            && (head.epoch, head.tip) != (epoch, tip)
+        {
+            let message = format!("the store {} was changed by another process while it was read", self.link.shown());
+            return Err(StoreError::new(Code::StoreLocked, message).help("try again"));
+        }
+        if head.store != self.opened.store {
+            return Err(damaged(self.link.shown(), "another store is in its place now"));
+        }
+        *self.read.lock() = head.tip;
+        self.oldest.store(head.kept.position + 1, Ordering::Relaxed);
+        let earlier = match self.session {
+            SessionKind::Long => self.history.newest(head.tip.position, EARLIER_COMMITS, EARLIER_BYTES)?,
+            SessionKind::Brief => Vec::new(),
+        };
+        Ok(State {
+            tip: head.tip,
+            root_secret: self.keyring.root_secret(),
+            records,
+            batches: Vec::new(),
+            earlier,
+            keyring: Some(Arc::clone(&self.keyring)),
+            warnings: Vec::new(),
+        })
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        let Some(PostgresWriter { writer, upkeep }) = &self.writer else { return Err(self.read_only()) };
+        if batches.is_empty() {
+            return Ok(());
+        }
+        let bytes = writer.append(after, batches)?;
+        upkeep.note(bytes);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        self.history.headers(query, before, limit, self.tip().position)
+    }
+
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        if position > self.tip().position { Ok(None) } else { self.history.commit(position) }
+    }
+
+    fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        self.history.resource_histories(wanted, self.tip().position, visit)
+    }
+
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.history.walk(revision, self.tip().position, visit)
+    }
+
+    fn edit_history(&self, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
+        self.health()?;
+        self.writer.as_ref().map_or_else(|| Err(self.read_only()), |it| it.upkeep.edit(&self.history, edit))
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics {
+            position: self.tip().position,
+            bytes: self.bytes.load(Ordering::Relaxed),
+            oldest: self.oldest.load(Ordering::Relaxed),
+        }
+    }
+
+    fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {
+        let writer = self.writer.as_ref().map(|it| Arc::clone(&it.writer));
+        Some(Arc::new(SharedFiles { link: Arc::clone(&self.link), writer }))
+    }
+
+    fn backup(&self) -> Result<Backup, StoreError> {
+        let message = format!("the store {} is in a database, so it has no files to back up", self.link.shown());
+        let help =
+            "back up the database with the means of PostgreSQL (pg_dump, base backups), and keep the master key apart";
+        Err(StoreError::new(Code::StoreFailed, message).help(help))
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        self.writer.as_ref().map_or_else(|| Err(self.read_only()), |it| it.writer.health())
+    }
+
+    fn probe(&self) -> Result<(), StoreError> {
+        self.writer.as_ref().map_or_else(|| Err(self.read_only()), |it| it.writer.probe())
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        self.writer.as_ref().is_some_and(|it| it.upkeep.is_due())
+    }
+
+    fn rotate(&self) -> Result<(), StoreError> {
+        self.writer.as_ref().map_or(Ok(()), |it| it.upkeep.begin())
+    }
+
+    fn checkpoint(
+        &self,
+        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+        retention: &Retention,
+    ) -> Result<(), StoreError> {
+        let Some(PostgresWriter { upkeep, .. }) = &self.writer else { return Ok(()) };
+        if let Some(removed) = upkeep.finish(state, retention)? {
+            self.oldest.store(removed + 1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+fn link_to(address: &Path) -> Result<Arc<DatabaseLink>, StoreError> {
+    let unknown = || StoreError::new(Code::StoreFailed, format!("{} is no address of a database", shown(address)));
+    DatabaseLink::new(PostgresAddress::parse(url_of(address).ok_or_else(unknown)?)?)
+}
+
+/// Reads the head of a store that is only looked at; none if there is no store.
+fn read_head(link: &DatabaseLink) -> Result<Option<HeadRow>, StoreError> {
+    let version = link.ask("read", |client| async move { schema::version(&client).await })?;
+    // What has no version was interrupted before it was a store.
+    let Some(version) = version.filter(|version| *version > 0) else { return Ok(None) };
+    schema::check(version, link.shown(), true)?;
+    let row = link.ask("read", |client| async move { client.query_opt(head::READ, &[]).await })?;
+    row.map(|row| HeadRow::from_row(&row, link.shown())).transpose()
+}
+
+/// Reads the wrapped keys of a store.
+fn read_keys(link: &DatabaseLink) -> Result<Vec<u8>, StoreError> {
+    let keys = link.ask("read", |client| async move {
+        let row = client.query_opt("SELECT keys FROM edgewright.secrets", &[]).await?;
+        row.map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()
+    })?;
+    keys.ok_or_else(|| damaged(link.shown(), "its data keys are missing"))
+}
+
+fn missing(link: &DatabaseLink) -> StoreError {
+    damaged(link.shown(), "its head is missing")
+}
+
+/// How a writer saves the keys.
+fn saved_by(writer: Arc<StoreWriter>) -> SaveKeys {
+    Box::new(move |bytes: &[u8]| {
+        let bytes = bytes.to_vec();
+        writer.change("write to", move |client, epoch| {
+            let bytes = bytes.clone();
+            async move {
+                let sql = "WITH held AS (SELECT 1 FROM edgewright.head WHERE epoch = $1 FOR SHARE) \
+                           INSERT INTO edgewright.secrets (keys) SELECT $2::bytea FROM held \
+                           ON CONFLICT (one) DO UPDATE SET keys = EXCLUDED.keys";
+                client.execute(sql, &[&epoch, &bytes]).await
+            }
+        })
+    })
+}
+
+/// A reader saves nothing.
+fn unwritable(link: &DatabaseLink) -> SaveKeys {
+    let message = format!("the store {} is open read-only", link.shown());
+    Box::new(move |_: &[u8]| Err(StoreError::new(Code::StoreFailed, message.clone())))
+}
+
+/// How other processes see this one: in the message that the store is in use, and in the tables of PostgreSQL.
+fn name_of_process() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host: String = host.trim().chars().filter(char::is_ascii_graphic).collect();
+    let place = if host.is_empty() { String::new() } else { format!(" on {host}") };
+    let name = format!("edgewright, process {}{place}", std::process::id());
+    name.chars().take(MOST_NAME).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_process_is_kept_whole_by_the_server() {
+        let name = name_of_process();
+        assert!(name.len() <= MOST_NAME && name.contains(&std::process::id().to_string()), "{name}");
+    }
+}

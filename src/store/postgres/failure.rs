@@ -1,0 +1,41 @@
+//! Errors of the database, as messages of the store.
+
+use std::error::Error as _;
+
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::model::Code;
+use crate::store::error::StoreError;
+
+/// The error of something that the database did not do; `doing` completes "cannot …". The message has what the server says,
+/// never its details, which can have values of rows.
+pub(super) fn failed(doing: &str, shown: &str, error: &Error) -> StoreError {
+    let cause = match (error.as_db_error(), error.source()) {
+        (Some(error), _) => error.message().to_owned(),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    };
+    StoreError::new(Code::StoreFailed, format!("cannot {doing} the store {shown}: {cause}")).help(CURE)
+}
+
+/// What to do about a database that does not answer.
+pub(super) const CURE: &str =
+    "check that PostgreSQL runs and can be reached with this address; the log of PostgreSQL says more";
+
+/// Whether the server has answered, so that the connection is not what failed, and the same may succeed when it is tried again.
+pub(super) fn is_conflict(error: &Error) -> bool {
+    let code = error.code();
+    code == Some(&SqlState::T_R_SERIALIZATION_FAILURE) || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
+}
+
+/// Whether the connection is gone: there was no answer, or one that says that the server ends it.
+pub(super) fn is_lost(error: &Error) -> bool {
+    error.code().is_none_or(|code| code.code().starts_with("57P") || code.code().starts_with("08"))
+}
+
+/// The error of a row that has not what was written.
+pub(super) fn damaged(shown: &str, found: impl std::fmt::Display) -> StoreError {
+    let help = "restore the database from a backup of PostgreSQL, or copy another store into a new database";
+    StoreError::new(Code::StoreCorrupt, format!("the store {shown} is damaged: {found}")).help(help)
+}

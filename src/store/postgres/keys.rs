@@ -1,0 +1,62 @@
+//! The keys of a store on PostgreSQL.
+//!
+//! The wrapped data keys, with the root secret, are a row of the database, as they are the file `keys` of a folder: every
+//! process that takes the store over needs them, and without the master key they open nothing. The master key is never in the
+//! database. A folder has a place beside it where the key is looked for; a database has none, so the key has to be named.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::lock::Lock;
+use crate::model::Code;
+use crate::store::error::StoreError;
+use crate::store::ids;
+use crate::store::seal::{EncryptedKeys, KeyId, Keyring, MasterKey, MasterKeySource, SaveKeys, StoreId};
+
+/// The keys of a store that does not exist yet.
+pub(super) struct NewKeys {
+    pub(super) store: StoreId,
+    pub(super) data_key: KeyId,
+    /// The wrapped keys.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Makes the keys of a store.
+pub(super) fn create(source: &MasterKeySource, shown: &str) -> Result<NewKeys, StoreError> {
+    let written = Arc::new(Lock::new(Vec::new()));
+    let copy = Arc::clone(&written);
+    let save: SaveKeys = Box::new(move |bytes: &[u8]| {
+        *copy.lock() = bytes.to_vec();
+        Ok(())
+    });
+    let keyring = Keyring::create(ids::random_secret(), master(source, shown)?, None, save)?;
+    let bytes = written.lock().clone();
+    Ok(NewKeys { store: keyring.store(), data_key: keyring.current(), bytes })
+}
+
+/// Opens the wrapped keys of a store.
+pub(super) fn open(
+    bytes: &[u8],
+    store: StoreId,
+    source: &MasterKeySource,
+    shown: &str,
+    save: SaveKeys,
+) -> Result<Keyring, StoreError> {
+    // Names the keys in messages.
+    let path = PathBuf::from(format!("{shown}/keys"));
+    let keyring = EncryptedKeys::read(bytes, &path, store)?.decrypt(&path, master(source, shown)?, save)?;
+    if matches!(source, MasterKeySource::Value(..)) {
+        return Ok(keyring);
+    }
+    let (source, shown) = (source.clone(), shown.to_owned());
+    Ok(keyring.with_source(Some(Box::new(move || master(&source, &shown)))))
+}
+
+fn master(source: &MasterKeySource, shown: &str) -> Result<MasterKey, StoreError> {
+    source.read(None)?.ok_or_else(|| {
+        let message = format!("the store {shown} has no folder in which its master key could be looked for");
+        let help = "set --master-key-file to a file with the key, for example of `openssl rand -base64 32`, which every \
+                    process that opens this store must have; or --master-key-command or EDGEWRIGHT_MASTER_KEY";
+        StoreError::new(Code::MasterKey, message).help(help)
+    })
+}

@@ -1,0 +1,56 @@
+//! The engine on PostgreSQL: a store that outlives the machine of the process that writes it.
+//!
+//! # The problem
+//!
+//! A folder is as safe as its disk. Where a database is run anyway, with replicas and backups, a store in it can be taken over
+//! by another machine within seconds. But a database adds what a folder does not have: connections that break while a commit is on
+//! its way, two processes that both believe to be the writer, and tables that another version has made.
+//!
+//! # The idea
+//!
+//! The database has what a folder has: the history with what undoes it, and the state. A group of commits is one transaction,
+//! which moves the head, and everything in it has the form in which a log has it, so digests and the chain of hashes are the
+//! same in both. The state is never behind the history, so a start reads it and replays nothing.
+//!
+//! ```text
+//! edgewright.head      position 42 · hash · revision 17 · epoch 7 · writer     the end, and who may move it
+//! edgewright.commits   1 … 42, each with its header, digest, hash and calls    lists read these alone
+//! edgewright.entries   (42, 0), (42, 1) …, by the path of a resource           its history is an index scan
+//! edgewright.state     r/HttpsEdge//edghts_U9Cj → record                       the state after 42
+//! edgewright.secrets   the data keys, wrapped by the master key
+//! edgewright.files     what a folder has beside its store, such as suspensions
+//! ```
+//!
+//! | File | What it knows |
+//! | --- | --- |
+//! | `address`, `tls` | URLs as libpq has them, passwords, certificates |
+//! | `link` | Connections, and waiting for them |
+//! | `schema` | The tables and their versions |
+//! | `head`, `rows` | Rows and values, in both directions |
+//! | `writer` | The lock, the epoch, groups, and what a lost connection means |
+//! | `questions` | Queries of the history |
+//! | `upkeep` | New data keys, retention, and the removal of tokens |
+//! | `keys`, `shared_files` | What a folder has in files |
+//! | `engine` | All of it as an [`Engine`](super::engine::Engine) |
+//!
+//! # What it never does
+//!
+//! A writer that was overtaken changes nothing. Whether a commit counts is read, never guessed. No message has a password, a
+//! parameter of a URL, or a value of a row. The master key is never in the database.
+
+mod address;
+mod engine;
+mod failure;
+mod head;
+mod keys;
+mod link;
+mod questions;
+mod rows;
+mod schema;
+mod shared_files;
+mod tls;
+mod upkeep;
+mod writer;
+
+pub(crate) use address::{shown, url_of};
+pub(crate) use engine::PostgresEngine;

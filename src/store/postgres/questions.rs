@@ -1,0 +1,280 @@
+//! What the history is asked, as queries that an index answers.
+//!
+//! A commit is one row with its header, and a row for each entry, so that a list reads headers alone, and the history of a
+//! resource the entries of that resource alone. What is read is verified as in a folder: an entry by its checksum, and a whole
+//! commit by its digest. A walk reads commits in pages of some megabytes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+
+use super::failure::damaged;
+use super::head::{hash_of, signed, tip_of, unsigned};
+use super::link::DatabaseLink;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::entries::{CommitEntries, decode_entry};
+use crate::store::commit::header::CommitHeader;
+use crate::store::engine::{BatchVisit, Query, ResourceHistoryQuery, ResourceHistoryVisit};
+use crate::store::error::StoreError;
+
+/// The most commits of a page of a walk, and the most bytes of them, more or less.
+const PAGE: usize = 500;
+const PAGE_BYTES: u64 = 16 << 20;
+/// How many resources are asked about at once, and how many entries of each.
+const RESOURCES_AT_ONCE: usize = 500;
+const ENTRIES_AT_ONCE: i64 = 8;
+
+const COMMITS: &str = "SELECT position, revision, next_order, header, digest, hash, calls FROM edgewright.commits \
+                       WHERE position BETWEEN $1 AND $2 ORDER BY position";
+const ENTRIES: &str = "SELECT position, entry FROM edgewright.entries WHERE position BETWEEN $1 AND $2 \
+                       ORDER BY position, number";
+
+/// The history of a store, as it is in the database.
+pub(super) struct HistoryQuestions {
+    pub(super) link: Arc<DatabaseLink>,
+}
+
+impl HistoryQuestions {
+    fn shown(&self) -> &str {
+        self.link.shown()
+    }
+
+    fn bad(&self) -> impl Fn(Error) -> StoreError {
+        let shown = self.shown().to_owned();
+        move |error| damaged(&shown, format!("a row cannot be read: {error}"))
+    }
+
+    /// The headers of at most `limit` commits before a position and up to another one, newest first.
+    pub(super) fn headers(
+        &self,
+        query: &Query,
+        before: u64,
+        limit: usize,
+        upto: u64,
+    ) -> Result<Vec<CommitHeader>, StoreError> {
+        let end = signed(before.min(upto.saturating_add(1)));
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let made = match query {
+            Query::Revision(revision) => Some(signed(*revision)),
+            Query::All | Query::Reconciliations => None,
+        };
+        let sql = match query {
+            Query::All => "SELECT header FROM edgewright.commits WHERE position < $1 ORDER BY position DESC LIMIT $2",
+            Query::Reconciliations => {
+                "SELECT header FROM edgewright.commits WHERE position < $1 AND source IS NOT NULL \
+                 ORDER BY position DESC LIMIT $2"
+            }
+            Query::Revision(_) => {
+                "SELECT header FROM edgewright.commits WHERE position < $1 AND made = $3 \
+                 ORDER BY position DESC LIMIT $2"
+            }
+        };
+        let rows = self.link.ask("read", move |client| async move {
+            match &made {
+                Some(made) => client.query(sql, &[&end, &limit, made]).await,
+                None => client.query(sql, &[&end, &limit]).await,
+            }
+        })?;
+        let bad = self.bad();
+        rows.iter().map(|row| CommitHeader::from_bytes(row.try_get(0).map_err(&bad)?)).collect()
+    }
+
+    /// The commit at a position, or none if it is not kept.
+    pub(super) fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        Ok(self.commits(position, position)?.pop())
+    }
+
+    /// The commits from one position to another one, oldest first.
+    fn commits(&self, first: u64, last: u64) -> Result<Vec<Batch>, StoreError> {
+        let (first, last) = (signed(first), signed(last));
+        let (commits, entries) = self.link.ask("read", move |client| async move {
+            let commits = client.query(COMMITS, &[&first, &last]).await?;
+            Ok((commits, client.query(ENTRIES, &[&first, &last]).await?))
+        })?;
+        let (bad, mut entries) = (self.bad(), entries.iter().peekable());
+        let mut found = Vec::with_capacity(commits.len());
+        for row in &commits {
+            let position: i64 = row.try_get("position").map_err(&bad)?;
+            let mut encoded = Vec::new();
+            while let Some(entry) = entries.peek() {
+                if entry.try_get::<_, i64>(0).map_err(&bad)? > position {
+                    break;
+                }
+                encoded.extend_from_slice(entry.try_get(1).map_err(&bad)?);
+                entries.next();
+            }
+            found.push(batch_of(row, encoded, self.shown())?);
+        }
+        Ok(found)
+    }
+
+    /// Visits the commits after the last one of a revision and up to a position, oldest first.
+    pub(super) fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        let mut before = self.before(revision)?;
+        while before.position < upto {
+            let (start, end) = (signed(before.position), signed(upto));
+            let sql = "SELECT position, bytes FROM edgewright.commits WHERE position > $1 AND position <= $2 \
+                       ORDER BY position LIMIT $3";
+            let rows = self
+                .link
+                .ask("read", move |client| async move { client.query(sql, &[&start, &end, &(PAGE as i64)]).await })?;
+            let last = self.end_of_page(before.position, &rows)?;
+            for batch in self.commits(before.position + 1, last)? {
+                let after = Tip::after(&batch);
+                visit(before, batch)?;
+                before = after;
+            }
+            if before.position < last {
+                return Err(self.missing(before.position + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last position of a page: its commits follow each other without a gap.
+    fn end_of_page(&self, before: u64, rows: &[Row]) -> Result<u64, StoreError> {
+        let (bad, mut last, mut total) = (self.bad(), before, 0);
+        for row in rows {
+            let position = unsigned(row.try_get(0).map_err(&bad)?);
+            total += unsigned(row.try_get(1).map_err(&bad)?);
+            if position != last + 1 || (last > before && total > PAGE_BYTES) {
+                break;
+            }
+            last = position;
+        }
+        if last == before { Err(self.missing(before + 1)) } else { Ok(last) }
+    }
+
+    fn missing(&self, position: u64) -> StoreError {
+        damaged(self.shown(), format!("record {position} of the history is missing"))
+    }
+
+    /// The end of the history at a revision, or where the history begins if that is later or if the revision is 0.
+    fn before(&self, revision: u64) -> Result<Tip, StoreError> {
+        let wanted = signed(revision);
+        let (kept, found) = self.link.ask("read", move |client| async move {
+            let kept = "SELECT kept_position, kept_hash, kept_revision, kept_next_order FROM edgewright.head";
+            let sql = "SELECT position, hash, revision, next_order FROM edgewright.commits WHERE revision <= $1 \
+                       ORDER BY revision DESC, position DESC LIMIT 1";
+            let kept = client.query_one(kept, &[]).await?;
+            Ok((kept, client.query_opt(sql, &[&wanted]).await?))
+        })?;
+        match found.filter(|_| revision > 0) {
+            Some(row) => tip_of(&row, self.shown(), ["position", "hash", "revision", "next_order"]),
+            None => tip_of(&kept, self.shown(), ["kept_position", "kept_hash", "kept_revision", "kept_next_order"]),
+        }
+    }
+
+    /// The newest commits up to a position, oldest first: of at most so many, those that have a certain size together.
+    pub(super) fn newest(&self, upto: u64, most: usize, bytes: u64) -> Result<Vec<Batch>, StoreError> {
+        let (end, limit) = (signed(upto), i64::try_from(most).unwrap_or(i64::MAX));
+        let sql = "SELECT position, bytes FROM edgewright.commits WHERE position <= $1 ORDER BY position DESC LIMIT $2";
+        let rows = self.link.ask("read", move |client| async move { client.query(sql, &[&end, &limit]).await })?;
+        let (bad, mut first, mut total) = (self.bad(), upto.saturating_add(1), 0);
+        for row in &rows {
+            total += unsigned(row.try_get(1).map_err(&bad)?);
+            if total > bytes {
+                break;
+            }
+            first = unsigned(row.try_get(0).map_err(&bad)?);
+        }
+        if first > upto { Ok(Vec::new()) } else { self.commits(first, upto) }
+    }
+
+    /// Visits the histories of resources.
+    pub(super) fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        upto: u64,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        let end = signed(wanted.before.min(upto.saturating_add(1)));
+        let mut open: Vec<OpenPath> = wanted
+            .paths
+            .iter()
+            .enumerate()
+            .map(|(number, path)| OpenPath { number, path: path.clone(), end })
+            .collect();
+        let source = wanted.source.map(|source| source.as_bytes().to_vec());
+        while !open.is_empty() {
+            let rest = open.split_off(open.len().min(RESOURCES_AT_ONCE));
+            let mut left = self.visit_page(std::mem::replace(&mut open, rest), source.clone(), visit)?;
+            // Those with more entries go on before the others begin.
+            left.append(&mut open);
+            open = left;
+        }
+        Ok(())
+    }
+
+    /// Visits the next entries of some resources. Returns the resources whose histories go on.
+    fn visit_page(
+        &self,
+        mut asked: Vec<OpenPath>,
+        source: Option<Vec<u8>>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<Vec<OpenPath>, StoreError> {
+        let paths: Vec<String> = asked.iter().map(|open| open.path.clone()).collect();
+        let ends: Vec<i64> = asked.iter().map(|open| open.end).collect();
+        let rows = self.link.ask("read", move |client| async move {
+            let sql = "SELECT asked.number, found.position, found.entry, found.header \
+                       FROM UNNEST($1::text[], $2::bigint[]) WITH ORDINALITY AS asked (path, before, number) \
+                       CROSS JOIN LATERAL (\
+                           SELECT e.position, e.number, e.entry, c.header \
+                           FROM edgewright.entries e JOIN edgewright.commits c ON c.position = e.position \
+                           WHERE e.path = asked.path AND e.position < asked.before \
+                           AND ($3::bytea IS NULL OR c.source = $3) \
+                           ORDER BY e.position DESC, e.number DESC LIMIT $4\
+                       ) AS found \
+                       ORDER BY asked.number, found.position DESC, found.number DESC";
+            let parameters: [&(dyn ToSql + Sync); 4] = [&paths, &ends, &source, &ENTRIES_AT_ONCE];
+            client.query(sql, &parameters).await
+        })?;
+        let bad = self.bad();
+        let mut seen = vec![0_i64; asked.len()];
+        let mut is_done = vec![false; asked.len()];
+        for row in &rows {
+            let number = unsigned(row.try_get::<_, i64>(0).map_err(&bad)?);
+            let at = usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
+            let places = asked.get_mut(at).zip(seen.get_mut(at)).zip(is_done.get_mut(at));
+            let Some(((open, seen), is_done)) = places.filter(|(_, is_done)| !**is_done) else { continue };
+            open.end = row.try_get(1).map_err(&bad)?;
+            *seen += 1;
+            let entry = decode_entry(row.try_get(2).map_err(&bad)?);
+            let entry = entry.ok_or_else(|| {
+                damaged(self.shown(), format!("the checksum of an entry of record {} does not match", open.end))
+            })?;
+            let header = CommitHeader::from_bytes(row.try_get(3).map_err(&bad)?)?;
+            *is_done = visit(open.number, &header, &entry)?.is_break();
+        }
+        let counts = seen.into_iter().zip(is_done);
+        let going_on = |(seen, is_done): &(i64, bool)| *seen == ENTRIES_AT_ONCE && !is_done;
+        Ok(asked.into_iter().zip(counts).filter(|(_, counts)| going_on(counts)).map(|(open, _)| open).collect())
+    }
+}
+
+/// A resource whose history goes on.
+struct OpenPath {
+    /// The number of its path among those that are wanted.
+    number: usize,
+    path: String,
+    /// The position before which its next entries are.
+    end: i64,
+}
+
+/// Makes a commit of its row and its encoded entries, and verifies its digest.
+fn batch_of(row: &Row, encoded: Vec<u8>, shown: &str) -> Result<Batch, StoreError> {
+    let Tip { position, hash, revision, next_order } =
+        tip_of(row, shown, ["position", "hash", "revision", "next_order"])?;
+    let bytes = |column: &str| -> Result<Bytes, StoreError> {
+        let bytes: Result<Vec<u8>, Error> = row.try_get(column);
+        bytes.map(Bytes::from).map_err(|error| damaged(shown, format!("record {position} cannot be read: {error}")))
+    };
+    let (header, calls, digest) = (bytes("header")?, bytes("calls")?, hash_of(row, shown, "digest")?);
+    let entries = CommitEntries::parse(encoded.into());
+    let entries = entries.filter(|entries| entries.digest(&calls) == digest);
+    let entries =
+        entries.ok_or_else(|| damaged(shown, format!("the digest of record {position} does not match its content")))?;
+    Ok(Batch { position, revision, next_order, header, digest, hash, calls, entries })
+}

@@ -1,0 +1,43 @@
+//! Files of others that belong to a store, such as suspended sources, as rows: a process that takes the store over must know
+//! them.
+
+use std::sync::Arc;
+
+use super::link::DatabaseLink;
+use super::writer::StoreWriter;
+use crate::model::Code;
+use crate::store::engine::SidecarFiles;
+use crate::store::error::StoreError;
+
+/// The files in a database. Only the writer can change them.
+pub(super) struct SharedFiles {
+    pub(super) link: Arc<DatabaseLink>,
+    pub(super) writer: Option<Arc<StoreWriter>>,
+}
+
+impl SidecarFiles for SharedFiles {
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let name = name.to_owned();
+        self.link.ask("read", move |client| async move {
+            let row = client.query_opt("SELECT content FROM edgewright.files WHERE name = $1", &[&name]).await?;
+            row.map(|row| row.try_get(0)).transpose()
+        })
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let Some(writer) = &self.writer else {
+            let message = format!("the store {} is open read-only", self.link.shown());
+            return Err(StoreError::new(Code::StoreFailed, message));
+        };
+        let (name, bytes) = (name.to_owned(), bytes.to_vec());
+        writer.change("write to", move |client, epoch| {
+            let (name, bytes) = (name.clone(), bytes.clone());
+            async move {
+                let sql = "WITH held AS (SELECT 1 FROM edgewright.head WHERE epoch = $1 FOR SHARE) \
+                           INSERT INTO edgewright.files (name, content) SELECT $2::text, $3::bytea FROM held \
+                           ON CONFLICT (name) DO UPDATE SET content = EXCLUDED.content";
+                client.execute(sql, &[&epoch, &name, &bytes]).await
+            }
+        })
+    }
+}

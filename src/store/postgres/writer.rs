@@ -1,0 +1,458 @@
+//! The one writer of a store.
+//!
+//! # The problem
+//!
+//! Two processes that write would each check rules on a state that the other one changes. A lock of the database keeps a second
+//! one out, but it ends with its connection, and the process behind it does not end: it can be stopped for a minute, be
+//! continued, and write to a store that has long had another writer. And when a connection is lost while a commit is on its way,
+//! nobody has said whether it counts.
+//!
+//! # The idea
+//!
+//! A writer holds a session lock for as long as its connection lasts, and takes the next *epoch* when it begins. Every
+//! transaction moves the head only where it has that epoch and the position and hash that the writer expects. One that was
+//! overtaken moves nothing, and stops for good.
+//!
+//! ```text
+//! BEGIN; UPDATE head … WHERE epoch = 7 AND position = 41 AND hash = …; INSERT …; INSERT …; COMMIT
+//! ```
+//!
+//! If the answer to `COMMIT` is lost, the writer connects again, waits until it has the lock (its former connection is gone then,
+//! and what it was doing is done or undone), and reads the position. Whether the group counts is read, never guessed. If the
+//! database does not come back in time, the group is *in doubt*: its writers are told of an error, and the next commit asks
+//! first. If it was kept after all, the state in memory lacks it, and nothing more is written until a restart reads it.
+//!
+//! A group is sent again only if it is certain that nothing of it counts.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Statement};
+
+use super::failure::{is_conflict, is_lost};
+use super::head::{self, HeadRow, signed};
+use super::link::DatabaseLink;
+use super::rows::GroupRows;
+use super::schema::WRITER_LOCK;
+use crate::lock::Lock;
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::error::StoreError;
+use crate::store::seal::StoreId;
+
+/// How long a lock is waited for that a process which has just ended may still hold.
+const MOMENT: Duration = Duration::from_millis(1500);
+/// How long a writer tries to get its lock back.
+const BACK: Duration = Duration::from_secs(15);
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How often a group is sent, at most.
+const ATTEMPTS: usize = 3;
+
+const ADVANCE: &str = "UPDATE edgewright.head SET position = $1, hash = $2, revision = $3, next_order = $4 \
+                       WHERE epoch = $5 AND position = $6 AND hash = $7";
+pub(super) const INSERT_COMMITS: &str = "INSERT INTO edgewright.commits \
+     (position, revision, made, next_order, at, source, header, digest, hash, calls, bytes) \
+     SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], \
+     $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[])";
+pub(super) const INSERT_ENTRIES: &str = "INSERT INTO edgewright.entries (position, number, path, entry) \
+                                         SELECT * FROM UNNEST($1::bigint[], $2::integer[], $3::text[], $4::bytea[])";
+const WRITE_STATE: &str = "INSERT INTO edgewright.state (key, position, value) \
+                           SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bytea[]) \
+                           ON CONFLICT (key) DO UPDATE SET position = EXCLUDED.position, value = EXCLUDED.value";
+const REMOVE_STATE: &str = "DELETE FROM edgewright.state WHERE key = ANY($1::bytea[])";
+
+/// A connection that has the lock of the writer.
+#[derive(Clone)]
+struct WriterConnection {
+    client: Arc<Client>,
+    /// The process of the server behind it.
+    process: i32,
+    statements: Arc<GroupStatements>,
+}
+
+/// The prepared statements of a group.
+struct GroupStatements {
+    advance: Statement,
+    commits: Statement,
+    entries: Statement,
+    state: Statement,
+    removed: Statement,
+}
+
+/// The writer of a store.
+pub(super) struct StoreWriter {
+    link: Arc<DatabaseLink>,
+    /// How other processes see it.
+    name: String,
+    epoch: i64,
+    session: Lock<WriterSession>,
+    /// The end of the history, for those who do not wait for a write.
+    end: Lock<Tip>,
+    /// Why nothing can be written any more.
+    stopped: Lock<Option<StoreError>>,
+}
+
+struct WriterSession {
+    connection: Option<WriterConnection>,
+    /// The process of the server behind the last connection.
+    process: i32,
+    /// The end of the history.
+    tip: Tip,
+    /// The end that it has if the last group was kept after all.
+    doubt: Option<Tip>,
+}
+
+/// What became of a group.
+enum GroupFailure {
+    /// The head is not where this writer has left it.
+    Moved,
+    /// Nothing of it counts.
+    Undone(Error),
+    /// Nobody has said whether it counts.
+    Unsure,
+}
+
+/// A connection that has the lock, and may not have an epoch yet.
+pub(super) struct WriterClaim {
+    name: String,
+    connection: WriterConnection,
+    /// The head, if the store exists.
+    pub(super) head: Option<HeadRow>,
+}
+
+impl WriterClaim {
+    /// Takes the lock of the writer. The tables must exist.
+    pub(super) fn take(link: &DatabaseLink, client: Client, name: String) -> Result<Self, StoreError> {
+        let connection = prepare(link, Arc::new(client))?;
+        let Some(head) = lock(link, &connection.client, MOMENT)? else {
+            let holder = read_head(link, &connection.client)?.map(|head| format!(": {}", head.writer));
+            return Err(locked(link, &holder.unwrap_or_default()));
+        };
+        Ok(Self { name, connection, head })
+    }
+
+    /// Creates a store with these keys.
+    pub(super) fn create(
+        &mut self,
+        link: &DatabaseLink,
+        store: StoreId,
+        data_key: String,
+        keys: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let client = Arc::clone(&self.connection.client);
+        link.run("create", async move {
+            client.batch_execute("BEGIN").await?;
+            let keep = "INSERT INTO edgewright.secrets (keys) VALUES ($1) \
+                        ON CONFLICT (one) DO UPDATE SET keys = EXCLUDED.keys";
+            client.execute(keep, &[&keys]).await?;
+            let begin = "INSERT INTO edgewright.head (store, position, hash, revision, next_order, epoch, writer, \
+                         data_key, kept_position, kept_hash, kept_revision, kept_next_order) \
+                         VALUES ($1, 0, $2, 0, 0, 0, '', $3, 0, $2, 0, 0)";
+            let (store, none) = (store.to_vec(), vec![0_u8; 32]);
+            client.execute(begin, &[&store, &none, &data_key]).await?;
+            client.batch_execute("COMMIT").await
+        })?;
+        self.head = read_head(link, &self.connection.client)?;
+        Ok(())
+    }
+
+    /// Begins the next epoch. Returns the head, too.
+    pub(super) fn begin(self, link: &Arc<DatabaseLink>) -> Result<(StoreWriter, HeadRow), StoreError> {
+        let missing = || StoreError::new(Code::Internal, "the store has no head");
+        let head = self.head.ok_or_else(missing)?;
+        let (client, name, former) = (Arc::clone(&self.connection.client), self.name.clone(), head.epoch);
+        let sql = "UPDATE edgewright.head SET epoch = epoch + 1, writer = $1 WHERE epoch = $2";
+        let begun = link.run("open", async move { client.execute(sql, &[&name, &former]).await })?;
+        if begun != 1 {
+            return Err(locked(link, ""));
+        }
+        let epoch = head.epoch + 1;
+        let process = self.connection.process;
+        let session = WriterSession { connection: Some(self.connection), process, tip: head.tip, doubt: None };
+        let (session, end, stopped) = (Lock::new(session), Lock::new(head.tip), Lock::default());
+        let writer = StoreWriter { link: Arc::clone(link), name: self.name, epoch, session, end, stopped };
+        Ok((writer, HeadRow { epoch, ..head }))
+    }
+}
+
+impl StoreWriter {
+    /// The end of the history.
+    pub(super) fn tip(&self) -> Tip {
+        *self.end.lock()
+    }
+
+    /// Its epoch.
+    pub(super) fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// Fails if nothing can be written until the store is opened again.
+    pub(super) fn health(&self) -> Result<(), StoreError> {
+        self.stopped.lock().clone().map_or(Ok(()), Err)
+    }
+
+    /// Fails if a write would fail now.
+    pub(super) fn probe(&self) -> Result<(), StoreError> {
+        let mut session = self.session.lock();
+        let connection = self.connected(&mut session)?;
+        let client = connection.client;
+        self.link.run("write to", async move { client.batch_execute("SELECT 1").await })
+    }
+
+    /// Writes a group of commits after a position. Returns its size.
+    pub(super) fn append(&self, after: u64, batches: &[Batch]) -> Result<u64, StoreError> {
+        self.health()?;
+        let mut session = self.session.lock();
+        if session.doubt.is_some() {
+            self.connected(&mut session)?;
+        }
+        if session.tip.position > after {
+            // The state in memory lacks it.
+            let shown = self.link.shown();
+            let message = format!("a change that seemed lost was kept in the store {shown}, and is not in memory");
+            let error = StoreError::new(Code::StoreFailed, message).help("restart, which reads the store again");
+            return Err(self.stop(error));
+        }
+        if session.tip.position != after {
+            let message = format!("the history is at record {}, not at {after}", session.tip.position);
+            return Err(StoreError::new(Code::StoreFailed, message));
+        }
+        let rows = Arc::new(GroupRows::new(session.tip, batches)?);
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let connection = self.connected(&mut session)?;
+            let sent = write(connection, Arc::clone(&rows), self.epoch, session.tip);
+            let failure = match self.link.wait(sent) {
+                Some(Ok(())) => {
+                    self.move_to(rows.end, &mut session);
+                    return Ok(rows.bytes);
+                }
+                Some(Err(failure)) => failure,
+                None => GroupFailure::Unsure,
+            };
+            // What the transaction has done ends with its connection.
+            session.connection = None;
+            match failure {
+                GroupFailure::Moved => return Err(self.overtaken()),
+                GroupFailure::Undone(error) if attempts < ATTEMPTS && (is_lost(&error) || is_conflict(&error)) => {}
+                GroupFailure::Undone(error) => return Err(self.link.failed("write to", &error)),
+                GroupFailure::Unsure => {
+                    session.doubt = Some(rows.end);
+                    let is_kept = self.connected(&mut session).map(|_| session.tip == rows.end);
+                    match is_kept {
+                        Ok(true) => return Ok(rows.bytes),
+                        Ok(false) if attempts < ATTEMPTS => {}
+                        Ok(false) => return Err(self.link.silent("write to")),
+                        Err(error) => {
+                            let message = format!("{error}; whether the last change was kept is not known yet");
+                            return Err(StoreError { message, ..error });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes a change that can be made twice, if this is still the writer. `change` returns how many rows it has changed: none
+    /// if the head has another epoch.
+    pub(super) fn change<Q>(
+        &self,
+        doing: &'static str,
+        change: impl Fn(Arc<Client>, i64) -> Q,
+    ) -> Result<(), StoreError>
+    where
+        Q: Future<Output = Result<u64, Error>> + Send + 'static,
+    {
+        self.health()?;
+        let mut session = self.session.lock();
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let connection = self.connected(&mut session)?;
+            match self.link.wait(change(connection.client, self.epoch)) {
+                Some(Ok(0)) => return Err(self.overtaken()),
+                Some(Ok(_)) => return Ok(()),
+                failed => {
+                    session.connection = None;
+                    let error = failed.and_then(Result::err);
+                    let may_pass = error.as_ref().is_none_or(|error| is_lost(error) || is_conflict(error));
+                    if !may_pass || attempts == ATTEMPTS {
+                        return Err(
+                            error.map_or_else(|| self.link.silent(doing), |error| self.link.failed(doing, &error))
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection of the writer. Opens it again if it was lost, and settles what is in doubt.
+    fn connected(&self, session: &mut WriterSession) -> Result<WriterConnection, StoreError> {
+        let open = session.connection.clone().filter(|connection| !connection.client.is_closed());
+        if let Some(connection) = open
+            && session.doubt.is_none()
+        {
+            return Ok(connection);
+        }
+        let former = session.connection.take().map_or(session.process, |connection| connection.process);
+        let client = self.link.connect(&self.name)?;
+        let connection = prepare(&self.link, Arc::new(client))?;
+        end_former(&self.link, &connection.client, former, &self.name);
+        let Some(head) = lock(&self.link, &connection.client, BACK)? else {
+            let holder = read_head(&self.link, &connection.client)?;
+            return match holder.filter(|head| head.epoch != self.epoch) {
+                Some(_) => Err(self.overtaken()),
+                None => Err(locked(&self.link, "")),
+            };
+        };
+        let head = head.filter(|head| head.epoch == self.epoch).ok_or_else(|| self.overtaken())?;
+        match session.doubt.take() {
+            _ if head.tip == session.tip => {}
+            // Whoever waits for the group is told so. Later, nobody waits for it any more.
+            Some(end) if head.tip == end => self.move_to(end, session),
+            _ => return Err(self.overtaken()),
+        }
+        session.process = connection.process;
+        session.connection = Some(connection.clone());
+        Ok(connection)
+    }
+
+    fn move_to(&self, end: Tip, session: &mut WriterSession) {
+        session.tip = end;
+        *self.end.lock() = end;
+    }
+
+    /// Writes nothing more, because another process is the writer now.
+    pub(super) fn overtaken(&self) -> StoreError {
+        let message = format!(
+            "the store {} was changed or taken over by another process; this one writes nothing more",
+            self.link.shown()
+        );
+        let help = "restart this process if it is the one that shall write";
+        self.stop(StoreError::new(Code::StoreLocked, message).help(help))
+    }
+
+    /// Writes nothing more, because of an error.
+    fn stop(&self, error: StoreError) -> StoreError {
+        *self.stopped.lock() = Some(error.clone());
+        error
+    }
+}
+
+/// Sends a group, and waits for the answer to its commit.
+async fn write(
+    connection: WriterConnection,
+    rows: Arc<GroupRows>,
+    epoch: i64,
+    before: Tip,
+) -> Result<(), GroupFailure> {
+    let WriterConnection { client, statements, .. } = connection;
+    let undone = GroupFailure::Undone;
+    let numbers = [rows.end.position, rows.end.revision, rows.end.next_order, before.position].map(signed);
+    let [position, revision, next_order, expected] = numbers;
+    let (hash, former) = (rows.end.hash.to_vec(), before.hash.to_vec());
+    let advance: [&(dyn ToSql + Sync); 7] = [&position, &hash, &revision, &next_order, &epoch, &expected, &former];
+    let commits = rows.commits.parameters();
+    let (mut entries, mut state) = (rows.entries.iter(), rows.state.iter());
+    let first_entries = entries.next().map(|rows| rows.parameters());
+    let first_state = state.next().map(|rows| rows.parameters());
+    let removed: [&(dyn ToSql + Sync); 1] = [&rows.removed];
+    // All of it is sent before the first answer is waited for, in this order.
+    let (begun, moved, inserted, with_entries, written, cleared) = tokio::join!(
+        biased;
+        client.batch_execute("BEGIN"),
+        client.execute(&statements.advance, &advance),
+        client.execute(&statements.commits, &commits),
+        execute_if(&client, &statements.entries, first_entries.as_ref()),
+        execute_if(&client, &statements.state, first_state.as_ref()),
+        client.execute(&statements.removed, &removed),
+    );
+    begun.map_err(undone)?;
+    if moved.map_err(undone)? != 1 {
+        return Err(GroupFailure::Moved);
+    }
+    for done in [inserted, with_entries, written, cleared] {
+        done.map_err(undone)?;
+    }
+    for rows in entries {
+        client.execute(&statements.entries, &rows.parameters()).await.map_err(undone)?;
+    }
+    for rows in state {
+        client.execute(&statements.state, &rows.parameters()).await.map_err(undone)?;
+    }
+    // Also an error that the server reports may come after the commit is durable, for example when it is shut down.
+    client.batch_execute("COMMIT").await.map_err(|_| GroupFailure::Unsure)
+}
+
+/// Runs a statement if it has rows.
+async fn execute_if<const N: usize>(
+    client: &Client,
+    statement: &Statement,
+    parameters: Option<&[&(dyn ToSql + Sync); N]>,
+) -> Result<u64, Error> {
+    match parameters {
+        Some(parameters) => client.execute(statement, parameters).await,
+        None => Ok(0),
+    }
+}
+
+/// Prepares the statements of groups on a connection.
+fn prepare(link: &DatabaseLink, client: Arc<Client>) -> Result<WriterConnection, StoreError> {
+    let with = Arc::clone(&client);
+    let (process, statements) = link.run("open", async move {
+        let process: i32 = with.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?;
+        let statements = GroupStatements {
+            advance: with.prepare(ADVANCE).await?,
+            commits: with.prepare(INSERT_COMMITS).await?,
+            entries: with.prepare(INSERT_ENTRIES).await?,
+            state: with.prepare(WRITE_STATE).await?,
+            removed: with.prepare(REMOVE_STATE).await?,
+        };
+        Ok((process, statements))
+    })?;
+    Ok(WriterConnection { client, process, statements: Arc::new(statements) })
+}
+
+/// Takes the lock of the writer. Returns none if another connection keeps it, and the head if there is one.
+fn lock(link: &DatabaseLink, client: &Arc<Client>, patience: Duration) -> Result<Option<Option<HeadRow>>, StoreError> {
+    let started = Instant::now();
+    loop {
+        let with = Arc::clone(client);
+        let is_locked = link.run("lock", async move {
+            let row = with.query_one("SELECT pg_try_advisory_lock($1)", &[&WRITER_LOCK]).await?;
+            row.try_get::<_, bool>(0)
+        })?;
+        if is_locked {
+            return read_head(link, client).map(Some);
+        }
+        if started.elapsed() >= patience {
+            return Ok(None);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Reads the head, if there is one.
+fn read_head(link: &DatabaseLink, client: &Arc<Client>) -> Result<Option<HeadRow>, StoreError> {
+    let with = Arc::clone(client);
+    let row = link.run("read", async move { with.query_opt(head::READ, &[]).await })?;
+    row.map(|row| HeadRow::from_row(&row, link.shown())).transpose()
+}
+
+/// Ends the former connection of this writer, which the server may not know to be gone. Its number may be another one's by now,
+/// so the name must be the same, too.
+fn end_former(link: &DatabaseLink, client: &Arc<Client>, process: i32, name: &str) {
+    let (with, name) = (Arc::clone(client), name.to_owned());
+    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = $2";
+    // If it may not, the lock is waited for.
+    let _ = link.run("open", async move { with.execute(sql, &[&process, &name]).await });
+}
+
+fn locked(link: &DatabaseLink, by: &str) -> StoreError {
+    let message = format!("the store {} is in use by another process{by}", link.shown());
+    let help = "stop that process, or work through it: add `--server URL`, and set EDGEWRIGHT_TOKEN";
+    StoreError::new(Code::StoreLocked, message).help(help)
+}
