@@ -99,7 +99,7 @@ pub(crate) use log::frame::fuzzed as fuzzed_frame;
 pub(crate) use maintenance::rekey::{MasterChange, RekeyResult};
 pub(crate) use maintenance::scrub::RecordedTokens;
 pub use open_store::{MEMORY, Store};
-pub(crate) use open_store::{probe, shown_address};
+pub(crate) use open_store::{is_in_database, probe, shown_address};
 pub(crate) use revision::ChangeEvent;
 pub use revision::Revision;
 pub(crate) use speculative::{NextState, SpeculativeCommit};

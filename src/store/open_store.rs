@@ -330,6 +330,11 @@ pub(crate) fn probe(address: &Path) -> Result<bool, StoreError> {
     }
 }
 
+/// Returns whether an address is that of a database.
+pub(crate) fn is_in_database(address: &Path) -> bool {
+    postgres::url_of(address).is_some()
+}
+
 /// The address of a store as messages show it: without a password.
 pub(crate) fn shown_address(address: &Path) -> String {
     postgres::shown(address)

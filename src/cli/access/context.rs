@@ -7,7 +7,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::target::TOKEN;
-use crate::store::store_exists;
+use crate::store::{store_exists, shown_address};
 
 /// List the saved logins, and choose the current one.
 ///
@@ -141,9 +141,9 @@ fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -
             facts.push(("token", if is_set { "set" } else { "not set" }.to_owned(), format!("variable {TOKEN}")));
         }
         (None, _) => {
-            let folder = place.store.folder();
-            let found = if store_exists(folder).unwrap_or_default() { "" } else { "; no store found there" };
-            facts.push(("store", folder.display().to_string(), origins.describe("store") + found));
+            let address = place.store.folder();
+            let found = if store_exists(address).unwrap_or_default() { "" } else { "; no store found there" };
+            facts.push(("store", shown_address(address), origins.describe("store") + found));
         }
     }
     if server.url().is_some() {

@@ -6,6 +6,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::serve::limit_args::unusable;
 use crate::server::telemetry::security::SECURITY_LOG;
 use crate::server::telemetry::security::verification::{LogError, ReadLog, read};
+use crate::store::{is_in_database, shown_address};
 
 /// Show or verify the security log of a server.
 ///
@@ -34,7 +35,7 @@ pub(crate) enum Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogPlace {
     /// Store folder of the server.
-    #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
+    #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db", hide_env_values = true)]
     store: PathBuf,
     /// Security log (default: `security.log` in the store's folder).
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_SECURITY_LOG")]
@@ -47,6 +48,11 @@ impl LogPlace {
     }
 
     fn read(&self) -> Result<ReadLog, Failure> {
+        if self.security_log.is_none() && is_in_database(&self.store) {
+            let message = format!("{} is a database, and has no security log", shown_address(&self.store));
+            let help = "set --security-log to the file that the server writes";
+            return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+        }
         let path = self.path();
         read(&path).map_err(|error| match error {
             LogError::Io(error) => unusable(&path, &error, "set --store or --security-log"),

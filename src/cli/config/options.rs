@@ -35,7 +35,8 @@ fn set(command: Command, name: &str, values: Option<&[String]>, checked: &mut Va
         let is_valid = values.is_none_or(|values| values.len() == 1 || takes_several(&argument));
         *checked = if is_valid { ValueCheck::Set } else { ValueCheck::OneValue };
         match values.filter(|_| is_valid) {
-            Some(values) => argument.default_values(values),
+            // The address of a store can have a password.
+            Some(values) => argument.default_values(values).hide_default_value(name == "store"),
             None => argument,
         }
     });

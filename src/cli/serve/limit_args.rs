@@ -45,10 +45,17 @@ impl LimitArgs {
         }
     }
 
-    /// Opens the security log. A store in memory has none by default.
+    /// Opens the security log. A store in memory or in a database has none by default.
     pub(super) fn open_log(&self, store: &Store) -> Result<Option<(SecurityLog, SecurityLogThread)>, Failure> {
         let in_folder = || store.sidecar_location().map(|store| store.folder.join(SECURITY_LOG));
-        let Some(path) = self.security_log.clone().or_else(in_folder) else { return Ok(None) };
+        let Some(path) = self.security_log.clone().or_else(in_folder) else {
+            if store.sidecars().is_some() {
+                tracing::warn!(
+                    "There is no security log: a store in a database has no folder for it. Set --security-log."
+                );
+            }
+            return Ok(None);
+        };
         security::open(&path).map(Some).map_err(|error| {
             unusable(&path, &error, "set --security-log to a file that the server can write and no other process uses")
         })

@@ -62,6 +62,8 @@ impl Args {
         if let Some(client) = self.place.client()? {
             return client.download(PATH, sink);
         }
+        let help = "back up the database with the means of PostgreSQL, such as pg_dump, and keep the master key apart";
+        self.place.store.require_folder("backup", help)?;
         let store = self.place.store.read_existing()?;
         let mut backup = store.backup()?;
         let folder = self.place.store.folder();

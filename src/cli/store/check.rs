@@ -21,6 +21,9 @@ pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
         None => {
             let opened = open(store).map_err(|failure| with_advice(failure, store))?;
             let mut found = during("Checking", || opened.check());
+            if store.is_in_database() {
+                return report_check(&found, "with the indexes of the database", found.problems.clone(), DATABASE);
+            }
             found.problems.extend(harmless_damage(store.folder())?);
             (found, Some(index_agrees(store.folder())))
         }
@@ -35,12 +38,16 @@ pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
         }
         None => "no index, as in every backup".to_owned(),
     };
-    print(report(&found, &index))?;
+    report_check(&found, &index, problems, if backup.is_some() { OTHER_BACKUP } else { REPAIR })
+}
+
+/// Prints what was found, and the problems.
+fn report_check(found: &StoreCheck, index: &str, problems: Vec<StoreError>, help: &str) -> CommandResult {
+    print(report(found, index))?;
     if problems.is_empty() {
         say("No problems found.");
         return Ok(Exit::Done);
     }
-    let help = if backup.is_some() { OTHER_BACKUP } else { REPAIR };
     Ok(report_problems(&problems, help))
 }
 
@@ -49,9 +56,12 @@ pub(super) const OTHER_BACKUP: &str = "use another backup";
 /// The help for a damaged store.
 const REPAIR: &str = "run `edgewright store repair`, which shows what can be recovered, or restore a backup";
 
+/// The help for a damaged store in a database.
+const DATABASE: &str = "restore the database with the means of PostgreSQL, or reconcile the manifests into a new store";
+
 /// Opens the store as it is; it must exist.
 fn open(store: &StoreArgs) -> Result<Store, Failure> {
-    if !store_exists(store.folder())? {
+    if store.is_in_database() || !store_exists(store.folder())? {
         // The error says that there is no store.
         return store.read_existing();
     }
@@ -66,7 +76,7 @@ fn in_backup(store: &StoreArgs, file: &Path) -> Result<StoreCheck, Failure> {
 
 /// Tells who has a damaged store how to go on.
 fn with_advice(failure: Failure, store: &StoreArgs) -> Failure {
-    if !failure.has_code(Code::StoreCorrupt) {
+    if !failure.has_code(Code::StoreCorrupt) || store.is_in_database() {
         return failure;
     }
     say(&format!("{} cannot be opened.", store.folder().display()));
@@ -91,6 +101,7 @@ fn report(found: &StoreCheck, index: &str) -> String {
 
 /// Repairs a store, or shows what that would give up.
 pub(super) fn repair(store: &StoreArgs, is_applied: bool) -> CommandResult {
+    store.require_folder("store repair", DATABASE)?;
     let source = store.master_key.source()?;
     let folder = store.folder();
     if !store_exists(folder)? {

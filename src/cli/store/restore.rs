@@ -25,6 +25,9 @@ pub(crate) struct Args {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
+        let help =
+            "restore the backup into a folder; a database is restored with the means of PostgreSQL, such as pg_restore";
+        self.store.require_folder("restore", help)?;
         let source = self.store.master_key.source()?;
         let folder = self.store.folder();
         let restored = during("Restoring", || {

@@ -1,4 +1,4 @@
-//! The options of commands that work on a store in a folder, and how they open it.
+//! The options of commands that work on a store of their own, and how they open it.
 
 use super::{master_key, secret_days};
 use crate::cli::input::prompt::{self, Confirmation};
@@ -7,7 +7,7 @@ use crate::cli::prelude::*;
 use crate::cli::serve::log;
 use crate::plan::report::no_store_found;
 use crate::store::seal::MasterKeySource;
-use crate::store::{MEMORY, OnDisk, Retention, on_disk, store_exists};
+use crate::store::{MEMORY, OnDisk, Retention, is_in_database, on_disk, store_exists, shown_address};
 
 /// The most entries of a folder among which a store is searched for that may be meant.
 const MOST_NEAR: usize = 1000;
@@ -15,11 +15,11 @@ const MOST_NEAR: usize = 1000;
 /// The store that a command works on.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct StoreArgs {
-    /// Store folder.
+    /// Store: a folder, or the `postgres://` URL of a database.
     #[arg(help_heading = help::STORE)]
-    #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
+    #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db", hide_env_values = true)]
     pub(super) store: PathBuf,
-    /// Whether the folder is given on the command line.
+    /// Whether the store is given on the command line.
     #[arg(skip)]
     pub(crate) is_by_flag: bool,
     /// Maximum number of history records to keep after a change.
@@ -131,6 +131,9 @@ impl StoreArgs {
 
     /// The store beside this path that may be meant: the one with the most similar name.
     fn near(&self) -> Option<String> {
+        if self.is_in_database() {
+            return None;
+        }
         let name = self.store.file_name()?.to_str()?;
         let folder = self.store.parent().filter(|folder| !folder.as_os_str().is_empty());
         let entries = fs::read_dir(folder.unwrap_or_else(|| Path::new("."))).ok()?;
@@ -154,18 +157,34 @@ impl StoreArgs {
         self.store.as_os_str() == MEMORY
     }
 
-    /// The path as a message shows it.
-    pub(super) fn shown(&self) -> String {
-        escaped(&self.store.display().to_string()).to_string()
+    /// The path or address as a message shows it: without a password.
+    pub(crate) fn shown(&self) -> String {
+        escaped(&shown_address(&self.store)).to_string()
     }
 
-    /// The folder of the store.
+    /// The folder of the store, or its address if it is in a database.
     pub(crate) fn folder(&self) -> &Path {
         &self.store
     }
 
+    pub(super) fn is_in_database(&self) -> bool {
+        is_in_database(&self.store)
+    }
+
+    /// Refuses what only a store in a folder has; `help` says what to do instead.
+    pub(super) fn require_folder(&self, command: &str, help: &str) -> Result<(), Failure> {
+        if !self.is_in_database() {
+            return Ok(());
+        }
+        let message = format!("`{command}` works on a store in a folder, and {} is in a database", self.shown());
+        Err(Diagnostic::error(Code::Parameter, message).help(help).into())
+    }
+
     /// Returns the store on the disk, if it exists, without reading its state.
     pub(crate) fn on_disk(&self) -> Result<Option<OnDisk>, Failure> {
+        if self.is_in_database() {
+            return Ok(None);
+        }
         Ok(on_disk(&self.store, &self.master_key.source()?)?)
     }
 
