@@ -63,17 +63,8 @@ impl PostgresEngine {
     /// Opens a store for writing, and creates it if there is none.
     pub(crate) fn open(address: &Path, session: SessionKind, source: &MasterKeySource) -> Result<Self, StoreError> {
         let link = link_to(address)?;
-        let name = name_of_process();
-        let client = Arc::new(link.connect(&name)?);
-        let with = Arc::clone(&client);
-        let found = link.run("open", async move { schema::version(&with).await })?;
-        schema::check(found.unwrap_or_default(), link.shown(), false)?;
-        let before = link.run("migrate", async move { schema::migrate(&client).await })?;
-        schema::check(before, link.shown(), false)?;
-        if (1..schema::VERSION).contains(&before) {
-            tracing::info!("Migrated the tables of {} from version {before} to {}.", link.shown(), schema::VERSION);
-        }
-        let mut claim = WriterClaim::take(&link, link.connect(&name)?, name)?;
+        keys::check_named(source, link.shown())?;
+        let mut claim = WriterClaim::take(&link, name_of_process())?;
         if claim.head.is_none() {
             let keys = keys::create(source, link.shown())?;
             claim.create(&link, keys.store, keys.data_key.to_string(), keys.bytes)?;

@@ -52,11 +52,18 @@ pub(super) fn open(
     Ok(keyring.with_source(Some(Box::new(move || master(&source, &shown)))))
 }
 
+/// Fails if nothing says where the master key is, before anything is created.
+pub(super) fn check_named(source: &MasterKeySource, shown: &str) -> Result<(), StoreError> {
+    if matches!(source, MasterKeySource::Beside) { Err(unnamed(shown)) } else { Ok(()) }
+}
+
 fn master(source: &MasterKeySource, shown: &str) -> Result<MasterKey, StoreError> {
-    source.read(None)?.ok_or_else(|| {
-        let message = format!("the store {shown} has no folder in which its master key could be looked for");
-        let help = "set --master-key-file to a file with the key, for example of `openssl rand -base64 32`, which every \
-                    process that opens this store must have; or --master-key-command or EDGEWRIGHT_MASTER_KEY";
-        StoreError::new(Code::MasterKey, message).help(help)
-    })
+    source.read(None)?.ok_or_else(|| unnamed(shown))
+}
+
+fn unnamed(shown: &str) -> StoreError {
+    let message = format!("the store {shown} has no folder in which its master key could be looked for");
+    let help = "set --master-key-file to a file with the key, for example of `openssl rand -base64 32`, which every \
+                process that opens this store must have; or --master-key-command or EDGEWRIGHT_MASTER_KEY";
+    StoreError::new(Code::MasterKey, message).help(help)
 }

@@ -34,7 +34,7 @@ use super::failure::{is_conflict, is_lost};
 use super::head::{self, HeadRow, signed};
 use super::link::DatabaseLink;
 use super::rows::GroupRows;
-use super::schema::WRITER_LOCK;
+use super::schema::{self, VERSION, WRITER_LOCK};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
@@ -123,14 +123,27 @@ pub(super) struct WriterClaim {
 }
 
 impl WriterClaim {
-    /// Takes the lock of the writer. The tables must exist.
-    pub(super) fn take(link: &DatabaseLink, client: Client, name: String) -> Result<Self, StoreError> {
-        let connection = prepare(link, Arc::new(client))?;
-        let Some(head) = lock(link, &connection.client, MOMENT)? else {
-            let holder = read_head(link, &connection.client)?.map(|head| format!(": {}", head.writer));
-            return Err(locked(link, &holder.unwrap_or_default()));
+    /// Takes the lock of the writer, and brings the tables to this version: no other one writes to them then.
+    pub(super) fn take(link: &DatabaseLink, name: String) -> Result<Self, StoreError> {
+        let client = Arc::new(link.connect(&name)?);
+        let version = |client: &Arc<Client>| {
+            let with = Arc::clone(client);
+            link.run("open", async move { schema::version(&with).await })
         };
-        Ok(Self { name, connection, head })
+        let found = version(&client)?.unwrap_or_default();
+        schema::check(found, link.shown(), false)?;
+        if !lock(link, &client, MOMENT)? {
+            let holder = if found > 0 { read_head(link, &client)? } else { None };
+            return Err(locked(link, &holder.map(|head| format!(": {}", head.writer)).unwrap_or_default()));
+        }
+        let with = Arc::clone(&client);
+        let before = link.run("migrate", async move { schema::migrate(&with).await })?;
+        schema::check(before, link.shown(), false)?;
+        if before > 0 && before < VERSION {
+            tracing::info!("Migrated the tables of {} from version {before} to {VERSION}.", link.shown());
+        }
+        let head = read_head(link, &client)?;
+        Ok(Self { name, connection: prepare(link, client)?, head })
     }
 
     /// Creates a store with these keys.
@@ -298,17 +311,20 @@ impl StoreWriter {
             return Ok(connection);
         }
         let former = session.connection.take().map_or(session.process, |connection| connection.process);
-        let client = self.link.connect(&self.name)?;
-        let connection = prepare(&self.link, Arc::new(client))?;
-        end_former(&self.link, &connection.client, former, &self.name);
-        let Some(head) = lock(&self.link, &connection.client, BACK)? else {
-            let holder = read_head(&self.link, &connection.client)?;
-            return match holder.filter(|head| head.epoch != self.epoch) {
-                Some(_) => Err(self.overtaken()),
-                None => Err(locked(&self.link, "")),
-            };
-        };
+        let client = Arc::new(self.link.connect(&self.name)?);
+        let is_overtaken = |head: &HeadRow| head.epoch != self.epoch;
+        // Before the lock is waited for, which a new writer keeps.
+        if read_head(&self.link, &client)?.as_ref().is_some_and(is_overtaken) {
+            return Err(self.overtaken());
+        }
+        end_former(&self.link, &client, former, &self.name);
+        let is_locked = lock(&self.link, &client, BACK)?;
+        let head = read_head(&self.link, &client)?;
         let head = head.filter(|head| head.epoch == self.epoch).ok_or_else(|| self.overtaken())?;
+        if !is_locked {
+            return Err(locked(&self.link, ""));
+        }
+        let connection = prepare(&self.link, client)?;
         match session.doubt.take() {
             _ if head.tip == session.tip => {}
             // Whoever waits for the group is told so. Later, nobody waits for it any more.
@@ -416,8 +432,8 @@ fn prepare(link: &DatabaseLink, client: Arc<Client>) -> Result<WriterConnection,
     Ok(WriterConnection { client, process, statements: Arc::new(statements) })
 }
 
-/// Takes the lock of the writer. Returns none if another connection keeps it, and the head if there is one.
-fn lock(link: &DatabaseLink, client: &Arc<Client>, patience: Duration) -> Result<Option<Option<HeadRow>>, StoreError> {
+/// Takes the lock of the writer. Returns whether it could: another connection may keep it.
+fn lock(link: &DatabaseLink, client: &Arc<Client>, patience: Duration) -> Result<bool, StoreError> {
     let started = Instant::now();
     loop {
         let with = Arc::clone(client);
@@ -425,11 +441,8 @@ fn lock(link: &DatabaseLink, client: &Arc<Client>, patience: Duration) -> Result
             let row = with.query_one("SELECT pg_try_advisory_lock($1)", &[&WRITER_LOCK]).await?;
             row.try_get::<_, bool>(0)
         })?;
-        if is_locked {
-            return read_head(link, client).map(Some);
-        }
-        if started.elapsed() >= patience {
-            return Ok(None);
+        if is_locked || started.elapsed() >= patience {
+            return Ok(is_locked);
         }
         std::thread::sleep(PAUSE);
     }

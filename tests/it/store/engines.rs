@@ -12,12 +12,16 @@ use edgewright::{
 };
 
 use super::{commit, content, deleted, described, edge, small, small_key};
+use crate::support::postgres::Postgres;
 
-/// Runs a case on every engine, each time on an empty store.
+/// Runs a case on every engine, each time on an empty store. Skips PostgreSQL where it is not installed.
 fn on_every_engine(case: impl Fn(&Store)) {
     let folder = tempfile::tempdir().unwrap();
     case(&Store::open(folder.path().join("store")).unwrap());
     case(&Store::open(MEMORY).unwrap());
+    if let Some(postgres) = Postgres::shared() {
+        case(&postgres.open(&postgres.database()).unwrap());
+    }
 }
 
 fn history(store: &Store) -> Vec<Record> {

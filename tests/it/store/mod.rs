@@ -10,6 +10,7 @@ mod history;
 mod history_server;
 mod history_shares;
 mod new_store;
+mod postgres;
 mod rekey;
 mod repair;
 mod secret_days;

@@ -1,0 +1,289 @@
+//! A store on PostgreSQL: one writer, who knows it; what is acknowledged when the server dies; and what a database has not.
+//!
+//! `engines.rs` has what every engine must do.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use edgewright::{
+    Code,
+    storage::{CommitError, MasterKeySource, Query, Retention, StoreError},
+};
+
+use super::{commit, content, deleted, described, edge, small};
+use crate::support::{
+    postgres::Postgres,
+    program::{Folder, has, rounds, within},
+};
+
+const ROUTE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec:\n  \
+    hostports: ['a.example.com:443']\n  routes:\n    - {name: hook, match_type: path_prefix, match: /, \
+    webhook_verification: {provider: github, secret: {from_file: s.txt}}}\n";
+
+fn failed(result: Result<impl Sized, CommitError>) -> StoreError {
+    match result.err().unwrap() {
+        CommitError::Failed(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+/// Cuts the connections of the writers of a database.
+fn cut(postgres: &Postgres, database: &str) {
+    let sql = format!(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+         WHERE datname = '{database}' AND application_name LIKE 'edgewright, process%'"
+    );
+    assert_ne!(postgres.psql("postgres", &sql).unwrap(), "0");
+    let left = sql.replace("count(pg_terminate_backend(pid))", "count(*)");
+    within(Duration::from_secs(10), "the end of a connection", || {
+        (postgres.psql("postgres", &left).unwrap() == "0").then_some(())
+    });
+}
+
+#[test]
+fn a_store_comes_back_as_it_was() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let database = postgres.database();
+    let store = postgres.open(&database).unwrap();
+    let mut states = vec![content(&store)];
+    for operations in [
+        vec![small(1), small(2)],
+        edge(1, 300),
+        vec![described(1, "second")],
+        vec![deleted(1), small(3)],
+        vec![small(1), deleted(2)],
+    ] {
+        commit(&store, operations).unwrap();
+        states.push(content(&store));
+    }
+    let (verified, root) = (store.verify().unwrap(), store.root_secret());
+    assert_eq!(verified.records, 5);
+    drop(store);
+    for store in [postgres.open(&database).unwrap(), postgres.open_to_read(&database).unwrap()] {
+        assert_eq!(content(&store), *states.last().unwrap());
+        assert_eq!((store.verify().unwrap(), store.root_secret()), (verified.clone(), root));
+        for (revision, expected) in states.iter().enumerate().rev() {
+            let state = store.snapshot_at(revision as u64).unwrap();
+            let told = state.iter().map(|entry| format!("{} {:?} {}", entry.key, entry.spec(), entry.order));
+            assert_eq!(told.chain([format!("revision {revision}")]).collect::<Vec<_>>(), *expected);
+        }
+    }
+}
+
+#[test]
+fn a_second_writer_is_refused_and_readers_are_not() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let database = postgres.database();
+    let store = postgres.open(&database).unwrap();
+    commit(&store, vec![small(1)]).unwrap();
+    let error = postgres.open(&database).err().unwrap();
+    assert_eq!(error.code, Code::StoreLocked);
+    assert!(error.message.contains(&format!("edgewright, process {}", std::process::id())), "{error}");
+    let reader = postgres.open_to_read(&database).unwrap();
+    assert_eq!(content(&reader), content(&store));
+    assert_eq!(failed(commit(&reader, vec![small(2)])).message, reader.health().unwrap_err().message);
+    commit(&store, vec![small(2)]).unwrap();
+    assert_eq!(reader.history(&Query::All, u64::MAX, 9).unwrap().len(), 1, "it is as of when it was opened");
+    drop(store);
+    assert_eq!(postgres.open(&database).unwrap().snapshot().len(), 2);
+}
+
+#[test]
+fn a_connection_that_is_cut_is_opened_again() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let database = postgres.database();
+    let store = postgres.open(&database).unwrap();
+    for number in 1..=5 {
+        commit(&store, vec![small(number)]).unwrap();
+        cut(&postgres, &database);
+    }
+    commit(&store, vec![small(6)]).unwrap();
+    assert_eq!((store.snapshot().revision, store.verify().unwrap().records), (6, 6));
+}
+
+#[test]
+fn a_writer_that_was_replaced_writes_nothing_more() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let database = postgres.database();
+    let former = postgres.open(&database).unwrap();
+    commit(&former, vec![small(1)]).unwrap();
+    cut(&postgres, &database);
+    let store = postgres.open(&database).unwrap();
+    commit(&store, vec![small(2)]).unwrap();
+    for _ in 0..2 {
+        let error = failed(commit(&former, vec![small(3)]));
+        assert_eq!(error.code, Code::StoreLocked, "{error}");
+    }
+    assert!(former.health().is_err() && former.snapshot().len() == 1, "it still reads");
+    commit(&store, vec![small(3)]).unwrap();
+    assert_eq!((store.snapshot().revision, store.verify().unwrap().records), (3, 3));
+}
+
+#[test]
+fn what_was_acknowledged_survives_the_death_of_the_server_and_nothing_is_there_twice() {
+    let Some(postgres) = Postgres::start() else { return };
+    let database = postgres.database();
+    let mut store = postgres.open(&database).unwrap();
+    let (next, acknowledged) = (AtomicUsize::new(1), Mutex::new(BTreeSet::new()));
+    for round in 0..rounds(3, 30) {
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !ends.load(Ordering::SeqCst) {
+                        let number = next.fetch_add(1, Ordering::SeqCst);
+                        if commit(&store, vec![small(number)]).is_ok() {
+                            acknowledged.lock().unwrap().insert(number);
+                        }
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_millis(200 + 37 * (round % 7)));
+            postgres.kill();
+            std::thread::sleep(Duration::from_millis(50));
+            postgres.run();
+            std::thread::sleep(Duration::from_millis(200));
+            ends.store(true, Ordering::SeqCst);
+        });
+        // A group that was kept, though its writers were told otherwise, is read at a start.
+        if store.health().is_err() || commit(&store, vec![small(next.fetch_add(1, Ordering::SeqCst))]).is_err() {
+            drop(store);
+            store = postgres.open(&database).unwrap();
+        }
+        let records = store.history(&Query::All, u64::MAX, usize::MAX).unwrap();
+        let revisions: BTreeSet<u64> = records.iter().filter_map(|record| record.revision).collect();
+        assert_eq!(revisions.len(), store.snapshot().len(), "a commit is there twice, or is missing");
+        assert_eq!(store.verify().unwrap().records, records.len() as u64);
+    }
+    drop(store);
+    let store = postgres.open(&database).unwrap();
+    let present: BTreeSet<String> = store.snapshot().iter().map(|entry| entry.key.id.to_string()).collect();
+    let acknowledged = acknowledged.into_inner().unwrap();
+    assert!(acknowledged.len() > 10, "{}", acknowledged.len());
+    for number in acknowledged {
+        assert!(present.contains(&format!("ipx_{number:027}")), "{number} was acknowledged");
+    }
+}
+
+#[test]
+fn the_history_is_cut_by_its_limits() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let database = postgres.database();
+    let source = MasterKeySource::File(postgres.master_key());
+    let retention = Retention { records: 10, ..Retention::default() };
+    let store = edgewright::Store::open_encrypted(postgres.url(&database), retention, &source).unwrap();
+    for number in 1..=30 {
+        commit(&store, vec![small(number)]).unwrap();
+    }
+    let before = content(&store);
+    drop(store);
+    let folder = Folder::new();
+    let key = postgres.master_key();
+    let options = format!("--store {} --master-key-file {}", postgres.url(&database), key.display());
+    folder.ok(&format!("store rekey --history-records 10 {options}"));
+    let store = postgres.open(&database).unwrap();
+    let verified = store.verify().unwrap();
+    assert_eq!((verified.records, verified.oldest), (10, 21));
+    assert_eq!(store.statistics().oldest, 21);
+    assert_eq!(content(&store), before);
+    assert!(store.snapshot_at(25).is_ok() && store.snapshot_at(15).is_err());
+    commit(&store, vec![small(31)]).unwrap();
+    assert_eq!(store.verify().unwrap().records, 11);
+}
+
+#[test]
+fn secrets_are_sealed_and_former_ones_can_be_destroyed() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (folder, database) = (Folder::new(), postgres.database());
+    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    folder.write("m/a.yaml", ROUTE);
+    for secret in ["hunter2-first", "hunter2-second"] {
+        folder.write("m/s.txt", secret);
+        folder.ok(&format!("reconcile m {options}"));
+    }
+    let columns = ["state.value", "entries.entry", "commits.header", "commits.calls", "secrets.keys"];
+    for column in columns {
+        let (table, name) = column.split_once('.').unwrap();
+        let sql = format!("SELECT count(*) FROM edgewright.{table} WHERE position('hunter2'::bytea IN {name}) > 0");
+        assert_eq!(postgres.psql(&database, &sql).unwrap(), "0", "{column}");
+    }
+    let lost = |run: &str| folder.run(&format!("rollback --to 1 {run} {options}"));
+    assert_eq!(lost("--dry-run").code, 0);
+    folder.ok(&format!("store rekey --forget-secrets {options}"));
+    has(&lost(""), &["SECRETS_GONE"]);
+    folder.ok(&format!("store check {options}"));
+    assert!(folder.ok(&format!("reconcile m {options}")).all().contains("No changes"));
+    let other = folder.path("other.key");
+    folder.write("other.key", &"ab".repeat(32));
+    std::fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let url = postgres.url(&database);
+    has(&folder.run(&format!("store check --store {url} --master-key-file other.key")), &["MASTER_KEY"]);
+    has(&folder.run(&format!("store check --store {url}")), &["MASTER_KEY", "--master-key-file"]);
+}
+
+#[test]
+fn what_a_database_has_not_is_refused_and_its_password_is_never_shown() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (folder, database) = (Folder::with_storefront(), postgres.database());
+    let url = postgres.url(&database).replace("edge@", "edge:hunter2@");
+    let options = format!("--store {url} --master-key-file {}", postgres.master_key().display());
+    let plan = folder.run(&format!("plan storefront {options}"));
+    has(&plan, &["No store found in `postgres://edge@"]);
+    let created = folder.ok(&format!("reconcile storefront {options}"));
+    let mut said = vec![plan, created];
+    for (line, help) in [
+        ("backup a.backup", "pg_dump"),
+        ("restore a.backup", "pg_restore"),
+        ("store repair", "means of PostgreSQL"),
+        ("security-log verify", "--security-log"),
+    ] {
+        let options = if line.starts_with("security") { format!("--store {url}") } else { options.clone() };
+        let run = folder.run(&format!("{line} {options}"));
+        assert_ne!(run.code, 0, "{line}");
+        has(&run, &[help]);
+        said.push(run);
+    }
+    said.push(folder.run(&format!("plan storefront --store {}", url.replace("/edge", "/none"))));
+    said.push(folder.run(&format!("plan storefront --store {url}&hunter2=1")));
+    said.push(folder.run("plan --help"));
+    for run in said {
+        assert!(!run.all().contains("hunter2"), "{}", run.all());
+    }
+}
+
+#[test]
+fn tables_of_a_newer_version_are_refused_unchanged() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let database = postgres.database();
+    drop(postgres.open(&database).unwrap());
+    postgres.psql(&database, "UPDATE edgewright.schema_version SET version = 99").unwrap();
+    for error in [postgres.open(&database).err().unwrap(), postgres.open_to_read(&database).err().unwrap()] {
+        assert_eq!(error.code, Code::StoreFormat);
+        assert!(error.message.contains("version 99"), "{error}");
+    }
+}
+
+#[test]
+fn a_row_that_was_changed_is_found() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let database = postgres.database();
+    let store = postgres.open(&database).unwrap();
+    commit(&store, vec![small(1), small(2)]).unwrap();
+    commit(&store, vec![small(3)]).unwrap();
+    let flip = "UPDATE edgewright.entries SET entry = set_byte(entry, 40, get_byte(entry, 40) # 1) WHERE position = 1";
+    postgres.psql(&database, flip).unwrap();
+    assert_eq!(store.verify().unwrap_err().code, Code::StoreCorrupt);
+    postgres.psql(&database, flip).unwrap();
+    store.verify().unwrap();
+    postgres.psql(&database, "DELETE FROM edgewright.commits WHERE position = 1").unwrap();
+    assert!(store.verify().unwrap_err().message.contains("record 1"));
+    drop(store);
+    postgres.psql(&database, "UPDATE edgewright.head SET hash = '\\x00'").unwrap();
+    assert_eq!(postgres.open(&database).err().unwrap().code, Code::StoreCorrupt);
+}

@@ -1,0 +1,181 @@
+//! A server of PostgreSQL for tests, where its programs are installed.
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use edgewright::{
+    Store,
+    storage::{MasterKeySource, Retention, StoreError},
+};
+use tempfile::TempDir;
+
+use super::program::until;
+
+/// Where distributions install the programs, by version.
+const INSTALLED: &str = "/usr/lib/postgresql";
+const PROGRAMS: [&str; 3] = ["initdb", "postgres", "psql"];
+
+/// The server that tests share which run at the same time.
+static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
+
+/// A server on a socket in a temporary folder. It is killed when it is dropped.
+pub(crate) struct Postgres {
+    folder: TempDir,
+    programs: PathBuf,
+    /// The user and group that it runs as, if that is not this user: it refuses to run as root.
+    user: Option<(u32, u32)>,
+    child: Mutex<Option<Child>>,
+    databases: AtomicUsize,
+}
+
+impl Postgres {
+    /// The server that tests share, or none if the programs are not installed.
+    pub(crate) fn shared() -> Option<Arc<Self>> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = shared.upgrade() {
+            return Some(running);
+        }
+        let started = Arc::new(Self::start()?);
+        *shared = Arc::downgrade(&started);
+        Some(started)
+    }
+
+    /// Starts a server, or says that it skips.
+    pub(crate) fn start() -> Option<Self> {
+        let Some(programs) = programs() else {
+            eprintln!("skipped: PostgreSQL (initdb, postgres and psql) is not installed");
+            return None;
+        };
+        let user = if number("-u", None) == Some(0) {
+            let Some(found) = number("-u", Some("postgres")).zip(number("-g", Some("postgres"))) else {
+                eprintln!("skipped: PostgreSQL does not run as root, and there is no user `postgres`");
+                return None;
+            };
+            Some(found)
+        } else {
+            None
+        };
+        // The path of a socket is short.
+        let folder = tempfile::Builder::new().prefix("edgewright-pg-").tempdir_in("/tmp").unwrap();
+        let databases = AtomicUsize::new(0);
+        let server = Self { folder, programs, user, child: Mutex::default(), databases };
+        fs::write(server.path("master.key"), "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
+            .unwrap();
+        fs::set_permissions(server.path("master.key"), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::create_dir(server.path("data")).unwrap();
+        fs::set_permissions(server.path("data"), fs::Permissions::from_mode(0o700)).unwrap();
+        if let Some((user, group)) = user {
+            for path in [server.folder.path().to_owned(), server.path("data")] {
+                std::os::unix::fs::chown(&path, Some(user), Some(group)).unwrap();
+            }
+        }
+        let mut initdb = server.command("initdb");
+        initdb
+            .args(["-U", "edge", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"])
+            .arg(server.path("data"));
+        let made = initdb.output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        server.run();
+        Some(server)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        command.current_dir("/").env_remove("PGPASSWORD").env_remove("PGOPTIONS");
+        if let Some((user, group)) = self.user {
+            command.gid(group).uid(user);
+        }
+        command
+    }
+
+    /// Starts the program, and waits until it answers.
+    pub(crate) fn run(&self) {
+        let mut postgres = self.command("postgres");
+        postgres.arg("-D").arg(self.path("data")).arg("-k").arg(self.folder.path());
+        // What survives is not about power: the kernel keeps what a killed process has written.
+        postgres.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"]);
+        postgres.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        *self.child.lock().unwrap() = Some(postgres.spawn().unwrap());
+        until("PostgreSQL", || self.psql("postgres", "SELECT 1").ok());
+    }
+
+    /// Kills it at once, with all of its connections.
+    pub(crate) fn kill(&self) {
+        let Some(mut child) = self.child.lock().unwrap().take() else { return };
+        // Its children end themselves, which they would not do after a SIGKILL.
+        let _ = Command::new("kill").args(["-QUIT", &child.id().to_string()]).status();
+        let _ = child.wait();
+    }
+
+    /// Runs SQL in a database.
+    pub(crate) fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
+        let mut psql = self.command("psql");
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "edge", "-d", database, "-c", sql, "-h"]);
+        let ran = psql.arg(self.folder.path()).output().map_err(|error| error.to_string())?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        if ran.status.success() { Ok(text(&ran.stdout)) } else { Err(text(&ran.stderr)) }
+    }
+
+    /// Makes an empty database, and returns its name.
+    pub(crate) fn database(&self) -> String {
+        let name = format!("edge{}", self.databases.fetch_add(1, Ordering::SeqCst));
+        self.psql("postgres", &format!("CREATE DATABASE {name}")).unwrap();
+        name
+    }
+
+    /// The address of a store in a database.
+    pub(crate) fn url(&self, database: &str) -> String {
+        format!("postgres://edge@/{database}?host={}", self.folder.path().display())
+    }
+
+    /// The file with the master key of all stores.
+    pub(crate) fn master_key(&self) -> PathBuf {
+        self.path("master.key")
+    }
+
+    /// Opens the store in a database for writing.
+    pub(crate) fn open(&self, database: &str) -> Result<Store, StoreError> {
+        let source = MasterKeySource::File(self.master_key());
+        Store::open_encrypted(self.url(database), Retention::default(), &source)
+    }
+
+    /// Opens the store in a database for reading.
+    pub(crate) fn open_to_read(&self, database: &str) -> Result<Store, StoreError> {
+        Store::open_encrypted_to_read(self.url(database), &MasterKeySource::File(self.master_key()))
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The folder with the programs: of the newest version that is installed, or in `PATH`.
+fn programs() -> Option<PathBuf> {
+    let has_all = |folder: &PathBuf| PROGRAMS.iter().all(|program| folder.join(program).exists());
+    let version = |folder: &Path| folder.parent()?.file_name()?.to_str()?.parse::<f64>().ok();
+    let installed = fs::read_dir(INSTALLED).into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
+    let mut installed: Vec<PathBuf> = installed.filter(has_all).collect();
+    installed.sort_by(|one, other| version(one).partial_cmp(&version(other)).unwrap_or(std::cmp::Ordering::Equal));
+    let in_path = || std::env::split_paths(&std::env::var_os("PATH")?).find(has_all);
+    installed.pop().or_else(in_path)
+}
+
+/// The number of a user or of its group.
+fn number(option: &str, user: Option<&str>) -> Option<u32> {
+    let found = Command::new("id").arg(option).args(user).stderr(Stdio::null()).output().ok()?;
+    String::from_utf8(found.stdout).ok()?.trim().parse().ok()
+}
