@@ -1,4 +1,4 @@
-//! The engine on PostgreSQL: a store that outlives the machine of the process that writes it.
+//! The engine on PostgreSQL (D115): a store that outlives the machine of the process that writes it.
 //!
 //! # The problem
 //!
