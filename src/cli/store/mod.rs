@@ -3,6 +3,7 @@
 
 pub(crate) mod backup;
 mod check;
+mod copy;
 mod master_key;
 pub(crate) mod restore;
 mod scrub;
@@ -83,6 +84,20 @@ pub(super) enum Args {
         #[arg(long, env = "EDGEWRIGHT_FORGET_SECRETS")]
         forget_secrets: bool,
     },
+    /// Copy a store into a new folder or an empty database, with its IDs, history and secrets.
+    ///
+    /// Verifies the history before, and compares the copy afterwards. The copy has the same master key. The store must not
+    /// change meanwhile: stop its server first.
+    Copy {
+        /// Store to copy: a folder, or the `postgres://` URL of a database.
+        #[arg(value_name = "FROM")]
+        from: PathBuf,
+        /// New folder, or URL of an empty database.
+        #[arg(value_name = "TO")]
+        to: PathBuf,
+        #[command(flatten)]
+        master_key: master_key::MasterKeyArgs,
+    },
 }
 
 impl Args {
@@ -90,7 +105,7 @@ impl Args {
     pub(super) fn place(&mut self) -> Option<&mut StoreOrServer> {
         match self {
             Args::Rekey { place, .. } => Some(place),
-            Args::Check { .. } | Args::Repair { .. } | Args::Scrub { .. } => None,
+            Args::Check { .. } | Args::Repair { .. } | Args::Scrub { .. } | Args::Copy { .. } => None,
         }
     }
 
@@ -100,6 +115,7 @@ impl Args {
             Args::Check { file, store } => return check::check(&store, file.as_deref()),
             Args::Repair { apply, store } => return check::repair(&store, apply),
             Args::Scrub { apply, store } => return scrub::scrub(&store, apply),
+            Args::Copy { from, to, master_key } => return copy::copy(&from, &to, &master_key.source()?),
             Args::Rekey { place, new_master_key_file, new_master_key_command, forget_secrets } => {
                 let command = || new_master_key_command.map(MasterKeySource::Command);
                 (place, new_master_key_file.map(MasterKeySource::File).or_else(command), forget_secrets)

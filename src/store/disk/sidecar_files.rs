@@ -12,6 +12,9 @@ use crate::store::engine::{OnDisk, SidecarFiles};
 use crate::store::error::{Doing, StoreError};
 use crate::store::folder::{key_copies, keys};
 
+/// The files in which sources and notifications keep what is not in the history.
+pub(crate) const OF_SOURCES: [&str; 5] = ["suspensions", "applied", "conditions", "notifications", "transitions"];
+
 /// Reads a file beside a store, if it is a regular file of at most `most` bytes.
 pub(crate) fn read_beside(store: &OnDisk, name: &str, most: u64) -> Option<Vec<u8>> {
     let bytes = read_regular(&store.folder.join(name), most + 1).ok()?;

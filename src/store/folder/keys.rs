@@ -90,6 +90,11 @@ fn has_default_place(source: &MasterKeySource) -> bool {
     matches!(source, MasterKeySource::Beside)
 }
 
+/// Writes the wrapped keys of another store.
+pub(super) fn write(folder: &Path, wrapped: &[u8]) -> Result<(), StoreError> {
+    save(folder)(wrapped)
+}
+
 /// Writes both files. A key that is destroyed is in neither of them then.
 fn save(folder: &Path) -> SaveKeys {
     let paths = [KEYS, KEYS_COPY].map(|name| folder.join(name));

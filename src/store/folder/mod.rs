@@ -51,6 +51,7 @@
 //! (`readonly`) changes nothing. The engine does not know what is in a record.
 
 pub(crate) mod content;
+mod copied;
 pub(crate) mod creation;
 mod fingerprint;
 mod folder_engine;
@@ -60,6 +61,7 @@ pub(crate) mod key_copies;
 pub(crate) mod keys;
 mod readonly;
 
+pub(crate) use copied::FolderCopy;
 pub(crate) use fingerprint::on_disk;
 pub(crate) use folder_engine::FolderEngine;
 pub(crate) use key_copies::harmless_damage;

@@ -16,6 +16,7 @@
 //! | --- | --- | --- | --- |
 //! | Backup (`backup`, `backup_write`, `backup_read`) | verifies the history, writes, and reads the file again | the file gets its name | no backup |
 //! | Restore (`restore`) | unpacks in `restore.tmp`, verifies, moves | the head is written | no store; run it again |
+//! | Copy into another engine (`copy`) | verifies the history, writes it, and the state | the head is written, or says that it is complete | no store; remove it and run it again |
 //! | Repair (`repair`, `salvage`) | copies the folder, plans every step | each step, in an order in which any prefix can be planned again | run it again |
 //! | New data key (`rekey`, `resealing`) | writes a state with it | the head names that state | the former state counts |
 //! | New master key (`rekey`) | `keys` with both | `keys` with the new one alone | either key opens the store |
@@ -37,6 +38,7 @@ pub(crate) mod backup;
 pub(crate) mod backup_read;
 pub(crate) mod backup_write;
 pub(crate) mod check;
+pub(crate) mod copy;
 pub(crate) mod inspect;
 mod loss_report;
 pub(crate) mod rekey;

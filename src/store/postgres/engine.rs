@@ -67,10 +67,11 @@ impl PostgresEngine {
         let mut claim = WriterClaim::take(&link, name_of_process())?;
         if claim.head.is_none() {
             let keys = keys::create(source, link.shown())?;
-            claim.create(&link, keys.store, keys.data_key.to_string(), keys.bytes)?;
+            claim.create(&link, keys, Tip::default(), true)?;
         }
         // Before anything changes: a wrong master key must not take the store from anybody.
         let head = claim.head.clone().ok_or_else(|| missing(&link))?;
+        check_complete(&head, &link)?;
         drop(keys::open(&read_keys(&link)?, head.store, source, link.shown(), unwritable(&link))?);
         let (writer, opened) = claim.begin(&link)?;
         let writer = Arc::new(writer);
@@ -260,7 +261,7 @@ impl Engine for PostgresEngine {
     }
 }
 
-fn link_to(address: &Path) -> Result<Arc<DatabaseLink>, StoreError> {
+pub(super) fn link_to(address: &Path) -> Result<Arc<DatabaseLink>, StoreError> {
     let unknown = || StoreError::new(Code::StoreFailed, format!("{} is no address of a database", shown(address)));
     DatabaseLink::new(PostgresAddress::parse(url_of(address).ok_or_else(unknown)?)?)
 }
@@ -272,7 +273,19 @@ fn read_head(link: &DatabaseLink) -> Result<Option<HeadRow>, StoreError> {
     let Some(version) = version.filter(|version| *version > 0) else { return Ok(None) };
     schema::check(version, link.shown(), true)?;
     let row = link.ask("read", |client| async move { client.query_opt(head::READ, &[]).await })?;
-    row.map(|row| HeadRow::from_row(&row, link.shown())).transpose()
+    let head = row.map(|row| HeadRow::from_row(&row, link.shown())).transpose()?;
+    head.as_ref().map_or(Ok(()), |head| check_complete(head, link))?;
+    Ok(head)
+}
+
+/// Fails if a copy was interrupted.
+fn check_complete(head: &HeadRow, link: &DatabaseLink) -> Result<(), StoreError> {
+    if head.complete {
+        return Ok(());
+    }
+    let message = format!("a copy into {} was interrupted, or is being made", link.shown());
+    let help = "if it was interrupted, run `DROP SCHEMA edgewright CASCADE` in the database, and copy again";
+    Err(StoreError::new(Code::StoreFormat, message).help(help))
 }
 
 /// Reads the wrapped keys of a store.
@@ -311,7 +324,7 @@ fn unwritable(link: &DatabaseLink) -> SaveKeys {
 }
 
 /// How other processes see this one: in the message that the store is in use, and in the tables of PostgreSQL.
-fn name_of_process() -> String {
+pub(super) fn name_of_process() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String = host.trim().chars().filter(char::is_ascii_graphic).collect();
     let place = if host.is_empty() { String::new() } else { format!(" on {host}") };

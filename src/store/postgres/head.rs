@@ -10,7 +10,7 @@ use crate::store::seal::StoreId;
 
 /// Reads the head. There is none before a store is created.
 pub(super) const READ: &str = "SELECT store, position, hash, revision, next_order, kept_position, kept_hash, kept_revision, \
-                               kept_next_order, epoch, writer, data_key FROM edgewright.head";
+                               kept_next_order, complete, epoch, writer, data_key FROM edgewright.head";
 
 /// The head of a store.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub(super) struct HeadRow {
     pub(super) tip: Tip,
     /// The commit after which the history begins: what is before it was removed.
     pub(super) kept: Tip,
+    /// Whether all of it is there: a copy can be interrupted.
+    pub(super) complete: bool,
     /// The number of writers so far.
     pub(super) epoch: i64,
     /// The last writer, for people.
@@ -40,6 +42,7 @@ impl HeadRow {
             store,
             tip: tip_of(row, shown, ["position", "hash", "revision", "next_order"])?,
             kept: tip_of(row, shown, ["kept_position", "kept_hash", "kept_revision", "kept_next_order"])?,
+            complete: row.try_get("complete").map_err(bad)?,
             epoch: row.try_get("epoch").map_err(bad)?,
             writer: text("writer")?,
             data_key: text("data_key")?,

@@ -31,6 +31,7 @@
 //! | `questions` | Queries of the history |
 //! | `upkeep` | New data keys, retention, and the removal of tokens |
 //! | `keys`, `shared_files` | What a folder has in files |
+//! | `copied` | A copy of another store |
 //! | `engine` | All of it as an [`Engine`](super::engine::Engine) |
 //!
 //! # What it never does
@@ -39,6 +40,7 @@
 //! parameter of a URL, or a value of a row. The master key is never in the database.
 
 mod address;
+mod copied;
 mod engine;
 mod failure;
 mod head;
@@ -53,4 +55,5 @@ mod upkeep;
 mod writer;
 
 pub(crate) use address::{shown, url_of};
+pub(crate) use copied::PostgresCopy;
 pub(crate) use engine::PostgresEngine;

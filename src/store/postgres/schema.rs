@@ -20,8 +20,8 @@ const MIGRATIONS: [&str; 1] = [TABLES];
 /// The first version.
 ///
 /// `state` has the current records. `commits` has the headers of the history, and `entries` what each commit did, with what
-/// undoes it. `head` is the end of the history, where it begins once retention has removed something, and the epoch of the
-/// writer. `secrets` has the wrapped data keys, and `files` what a folder has beside its store.
+/// undoes it. `head` is the end of the history, where it begins once retention has removed something, whether all of a copy
+/// is there, and the epoch of the writer. `secrets` has the wrapped data keys, and `files` what a folder has beside its store.
 const TABLES: &str = "
 CREATE TABLE edgewright.commits (
     position bigint PRIMARY KEY,
@@ -62,6 +62,7 @@ CREATE TABLE edgewright.head (
     hash bytea NOT NULL,
     revision bigint NOT NULL,
     next_order bigint NOT NULL,
+    complete boolean NOT NULL,
     epoch bigint NOT NULL,
     writer text NOT NULL,
     data_key text NOT NULL,

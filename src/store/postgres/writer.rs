@@ -32,6 +32,7 @@ use tokio_postgres::{Client, Error, Statement};
 
 use super::failure::{is_conflict, is_lost};
 use super::head::{self, HeadRow, signed};
+use super::keys::NewKeys;
 use super::link::DatabaseLink;
 use super::rows::GroupRows;
 use super::schema::{self, VERSION, WRITER_LOCK};
@@ -39,7 +40,6 @@ use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::error::StoreError;
-use crate::store::seal::StoreId;
 
 /// How long a lock is waited for that a process which has just ended may still hold.
 const MOMENT: Duration = Duration::from_millis(1500);
@@ -58,7 +58,7 @@ pub(super) const INSERT_COMMITS: &str = "INSERT INTO edgewright.commits \
      $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[])";
 pub(super) const INSERT_ENTRIES: &str = "INSERT INTO edgewright.entries (position, number, path, entry) \
                                          SELECT * FROM UNNEST($1::bigint[], $2::integer[], $3::text[], $4::bytea[])";
-const WRITE_STATE: &str = "INSERT INTO edgewright.state (key, position, value) \
+pub(super) const WRITE_STATE: &str = "INSERT INTO edgewright.state (key, position, value) \
                            SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bytea[]) \
                            ON CONFLICT (key) DO UPDATE SET position = EXCLUDED.position, value = EXCLUDED.value";
 const REMOVE_STATE: &str = "DELETE FROM edgewright.state WHERE key = ANY($1::bytea[])";
@@ -146,25 +146,28 @@ impl WriterClaim {
         Ok(Self { name, connection: prepare(link, client)?, head })
     }
 
-    /// Creates a store with these keys.
+    /// Creates a store with these keys, whose history begins after `start`.
     pub(super) fn create(
         &mut self,
         link: &DatabaseLink,
-        store: StoreId,
-        data_key: String,
-        keys: Vec<u8>,
+        keys: NewKeys,
+        start: Tip,
+        complete: bool,
     ) -> Result<(), StoreError> {
         let client = Arc::clone(&self.connection.client);
         link.run("create", async move {
             client.batch_execute("BEGIN").await?;
             let keep = "INSERT INTO edgewright.secrets (keys) VALUES ($1) \
                         ON CONFLICT (one) DO UPDATE SET keys = EXCLUDED.keys";
-            client.execute(keep, &[&keys]).await?;
-            let begin = "INSERT INTO edgewright.head (store, position, hash, revision, next_order, epoch, writer, \
-                         data_key, kept_position, kept_hash, kept_revision, kept_next_order) \
-                         VALUES ($1, 0, $2, 0, 0, 0, '', $3, 0, $2, 0, 0)";
-            let (store, none) = (store.to_vec(), vec![0_u8; 32]);
-            client.execute(begin, &[&store, &none, &data_key]).await?;
+            client.execute(keep, &[&keys.bytes]).await?;
+            let begin = "INSERT INTO edgewright.head (store, position, hash, revision, next_order, complete, epoch, \
+                         writer, data_key, kept_position, kept_hash, kept_revision, kept_next_order) \
+                         VALUES ($1, $2, $3, $4, $5, $6, 0, '', $7, $2, $3, $4, $5)";
+            let [position, revision, next_order] = [start.position, start.revision, start.next_order].map(signed);
+            let (store, hash, data_key) = (keys.store.to_vec(), start.hash.to_vec(), keys.data_key.to_string());
+            let values: [&(dyn ToSql + Sync); 7] =
+                [&store, &position, &hash, &revision, &next_order, &complete, &data_key];
+            client.execute(begin, &values).await?;
             client.batch_execute("COMMIT").await
         })?;
         self.head = read_head(link, &self.connection.client)?;

@@ -200,6 +200,12 @@ impl Keyring {
         Ok(Self::new(store, ring, save))
     }
 
+    /// The data keys and the root secret, wrapped by the master key, as they are saved.
+    pub(crate) fn wrapped(&self) -> Result<Vec<u8>, StoreError> {
+        let ring = self.ring.load();
+        ring.bytes(&self.store, &[&ring.master])
+    }
+
     /// The id of the store.
     pub(crate) fn store(&self) -> StoreId {
         self.store

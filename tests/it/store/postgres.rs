@@ -12,7 +12,7 @@ use std::{
 };
 
 use edgewright::{
-    Code,
+    Code, Store,
     storage::{CommitError, MasterKeySource, Query, Retention, StoreError},
 };
 
@@ -172,12 +172,41 @@ fn what_was_acknowledged_survives_the_death_of_the_server_and_nothing_is_there_t
 }
 
 #[test]
+fn a_store_is_copied_into_a_database_and_back() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    folder.write("store/suspensions", "{}\n");
+    let (database, key) = (postgres.database(), "--master-key-file store.master.key");
+    let url = postgres.url(&database);
+    has(&folder.ok(&format!("store copy store {url}")), &["Copied revision"]);
+    has(&folder.run(&format!("store copy store {url}")), &["is not empty"]);
+    folder.ok(&format!("store copy {url} back {key}"));
+    let source = MasterKeySource::File(folder.path("store.master.key"));
+    let open = |address: &str| Store::open_encrypted_to_read(address, &source).unwrap();
+    let path = |name: &str| folder.path(name).display().to_string();
+    let stores = [open(&path("store")), open(&url), open(&path("back"))];
+    for copied in &stores {
+        assert_eq!(content(copied), content(&stores[0]));
+        assert_eq!(copied.verify().unwrap(), stores[0].verify().unwrap());
+        assert_eq!(copied.root_secret(), stores[0].root_secret());
+    }
+    drop(stores);
+    for options in [format!("--store {url}"), "--store back".to_owned()] {
+        folder.ok(&format!("store check {options} {key}"));
+        folder.ok(&format!("history verify {options} {key}"));
+        assert!(folder.ok(&format!("plan storefront {options} {key}")).all().contains("No changes"));
+    }
+    assert_eq!(folder.read("back/suspensions"), folder.read("store/suspensions"));
+}
+
+#[test]
 fn the_history_is_cut_by_its_limits() {
     let Some(postgres) = Postgres::shared() else { return };
     let database = postgres.database();
     let source = MasterKeySource::File(postgres.master_key());
     let retention = Retention { records: 10, ..Retention::default() };
-    let store = edgewright::Store::open_encrypted(postgres.url(&database), retention, &source).unwrap();
+    let store = Store::open_encrypted(postgres.url(&database), retention, &source).unwrap();
     for number in 1..=30 {
         commit(&store, vec![small(number)]).unwrap();
     }

@@ -1,0 +1,75 @@
+//! A copy of another store, in a database (D115). Until all of it is there, its head says that it is incomplete.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::engine::{link_to, name_of_process};
+use super::head::signed;
+use super::keys::NewKeys;
+use super::rows::StateRows;
+use super::writer::{StoreWriter, WRITE_STATE, WriterClaim};
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::engine::KeyedRecord;
+use crate::store::error::StoreError;
+use crate::store::seal::{KeyId, StoreId};
+
+/// The database of a copy that is being written.
+pub(crate) struct PostgresCopy {
+    writer: Arc<StoreWriter>,
+}
+
+impl PostgresCopy {
+    /// Begins in a database without a store, with wrapped keys, of which `data_key` encrypts. The history begins after `start`.
+    pub(crate) fn begin(
+        address: &Path,
+        store: StoreId,
+        wrapped: Vec<u8>,
+        data_key: KeyId,
+        start: Tip,
+    ) -> Result<Self, StoreError> {
+        let link = link_to(address)?;
+        let mut claim = WriterClaim::take(&link, name_of_process())?;
+        if claim.head.is_some() {
+            return Err(StoreError::new(Code::StoreFormat, format!("{} has a store already", link.shown())));
+        }
+        claim.create(&link, NewKeys { store, data_key, bytes: wrapped }, start, false)?;
+        let (writer, _) = claim.begin(&link)?;
+        Ok(Self { writer: Arc::new(writer) })
+    }
+
+    /// Adds commits to the history.
+    pub(crate) fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
+        if !batches.is_empty() {
+            self.writer.append(self.writer.tip().position, batches)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the state at the end of the history. Then it is a store.
+    pub(crate) fn finish(
+        self,
+        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let (position, mut pieces) = (signed(self.writer.tip().position), Vec::new());
+        for record in state {
+            let (key, value) = record?;
+            StateRows::push(&mut pieces, key.into_bytes(), position, value);
+            if pieces.len() > 1 {
+                self.write(pieces.remove(0))?;
+            }
+        }
+        pieces.into_iter().try_for_each(|piece| self.write(piece))?;
+        self.writer.change("write to", |client, epoch| async move {
+            client.execute("UPDATE edgewright.head SET complete = true WHERE epoch = $1", &[&epoch]).await
+        })
+    }
+
+    fn write(&self, piece: StateRows) -> Result<(), StoreError> {
+        let piece = Arc::new(piece);
+        self.writer.change("write to", |client, _| {
+            let rows = Arc::clone(&piece);
+            async move { client.execute(WRITE_STATE, &rows.parameters()).await }
+        })
+    }
+}
