@@ -10,7 +10,7 @@ const VARIABLE: &str = "EDGEWRIGHT_MASTER_KEY";
 
 /// The options of the master key.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct MasterKeyArgs {
+pub(crate) struct MasterKeyArgs {
     /// File with the master key, which encrypts the secrets in the store.
     ///
     /// The key has 32 bytes, raw or in base64 or hexadecimal. The default is next to the store's folder, with

@@ -125,14 +125,15 @@ fn password_in(line: &str, config: &Config) -> Option<String> {
 
 /// The fields of a line of a password file: colons divide them, and a backslash escapes.
 fn fields(line: &str) -> Vec<String> {
-    let (mut fields, mut characters) = (vec![String::new()], line.chars());
+    let (mut fields, mut field, mut characters) = (Vec::new(), String::new(), line.chars());
     while let Some(character) = characters.next() {
         match character {
-            ':' if fields.len() < 5 => fields.push(String::new()),
-            '\\' => fields.iter_mut().last().into_iter().for_each(|field| field.extend(characters.next())),
-            other => fields.iter_mut().last().into_iter().for_each(|field| field.push(other)),
+            ':' if fields.len() < 4 => fields.push(std::mem::take(&mut field)),
+            '\\' => field.extend(characters.next()),
+            other => field.push(other),
         }
     }
+    fields.push(field);
     fields
 }
 
@@ -148,7 +149,7 @@ fn parsed(url: &str) -> Result<(Config, OwnParameters), StoreError> {
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=').ok_or_else(|| invalid("a parameter has no value"))?;
         let text = percent_decode_str(value).decode_utf8().map_err(|_| invalid("a parameter is not UTF-8"))?;
-        let path = || Some(PathBuf::from(text.as_ref()));
+        let path = || Some(PathBuf::from(&*text));
         match name {
             "sslmode" => mode = Some(text.into_owned()),
             "sslrootcert" => own.tls.authorities = path(),

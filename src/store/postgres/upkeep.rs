@@ -264,7 +264,7 @@ impl Upkeep {
             let kept: i64 = with.query_one("SELECT kept_position FROM edgewright.head", &[]).await?.try_get(0)?;
             let total = "SELECT coalesce(sum(bytes), 0)::bigint FROM edgewright.commits";
             let total: i64 = with.query_one(total, &[]).await?.try_get(0)?;
-            let mut large = 0;
+            let mut large: i64 = 0;
             if total > bytes {
                 let sql = "SELECT coalesce(max(position), 0) FROM (SELECT position, \
                            sum(bytes) OVER (ORDER BY position DESC) AS total FROM edgewright.commits) AS sums \

@@ -126,11 +126,8 @@ impl WriterClaim {
     /// Takes the lock of the writer, and brings the tables to this version: no other one writes to them then.
     pub(super) fn take(link: &DatabaseLink, name: String) -> Result<Self, StoreError> {
         let client = Arc::new(link.connect(&name)?);
-        let version = |client: &Arc<Client>| {
-            let with = Arc::clone(client);
-            link.run("open", async move { schema::version(&with).await })
-        };
-        let found = version(&client)?.unwrap_or_default();
+        let with = Arc::clone(&client);
+        let found = link.run("open", async move { schema::version(&with).await })?.unwrap_or_default();
         schema::check(found, link.shown(), false)?;
         if !lock(link, &client, MOMENT)? {
             let holder = if found > 0 { read_head(link, &client)? } else { None };
