@@ -137,7 +137,7 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// Reads a URL. No error has a part of it but the name of a parameter.
+/// Reads a URL. No error has a part of it.
 fn parsed(url: &str) -> Result<(Config, OwnParameters), StoreError> {
     let invalid = |found: &str| {
         let message = format!("the address of the store is not a valid `postgres://` URL: {found}");
