@@ -323,10 +323,10 @@ impl Store {
 }
 
 /// Returns whether an address has a store, or anything else that a new store must not replace. Fails if this cannot be read.
-pub(crate) fn probe(address: &Path) -> Result<bool, StoreError> {
+pub(crate) fn store_exists(address: &Path) -> Result<bool, StoreError> {
     match postgres::url_of(address) {
         Some(_) => PostgresEngine::exists(address),
-        None => existing_store::probe(address),
+        None => existing_store::store_exists(address),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::target::TOKEN;
-use crate::store::{store_exists, shown_address};
+use crate::store::{shown_address, store_exists};
 
 /// List the saved logins, and choose the current one.
 ///

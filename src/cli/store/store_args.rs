@@ -7,7 +7,7 @@ use crate::cli::prelude::*;
 use crate::cli::serve::log;
 use crate::plan::report::no_store_found;
 use crate::store::seal::MasterKeySource;
-use crate::store::{MEMORY, OnDisk, Retention, is_in_database, on_disk, store_exists, shown_address};
+use crate::store::{MEMORY, OnDisk, Retention, is_in_database, on_disk, shown_address, store_exists};
 
 /// The most entries of a folder among which a store is searched for that may be meant.
 const MOST_NEAR: usize = 1000;
