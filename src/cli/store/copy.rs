@@ -3,11 +3,11 @@
 use crate::cli::command_prelude::*;
 use crate::store::maintenance::copy::{self, CopiedStore};
 use crate::store::seal::MasterKeySource;
-use crate::store::{probe, shown_address};
+use crate::store::{shown_address, store_exists};
 
 /// Copies a store, and says what to do next.
 pub(super) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> CommandResult {
-    if !probe(from)? {
+    if !store_exists(from)? {
         let message = format!("no store found in `{}`", escaped(&shown_address(from)));
         let help = "name the folder of the store, or the URL of its database";
         return Err(Diagnostic::error(Code::StoreFormat, message).help(help).into());

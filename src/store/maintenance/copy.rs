@@ -14,7 +14,7 @@ use crate::store::disk::sidecar_files::OF_SOURCES;
 use crate::store::engine::KeyedRecord;
 use crate::store::error::StoreError;
 use crate::store::folder::{FolderCopy, default_master_key};
-use crate::store::open_store::{Store, is_in_database, probe, shown_address};
+use crate::store::open_store::{Store, is_in_database, shown_address, store_exists};
 use crate::store::postgres::PostgresCopy;
 use crate::store::seal::{Keyring, MasterKeySource};
 
@@ -66,7 +66,7 @@ impl CopyTarget {
 
 /// Copies the store at an address to another address, where nothing may be yet.
 pub(crate) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> Result<CopiedStore, StoreError> {
-    if probe(to)? {
+    if store_exists(to)? {
         let message = format!("{} is not empty", shown_address(to));
         return Err(StoreError::new(Code::StoreFormat, message).help("copy into a new folder or an empty database"));
     }

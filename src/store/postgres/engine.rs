@@ -57,7 +57,7 @@ struct PostgresWriter {
 impl PostgresEngine {
     /// Returns whether a database has a store.
     pub(crate) fn exists(address: &Path) -> Result<bool, StoreError> {
-        Ok(read_head(&link_to(address)?)?.is_some())
+        Ok(read_head(link_to(address)?.as_ref())?.is_some())
     }
 
     /// Opens a store for writing, and creates it if there is none.
