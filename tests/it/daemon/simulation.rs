@@ -144,7 +144,7 @@ impl Simulation {
             64..76 => self.write_owned(),
             76..80 => self.turn_repository(),
             80..87 => self.roll_back(),
-            87..98 => self.suspend_or_resume(),
+            87..96 => self.suspend_or_resume(),
             _ => self.restart(),
         };
         *self.counts.entry(kind).or_default() += 1;
@@ -408,7 +408,7 @@ fn random_events_end_as_the_manifests_say_and_nothing_is_lost() {
     let mut simulation = Simulation::start(seed);
     let is_over = Arc::new(AtomicBool::new(false));
     let writer = writer(Arc::clone(&simulation.address), Arc::clone(&is_over));
-    for _ in 0..rounds(250, 1000) {
+    for _ in 0..rounds(120, 1000) {
         simulation.event();
         std::thread::sleep(Duration::from_millis(simulation.random.random_range(0..20)));
     }

@@ -39,8 +39,11 @@ const RUN: &str = r#". '{at}.sh' >'{at}.out' 2>&1 </dev/null; echo $? >'{at}.cod
 /// Plans again behind a reconcile that has succeeded.
 const AGAIN: &str = r#"if [ "$(cat '{at}.code')" = 0 ]; then { {plan}; echo "exit $?"; } >'{at}.again' 2>&1 </dev/null; fi
 "#;
-/// Notes the revision of the store behind a command of edgewright.
-const BASE: &str = r#"edgewright plan --prune=false --format json '{aside}/nothing.yaml' >'{at}.base' 2>/dev/null </dev/null
+/// Lets that plan note the revision of the store.
+const NOTED: &str = " --format json --output '{at}.base'";
+/// Notes the revision of the store behind a command of edgewright, unless a plan has.
+const BASE: &str = r#"[ -s '{at}.base' ] ||
+    edgewright plan --prune=false --format json '{aside}/nothing.yaml' >'{at}.base' 2>/dev/null </dev/null
 "#;
 
 /// A command of a story.
@@ -153,7 +156,8 @@ impl Story {
             folder.write(&format!("aside/{n}.sh"), &format!("{}\n", step.command));
             let mut run = if step.is_server() { SERVE } else { RUN }.to_owned();
             if let Some(plan) = step.plan_again() {
-                run += &AGAIN.replace("{plan}", &plan);
+                let is_of_this_store = !step.words().contains(&"--store");
+                run += &AGAIN.replace("{plan}", &(plan + if is_of_this_store { NOTED } else { "" }));
             }
             if !step.is_server() && step.words().starts_with(&["edgewright"]) {
                 run += BASE;

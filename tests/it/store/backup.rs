@@ -21,7 +21,7 @@ use edgewright::{
 };
 
 use crate::support::{
-    program::{Folder, Run, beside},
+    program::{Folder, Run, beside, rounds},
     server::Server,
     users::client,
 };
@@ -145,12 +145,12 @@ fn a_damaged_backup_is_told_and_never_restored() {
     let folder = eventful();
     folder.ok(&format!("backup {BACKUP}"));
     let bytes = fs::read(folder.path(BACKUP)).unwrap();
-    let flipped = (0..bytes.len()).step_by(bytes.len() / 25).map(|at| {
+    let flipped = (0..bytes.len()).step_by(bytes.len() / rounds(9, 25)).map(|at| {
         let mut bytes = bytes.clone();
         bytes[at] ^= 1 << (at % 8);
         bytes
     });
-    let cut = (0..bytes.len()).step_by(bytes.len() / 10).map(|length| bytes[..length].to_vec());
+    let cut = (0..bytes.len()).step_by(bytes.len() / rounds(4, 10)).map(|length| bytes[..length].to_vec());
     let longer = [bytes.iter().copied().chain([0]).collect::<Vec<u8>>()];
     hand_key(&folder, "again");
     for (number, damaged) in flipped.chain(cut).chain(longer).enumerate() {
@@ -193,7 +193,10 @@ fn a_point_in_time_is_restored_with_the_history_up_to_it() {
     folder.write("m/a.yaml", "kind: Nothing\n");
     folder.run("reconcile m");
     folder.ok(&format!("backup {BACKUP}"));
-    for (revision, (resources, history)) in states.iter().enumerate().take(6) {
+    // A usual run has the start, and a revision right before and right behind a rekey.
+    let is_tried = |revision: &usize| rounds([0, 1, 4].contains(revision), true);
+    for (revision, (resources, history)) in states.iter().enumerate().take(6).filter(|(revision, _)| is_tried(revision))
+    {
         let store = format!("to-{revision}");
         hand_key(&folder, &store);
         folder.ok(&format!("restore {BACKUP} --store {store} --to {revision}"));
@@ -269,7 +272,7 @@ fn with_routes(number: usize, routes: usize) -> Vec<Operation> {
         let spec = HttpsEdgeRoute {
             match_type: Some(MatchType::PathPrefix),
             r#match: format!("/{route}"),
-            description: "x".repeat(200),
+            metadata: "x".repeat(3000),
             ..HttpsEdgeRoute::default()
         };
         let key = Key::child(Kind::HttpsEdgeRoute, id.clone(), Id::new(&format!("edghtsrt_{number:013}_{route:013}")));
@@ -286,10 +289,10 @@ fn commits_and_checkpoints_during_a_backup_do_not_tear_it() {
     let writer = {
         let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
         std::thread::spawn(move || {
-            // Each commit is about half a megabyte, so there is a checkpoint.
+            // Each commit is a third of a megabyte, so there is a checkpoint.
             let mut number = 0;
             while number < 30 || (!stop.load(Ordering::SeqCst) && number < 90) {
-                let operations = with_routes(number, 500);
+                let operations = with_routes(number, 100);
                 store.commit(Commit { base: None, operations, author: Author::Local, at: now() }).unwrap();
                 number += 1;
             }
@@ -329,7 +332,7 @@ fn commits_and_checkpoints_during_a_backup_do_not_tear_it() {
         let (snapshot, records) = (restored.snapshot(), restored.history(&Query::All, u64::MAX, 1000).unwrap());
         assert_eq!((snapshot.revision, records.len() as u64), (*revision, *revision), "{name}");
         assert_eq!(snapshot.count(Kind::HttpsEdge) as u64, *revision, "{name}");
-        assert_eq!(snapshot.count(Kind::HttpsEdgeRoute) as u64, 500 * revision, "{name}");
+        assert_eq!(snapshot.count(Kind::HttpsEdgeRoute) as u64, 100 * revision, "{name}");
         drop(restored);
         fs::remove_dir_all(folder.path(&again)).unwrap();
     }
@@ -356,14 +359,14 @@ fn an_interrupted_backup_leaves_no_backup_and_an_interrupted_restore_no_store() 
     folder.ok(&format!("backup {BACKUP}"));
     let whole = began.elapsed().unwrap();
     let expected = everything(&folder.path("store"));
-    for round in 0..12 {
+    for round in (0..12).step_by(rounds(2, 1)) {
         let name = format!("{round}.backup");
         killed(&folder, &format!("backup {name}"), whole * round / 10);
         if folder.path(&name).exists() {
             folder.ok(&format!("store check {name}"));
         }
     }
-    for round in 0..12 {
+    for round in (0..12).step_by(rounds(2, 1)) {
         let store = format!("again-{round}");
         hand_key(&folder, &store);
         killed(&folder, &format!("restore {BACKUP} --store {store}"), whole * round / 8);

@@ -75,7 +75,7 @@ fn state(store: &Path) -> (u64, usize, usize) {
 
 #[test]
 fn a_store_survives_kill_9() {
-    let rounds = rounds(6, 20);
+    let rounds = rounds(4, 20);
     let folder = Folder::new();
     folder.write("old/old.yaml", &manifests(["old".to_owned()].into_iter(), OLD.2));
     for file in 0..4 {

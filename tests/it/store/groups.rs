@@ -17,7 +17,7 @@ use edgewright::{
 use super::{commit, content, deleted, described, edge, small};
 use crate::support::{
     engine::{FailingEngine, Failure},
-    program::until,
+    program::{rounds, until},
 };
 
 /// Commits per second of so many writers, for a while.
@@ -111,16 +111,16 @@ fn a_group_that_fails_leaves_what_was_acknowledged() {
 /// Checkpoints and retention bound what a store takes on the disk, whatever it has been through.
 #[test]
 fn a_busy_store_stays_small() {
-    /// So many have several checkpoints.
-    const ROUNDS: usize = 500;
+    // So many have several checkpoints.
+    let rounds = rounds(200, 500);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let retention = Retention { records: 50, ..Retention::default() };
     let store = Store::open_with(&path, retention).unwrap();
     commit(&store, edge(1, 10)).unwrap();
-    let big = "x".repeat(250);
+    let big = "x".repeat(1000);
     let mut most = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let operations = (0..40).map(|number| small(round * 100 + number)).collect();
         commit(&store, operations).unwrap();
         commit(&store, (0..40).map(|number| described(round * 100 + number, &big)).collect()).unwrap();
@@ -131,7 +131,7 @@ fn a_busy_store_stays_small() {
     assert!(most < 60 << 20, "{most} bytes");
     // The last checkpoint may still be on its way.
     until("the oldest records are dropped", || (store.statistics().oldest > 100).then_some(()));
-    assert!(store.snapshot().tombstones().count() < ROUNDS * 40, "tombstones grow for ever");
+    assert!(store.snapshot().tombstones().count() < rounds * 40, "tombstones grow for ever");
     let verified = store.verify().unwrap();
     assert_eq!(verified.oldest + verified.records - 1, store.statistics().position);
     drop(store);

@@ -93,7 +93,7 @@ fn flood(serve: &Serve, name: &str, head: &str, asks: &[Ask<'_>]) {
     };
     let usual: Vec<Outcome> = asks.iter().map(|(_, ask)| honest(*ask, &until_time(BEFORE))).collect();
     // How long honest clients are watched.
-    let time = Duration::from_secs(rounds(2, 4));
+    let time = Duration::from_secs(rounds(1, 4));
     let (ended, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let met = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

@@ -103,7 +103,7 @@ fn new_folder(load: &mut Load) -> Folder {
 
 #[test]
 fn nothing_that_was_acknowledged_is_lost_and_nothing_is_half_applied() {
-    let rounds = number_in("EDGEWRIGHT_FAULTS", rounds(10, 120)) as usize;
+    let rounds = number_in("EDGEWRIGHT_FAULTS", rounds(6, 120)) as usize;
     let seed = number_in("EDGEWRIGHT_FAULTS_SEED", 1);
     println!("EDGEWRIGHT_FAULTS_SEED={seed}");
     let (mut happened, mut acknowledged, mut starts) = (BTreeMap::<&str, usize>::new(), 0, 0);
