@@ -6,7 +6,7 @@ use std::{
     path::Path,
     process::Stdio,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, SystemTime},
@@ -21,7 +21,7 @@ use edgewright::{
 };
 
 use crate::support::{
-    program::{Folder, Run, beside, rounds},
+    program::{Folder, FolderContent, Run, beside, rounds},
     server::Server,
     users::client,
 };
@@ -56,6 +56,11 @@ fn everything(store: &Path) -> Everything {
 
 /// A store with a history of several files, with keys, secrets, and a deletion.
 fn eventful() -> Folder {
+    static MADE: LazyLock<FolderContent> = LazyLock::new(|| made_eventful().content());
+    Folder::like(&MADE)
+}
+
+fn made_eventful() -> Folder {
     let folder = Folder::with_storefront();
     folder.ok("reconcile storefront");
     let doomed = folder.ok("keys create --role viewer").out;

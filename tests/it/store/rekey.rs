@@ -4,7 +4,10 @@ use std::{
     fs,
     path::Path,
     process::Stdio,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use edgewright::{
@@ -16,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     http::{HttpAnswer, http},
-    program::{Folder, Run, Serve, beside, copy, finish, rounds, until},
+    program::{Folder, FolderContent, Run, Serve, beside, copy, finish, rounds, until},
 };
 
 const ROUTE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec:\n  \
@@ -28,6 +31,11 @@ const MASK: &str = "********";
 
 /// A store whose webhook secret has changed once: revision 1 has the first one.
 fn changed_secret() -> Folder {
+    static MADE: LazyLock<FolderContent> = LazyLock::new(|| made_changed_secret().content());
+    Folder::like(&MADE)
+}
+
+fn made_changed_secret() -> Folder {
     let folder = Folder::new();
     folder.write("m/a.yaml", ROUTE);
     for secret in [FIRST, SECOND] {

@@ -30,6 +30,10 @@ pub(crate) const CONFIG_VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 /// How long something may take that takes a moment; a test that reaches it fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What a folder has: other folders get the same without the runs that made it. The names, permissions and bytes of its files
+/// and folders, which have no bytes.
+pub(crate) struct FolderContent(Vec<(String, u32, Option<Vec<u8>>)>);
+
 /// A temporary folder to work in. Its store is `store`, unless a line says otherwise.
 pub(crate) struct Folder {
     root: TempDir,
@@ -46,6 +50,32 @@ impl Folder {
         let folder = Self::new();
         copy(&Path::new(REPOSITORY).join("examples/storefront"), &folder.path("storefront"));
         folder
+    }
+
+    /// One with what another one had.
+    pub(crate) fn like(content: &FolderContent) -> Self {
+        let folder = Self::new();
+        for (name, mode, bytes) in &content.0 {
+            let path = folder.path(name);
+            match bytes {
+                Some(bytes) => fs::write(&path, bytes).unwrap(),
+                None => fs::create_dir(&path).unwrap(),
+            }
+            fs::set_permissions(path, fs::Permissions::from_mode(*mode)).unwrap();
+        }
+        folder
+    }
+
+    /// What it has now.
+    pub(crate) fn content(&self) -> FolderContent {
+        let entries = walkdir::WalkDir::new(self.root.path()).min_depth(1).into_iter().map(Result::unwrap);
+        let kept = entries.map(|entry| {
+            let name = entry.path().strip_prefix(self.root.path()).unwrap().to_str().unwrap().to_owned();
+            let bytes = entry.file_type().is_file().then(|| fs::read(entry.path()).unwrap());
+            let mode = self.mode(&name);
+            (name, mode, bytes)
+        });
+        FolderContent(kept.collect())
     }
 
     /// The path of something in it.
