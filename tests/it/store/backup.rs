@@ -21,7 +21,7 @@ use edgewright::{
 };
 
 use crate::support::{
-    program::{Folder, FolderContent, Run, beside, rounds},
+    program::{Folder, MadeFolder, Run, beside, rounds},
     server::Server,
     users::client,
 };
@@ -56,7 +56,7 @@ fn everything(store: &Path) -> Everything {
 
 /// A store with a history of several files, with keys, secrets, and a deletion.
 fn eventful() -> Folder {
-    static MADE: LazyLock<FolderContent> = LazyLock::new(|| made_eventful().content());
+    static MADE: LazyLock<MadeFolder> = LazyLock::new(|| made_eventful().content());
     Folder::like(&MADE)
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     http::{HttpAnswer, http},
-    program::{Folder, FolderContent, Run, Serve, beside, copy, finish, rounds, until},
+    program::{Folder, MadeFolder, Run, Serve, beside, copy, finish, rounds, until},
 };
 
 const ROUTE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec:\n  \
@@ -31,7 +31,7 @@ const MASK: &str = "********";
 
 /// A store whose webhook secret has changed once: revision 1 has the first one.
 fn changed_secret() -> Folder {
-    static MADE: LazyLock<FolderContent> = LazyLock::new(|| made_changed_secret().content());
+    static MADE: LazyLock<MadeFolder> = LazyLock::new(|| made_changed_secret().content());
     Folder::like(&MADE)
 }
 

@@ -15,7 +15,7 @@ use edgewright::{
     storage::{Commit, Query},
 };
 
-use crate::support::program::{Folder, FolderContent, Run, copy, rounds};
+use crate::support::program::{Folder, MadeFolder, Run, copy, rounds};
 
 /// The records in the log before the state, and all of them.
 const FORMER: usize = 5;
@@ -38,7 +38,7 @@ fn add(store: &Store, number: usize) {
 
 /// A store whose revision N made resource N: some in its state, the others in the log after it. Its process was killed.
 fn sound() -> Folder {
-    static MADE: LazyLock<FolderContent> = LazyLock::new(|| made_sound().content());
+    static MADE: LazyLock<MadeFolder> = LazyLock::new(|| made_sound().content());
     Folder::like(&MADE)
 }
 

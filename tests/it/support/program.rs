@@ -30,9 +30,9 @@ pub(crate) const CONFIG_VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 /// How long something may take that takes a moment; a test that reaches it fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a folder has: other folders get the same without the runs that made it. The names, permissions and bytes of its files
-/// and folders, which have no bytes.
-pub(crate) struct FolderContent(Vec<(String, u32, Option<Vec<u8>>)>);
+/// What a folder has, for others like it without the runs that made it: the names, permissions and bytes of its files, and
+/// its folders, which have no bytes.
+pub(crate) struct MadeFolder(Vec<(String, u32, Option<Vec<u8>>)>);
 
 /// A temporary folder to work in. Its store is `store`, unless a line says otherwise.
 pub(crate) struct Folder {
@@ -53,7 +53,7 @@ impl Folder {
     }
 
     /// One with what another one had.
-    pub(crate) fn like(content: &FolderContent) -> Self {
+    pub(crate) fn like(content: &MadeFolder) -> Self {
         let folder = Self::new();
         for (name, mode, bytes) in &content.0 {
             let path = folder.path(name);
@@ -67,7 +67,7 @@ impl Folder {
     }
 
     /// What it has now.
-    pub(crate) fn content(&self) -> FolderContent {
+    pub(crate) fn content(&self) -> MadeFolder {
         let entries = walkdir::WalkDir::new(self.root.path()).min_depth(1).into_iter().map(Result::unwrap);
         let kept = entries.map(|entry| {
             let name = entry.path().strip_prefix(self.root.path()).unwrap().to_str().unwrap().to_owned();
@@ -75,7 +75,7 @@ impl Folder {
             let mode = self.mode(&name);
             (name, mode, bytes)
         });
-        FolderContent(kept.collect())
+        MadeFolder(kept.collect())
     }
 
     /// The path of something in it.
