@@ -323,7 +323,7 @@ fn streams_end_when_the_server_stops() {
     let began = Instant::now();
     drop(server);
     assert!(client.next().is_none());
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
 }
 
 #[test]

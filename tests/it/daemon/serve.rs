@@ -147,7 +147,7 @@ fn a_rejected_body_is_not_waited_for() {
         let mut start = [0; 13];
         connection.read_exact(&mut start).unwrap();
         assert_eq!(String::from_utf8_lossy(&start), status, "{path}");
-        assert!(asked.elapsed() < Duration::from_secs(3), "{path}: {:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(8), "{path}: {:?}", asked.elapsed());
     }
     // A client that sends everything before it reads gets its answer all the same, and can go on.
     let mut connection = TcpStream::connect(&serve.address).unwrap();

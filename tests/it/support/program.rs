@@ -449,8 +449,10 @@ pub(crate) fn within<T>(time: Duration, what: &str, mut look: impl FnMut() -> Op
         if let Some(found) = look() {
             return found;
         }
-        assert!(since.elapsed() < time, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(20));
+        let waited = since.elapsed();
+        assert!(waited < time, "waited in vain for {what}");
+        // What takes long is looked at less often.
+        std::thread::sleep((waited / 10).clamp(Duration::from_millis(5), Duration::from_millis(40)));
     }
 }
 
