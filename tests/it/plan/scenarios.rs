@@ -22,7 +22,7 @@ use std::{
 
 use similar::TextDiff;
 
-use crate::support::program::{Folder, NO_CONFIG, PROGRAM, REPOSITORY, copy};
+use crate::support::program::{Folder, NO_CONFIG, PROGRAM, REPOSITORY, SMALL_PAGES, copy};
 
 /// Options of a reconcile that are about one run or its report. All have a value.
 const OF_ONE_RUN: [&str; 5] = ["--plan", "--out", "--output", "--format", "--max-deletes"];
@@ -272,6 +272,7 @@ fn run(folder: &Folder, port: u16) -> String {
     command
         .env("XDG_CONFIG_HOME", NO_CONFIG)
         .env("LC_ALL", "C")
+        .env(SMALL_PAGES.0, SMALL_PAGES.1)
         .env("NO_PROXY", "127.0.0.1")
         .env("no_proxy", "127.0.0.1");
     let output = command.output().unwrap();

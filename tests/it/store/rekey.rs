@@ -326,7 +326,8 @@ fn a_server_that_is_killed_meanwhile_loses_nothing_and_it_is_done_again() {
     made.serve("").stop();
     for (number, (point, action)) in POINTS.into_iter().enumerate() {
         // A usual run has the first hit and each third one, which are others at the next point.
-        let is_tried = |hit: &usize| *hit == 0 || hit % rounds(3, 1) == number % rounds(3, 1);
+        let step = rounds(3, 1);
+        let is_tried = |hit: &usize| *hit == 0 || *hit % step == number % step;
         let hits = (0..MOST_HITS).filter(is_tried).find(|hit| killed_at(&made.path(""), point, action, *hit));
         assert!(hits.is_some_and(|hits| hits > 0), "{point}: {hits:?}");
     }
