@@ -68,10 +68,10 @@ impl Folder {
         folder
     }
 
-    /// What it has now.
+    /// What it has now, but for links.
     pub(crate) fn content(&self) -> MadeFolder {
         let entries = walkdir::WalkDir::new(self.root.path()).min_depth(1).into_iter().map(Result::unwrap);
-        let kept = entries.map(|entry| {
+        let kept = entries.filter(|entry| !entry.path_is_symlink()).map(|entry| {
             let name = entry.path().strip_prefix(self.root.path()).unwrap().to_str().unwrap().to_owned();
             let bytes = entry.file_type().is_file().then(|| fs::read(entry.path()).unwrap());
             let mode = self.mode(&name);

@@ -7,11 +7,11 @@ mod forks;
 mod requests;
 mod workflows;
 
-use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path, process::Command, sync::LazyLock};
 
 use crate::support::{
     manifests::edge,
-    program::{Folder, PROGRAM, REPOSITORY, Run, Serve, copy, finish},
+    program::{Folder, MadeFolder, PROGRAM, REPOSITORY, Run, Serve, copy, finish},
 };
 
 const RECIPES: &str = "examples/ci";
@@ -40,6 +40,17 @@ struct Estate {
 impl Estate {
     /// Both teams have an applied edge.
     fn new() -> Self {
+        static APPLIED: LazyLock<[MadeFolder; 2]> = LazyLock::new(|| {
+            let Estate { serve, here, _there: there } = Estate::applied();
+            assert_eq!(serve.stop().code, 0);
+            [here.content(), there.content()]
+        });
+        let [here, there] = APPLIED.each_ref().map(Folder::like);
+        symlink(PROGRAM, here.path("bin/edgewright")).unwrap();
+        Self { serve: there.serve(""), here, _there: there }
+    }
+
+    fn applied() -> Self {
         let (here, there) = (Folder::new(), Folder::new());
         fs::create_dir(here.path("bin")).unwrap();
         symlink(PROGRAM, here.path("bin/edgewright")).unwrap();

@@ -274,6 +274,9 @@ impl Names {
 
     fn fill(&self, text: &str) -> String {
         let mut filled = text.to_owned();
+        if !text.contains('{') {
+            return filled;
+        }
         for (name, value) in &self.0 {
             filled = filled.replace(&format!("{{{name}}}"), value);
         }
