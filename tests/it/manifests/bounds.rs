@@ -58,11 +58,9 @@ fn aliases_are_refused_before_they_cost_memory() {
 
 #[test]
 fn a_list_of_millions_is_not_read() {
-    refused(
-        &format!("{HEAD}  ip_policy_ids: [{}1]\n", "1,".repeat(rounds(1_000_001, 2_000_000))),
-        "TOO_LARGE",
-        "1000000 values",
-    );
+    // Lists in lists are values, too, and are read in a fifth of the time.
+    let values = rounds("[[[[[[]]]]]],".repeat(1_000_001 / 6 + 1), "1,".repeat(2_000_000));
+    refused(&format!("{HEAD}  ip_policy_ids: [{values}1]\n"), "TOO_LARGE", "1000000 values");
 }
 
 #[test]
