@@ -32,8 +32,8 @@ pub(crate) const SMALL_PAGES: (&str, &str) = ("MIMALLOC_ALLOW_THP", "0");
 /// How long something may take that takes a moment; a test that reaches it fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a folder has, for others like it without the runs that made it: the names, permissions and bytes of its files, and
-/// its folders, which have no bytes.
+/// What a folder has, for others like it without the runs that made it: the names, permissions and bytes of its files,
+/// and its folders, which have no bytes.
 pub(crate) struct MadeFolder(Vec<(String, u32, Option<Vec<u8>>)>);
 
 /// A temporary folder to work in. Its store is `store`, unless a line says otherwise.

@@ -25,8 +25,8 @@ const BODIES: usize = 1200;
 /// The threads that hold them, and how often each body gets a byte.
 const ATTACKERS: usize = 4;
 const DRIP: Duration = Duration::from_millis(250);
-/// How many bodies a thread begins in this time in place of those that the server has ended: a thousand in a second in all,
-/// and a quarter of them in a usual run.
+/// How many bodies a thread begins in this time in place of those that the server has ended: a thousand in a second in
+/// all, and a quarter of them in a usual run.
 const RENEWED: usize = 62;
 
 /// An honest request of a kind.
