@@ -1,7 +1,6 @@
 //! JUnit XML for test reports: one case per file with findings, one for all other files, and one for the plan.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
@@ -41,7 +40,7 @@ pub(crate) fn render(report: &Report) -> Result<String, JsonError> {
     String::from_utf8(writer.into_inner()).map(|text| text + "\n").map_err(JsonError::new)
 }
 
-fn write(writer: &mut Writer<Vec<u8>>, name: &str, cases: &[TestCase]) -> io::Result<()> {
+fn write(writer: &mut Writer<Vec<u8>>, name: &str, cases: &[TestCase]) -> std::io::Result<()> {
     let tests = cases.len().to_string();
     let failures = cases.iter().filter(|case| case.failure.is_some()).count().to_string();
     let numbers = [("tests", tests.as_str()), ("skipped", "0"), ("failures", failures.as_str()), ("errors", "0")];
@@ -58,7 +57,7 @@ fn write(writer: &mut Writer<Vec<u8>>, name: &str, cases: &[TestCase]) -> io::Re
 }
 
 impl TestCase {
-    fn write(&self, writer: &mut Writer<Vec<u8>>) -> io::Result<()> {
+    fn write(&self, writer: &mut Writer<Vec<u8>>) -> std::io::Result<()> {
         let attributes = [("name", self.name.as_str()), ("classname", self.class), TIME];
         let element = writer.create_element("testcase").with_attributes(attributes);
         if self.failure.is_none() && self.output.is_empty() {

@@ -314,6 +314,10 @@ impl Simulation {
 
     /// Holds the history to what was acknowledged.
     fn judge(mut self, mut acknowledged: Vec<Acknowledged>) {
+        within(LONG, "all changes to be notified", || {
+            let lag = self.server().metric("edgewright_notification_lag_revisions{target=\"log\"}");
+            (lag == Some(0.0)).then_some(())
+        });
         let run = self.serve.take().unwrap().stop();
         assert_eq!(run.code, 0, "{}", run.all());
         for (source, within) in SOURCES {

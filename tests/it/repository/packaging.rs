@@ -71,7 +71,7 @@ fn the_unit_runs_the_packaged_program_with_the_packaged_configuration() {
     assert_eq!(variables.len(), settings(&drop_in, "LoadCredential").len());
     for variable in variables {
         let (name, value) = variable.split_once('=').unwrap();
-        assert!(help.contains(&format!("[env: {name}=")), "{name}");
+        assert!(help.contains(&format!("[env: {name}")), "{name}");
         let credential = value.strip_prefix("%d/").unwrap();
         let is_loaded = |loaded: &&str| loaded.split(':').next() == Some(credential);
         assert!(settings(&drop_in, "LoadCredential").iter().any(is_loaded), "{credential}");
@@ -147,7 +147,7 @@ fn the_container_file_copies_what_exists_and_sets_what_is_known() {
     let variables = variables.split("\nEXPOSE").next().unwrap();
     for variable in variables.split_whitespace().filter(|word| *word != "\\") {
         let name = variable.split('=').next().unwrap();
-        assert!(help.contains(&format!("[env: {name}=")), "{name}");
+        assert!(help.contains(&format!("[env: {name}")), "{name}");
     }
     let user = text.lines().filter_map(|line| line.strip_prefix("USER ")).next_back().unwrap();
     let (user, _) = user.split_once(':').unwrap();

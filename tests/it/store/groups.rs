@@ -112,13 +112,13 @@ fn a_group_that_fails_leaves_what_was_acknowledged() {
 #[test]
 fn a_busy_store_stays_small() {
     // So many have several checkpoints.
-    let rounds = rounds(200, 500);
+    let rounds = rounds(350, 500);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let retention = Retention { records: 50, ..Retention::default() };
     let store = Store::open_with(&path, retention).unwrap();
     commit(&store, edge(1, 10)).unwrap();
-    let big = "x".repeat(1000);
+    let big = "x".repeat(250);
     let mut most = 0;
     for round in 0..rounds {
         let operations = (0..40).map(|number| small(round * 100 + number)).collect();
