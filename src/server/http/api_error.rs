@@ -33,6 +33,8 @@ pub(crate) struct ApiError {
 
 /// The message of an error that is not the client's.
 const INTERNAL: &str = "internal error while handling the request";
+/// After how many seconds the database of a store may be back.
+const STORE_RETRY: u64 = 5;
 
 impl ApiError {
     /// Creates the error of one fault.
@@ -180,7 +182,8 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store failed");
-        Self::with_code(error.code, "the store failed")
+        let failed = Self::with_code(error.code, "the store failed");
+        if error.code == Code::StoreUnavailable { failed.retry_after(STORE_RETRY) } else { failed }
     }
 }
 

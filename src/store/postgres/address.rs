@@ -19,12 +19,15 @@ use crate::store::error::StoreError;
 
 /// How the address of a store on PostgreSQL begins.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
-/// How long a connection is waited for, unless the address says otherwise.
-const CONNECT: Duration = Duration::from_secs(10);
+/// How long a host is waited for, unless the address says otherwise.
+const CONNECT: Duration = Duration::from_secs(3);
+/// How long a login takes at most.
+const LOGIN: Duration = Duration::from_secs(1);
 /// How long sent data may stay unconfirmed, unless the address says otherwise.
 const UNCONFIRMED: Duration = Duration::from_secs(30);
-/// How long a connection is silent until it is probed.
-const SILENT: Duration = Duration::from_secs(30);
+/// How long a connection is silent until it is probed, and how often it is probed then.
+const SILENT: Duration = Duration::from_secs(10);
+const PROBES: Duration = Duration::from_secs(5);
 
 /// The `postgres://` URL that an address is, if it is one.
 pub(crate) fn url_of(address: &Path) -> Option<&str> {
@@ -65,11 +68,21 @@ impl PostgresAddress {
             config.tcp_user_timeout(UNCONFIRMED);
         }
         config.keepalives_idle(config.get_keepalives_idle().min(SILENT));
+        if config.get_keepalives_interval().is_none() {
+            config.keepalives_interval(PROBES);
+        }
         // There is no TLS on a socket of this machine.
         if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
             config.ssl_mode(SslMode::Disable);
         }
         Ok(Self { config, tls: own.tls, shown })
+    }
+
+    /// How long a connection is waited for, with its login: each of several hosts may be silent.
+    pub(super) fn patience(&self) -> Duration {
+        let hosts = self.config.get_hosts().len().max(self.config.get_hostaddrs().len());
+        let each = self.config.get_connect_timeout().copied().unwrap_or(CONNECT);
+        each.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX)).saturating_add(LOGIN)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Errors of the database, as messages of the store.
 
 use std::error::Error as _;
+use std::io;
 
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
@@ -16,7 +17,8 @@ pub(super) fn failed(doing: &str, shown: &str, error: &Error) -> StoreError {
         (None, Some(source)) => format!("{error}: {source}"),
         (None, None) => error.to_string(),
     };
-    StoreError::new(Code::StoreFailed, format!("cannot {doing} the store {shown}: {cause}")).help(CURE)
+    let code = if is_away(error) { Code::StoreUnavailable } else { Code::StoreFailed };
+    StoreError::new(code, format!("cannot {doing} the store {shown}: {cause}")).help(CURE)
 }
 
 /// What to do about a database that does not answer.
@@ -32,6 +34,23 @@ pub(super) fn is_conflict(error: &Error) -> bool {
 /// Whether the connection is gone: there was no answer, or one that says that the server ends it.
 pub(super) fn is_lost(error: &Error) -> bool {
     error.code().is_none_or(|code| code.code().starts_with("57P") || code.code().starts_with("08"))
+}
+
+/// Whether the database is away, so that the same may succeed when it is back. A refused password or certificate does not
+/// make it so.
+pub(super) fn is_away(error: &Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, Other, PermissionDenied, Unsupported};
+    let cause = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    match (error.code(), cause) {
+        // Pools report wrong names and passwords as a violation of the protocol.
+        (Some(code), _) if *code == SqlState::PROTOCOL_VIOLATION => false,
+        (Some(code), _) => is_lost(error) || *code == SqlState::TOO_MANY_CONNECTIONS,
+        // The client has these for answers that it cannot accept.
+        (None, Some(cause)) => {
+            !matches!(cause.kind(), InvalidData | InvalidInput | Other | PermissionDenied | Unsupported)
+        }
+        (None, None) => error.is_closed(),
+    }
 }
 
 /// The error of a row that has not what was written.

@@ -1,29 +1,37 @@
 //! Connections to the database, for callers that wait.
 //!
 //! The store waits for its engine, from any thread, also from one that runs requests. The client for PostgreSQL is
-//! asynchronous, so it has a thread of its own, on which all work runs, and callers wait for their part of it. Nothing waits
-//! for ever: work has a time after which its connection counts as lost.
+//! asynchronous, so it has a thread of its own, on which all work runs, and callers wait for their part of it.
+//!
+//! Nothing waits for ever: work has a time after which its connection counts as lost. But what is slow is not lost: a large
+//! write takes long, and so does one that waits for a lock. So if an answer takes more than a moment, another connection is
+//! opened to see whether the database answers at all, and one that does not is given up within seconds.
 
+use std::pin::pin;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
-use tokio_postgres::Client;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::{Client, Error};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
-use super::failure::{CURE, failed};
+use super::failure::{CURE, failed, is_away};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::error::StoreError;
 
 /// How long work on the database is waited for, with what it sends and reads. A first apply of 100,000 resources takes seconds.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long an answer may take until another connection tries whether the database answers.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// A way to a database.
 pub(super) struct DatabaseLink {
-    address: PostgresAddress,
+    address: Arc<PostgresAddress>,
     handle: Handle,
     /// Ends the thread when it is dropped.
     end: Option<oneshot::Sender<()>>,
@@ -42,6 +50,7 @@ impl DatabaseLink {
             let _ = runtime.block_on(ended);
         });
         let thread = Some(thread.map_err(StoreError::internal)?);
+        let address = Arc::new(address);
         Ok(Arc::new(Self { address, handle, end: Some(end), thread, questions: Lock::default() }))
     }
 
@@ -51,15 +60,21 @@ impl DatabaseLink {
     }
 
     /// The error of something that the database did not do; `doing` completes "cannot …".
-    pub(super) fn failed(&self, doing: &str, error: &tokio_postgres::Error) -> StoreError {
+    pub(super) fn failed(&self, doing: &str, error: &Error) -> StoreError {
         failed(doing, self.shown(), error)
     }
 
-    /// Runs work on the thread of the connections, and waits for it. Returns none if it takes too long, or has panicked.
+    /// Runs work on the thread of the connections, and waits for it. Returns none if the database no longer answers, or if
+    /// the work takes too long or has panicked.
     pub(super) fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        let address = Arc::clone(&self.address);
+        self.on_thread(async move { timeout(PATIENCE, while_it_answers(&address, work)).await.ok().flatten() })
+    }
+
+    fn on_thread<T: Send + 'static>(&self, work: impl Future<Output = Option<T>> + Send + 'static) -> Option<T> {
         let (done, result) = mpsc::sync_channel(1);
         self.handle.spawn(async move {
-            if let Ok(found) = tokio::time::timeout(PATIENCE, work).await {
+            if let Some(found) = work.await {
                 let _ = done.send(found);
             }
         });
@@ -70,7 +85,7 @@ impl DatabaseLink {
     pub(super) fn run<T: Send + 'static>(
         &self,
         doing: &'static str,
-        work: impl Future<Output = Result<T, tokio_postgres::Error>> + Send + 'static,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, StoreError> {
         match self.wait(work) {
             Some(done) => done.map_err(|error| self.failed(doing, &error)),
@@ -81,20 +96,17 @@ impl DatabaseLink {
     /// The error of a database that does not answer.
     pub(super) fn silent(&self, doing: &str) -> StoreError {
         let message = format!("cannot {doing} the store {}: PostgreSQL does not answer", self.shown());
-        StoreError::new(Code::StoreFailed, message).help(CURE)
+        StoreError::new(Code::StoreUnavailable, message).help(CURE)
     }
 
     /// Opens a connection, which other processes see under a name.
     pub(super) fn connect(&self, name: &str) -> Result<Client, StoreError> {
-        let mut config = self.address.config.clone();
-        config.application_name(name);
         let connector = self.address.tls.connector()?;
-        self.run("connect to", async move {
-            let (client, connection) = config.connect(connector).await?;
-            // It ends with the client. Whoever uses the client is told of its errors.
-            tokio::spawn(async move { drop(connection.await) });
-            Ok(client)
-        })
+        let (address, name) = (Arc::clone(&self.address), name.to_owned());
+        match self.on_thread(async move { open(&address, connector, &name).await }) {
+            Some(opened) => opened.map_err(|error| self.failed("connect to", &error)),
+            None => Err(self.silent("connect to")),
+        }
     }
 
     /// Runs a question, on a connection that is opened again if it was lost.
@@ -105,7 +117,7 @@ impl DatabaseLink {
     ) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        Q: Future<Output = Result<T, tokio_postgres::Error>> + Send + 'static,
+        Q: Future<Output = Result<T, Error>> + Send + 'static,
     {
         let known = self.questions.lock().clone().filter(|client| !client.is_closed());
         let client = match known {
@@ -116,7 +128,12 @@ impl DatabaseLink {
                 client
             }
         };
-        self.run(doing, question(client))
+        let answered = self.run(doing, question(client));
+        if answered.as_ref().is_err_and(|error| error.code == Code::StoreUnavailable) {
+            // It may be silent without being closed.
+            *self.questions.lock() = None;
+        }
+        answered
     }
 }
 
@@ -127,4 +144,43 @@ impl Drop for DatabaseLink {
             let _ = thread.join();
         }
     }
+}
+
+/// Waits for work for as long as the database answers at all.
+async fn while_it_answers<T>(address: &PostgresAddress, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    loop {
+        let look = async {
+            sleep(SLOW).await;
+            answers(address).await
+        };
+        tokio::select! {
+            biased;
+            found = &mut work => return Some(found),
+            is_there = look => if !is_there { return None },
+        }
+    }
+}
+
+/// Whether the database answers, be it that it refuses the connection.
+async fn answers(address: &PostgresAddress) -> bool {
+    // Without its files, nobody can tell.
+    let Ok(connector) = address.tls.connector() else { return true };
+    match open(address, connector, "edgewright (check)").await {
+        Some(Ok(_)) => true,
+        Some(Err(error)) => error.as_db_error().is_some() || !is_away(&error),
+        None => false,
+    }
+}
+
+/// Opens a connection. Returns none if nobody answers in time.
+async fn open(address: &PostgresAddress, connector: MakeRustlsConnect, name: &str) -> Option<Result<Client, Error>> {
+    let mut config = address.config.clone();
+    config.application_name(name);
+    let opened = timeout(address.patience(), config.connect(connector)).await.ok()?;
+    Some(opened.map(|(client, connection)| {
+        // It ends with the client. Whoever uses the client is told of its errors.
+        tokio::spawn(async move { drop(connection.await) });
+        client
+    }))
 }

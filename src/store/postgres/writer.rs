@@ -43,7 +43,7 @@ use crate::store::error::StoreError;
 
 /// How long a lock is waited for that a process which has just ended may still hold.
 const MOMENT: Duration = Duration::from_millis(1500);
-/// How long a writer tries to get its lock back.
+/// How long a writer tries to get its lock back from a database that answers.
 const BACK: Duration = Duration::from_secs(15);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -211,7 +211,28 @@ impl StoreWriter {
         let mut session = self.session.lock();
         let connection = self.connected(&mut session)?;
         let client = connection.client;
-        self.link.run("write to", async move { client.batch_execute("SELECT 1").await })
+        let answered = self.link.run("write to", async move { client.batch_execute("SELECT 1").await });
+        if answered.is_err() {
+            session.connection = None;
+        }
+        answered
+    }
+
+    /// Opens the connection again if it was lost while nothing is written: until then, another process can take the lock.
+    /// Returns false if nothing can be written any more.
+    pub(super) fn keep(&self) -> bool {
+        let mut session = self.session.lock();
+        let is_open = session.connection.as_ref().is_some_and(|connection| !connection.client.is_closed());
+        if is_open || self.health().is_err() {
+            return self.health().is_ok();
+        }
+        match self.connected(&mut session) {
+            Ok(_) => tracing::info!("The connection to {} was lost, and is open again.", self.link.shown()),
+            Err(error) if self.health().is_err() => tracing::error!(code = %error.code, "cannot write: {error}"),
+            // The next write says so, if it is still true then.
+            Err(_) => {}
+        }
+        self.health().is_ok()
     }
 
     /// Writes a group of commits after a position. Returns its size.
@@ -261,7 +282,10 @@ impl StoreWriter {
                         Ok(false) => return Err(self.link.silent("write to")),
                         Err(error) => {
                             let message = format!("{error}; whether the last change was kept is not known yet");
-                            return Err(StoreError { message, ..error });
+                            // That code would say that nothing was changed.
+                            let is_away = error.code == Code::StoreUnavailable;
+                            let code = if is_away { Code::StoreFailed } else { error.code };
+                            return Err(StoreError { code, message, ..error });
                         }
                     }
                 }

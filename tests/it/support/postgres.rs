@@ -119,6 +119,16 @@ impl Postgres {
         let _ = child.wait();
     }
 
+    /// Stops all of its processes until what is returned is dropped: connections are accepted, and nothing is answered.
+    pub(crate) fn freeze(&self) -> FrozenPostgres {
+        let others = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()";
+        let mut pids: Vec<String> = self.psql("postgres", others).unwrap().lines().map(str::to_owned).collect();
+        pids.extend(self.child.lock().unwrap().as_ref().map(|child| child.id().to_string()));
+        let frozen = FrozenPostgres { pids };
+        frozen.send("-STOP");
+        frozen
+    }
+
     /// Runs SQL in a database.
     pub(crate) fn psql(&self, database: &str, sql: &str) -> Result<String, String> {
         let mut psql = self.command("psql");
@@ -160,6 +170,24 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// A server that answers nothing.
+pub(crate) struct FrozenPostgres {
+    pids: Vec<String>,
+}
+
+impl FrozenPostgres {
+    fn send(&self, signal: &str) {
+        // Some of them may have ended.
+        let _ = Command::new("kill").arg(signal).args(&self.pids).stderr(Stdio::null()).status();
+    }
+}
+
+impl Drop for FrozenPostgres {
+    fn drop(&mut self) {
+        self.send("-CONT");
     }
 }
 
