@@ -64,11 +64,16 @@ fn confirmed(to: u64) -> Result<(), Failure> {
 
 impl StoreChange for Rollback {
     const COMMAND: &'static str = "rollback";
-    const REMARK: Option<&'static str> =
-        Some("A server that follows a source does not apply its manifests until they change; `reconcile` does.");
 
     /// The state to bring back.
     type Basis = Arc<Snapshot>;
+
+    fn remarks(applied: u64) -> Vec<String> {
+        let held = "A server that follows a source does not apply the manifests that this undid until they change.";
+        let applies = "For other sources, the next `reconcile` applies them.";
+        let before = applied.saturating_sub(1);
+        vec![format!("{held} {applies}"), format!("To undo this rollback, roll back to revision {before}.")]
+    }
 
     fn path(&self) -> String {
         "/rollbacks".to_owned()

@@ -19,13 +19,16 @@ pub(super) trait StoreChange {
     const COMMAND: &'static str;
     /// The line after a run that changed nothing.
     const UNCHANGED: &'static str = "Nothing was applied.";
-    /// A line after the change was applied.
-    const REMARK: Option<&'static str> = None;
     /// The refusals that are mistakes in the arguments.
     const MISTAKES: &'static [Code] = &[Code::NotFound];
 
     /// The basis of the plan besides the current state.
     type Basis;
+
+    /// The lines after the change was applied as a revision.
+    fn remarks(_applied: u64) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The endpoint of a server.
     fn path(&self) -> String;
@@ -210,7 +213,7 @@ impl<C: StoreChange> ChangeCommand<'_, C> {
             exit
         } else {
             let exit = apply(self.output, &mut report, C::UNCHANGED, || self.target.apply(self.change))?;
-            C::REMARK.iter().filter(|_| report.applied.is_some()).for_each(|remark| say(remark));
+            report.applied.map(C::remarks).iter().flatten().for_each(|remark| say(remark));
             std::mem::forget(report);
             return Ok(exit);
         };
