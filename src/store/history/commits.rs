@@ -214,7 +214,7 @@ impl Store {
 }
 
 /// Whether the manifests of a commit had other changes (D29).
-pub(super) fn is_dirty(commit: &str) -> bool {
+pub(crate) fn is_dirty(commit: &str) -> bool {
     commit.ends_with("-dirty")
 }
 

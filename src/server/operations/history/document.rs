@@ -4,6 +4,7 @@ use crate::model::author::key_of;
 use crate::server::handler_prelude::*;
 use crate::store::commit::header::{CommitHeader, Record, ResourceChange};
 use crate::store::history::blame::Blame;
+use crate::store::history::commits::is_dirty;
 use crate::store::history::masking;
 use crate::store::history::records::CommitDetails;
 
@@ -93,14 +94,18 @@ impl HistoryAuthor {
         if !self.commit.is_empty() {
             text += &format!(" at {}", self.commit);
         }
-        if !self.commit_author_name.is_empty() || !self.commit_author_email.is_empty() {
+        // Whoever made the commit has not made the uncommitted changes.
+        let is_dirty = is_dirty(&self.commit);
+        if is_dirty {
+            text += " (uncommitted changes)";
+        } else if !self.commit_author_name.is_empty() || !self.commit_author_email.is_empty() {
             text += &format!(" by {} <{}>", self.commit_author_name, self.commit_author_email);
         }
         if !self.key_id.is_empty() {
             let with = if text.is_empty() { "" } else { " with " };
             text += &format!("{with}{}", key_of(&self.key_id, &self.key_description, &self.owner_id));
         }
-        if !self.commit_message.is_empty() {
+        if !self.commit_message.is_empty() && !is_dirty {
             text += &format!(": {}", self.commit_message);
         }
         text
@@ -330,6 +335,22 @@ mod tests {
     use crate::model::kind::https_edge::HttpsEdge;
     use crate::model::operation::Operation;
     use crate::store::{Commit, MEMORY, Store, clock};
+
+    #[test]
+    fn uncommitted_changes_are_not_of_the_author_of_the_commit() {
+        let of_commit = |commit: &str| HistoryAuthor {
+            by: "source".to_owned(),
+            source: "shop".to_owned(),
+            commit: commit.to_owned(),
+            commit_author_name: "Alex Doe".to_owned(),
+            commit_author_email: "alex@example.com".to_owned(),
+            commit_message: "The shop".to_owned(),
+            ..HistoryAuthor::default()
+        };
+        let clean = of_commit("d07368db").text();
+        assert_eq!(clean, "source `shop` at d07368db by Alex Doe <alex@example.com>: The shop");
+        assert_eq!(of_commit("d07368db-dirty").text(), "source `shop` at d07368db-dirty (uncommitted changes)");
+    }
 
     #[test]
     fn the_body_of_a_revision_is_the_entry_of_its_record() {
