@@ -199,6 +199,15 @@ impl Args {
     /// Creates an admin on the first start: without one, nobody could create keys (D23).
     fn create_admin(&self, store: &Store) -> Result<(), Failure> {
         if rules::has_admin(&store.snapshot()) {
+            // Whoever asks for the file for the first time waits for it in vain.
+            if let Some(file) = self.admin_token_file.as_ref().filter(|file| !file.exists()) {
+                let file = file.display().to_string();
+                let file = escaped(&file);
+                tracing::info!(
+                    "The store already has an admin: {file} was not written. For a new token, stop the server, and run \
+                     `edgewright keys create --role admin --token-file {file}` on its store."
+                );
+            }
             return Ok(());
         }
         let mut handed_out = false;
