@@ -106,15 +106,25 @@ impl Args {
                     }
                     None => id.as_str(),
                 };
-                match place.client()? {
+                let revoked = match place.client()? {
                     Some(client) => delete_key(&client, id)?,
                     None => {
                         let key = Key::new(Kind::ApiKey, Id::new(id));
                         let opened = place.store.open_existing()?;
+                        let known = keys_in_store(&opened.snapshot()).into_iter().find(|known| known.id == id);
                         let log = log.open(&place.store)?;
                         commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
+                        known
                     }
-                }
+                };
+                let what = match revoked {
+                    Some(ListedKey { description, owner_id, .. }) if description.is_empty() => {
+                        format!(" of {owner_id}")
+                    }
+                    Some(ListedKey { description, owner_id, .. }) => format!(" ({description}) of {owner_id}"),
+                    None => String::new(),
+                };
+                say(&format!("Revoked {id}{what}."));
             }
         }
         Ok(Exit::Done)

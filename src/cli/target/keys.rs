@@ -91,8 +91,10 @@ pub(crate) fn create_key(
     })
 }
 
-/// Deletes a key.
-pub(crate) fn delete_key(client: &ApiClient, id: &str) -> Result<(), Failure> {
+/// Deletes a key, and returns what it was. A server that does not show it can delete it all the same.
+pub(crate) fn delete_key(client: &ApiClient, id: &str) -> Result<Option<ListedKey>, Failure> {
     let path = Key::new(Kind::ApiKey, Id::new(id)).path();
-    client.change(&Method::DELETE, &path, None, "run `edgewright keys list` to see whether the key still exists")
+    let known = client.get(&path).ok();
+    let see = "run `edgewright keys list` to see whether the key still exists";
+    client.change::<()>(&Method::DELETE, &path, None, see).map(|()| known)
 }

@@ -37,7 +37,9 @@ fn keys_are_created_listed_and_revoked_while_the_server_runs() {
     assert!(of_viewer.err.contains("Only admins can see the roles."), "{}", of_viewer.err);
     assert_refused(&run_with_token(&folder, &serve, token, "keys create"), "ERR_EDGEWRIGHT_FORBIDDEN");
 
-    assert_eq!(admin(&format!("keys revoke {id}")).all(), "exit 0\n--- stdout\n\n--- stderr\n");
+    let revoked = admin(&format!("keys revoke {id}"));
+    assert!(revoked.code == 0 && revoked.out.is_empty(), "{}", revoked.all());
+    assert_eq!(revoked.err, format!("Revoked {id} (dashboard) of usr_dashboard.\n"));
     assert_eq!(serve.call_as(token, "GET", "/edges/https", "").status, 401);
     assert_refused(&admin(&format!("keys revoke {id}")), "ERR_EDGEWRIGHT_NOT_FOUND");
     let list = admin("keys list");
