@@ -101,6 +101,10 @@ impl Args {
         };
         if found.is_empty() {
             say(&format!("No {} found.", plural(name_of(kind))));
+            if kind == Kind::EventSource {
+                // "Source" alone is what owns resources.
+                say("Sources of manifests are in `edgewright status`.");
+            }
         }
         if self.format == ListFormat::Wide {
             origin.add_origins(&mut found)?;

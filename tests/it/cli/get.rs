@@ -48,6 +48,10 @@ fn a_store_is_listed_by_kind_and_filter() {
     let none = filtered(&folder, "get edges -o json", "false");
     assert_eq!((none.code, none.out.trim()), (0, "[]"), "{}", none.all());
     assert!(none.err.contains("No https-edges found."), "{}", none.err);
+    let empty = Folder::new();
+    empty.ok("keys create");
+    let none = empty.ok("get sources");
+    assert!(none.err.contains("Sources of manifests are in `edgewright status`."), "{}", none.err);
 }
 
 #[test]
