@@ -2,8 +2,10 @@
 
 use super::{check, store_args::StoreArgs};
 use crate::cli::command_prelude::*;
+use crate::store::folder::expected_master_key;
 use crate::store::maintenance::backup_read::BackupFile;
 use crate::store::maintenance::restore::{PointInTime, restore};
+use crate::store::seal::MasterKeySource;
 
 /// Restore a store from a backup into a new or empty folder.
 ///
@@ -37,6 +39,13 @@ impl Args {
         let (revision, record) =
             restored.map_err(|error| Failure::from(error).with_help(Code::StoreCorrupt, check::OTHER_BACKUP))?;
         say(&format!("Restored revision {revision} (record {record}) to {}.", folder.display()));
+        if let MasterKeySource::File(file) = &source {
+            let expected = expected_master_key(folder);
+            if std::fs::canonicalize(file).ok() != std::fs::canonicalize(&expected).ok() {
+                let (file, expected) = (file.display(), expected.display());
+                say(&format!("Copy {file} to {expected}, or name it with --master-key-file from now on."));
+            }
+        }
         Ok(Exit::Done)
     }
 }

@@ -55,6 +55,12 @@ pub(crate) fn default_master_key(folder: &Path) -> Option<PathBuf> {
     KeyPlaces::new(folder).existing().ok()?
 }
 
+/// The file in which the master key of a store is expected by default.
+pub(crate) fn expected_master_key(folder: &Path) -> PathBuf {
+    let places = KeyPlaces::new(folder);
+    places.existing().ok().flatten().unwrap_or_else(|| places.preferred().clone())
+}
+
 /// The key of digests that are kept beside a store, if its master key can be had for it. A command is not run for this:
 /// what it would save can be less than it takes.
 pub(super) fn digest_key(folder: &Path, source: &MasterKeySource) -> Option<DigestKey> {

@@ -65,5 +65,5 @@ pub(crate) use copied::FolderCopy;
 pub(crate) use fingerprint::on_disk;
 pub(crate) use folder_engine::FolderEngine;
 pub(crate) use key_copies::harmless_damage;
-pub(crate) use keys::default_master_key;
+pub(crate) use keys::{default_master_key, expected_master_key};
 pub(crate) use readonly::FolderReader;

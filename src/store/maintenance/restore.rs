@@ -39,6 +39,9 @@ use crate::store::seal::{Keyring, MasterKeySource};
 /// The files that a folder may have before a store is restored into it.
 const HARMLESS: [&str; 4] = ["lock", MASTER, STAGING, "lost+found"];
 
+/// The help for a state that the history in a backup no longer has.
+const OLDER_BACKUP: &str = "use an older backup";
+
 /// A state within the history of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PointInTime {
@@ -188,17 +191,17 @@ fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
     let start = first.filter(|first| matches!(point, PointInTime::Revision(revision) if revision == first.revision));
     found.or(start).ok_or_else(|| {
         let current = store.snapshot().revision;
-        let message = match point {
+        let (message, help) = match point {
             PointInTime::Revision(revision) if revision > current => {
-                RevisionError::Future { revision, current }.to_string()
+                (RevisionError::Future { revision, current }.to_string(), "use an earlier revision, or a newer backup")
             }
             PointInTime::Revision(revision) => {
                 let oldest = first.map_or(current, |first| first.revision);
-                RevisionError::Gone { revision, oldest }.to_string()
+                (RevisionError::Gone { revision, oldest }.to_string(), OLDER_BACKUP)
             }
-            PointInTime::Time(time) => format!("the history in the backup begins after {time}"),
+            PointInTime::Time(time) => (format!("the history in the backup begins after {time}"), OLDER_BACKUP),
         };
-        StoreError::new(Code::RevisionGone, message)
+        StoreError::new(Code::RevisionGone, message).help(help)
     })
 }
 
@@ -206,7 +209,7 @@ fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
 fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -> Result<Head, StoreError> {
     let snapshot = store.snapshot_at(end.revision).map_err(|error| match error {
         RevisionError::Failed(error) => error,
-        gone => StoreError::new(Code::RevisionGone, gone.to_string()),
+        gone => StoreError::new(Code::RevisionGone, gone.to_string()).help(OLDER_BACKUP),
     })?;
     if let Some(entry) = snapshot.iter().find(|entry| entry.lazy_spec.has_lost_secrets()) {
         let message = format!("{} had secrets at revision {} that can no longer be decrypted", entry.key, end.revision);

@@ -141,7 +141,8 @@ fn only_the_master_key_restores_a_backup() {
         refused(&run, "ERR_EDGEWRIGHT_MASTER_KEY", "");
         assert!(!folder.path("again").exists(), "a restore that fails leaves nothing");
     }
-    folder.ok(&format!("restore {BACKUP} --store again --master-key-file store.master.key"));
+    let run = folder.ok(&format!("restore {BACKUP} --store again --master-key-file store.master.key"));
+    assert!(run.err.contains("Copy store.master.key to ") && run.err.contains("again.master.key, or"), "{}", run.err);
     assert!(!beside(&folder.path("again")).exists(), "no key is made or copied");
 }
 
@@ -225,6 +226,7 @@ fn a_point_in_time_is_restored_with_the_history_up_to_it() {
     hand_key(&folder, "at");
     let at = |to: &str| folder.run(&format!("restore {BACKUP} --store at --to {to}"));
     refused(&at("1970-01-01T00:00:00Z"), "ERR_EDGEWRIGHT_REVISION_GONE", "begins after");
+    refused(&at("1970-01-01T00:00:00Z"), "ERR_EDGEWRIGHT_REVISION_GONE", "help: use an older backup");
     refused(&at("7"), "ERR_EDGEWRIGHT_REVISION_GONE", "does not exist");
     assert!(!folder.path("at/head").exists());
     assert_eq!(at("2999-01-01T00:00:00Z").code, 0);
