@@ -185,8 +185,9 @@ mod tests {
         for (name, examples) in GROUPS.iter().flat_map(|(_, commands)| commands.iter()) {
             assert!(!examples.is_empty(), "{name}");
             for (_, line) in examples {
-                let line = line.strip_prefix("source <(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(line);
                 assert!(line.len() <= LINE, "{line}");
+                let line = line.strip_prefix("source <(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(line);
+                let line = line.split_once(" > ").map_or(line, |(line, _)| line);
                 let matches = with_help(Cli::command()).try_get_matches_from(words(line));
                 let matches = matches.unwrap_or_else(|error| panic!("{line}: {error}"));
                 assert_eq!(matches.subcommand_name(), Some(*name), "{line}");
