@@ -50,6 +50,7 @@ fn run() -> CommandResult {
         Ok(parsed) => parsed,
         Err(error) if config.causes(&error) => return Err(config.value_failure(error)),
         Err(error) => {
+            let error = usage::with_usage_of(error, command, std::env::args_os());
             let error = usage::escape_arguments(usage::add_tip(error, std::env::args_os()));
             let printed = error.print();
             // clap exits with 2 on a usage error, which is the code for pending changes.

@@ -3,9 +3,9 @@
 
 use std::ffi::OsString;
 
-use clap::Error;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
 
 use crate::cli::prelude::*;
 use crate::syntax::text::{alters_display, has_token};
@@ -46,6 +46,30 @@ const CONFIRMED: &[(&[&str], &str)] = &[
     (&["destroy"], "to delete without asking, set --confirm to the name of the source"),
 ];
 
+/// The tips for commands without their first argument.
+const MISSING: &[(&[&str], &str)] = &[
+    (&["get"], "name a kind, such as `edges`, `routes`, `certificates` or `keys`"),
+    (&["suspend", "resume"], "to list the sources, run `edgewright status`"),
+];
+
+/// Replaces the usage in an error about a missing argument with that of the command: clap's shows the options that
+/// variables set as if they were required. Takes the arguments of the process.
+pub(crate) fn with_usage_of(
+    mut error: Error,
+    mut program: Command,
+    arguments: impl Iterator<Item = OsString>,
+) -> Error {
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        program.build();
+        for argument in arguments.skip(1) {
+            let Some(nested) = program.find_subcommand(argument) else { break };
+            program = nested.clone();
+        }
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(program.render_usage()));
+    }
+    error
+}
+
 /// Replaces the tip of a usage error that is about a word of another tool. Takes the arguments of the process.
 pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString>) -> Error {
     let text = |kind: ContextKind| match error.get(kind) {
@@ -55,6 +79,7 @@ pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString
     let tip = match error.kind() {
         ErrorKind::InvalidSubcommand => other_word(&text(ContextKind::InvalidSubcommand), arguments),
         ErrorKind::UnknownArgument => other_option(&text(ContextKind::InvalidArg), arguments),
+        ErrorKind::MissingRequiredArgument => missing_argument(error.get(ContextKind::InvalidArg), arguments),
         _ => None,
     };
     if let Some(tip) = tip {
@@ -68,6 +93,13 @@ pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString
 /// The tip for a command, unless it is one of a command that has others.
 fn other_word(word: &str, mut arguments: impl Iterator<Item = OsString>) -> Option<String> {
     arguments.nth(1).filter(|first| first == word).and_then(|_| tip(OTHER_WORDS, word))
+}
+
+/// The tip for a command without its first argument.
+fn missing_argument(missing: Option<&ContextValue>, mut arguments: impl Iterator<Item = OsString>) -> Option<String> {
+    let Some(ContextValue::Strings(missing)) = missing else { return None };
+    let command = arguments.nth(1)?;
+    tip(MISSING, command.to_str()?).filter(|_| missing.iter().any(|argument| argument.starts_with('<')))
 }
 
 /// The tip of a table for a word.
@@ -139,7 +171,7 @@ fn needs_escape(value: &ContextValue) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use clap::{Arg, Command};
+    use clap::Arg;
 
     use super::*;
 
@@ -175,6 +207,19 @@ mod tests {
                 None => assert_eq!(after, before, "{line}"),
             }
         }
+    }
+
+    #[test]
+    fn a_missing_argument_has_a_tip_and_the_usage_of_its_command() {
+        // Cargo sets the variable.
+        let server = Arg::new("server").long("server").value_name("URL").env("CARGO_MANIFEST_DIR");
+        let get = Command::new("get").arg(Arg::new("kind").value_name("KIND").required(true)).arg(server);
+        let program = Command::new("edgewright").subcommand(get);
+        let arguments = || ["edgewright", "get"].map(OsString::from).into_iter();
+        let error = program.clone().try_get_matches_from(arguments()).err().unwrap();
+        let text = add_tip(with_usage_of(error, program, arguments()), arguments()).to_string();
+        assert!(text.contains("tip: name a kind, such as `edges`"), "{text}");
+        assert!(text.contains("\n\nUsage: edgewright get [OPTIONS] <KIND>\n"), "{text}");
     }
 
     #[test]
