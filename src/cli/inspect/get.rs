@@ -102,7 +102,7 @@ impl Args {
         if found.is_empty() {
             say(&format!("No {} found.", plural(name_of(kind))));
             if kind == Kind::EventSource {
-                // "Source" alone is what owns resources.
+                // Users ask for the sources that own resources, too.
                 say("Sources of manifests are in `edgewright status`.");
             }
         }

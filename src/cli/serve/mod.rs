@@ -199,7 +199,7 @@ impl Args {
     /// Creates an admin on the first start: without one, nobody could create keys (D23).
     fn create_admin(&self, store: &Store) -> Result<(), Failure> {
         if rules::has_admin(&store.snapshot()) {
-            // Whoever asks for the file for the first time waits for it in vain.
+            // Users would wait for a file that is never written.
             if let Some(file) = self.admin_token_file.as_ref().filter(|file| !file.exists()) {
                 let file = file.display().to_string();
                 let file = escaped(&file);

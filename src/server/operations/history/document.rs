@@ -94,7 +94,7 @@ impl HistoryAuthor {
         if !self.commit.is_empty() {
             text += &format!(" at {}", self.commit);
         }
-        // Whoever made the commit has not made the uncommitted changes.
+        // The commit's author did not make the uncommitted changes.
         let is_dirty = is_dirty(&self.commit);
         if is_dirty {
             text += " (uncommitted changes)";
