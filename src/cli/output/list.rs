@@ -58,8 +58,8 @@ impl ListFormat {
     /// Renders a list. Only the wide table has the columns of `wide`.
     pub(crate) fn list(self, columns: &[&str], wide: &[&str], items: Vec<ListItem>) -> String {
         match self {
-            ListFormat::Table => table_of(columns, &items),
-            ListFormat::Wide => table_of(&[columns, wide].concat(), &items),
+            ListFormat::Table => table_of(columns, &items, false),
+            ListFormat::Wide => table_of(&[columns, wide].concat(), &items, true),
             ListFormat::Name => items.iter().map(|item| format!("{}\n", escaped(&item.name))).collect(),
             ListFormat::Json | ListFormat::Yaml => {
                 self.document(&Value::Array(items.into_iter().map(|item| item.document).collect()))
@@ -76,7 +76,7 @@ impl ListFormat {
     }
 }
 
-fn table_of(columns: &[&str], items: &[ListItem]) -> String {
+fn table_of(columns: &[&str], items: &[ListItem], is_wide: bool) -> String {
     let row = |item: &ListItem| columns.iter().map(|column| item.cell(column)).collect();
-    titled(columns, items.iter().map(row).collect())
+    titled(columns, items.iter().map(row).collect(), is_wide)
 }

@@ -1,4 +1,5 @@
-//! Tables. On a terminal that is narrower than a table, the widest cells are shortened, but no key.
+//! Tables. On a terminal that is narrower than a table, the widest cells are shortened, but no key, and paths last. A wide table
+//! is never shortened.
 
 use std::borrow::Cow;
 
@@ -9,24 +10,34 @@ use crate::cli::prelude::*;
 const WIDEST: usize = 200;
 /// No column becomes narrower than this.
 const NARROWEST: usize = 8;
-/// The titles of columns that people copy into commands: a part of a key is of no use.
-const KEYS: [&str; 4] = ["NAME", "ID", "OWNER", "SOURCE"];
+/// No column of paths becomes narrower than this.
+const NARROWEST_PATH: usize = 24;
+/// The titles of columns of which a part is of no use: people copy them into commands, or compare them.
+const KEYS: [&str; 5] = ["NAME", "ID", "OWNER", "SOURCE", "TIME"];
+/// The title of a column of paths. Many begin alike, so they lose their middle, and only what other columns cannot give.
+const PATHS: &str = "FIELD";
 /// The space between two columns.
 const GAP: &str = "  ";
 
-/// A table with titles, as all lists have it; empty without rows. An empty cell is `-`.
-pub(crate) fn titled(titles: &[&str], rows: Vec<Vec<String>>) -> String {
+/// A table with titles, as all lists have it; empty without rows. An empty cell is `-`. A wide table keeps every cell whole.
+pub(crate) fn titled(titles: &[&str], rows: Vec<Vec<String>>, is_wide: bool) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let or_dash = |cell: String| if cell.is_empty() { "-".to_owned() } else { cell };
     let rows = rows.into_iter().map(|row| row.into_iter().map(or_dash).collect());
     let titles: Vec<String> = titles.iter().map(|title| title.to_uppercase().replace('_', "-")).collect();
-    table("", &std::iter::once(titles).chain(rows).collect::<Vec<Vec<String>>>())
+    let rows: Vec<Vec<String>> = std::iter::once(titles).chain(rows).collect();
+    aligned("", &rows, terminal_width().filter(|_| !is_wide))
 }
 
 /// Aligns the columns of rows, and escapes the characters that a terminal interprets.
 pub(crate) fn table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
+    aligned(indent, rows, terminal_width())
+}
+
+/// Aligns the columns of rows, and shortens cells if there is too little room.
+fn aligned<C: AsRef<str>>(indent: &str, rows: &[Vec<C>], room: Option<usize>) -> String {
     let rows = rows.iter().map(|row| row.iter().map(|cell| escaped(cell.as_ref())).collect());
     let rows: Vec<Vec<Cow<'_, str>>> = rows.collect();
     let width = |column: usize| {
@@ -35,26 +46,35 @@ pub(crate) fn table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
     };
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let mut widths: Vec<usize> = (0..columns).map(width).collect();
-    if let Some(room) = terminal_width() {
-        let titles = rows.first().into_iter().flatten();
-        let keys: Vec<bool> = titles.map(|title| KEYS.contains(&title.as_ref())).collect();
-        shrink_columns(&mut widths, &keys, room.saturating_sub(indent.len()));
+    let titles = || rows.first().into_iter().flatten().map(|title| &**title);
+    let is_path: Vec<bool> = titles().map(|title: &str| title == PATHS).collect();
+    if let Some(room) = room.map(|room| room.saturating_sub(indent.len())) {
+        let keeps: Vec<bool> = titles().map(|title: &str| title == PATHS || KEYS.contains(&title)).collect();
+        shrink_columns(&mut widths, &keeps, room, NARROWEST);
+        let others: Vec<bool> = is_path.iter().map(|is_path| !is_path).collect();
+        shrink_columns(&mut widths, &others, room, NARROWEST_PATH);
     }
     let line = |row: &Vec<Cow<'_, str>>| {
-        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{:<width$}", shortened(cell, width)));
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            let kept = match is_path.get(column) {
+                Some(true) => without_middle(cell, width),
+                _ => shortened(cell, width),
+            };
+            format!("{kept:<width$}")
+        });
         format!("{indent}{}\n", cells.collect::<Vec<_>>().join(GAP).trim_end())
     };
     rows.iter().map(line).collect()
 }
 
-/// Narrows the widest columns without keys until the table has room, as far as that is possible.
-fn shrink_columns(widths: &mut [usize], keys: &[bool], room: usize) {
+/// Narrows the widest columns that are not kept until the table has room, as far as that is possible.
+fn shrink_columns(widths: &mut [usize], keeps: &[bool], room: usize, narrowest: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(room);
     while excess > 0 {
-        let candidates = widths.iter_mut().zip(keys).filter(|(_, is_key)| !**is_key);
+        let candidates = widths.iter_mut().zip(keeps).filter(|(_, is_kept)| !**is_kept);
         let widest = candidates.map(|(width, _)| width).max();
-        let Some(widest) = widest.filter(|width| **width > NARROWEST) else { break };
+        let Some(widest) = widest.filter(|width| **width > narrowest) else { break };
         *widest -= 1;
         excess -= 1;
     }
@@ -72,6 +92,18 @@ fn shortened(cell: &str, width: usize) -> Cow<'_, str> {
     }
 }
 
+/// A path of at most this width, with `…` for what is left out of its middle: its end is what tells it from others.
+fn without_middle(path: &str, width: usize) -> Cow<'_, str> {
+    let length = path.chars().count();
+    if length <= width || width == WIDEST {
+        return Cow::Borrowed(path);
+    }
+    let kept = width.saturating_sub(1);
+    let end = kept * 2 / 3;
+    let begin = path.chars().take(kept - end);
+    Cow::Owned(begin.chain(std::iter::once('…')).chain(path.chars().skip(length - end)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,7 +112,7 @@ mod tests {
     fn the_widest_columns_are_narrowed_and_only_as_far_as_needed() {
         let shrunk = |widths: &[usize], room: usize| {
             let mut widths = widths.to_vec();
-            shrink_columns(&mut widths, &[true, false, false], room);
+            shrink_columns(&mut widths, &[true, false, false], room, NARROWEST);
             widths
         };
         assert_eq!(shrunk(&[40, 30, 5], 79), [40, 30, 5]);
@@ -92,9 +124,30 @@ mod tests {
     }
 
     #[test]
+    fn a_path_loses_its_middle_after_the_values_and_a_wide_table_nothing() {
+        let field = |name: &str| format!("/response_headers/add/X-{name}");
+        let rows = vec![
+            ["FIELD", "TIME", "VALUE"].map(str::to_owned).to_vec(),
+            vec![field("Served-By"), "2026-11-22T10:00:00Z".to_owned(), "a".repeat(30)],
+            vec![field("Request-Id"), "2026-11-22T10:00:00Z".to_owned(), "b".repeat(30)],
+        ];
+        let roomy = aligned("", &rows, Some(80));
+        assert!(roomy.contains(&field("Served-By")) && roomy.contains(&field("Request-Id")), "{roomy}");
+        assert!(roomy.contains('…') && roomy.lines().all(|line| line.chars().count() <= 80), "{roomy}");
+        let narrow = aligned("", &rows, Some(60));
+        assert!(narrow.contains("/X-Served-By ") && narrow.contains("/X-Request-Id "), "{narrow}");
+        assert!(
+            narrow.contains("10:00:00Z  aaaaaaa…") && narrow.lines().all(|line| line.chars().count() <= 60),
+            "{narrow}"
+        );
+        assert!(!aligned("", &rows, None).contains('…'));
+        assert_eq!((without_middle("/a/b", 4), without_middle("/abcdefgh", 7)), ("/a/b".into(), "/a…efgh".into()));
+    }
+
+    #[test]
     fn a_list_without_rows_is_empty_and_an_empty_cell_is_a_dash() {
-        assert_eq!(titled(&["name"], Vec::new()), "");
-        let table = titled(&["name", "created_at"], vec![vec![String::new(), "now".to_owned()]]);
+        assert_eq!(titled(&["name"], Vec::new(), false), "");
+        let table = titled(&["name", "created_at"], vec![vec![String::new(), "now".to_owned()]], false);
         assert_eq!(table, "NAME  CREATED-AT\n-     now\n");
     }
 }

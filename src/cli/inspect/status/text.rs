@@ -66,7 +66,7 @@ fn table(sources: &[SourceView], now: Timestamp, is_wide: bool) -> String {
     let columns: Vec<&Column> = COLUMNS.iter().filter(|column| is_shown(column.0)).collect();
     let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
     let row = |source: &SourceView| columns.iter().map(|(_, cell)| cell(source, now)).collect();
-    let table = titled(&titles, sources.iter().map(row).collect());
+    let table = titled(&titles, sources.iter().map(row).collect(), is_wide);
     let mut lines = table.lines();
     let head = lines.next().unwrap_or_default();
     let at = head.find(STATE).unwrap_or_default();
