@@ -7,14 +7,22 @@ use std::{fmt::Write, sync::LazyLock};
 
 use clap::Command;
 
+/// The heading of the options that select records of the history.
+pub(crate) const FILTER: &str = "Filter options";
+/// The heading of the options for a source and what it owns.
+pub(crate) const OWNERSHIP: &str = "Ownership options";
 /// The heading of the options for reading manifests.
 pub(crate) const MANIFESTS: &str = "Manifest options";
 /// The heading of the options for the scope of a key.
 pub(crate) const SCOPE: &str = "Scope options";
+/// The heading of the options for when and from where a key works.
+pub(crate) const VALIDITY: &str = "Validity options";
 /// The heading of the options of a store in a folder.
 pub(crate) const STORE: &str = "Store options";
 /// The heading of the options for how a client reaches a server, and a server its clients.
 pub(crate) const CONNECTION: &str = "Connection options";
+/// The heading of the options for what a store keeps after a change.
+pub(crate) const RETENTION: &str = "Retention options";
 /// The heading of the options for how a server handles requests.
 pub(crate) const REQUESTS: &str = "Request options";
 /// The heading of the options of reports.
@@ -119,7 +127,8 @@ mod tests {
     use crate::cli::command::Cli;
 
     /// The headings of shared options, in the order in which every command has them.
-    const HEADINGS: [&str; 7] = [MANIFESTS, SCOPE, STORE, CONNECTION, REQUESTS, OUTPUT, LOG];
+    const HEADINGS: [&str; 11] =
+        [FILTER, OWNERSHIP, MANIFESTS, SCOPE, VALIDITY, STORE, CONNECTION, RETENTION, REQUESTS, OUTPUT, LOG];
     /// The room for a command's own options, in lines.
     const SCREEN: usize = 40;
     /// The room for what a command does, beside the longest name in 80 columns.

@@ -37,6 +37,8 @@ pub(crate) enum Args {
     Revoke {
         #[command(flatten)]
         place: StoreOrServer,
+        #[command(flatten)]
+        kept: RetentionArgs,
         /// ID of the key, `ak_…`. If you pass a token, its key is revoked.
         #[arg(value_name = "ID")]
         id: String,
@@ -64,6 +66,8 @@ pub(crate) struct CreateArgs {
     scope: Box<ScopeArgs>,
     #[command(flatten)]
     place: StoreOrServer,
+    #[command(flatten)]
+    kept: RetentionArgs,
     #[command(flatten)]
     log: LocalLogArgs,
 }
@@ -97,7 +101,7 @@ impl Args {
                 let items = keys.into_iter().map(|key| item(key, &roles)).collect();
                 print(list.format.list(&COLUMNS, &WIDE_COLUMNS, items))?;
             }
-            Args::Revoke { place, id, log } => {
+            Args::Revoke { place, kept, id, log } => {
                 let id = match key_of_token(&id) {
                     Some(key) => {
                         let warning = "This is a token. Other users of this machine can see it on the command line.";
@@ -110,7 +114,7 @@ impl Args {
                     Some(client) => delete_key(&client, id)?,
                     None => {
                         let key = Key::new(Kind::ApiKey, Id::new(id));
-                        let opened = place.store.open_existing()?;
+                        let opened = place.store.open_existing(&kept)?;
                         let known = keys_in_store(&opened.snapshot()).into_iter().find(|known| known.id == id);
                         let log = log.open(&place.store)?;
                         commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
@@ -133,7 +137,7 @@ impl Args {
 
 impl CreateArgs {
     fn run(self, config: &Config) -> Result<(), Failure> {
-        let Self { place, role, owner, description, token_file, scope, log } = self;
+        let Self { place, kept, role, owner, description, token_file, scope, log } = self;
         let mut id = String::new();
         let mut show = |token: &Secret| {
             key_of_token(token.expose()).unwrap_or_default().clone_into(&mut id);
@@ -157,7 +161,7 @@ impl CreateArgs {
             }
             None => {
                 let mut shown = false;
-                let opened = place.store.open_or_create()?;
+                let opened = place.store.open_or_create(&kept)?;
                 let log = log.open(&place.store)?;
                 let created = create(&opened, log, role, spec, |token| {
                     show(token).inspect_err(|_| say("No key was created."))?;
@@ -290,7 +294,9 @@ const WIDE_COLUMNS: [&str; 2] = ["owner", "created_at"];
 
 /// A key as the list shows it.
 fn item(key: ListedKey, roles: &HashMap<String, Role>) -> ListItem {
-    let role = key.role(roles).map_or("", Role::as_str);
+    let role = key.role(roles);
+    let is_limited = key.scope.is_some() || role != Some(Role::Editor);
+    let role = role.map_or("", Role::as_str);
     let ListedKey { id, owner_id, created_at, description, scope, .. } = key;
     let document = json!({
         "id": id,
@@ -300,7 +306,8 @@ fn item(key: ListedKey, roles: &HashMap<String, Role>) -> ListItem {
         "scope": scope,
         "created_at": created_at,
     });
-    let scope = scope.as_ref().map(KeyScope::to_string).unwrap_or_default();
+    let of_all = || if is_limited { String::new() } else { "apply=*".to_owned() };
+    let scope = scope.as_ref().map_or_else(of_all, KeyScope::to_string);
     ListItem { name: id, document, columns: vec![("scope", scope), ("owner", owner_id)] }
 }
 

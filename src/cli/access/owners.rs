@@ -28,6 +28,8 @@ pub(crate) enum Args {
     SetRole {
         #[command(flatten)]
         place: StoreOrServer,
+        #[command(flatten)]
+        kept: RetentionArgs,
         /// ID of the owner, `usr_…` or `bot_…`.
         #[arg(value_name = "OWNER")]
         owner: String,
@@ -63,11 +65,11 @@ impl Args {
                         (owners_in_store(&snapshot), keys_in_store(&snapshot))
                     }
                 };
-                let warning = wide_keys_of(&keys, &owners.iter().cloned().collect());
+                let warnings = wide_keys_of(&keys, &owners.iter().cloned().collect());
                 print(list.format.list(&["id", "role"], &[], owners.into_iter().map(item).collect()))?;
-                warning.iter().for_each(|warning| say(warning));
+                warnings.iter().for_each(|warning| say(warning));
             }
-            Args::SetRole { place, owner, role, log } => {
+            Args::SetRole { place, kept, owner, role, log } => {
                 match place.client()? {
                     Some(client) => {
                         // An owner that does not exist is no mistake in the URL.
@@ -76,7 +78,7 @@ impl Args {
                             .map_err(|failure| failure.with_help(Code::NotFound, help))?;
                     }
                     None => {
-                        let store = place.store.open_existing()?;
+                        let store = place.store.open_existing(&kept)?;
                         commit(&store, log.open(&place.store)?, vec![set_role(Id::new(&owner), role)])?;
                     }
                 }

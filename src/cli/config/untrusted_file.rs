@@ -3,7 +3,8 @@
 
 use clap::{Arg, ArgMatches, Args, Command, parser::ValueSource};
 
-use crate::cli::{prelude::*, store::store_args::StoreArgs};
+use crate::cli::prelude::*;
+use crate::cli::store::{retention_args::RetentionArgs, store_args::StoreArgs};
 
 /// The options that it can set to any value.
 const HARMLESS: [&str; 4] = ["format", "log-format", "detailed-exitcode", "no-cache"];
@@ -59,8 +60,8 @@ pub(super) fn first_unset<'n>(
     names.find(is_unset).map(String::as_str)
 }
 
-/// The long names of the options of a store.
+/// The long names of the options of a store and of what it keeps.
 fn of_store() -> BTreeSet<String> {
-    let command = StoreArgs::augment_args(Command::new("store"));
+    let command = RetentionArgs::augment_args(StoreArgs::augment_args(Command::new("store")));
     command.get_arguments().filter_map(|option| option.get_long().map(str::to_owned)).collect()
 }

@@ -8,6 +8,7 @@ use super::source_args::{Manifests, Ownership, report_source};
 use crate::cli::command_prelude::*;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
+use crate::cli::store::store_args::StoreArgs;
 use crate::cli::target::{PlanFile, Proposal, StoreTarget, Target};
 use crate::plan::SavedPlan;
 
@@ -44,9 +45,7 @@ pub(crate) struct PlanArgs {
     /// Save the plan, so that `reconcile --plan` applies exactly what was reviewed.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUT")]
     out: Option<PathBuf>,
-    /// Create resources whose `metadata.id` is not in the store, with that ID.
-    ///
-    /// Rebuilds a lost store from an export. Without this option, such an ID is an error.
+    /// Create resources whose `metadata.id` is not in the store, with that ID: rebuilds a lost store from an export.
     #[arg(long, env = "EDGEWRIGHT_RECREATE_IDS")]
     recreate_ids: bool,
     /// Plan again, even if nothing has changed since a run without changes.
@@ -60,6 +59,8 @@ pub(crate) struct PlanArgs {
     review: ReviewArgs,
     #[command(flatten)]
     pub place: StoreOrServer,
+    #[command(flatten)]
+    kept: RetentionArgs,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -149,9 +150,14 @@ impl PlanArgs {
                 target.applies = !dry_run;
                 Box::new(target)
             }
-            None if dry_run => Box::new(StoreTarget::for_dry_run(options, self.place.store.clone(), remembers, detail)),
-            None => Box::new(StoreTarget::open(options, self.place.store.clone(), remembers, detail)?),
+            None if dry_run => Box::new(StoreTarget::for_dry_run(options, self.store(), remembers, detail)),
+            None => Box::new(StoreTarget::open(options, self.store(), remembers, detail)?),
         })
+    }
+
+    /// The store, and what it keeps.
+    fn store(&self) -> (StoreArgs, RetentionArgs) {
+        (self.place.store.clone(), self.kept.clone())
     }
 
     /// Checks whether a plan may run, and saves it for `--out`.

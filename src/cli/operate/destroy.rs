@@ -34,6 +34,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
+    kept: RetentionArgs,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -44,7 +46,7 @@ impl Args {
             return Err(self.unconfirmed(&format!("--confirm does not match the source: `{}`", printable(name))));
         }
         let destroy = Destroy { source: self.source.clone(), budget: self.max_deletes.unwrap_or_default() };
-        let target = ChangeTarget::open(&self.place, self.dry_run)?;
+        let target = ChangeTarget::open(&self.place, &self.kept, self.dry_run)?;
         let is_configured =
             self.place.server.url().is_none() && config.sources.iter().any(|source| source.name == self.source);
         let refusal = is_configured.then(|| self.configured());

@@ -22,6 +22,8 @@ pub(crate) struct Args {
     accept_commit: Option<String>,
     #[command(flatten)]
     pub place: StoreOrServer,
+    #[command(flatten)]
+    kept: RetentionArgs,
 }
 
 impl Args {
@@ -38,7 +40,7 @@ impl Args {
                 resumed.replaced_suspension.is_some()
             }
             None => {
-                let store = Arc::new(self.place.store.open_existing()?);
+                let store = Arc::new(self.place.store.open_existing(&self.kept)?);
                 let suspensions = Suspensions::open(store)?;
                 if let Some(commit) = &self.accept_commit {
                     suspensions.applied.accept(&self.source, None, commit, Author::Local)?;

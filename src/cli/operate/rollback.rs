@@ -36,6 +36,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
+    kept: RetentionArgs,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -43,7 +45,7 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();
-        let target = ChangeTarget::<Rollback>::open(&self.place, self.dry_run)?;
+        let target = ChangeTarget::<Rollback>::open(&self.place, &self.kept, self.dry_run)?;
         let rollback = Rollback { to: target.revision(&self.to)?, source: self.source, budget };
         let (dry_run, detailed_exitcode, is_confirmed) = (self.dry_run, self.detailed_exitcode, self.yes);
         let command = ChangeCommand { change: &rollback, target, output: &self.output, dry_run, detailed_exitcode };

@@ -36,6 +36,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
+    kept: RetentionArgs,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -49,7 +51,7 @@ impl Args {
         let resources = self.resources.iter().map(|resource| full_name(resource));
         let resources = resources.collect::<Result<Vec<String>, Failure>>()?;
         let transfer = Transfer { from: self.from.clone(), to: self.to.clone(), resources };
-        let target = ChangeTarget::open(&self.place, self.dry_run)?;
+        let target = ChangeTarget::open(&self.place, &self.kept, self.dry_run)?;
         let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
         let command = ChangeCommand { change: &transfer, target, output: &self.output, dry_run, detailed_exitcode };
         command.run(None, || Ok(()))

@@ -12,7 +12,7 @@ use crate::cli::config::Config;
 use crate::cli::input::option_origins::is_given;
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::prelude::*;
-use crate::cli::store::store_args::StoreArgs;
+use crate::cli::store::{retention_args::RetentionArgs, store_args::StoreArgs};
 use crate::files::if_exists;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
@@ -30,9 +30,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
     pub(super) manifests: Vec<PathBuf>,
     #[command(flatten)]
-    pub(super) loading: Loading,
-    #[command(flatten)]
     pub(super) ownership: Ownership,
+    #[command(flatten)]
+    pub(super) loading: Loading,
     /// How to handle drift, that is, changes by others to the source's resources: `enforce`, `warn` or `off`.
     ///
     /// `enforce` reverts them, `warn` leaves and reports them, `off` leaves and counts them.
@@ -54,6 +54,8 @@ pub(crate) struct Args {
     #[arg(help_heading = help::CONNECTION, value_parser = header_name)]
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     pub(super) version_header: String,
+    #[command(flatten)]
+    pub(super) kept: RetentionArgs,
     /// File to write the admin token to on the first start (mode 0600), instead of stderr.
     // The heading of the options before it would continue.
     #[arg(help_heading = None::<&'static str>, long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]

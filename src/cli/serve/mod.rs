@@ -97,7 +97,7 @@ impl Args {
             server.every(interval, move || manager.alive());
         }
         let address = server.address().map_err(|error| internal(&error))?;
-        let store = Arc::new(self.store.open_to_serve()?);
+        let store = Arc::new(self.store.open_to_serve(&self.kept)?);
         maintain_from_time_to_time(&store);
         let base_url = self.base_url.clone().unwrap_or_else(|| {
             let scheme = if tls.is_some() { "https" } else { "http" };

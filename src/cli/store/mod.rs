@@ -6,8 +6,8 @@ mod check;
 mod copy;
 mod master_key;
 pub(crate) mod restore;
+pub(crate) mod retention_args;
 mod scrub;
-mod secret_days;
 pub(crate) mod store_args;
 
 use clap::Subcommand;
@@ -61,6 +61,8 @@ pub(super) enum Args {
         apply: bool,
         #[command(flatten)]
         store: StoreArgs,
+        #[command(flatten)]
+        kept: RetentionArgs,
     },
     /// Encrypt the secrets in the store with a new data key and, if there is one, a new master key.
     ///
@@ -73,6 +75,8 @@ pub(super) enum Args {
     Rekey {
         #[command(flatten)]
         place: StoreOrServer,
+        #[command(flatten)]
+        kept: RetentionArgs,
         /// File with a new master key: 32 bytes, raw or in base64 or hexadecimal.
         #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_NEW_MASTER_KEY_FILE")]
         #[arg(conflicts_with = "new_master_key_command")]
@@ -111,14 +115,14 @@ impl Args {
 
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let (place, new_master, forget_secrets) = match self {
+        let (place, kept, new_master, forget_secrets) = match self {
             Args::Check { file, store } => return check::check(&store, file.as_deref()),
             Args::Repair { apply, store } => return check::repair(&store, apply),
-            Args::Scrub { apply, store } => return scrub::scrub(&store, apply),
+            Args::Scrub { apply, store, kept } => return scrub::scrub(&store, &kept, apply),
             Args::Copy { from, to, master_key } => return copy::copy(&from, &to, &master_key.source()?),
-            Args::Rekey { place, new_master_key_file, new_master_key_command, forget_secrets } => {
+            Args::Rekey { place, kept, new_master_key_file, new_master_key_command, forget_secrets } => {
                 let command = || new_master_key_command.map(MasterKeySource::Command);
-                (place, new_master_key_file.map(MasterKeySource::File).or_else(command), forget_secrets)
+                (place, kept, new_master_key_file.map(MasterKeySource::File).or_else(command), forget_secrets)
             }
         };
         let report = match (place.client()?, &new_master) {
@@ -129,7 +133,7 @@ impl Args {
             }
             (Some(client), None) => rekey_on_server(&client, &RekeyRequest { forget_secrets })?,
             (None, new_master) => {
-                let opened = open(&place.store, new_master.as_ref())?;
+                let opened = open(&place.store, &kept, new_master.as_ref())?;
                 let change = new_master.as_ref().map_or(MasterChange::Keep, MasterChange::To);
                 let rekeyed = during("Encrypting", || opened.rekey(change, forget_secrets));
                 RekeyReport::new(&rekeyed.map_err(|error| match new_master {
@@ -180,10 +184,10 @@ fn rekey_on_server(client: &ApiClient, request: &RekeyRequest) -> Result<RekeyRe
 }
 
 /// Opens the store with its master key or, if an interrupted run has replaced that already, with the new one.
-fn open(store: &StoreArgs, new_master: Option<&MasterKeySource>) -> Result<Store, Failure> {
-    match (store.open_existing(), new_master) {
+fn open(store: &StoreArgs, kept: &RetentionArgs, new_master: Option<&MasterKeySource>) -> Result<Store, Failure> {
+    match (store.open_existing(kept), new_master) {
         (Err(failure), Some(source)) if failure.has_code(Code::MasterKey) => {
-            store.open_existing_with(source).map_err(|_| failure)
+            store.open_existing_with(kept, source).map_err(|_| failure)
         }
         (opened, _) => opened,
     }

@@ -1,13 +1,13 @@
 //! The options of commands that work on a store of their own, and how they open it.
 
-use super::{master_key, secret_days};
+use super::{master_key, retention_args::RetentionArgs};
 use crate::cli::input::prompt::{self, Confirmation};
 use crate::cli::output::diagnostics;
 use crate::cli::prelude::*;
 use crate::cli::serve::log;
 use crate::plan::report::no_store_found;
 use crate::store::seal::MasterKeySource;
-use crate::store::{MEMORY, OnDisk, Retention, is_in_database, on_disk, shown_address, store_exists};
+use crate::store::{MEMORY, OnDisk, is_in_database, on_disk, shown_address, store_exists};
 
 /// The most entries of a folder among which a store is searched for that may be meant.
 const MOST_NEAR: usize = 1000;
@@ -22,57 +22,35 @@ pub(crate) struct StoreArgs {
     /// Whether the store is given on the command line.
     #[arg(skip)]
     pub(crate) is_by_flag: bool,
-    /// Maximum number of history records to keep after a change.
-    #[arg(help_heading = help::STORE, hide_short_help = true)]
-    #[arg(long, value_name = "N", env = "EDGEWRIGHT_HISTORY_RECORDS", default_value_t = 100_000)]
-    pub(super) history_records: u64,
-    /// Maximum age of history records to keep after a change, in days.
-    #[arg(help_heading = help::STORE, hide_short_help = true)]
-    #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_HISTORY_DAYS", default_value_t = 730)]
-    pub(super) history_days: u32,
     #[command(flatten)]
     pub(super) master_key: master_key::MasterKeyArgs,
-    #[command(flatten)]
-    pub(super) secret_days: secret_days::SecretDays,
 }
 
 impl StoreArgs {
     /// Opens the store for this command.
-    pub(super) fn open(&self) -> Result<Store, Failure> {
-        self.open_with(&self.master_key.source()?)
+    fn open(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
+        self.open_with(kept, &self.master_key.source()?)
     }
 
-    pub(super) fn open_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
+    fn open_with(&self, kept: &RetentionArgs, source: &MasterKeySource) -> Result<Store, Failure> {
         log::start_for_command();
-        self.opened(Store::open_briefly(&self.store, self.retention(), source)?, diagnostics::say)
+        opened(Store::open_briefly(&self.store, kept.retention(), source)?, kept, diagnostics::say)
     }
 
     /// Opens the store for as long as the server runs.
-    pub(crate) fn open_to_serve(&self) -> Result<Store, Failure> {
-        let store = Store::open_encrypted(&self.store, self.retention(), &self.master_key.source()?)?;
-        self.opened(store, |warning| tracing::warn!("{warning}"))
-    }
-
-    /// Tells what people must know of a store that was opened to write, and sets what the options say.
-    fn opened(&self, store: Store, say: impl Fn(&str)) -> Result<Store, Failure> {
-        announce_opened(&store, say);
-        store.set_key_lifetimes(self.secret_days.lifetimes())?;
-        Ok(store)
-    }
-
-    pub(super) fn retention(&self) -> Retention {
-        let age = Duration::from_secs(u64::from(self.history_days) * 24 * 3600);
-        Retention { records: self.history_records, age, ..Retention::default() }
+    pub(crate) fn open_to_serve(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
+        let store = Store::open_encrypted(&self.store, kept.retention(), &self.master_key.source()?)?;
+        opened(store, kept, |warning| tracing::warn!("{warning}"))
     }
 
     /// Opens the store, which must exist.
-    pub(crate) fn open_existing(&self) -> Result<Store, Failure> {
-        self.require(self.open_if_there()?)
+    pub(crate) fn open_existing(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
+        self.require(self.open_if_there(kept)?)
     }
 
     /// Opens the store, which must exist, with another master key.
-    pub(super) fn open_existing_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
-        self.require(store_exists(&self.store)?.then(|| self.open_with(source)).transpose()?)
+    pub(super) fn open_existing_with(&self, kept: &RetentionArgs, source: &MasterKeySource) -> Result<Store, Failure> {
+        self.require(store_exists(&self.store)?.then(|| self.open_with(kept, source)).transpose()?)
     }
 
     /// Opens the store for reading; it must exist.
@@ -91,17 +69,17 @@ impl StoreArgs {
     }
 
     /// Opens the store if it exists: a run that applies nothing must not create one.
-    pub(crate) fn open_if_there(&self) -> Result<Option<Store>, Failure> {
-        store_exists(&self.store)?.then(|| self.open()).transpose()
+    pub(crate) fn open_if_there(&self, kept: &RetentionArgs) -> Result<Option<Store>, Failure> {
+        store_exists(&self.store)?.then(|| self.open(kept)).transpose()
     }
 
     /// Opens the store, and creates it if it does not exist.
-    pub(crate) fn open_or_create(&self) -> Result<Store, Failure> {
-        self.open_if_there()?.map_or_else(|| self.create(), Ok)
+    pub(crate) fn open_or_create(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
+        self.open_if_there(kept)?.map_or_else(|| self.create(kept), Ok)
     }
 
     /// Opens a store that does not exist yet. Asks first if it may be a mistyped one and there is a terminal.
-    pub(crate) fn create(&self) -> Result<Store, Failure> {
+    pub(crate) fn create(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
         let is_kept = !self.is_in_memory();
         if is_kept && self.is_by_flag && !self.store.exists() {
             let near = self.did_you_mean();
@@ -113,7 +91,7 @@ impl StoreArgs {
                     .into());
             }
         }
-        let store = self.open()?;
+        let store = self.open(kept)?;
         if is_kept {
             diagnostics::say(&format!("New store: {}", self.shown()));
         }
@@ -197,6 +175,13 @@ impl StoreArgs {
         announce_opened(&store, diagnostics::say);
         Ok(Some(store))
     }
+}
+
+/// Tells what people must know of a store that was opened to write, and sets what the options say.
+fn opened(store: Store, kept: &RetentionArgs, say: impl Fn(&str)) -> Result<Store, Failure> {
+    announce_opened(&store, say);
+    store.set_key_lifetimes(kept.lifetimes())?;
+    Ok(store)
 }
 
 /// Tells what people must know of a store that was opened: its damage, and a new master key.

@@ -3,6 +3,7 @@
 use super::proposal::{PlanFile, Proposal, Target};
 use crate::cli::output::{during, say};
 use crate::cli::prelude::*;
+use crate::cli::store::retention_args::RetentionArgs;
 use crate::cli::store::store_args::{StoreArgs, snapshot_of};
 use crate::manifest::tree::Recorder;
 use crate::plan::{Detail, DigestProtection, Effect, PlanConditions, SavedPlan};
@@ -18,6 +19,8 @@ pub(crate) struct StoreTarget {
     /// Records what the run reads, if it is to be remembered.
     recorder: Option<Arc<Recorder>>,
     args: StoreArgs,
+    /// What the store keeps after a change.
+    kept: RetentionArgs,
     /// Whether the store is only read.
     is_dry: bool,
     /// The detail of each change in the report.
@@ -30,9 +33,14 @@ pub(crate) struct StoreTarget {
 
 impl StoreTarget {
     /// Opens the store if it exists.
-    pub(crate) fn open(options: Options, args: StoreArgs, remembers: bool, detail: Detail) -> Result<Self, Failure> {
-        let store = args.open_if_there()?;
-        let mut local = Self::for_dry_run(options, args, remembers, detail);
+    pub(crate) fn open(
+        options: Options,
+        (args, kept): (StoreArgs, RetentionArgs),
+        remembers: bool,
+        detail: Detail,
+    ) -> Result<Self, Failure> {
+        let store = args.open_if_there(&kept)?;
+        let mut local = Self::for_dry_run(options, (args, kept), remembers, detail);
         local.new_store = local.args.new_store(store.as_ref());
         (local.store, local.is_dry) = (store, false);
         Ok(local)
@@ -40,7 +48,12 @@ impl StoreTarget {
 
     /// For a dry run, which only reads the store. If it `remembers`, a run that has nothing to do is remembered, and answered
     /// from memory (D73).
-    pub(crate) fn for_dry_run(mut options: Options, args: StoreArgs, remembers: bool, detail: Detail) -> Self {
+    pub(crate) fn for_dry_run(
+        mut options: Options,
+        (args, kept): (StoreArgs, RetentionArgs),
+        remembers: bool,
+        detail: Detail,
+    ) -> Self {
         // A run with a context or assumed values is neither remembered nor answered from memory: the same files can be part
         // of a source in one run, and its context in another.
         let is_usual = !options.tree.has_context() && !options.tree.assumes_values();
@@ -48,7 +61,7 @@ impl StoreTarget {
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
-        Self { options, recorder, args, is_dry: true, detail, store: None, new_store: None, planned: None }
+        Self { options, recorder, args, kept, is_dry: true, detail, store: None, new_store: None, planned: None }
     }
 
     /// Opens the store for a dry run.
@@ -144,7 +157,7 @@ impl Target for StoreTarget {
     }
 
     fn apply(&mut self) -> Result<u64, Failure> {
-        let store = self.store.take().map_or_else(|| self.args.create(), Ok)?;
+        let store = self.store.take().map_or_else(|| self.args.create(&self.kept), Ok)?;
         let store = &*self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
         let applied = during("Applying", || commit_speculative(store, &self.options, &planned));

@@ -24,15 +24,19 @@ fn the_store_remembers_how_long_it_keeps_former_secrets() {
     let days = days_left(&folder.ok("store rekey --secret-days 90"));
     assert!(days.len() == 2 && days.iter().all(|days| (89.9..=90.0).contains(days)), "{days:?}");
     for wrong in ["--secret-days 0", "--secret-days 3651", "--data-key-days 0", "--data-key-days week"] {
-        let run = folder.run(&format!("keys list {wrong}"));
+        let run = folder.run(&format!("store rekey {wrong}"));
         assert!(run.code == 1 && run.err.contains("from 1 to 3650"), "{wrong}: {}", run.all());
     }
     // Write access to the working folder must not be enough to destroy secrets.
     folder.write("edgewright.config.yaml", "options: {secret-days: 1}\n");
-    let mut command = folder.command("keys list");
+    let mut command = folder.command("store rekey");
     command.env_remove(CONFIG_VARIABLE);
     let run = finish(command, "");
     assert!(run.code == 1 && run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED"), "{}", run.all());
+    // A command that only reads has no such option, and what sets it is in nobody's way.
+    let mut command = folder.command("keys list");
+    command.env_remove(CONFIG_VARIABLE).env("EDGEWRIGHT_HISTORY_RECORDS", "10");
+    assert_eq!(finish(command, "").code, 0);
 }
 
 #[test]

@@ -24,7 +24,10 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
     for command in ["keys list", "owners list"] {
         let run = folder.ok(command);
         assert!(run.err.contains("1 API key may apply every source, 1 without"), "{command}: {}", run.err);
+        assert!(run.err.contains("\n  ak_") && run.err.lines().all(|line| line.len() <= 80), "{command}: {}", run.err);
     }
+    let listed = folder.ok("keys list").out;
+    assert!(listed.contains("  apply=*  "), "{listed}");
     let serve = folder.serve("");
     for line in ["keys list", "owners list"] {
         let run = client(&folder, &serve, line);
