@@ -10,36 +10,37 @@ use crate::reconcile::check_new_source;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = help::SCOPE)]
 pub(super) struct ScopeArgs {
-    /// Highest role of the key, below that of its owner: viewer, planner, editor or admin.
+    /// Highest role of the key: viewer, planner, editor or admin.
     #[arg(long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE", value_parser = role)]
     scope_role: Option<Role>,
-    /// Source that the key may plan. The name can end in `*`. Repeatable.
+    /// Source that the key may plan; can end in `*`. Repeatable.
     #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_PLAN", value_delimiter = ',', value_parser = sources)]
     plan: Vec<String>,
-    /// Source that the key may plan and apply, and whose resources it may change. The name can end in `*`. Repeatable.
+    /// Source that it may plan, apply and change; can end in `*`. Repeatable.
     #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_APPLY", value_delimiter = ',', value_parser = sources)]
     apply: Vec<String>,
-    /// Kind of resources without a source that the key may change, such as TlsCertificate, or `*`. Repeatable.
+    /// Kind that it may change without a source, or `*`. Repeatable.
     #[arg(long, value_name = "KIND", env = "EDGEWRIGHT_SCOPE_KINDS", value_delimiter = ',')]
     kind: Vec<String>,
-    /// Change that the key may make to single resources: create, update or delete (default: all). Repeatable.
+    /// Allowed change: create, update or delete (default: all). Repeatable.
     #[arg(long, value_name = "ACTION", env = "EDGEWRIGHT_SCOPE_ACTIONS", value_delimiter = ',', value_parser = action)]
     action: Vec<WriteAction>,
-    /// Host that the key may take for edges, such as docs.example.com or *.docs.example.com (default: any). Repeatable.
+    /// Host for edges, such as *.docs.example.com (default: any). Repeatable.
     #[arg(long, value_name = "HOST", env = "EDGEWRIGHT_SCOPE_HOSTS", value_delimiter = ',')]
     host: Vec<String>,
-    /// Let the key see all secrets, not only those of the sources that it may apply.
+    /// Let the key see all secrets, not only those of sources it may apply.
     #[arg(long, env = "EDGEWRIGHT_SCOPE_SECRETS")]
     secrets: bool,
-    /// Let the key change resources that affect every source: IP restrictions, and certificates without a source for
-    /// hosts of others.
+    /// Let the key change what affects every source, such as IP restrictions.
     #[arg(long, env = "EDGEWRIGHT_SCOPE_GLOBAL")]
     global: bool,
     /// Time at which the key expires, such as 2027-01-31T18:00:00Z.
+    #[arg(help_heading = help::VALIDITY)]
     #[arg(long, value_name = "TIME", env = "EDGEWRIGHT_SCOPE_EXPIRES_AT")]
     #[arg(default_value = "", hide_default_value = true)]
     expires_at: String,
-    /// Address or network that the key can be used from, such as 192.0.2.0/24 (default: any). Repeatable.
+    /// Network that the key works from, such as 192.0.2.0/24 (default: any). Repeatable.
+    #[arg(help_heading = help::VALIDITY)]
     #[arg(long, value_name = "NETWORK", env = "EDGEWRIGHT_SCOPE_ADDRESSES", value_delimiter = ',')]
     address: Vec<String>,
 }

@@ -20,6 +20,8 @@ use crate::store::{CommitPrefix, HistoryFilter, Record, ResourceChange, Revision
 const BATCH: usize = 500;
 /// The most calls of a record that a list shows.
 const MOST_CALLS: usize = 10;
+/// The longest value of a field before or after a change, in characters.
+const LONGEST_VALUE: usize = 200;
 
 /// Show who changed the store, when and how, newest first.
 ///
@@ -33,10 +35,8 @@ const MOST_CALLS: usize = 10;
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    #[command(flatten)]
-    place: StoreOrServer,
     /// Maximum number of records to show.
-    #[arg(long, value_name = "N", default_value_t = 20, env = "EDGEWRIGHT_LIMIT")]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, env = "EDGEWRIGHT_LIMIT")]
     limit: usize,
     /// Show only records with a lower number than this, which `--format json` shows as `position`.
     #[arg(long, value_name = "RECORD", env = "EDGEWRIGHT_BEFORE")]
@@ -46,22 +46,23 @@ pub(crate) struct Args {
     /// RESOURCE is its ID, its name such as `storefront/cart` if no other resource has it, its kind and name such as
     /// `route storefront/cart` or `route/storefront/cart`, or its path such as `/edges/https/edghts_…`, which is needed
     /// for the routes of an edge that was deleted.
+    #[arg(help_heading = help::FILTER)]
     #[arg(long, value_names = ["RESOURCE", "NAME"], num_args = 1..=2, action = ArgAction::Set, env = "EDGEWRIGHT_RESOURCE")]
     resource: Vec<String>,
     /// Show only records of this API key, owner or commit author (email address), or `local` for the command line.
-    #[arg(long, value_name = "ACTOR")]
+    #[arg(help_heading = help::FILTER, long, value_name = "ACTOR")]
     actor: Option<String>,
     /// Show only records of this source.
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = help::FILTER, long, value_name = "NAME")]
     source: Option<String>,
     /// Show only attempts to apply this Git commit (at least 7 digits of its ID).
-    #[arg(long, value_name = "COMMIT", value_parser = commit_prefix)]
+    #[arg(help_heading = help::FILTER, long, value_name = "COMMIT", value_parser = commit_prefix)]
     commit: Option<CommitPrefix>,
     /// Show only this revision and later ones.
-    #[arg(long, value_name = "REVISION")]
+    #[arg(help_heading = help::FILTER, long, value_name = "REVISION")]
     from: Option<u64>,
     /// Show only this revision and earlier ones.
-    #[arg(long, value_name = "REVISION")]
+    #[arg(help_heading = help::FILTER, long, value_name = "REVISION")]
     to: Option<u64>,
     /// Show each resource before and after.
     #[arg(long, env = "EDGEWRIGHT_CHANGES")]
@@ -69,6 +70,8 @@ pub(crate) struct Args {
     /// Output format; `json` prints one record per line.
     #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
     format: Form,
+    #[command(flatten)]
+    place: StoreOrServer,
 }
 
 #[derive(Debug, Subcommand)]
@@ -337,7 +340,17 @@ fn headline(kind: &str, name: &str, declared_at: &str) -> String {
 fn fields(before: &Option<Value>, after: &Option<Value>) -> impl Iterator<Item = String> {
     let state = |sign: &'static str, state: &Option<Value>| {
         let fields = state.iter().filter_map(Value::as_object).flatten();
-        fields.map(|(field, value)| format!("{sign} {field}: {value}")).collect::<Vec<String>>()
+        fields.map(|(field, value)| format!("{sign} {field}: {}", cut(value))).collect::<Vec<String>>()
     };
     state("-", before).into_iter().chain(state("+", after))
+}
+
+/// A value, with `…` for what is too long to read; `--format json` has all of it.
+fn cut(value: &Value) -> String {
+    let mut text = value.to_string();
+    if let Some((at, _)) = text.char_indices().nth(LONGEST_VALUE) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
 }

@@ -32,11 +32,11 @@ pub(crate) struct Args {
     #[arg(long, env = "EDGEWRIGHT_AFTER", requires = "manifests")]
     after: bool,
     #[command(flatten)]
+    ownership: Ownership,
+    #[command(flatten)]
     context: ContextArgs,
     #[command(flatten)]
     loading: Loading,
-    #[command(flatten)]
-    ownership: Ownership,
     #[command(flatten)]
     place: StoreOrServer,
     /// Client IP address of the request.
