@@ -186,7 +186,10 @@ fn failure_responses() -> Value {
         ),
         ("431", "The URL and the headers of the request are too large. Over HTTP/2, the response has no body."),
         ("500", "An internal error, or a failure of the store."),
-        ("503", "The server is overloaded, shutting down or not ready, or the database with the store does not answer."),
+        (
+            "503",
+            "The server is overloaded, shutting down or not ready, or the database with the store does not answer.",
+        ),
     ];
     let responses = described.map(|(status, description)| {
         let schema = json!({"$ref": format!("#{SCHEMAS}/Error")});

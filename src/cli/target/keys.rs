@@ -86,7 +86,7 @@ pub(crate) fn create_key(
         None => Err(foreign_response(&client.address(collection), 201)),
     });
     finished.inspect_err(|_| match delete_key(client, &made.id) {
-        Ok(()) => say("No key was created."),
+        Ok(_) => say("No key was created."),
         Err(_) => say(&format!("The key {} may remain: run `edgewright keys revoke {}`.", made.id, made.id)),
     })
 }
