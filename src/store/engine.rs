@@ -7,7 +7,7 @@
 //! which it has failed does not exist, and [`load`](Engine::load) returns everything that was appended, or an error. It never
 //! interprets a value, and never returns less because something is missing.
 
-use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
+use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Instant};
 
 use super::commit::batch::{Batch, Tip};
 use super::commit::entries::CommitEntry;
@@ -120,6 +120,17 @@ pub struct Statistics {
     pub oldest: u64,
 }
 
+/// The process that writes to a store, as one sees it that follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowedWriter {
+    /// Its name, for people.
+    pub name: String,
+    /// Since when nobody writes, if it has ended.
+    pub gone_since: Option<Instant>,
+    /// When this was known last.
+    pub seen: Instant,
+}
+
 /// Files of others that an engine keeps with its store, such as the suspensions of sources. They are no part of its history.
 pub trait SidecarFiles: Send + Sync {
     /// Reads a file, if it exists.
@@ -141,6 +152,21 @@ pub trait Engine: Send + Sync {
     /// Appends batches after position `after`, in order. On success all of them survive a power loss; on an error none
     /// of them is kept.
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError>;
+
+    /// Returns what another process has appended after a position, in order: all of it, or the first batches.
+    fn news(&self, _known: Tip) -> Result<Vec<Batch>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Returns the process that writes, if this one only follows it.
+    fn followed_writer(&self) -> Option<FollowedWriter> {
+        None
+    }
+
+    /// Says that this process goes on writing. One that has begun to say so, and stops, can be replaced by one that follows.
+    fn renew(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Returns the headers of at most `limit` commits before a position, newest first.
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError>;

@@ -288,7 +288,7 @@ impl Store {
     }
 
     /// Makes the revisions of a group visible, with their sizes in the store.
-    fn publish(&self, revisions: Vec<(Revision, usize)>) {
+    pub(super) fn publish(&self, revisions: Vec<(Revision, usize)>) {
         // Each has all changes of those before it, and waits until no reader is about to take the one that it replaces.
         let Some(newest) = revisions.last().map(|(newest, _)| Arc::clone(&newest.snapshot)) else { return };
         let replaced = self.current.swap(newest);

@@ -38,6 +38,7 @@
 //! | --- | --- |
 //! | `open_store` | The current Snapshot, and the only way to make the next one |
 //! | `group_commit`, `checkpoint`, `speculative` | The order of commits, and when the state is written |
+//! | `following` | Commits of another process |
 //! | `commit` | What a commit and a record are, in bytes |
 //! | `log` | Appending, and telling an interrupted write from damage |
 //! | `database` | sled: states and the index |
@@ -63,6 +64,7 @@ pub(crate) mod disk;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod folder;
+mod following;
 mod group_commit;
 pub(crate) mod history;
 mod history_quota;

@@ -236,6 +236,9 @@ codes! {
     Unavailable "UNAVAILABLE" 503
         "The server cannot take this request now: it has too much work, is shutting down, or is not ready. Nothing was changed."
         => "Send the request again after the time in `Retry-After`; `/readyz` says why a server is not ready.";
+    NotTheWriter "NOT_THE_WRITER" 503
+        "Another server writes to the store in the database. This one follows it, answers requests that read, and changes nothing."
+        => "Send the request to the server that the message names, or again after the time in `Retry-After`: when that server is gone, one of those that follow takes its place within seconds.";
     CannotListen "CANNOT_LISTEN" 500
         "The server cannot listen on the address, or on the socket that the service manager has passed."
         => "Stop the process that uses the port, or choose another port with --listen. A socket unit must have one ListenStream= with an IP address and a port, which is also that of --listen if that is set.";

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::address::{PostgresAddress, shown, url_of};
 use super::failure::damaged;
+use super::follower::Follower;
 use super::head::{self, HeadRow, hash_of, unsigned};
 use super::link::DatabaseLink;
 use super::questions::HistoryQuestions;
@@ -18,8 +19,8 @@ use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::{CommitHeader, Retention};
 use crate::store::engine::{
-    BatchEdit, BatchVisit, Engine, KeyedRecord, Query, ResourceHistoryQuery, ResourceHistoryVisit, SidecarFiles, State,
-    Statistics,
+    BatchEdit, BatchVisit, Engine, FollowedWriter, KeyedRecord, Query, ResourceHistoryQuery, ResourceHistoryVisit,
+    SidecarFiles, State, Statistics,
 };
 use crate::store::error::StoreError;
 use crate::store::maintenance::backup::Backup;
@@ -32,11 +33,13 @@ const EARLIER_BYTES: u64 = 16 << 20;
 /// The longest name of a connection that PostgreSQL keeps whole.
 const MOST_NAME: usize = 63;
 
-/// An engine on PostgreSQL: the one writer of its store, or one of many readers.
+/// An engine on PostgreSQL: the one writer of its store, or one of many that read it, once or following the writer.
 pub(crate) struct PostgresEngine {
     link: Arc<DatabaseLink>,
     history: HistoryQuestions,
     writer: Option<PostgresWriter>,
+    /// Set if this process follows the one that writes.
+    follower: Option<Follower>,
     keyring: Arc<Keyring>,
     session: SessionKind,
     /// The head when the store was opened.
@@ -72,35 +75,50 @@ impl PostgresEngine {
         // Before anything changes: a wrong master key must not take the store from anybody.
         let head = claim.head.clone().ok_or_else(|| missing(&link))?;
         check_complete(&head, &link)?;
-        drop(keys::open(&read_keys(&link)?, head.store, source, link.shown(), unwritable(&link))?);
+        drop(keys::open(&keys::read(&link)?, head.store, source, link.shown(), unwritable(&link))?);
         let (writer, opened) = claim.begin(&link)?;
         let writer = Arc::new(writer);
         let save = saved_by(Arc::clone(&writer));
-        let keyring = Arc::new(keys::open(&read_keys(&link)?, opened.store, source, link.shown(), save)?);
+        let keyring = Arc::new(keys::open(&keys::read(&link)?, opened.store, source, link.shown(), save)?);
         let data_key = KeyId::parse(&opened.data_key);
         let data_key = data_key.ok_or_else(|| damaged(link.shown(), "its head has no ID of a data key"))?;
         let upkeep = Upkeep::new(Arc::clone(&link), Arc::clone(&writer), Arc::clone(&keyring), data_key);
-        Ok(Self::new(link, Some(PostgresWriter { writer, upkeep }), keyring, session, opened))
+        Ok(Self::new(link, Some(PostgresWriter { writer, upkeep }), None, keyring, session, opened))
     }
 
     /// Opens a store for reading, beside a writer. Returns none if there is none.
     pub(crate) fn open_to_read(address: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
+        Self::reader(address, SessionKind::Brief, source)
+    }
+
+    /// Opens a store to follow its writer. Returns none if there is none.
+    pub(crate) fn open_to_follow(address: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
+        Self::reader(address, SessionKind::Long, source)
+    }
+
+    fn reader(address: &Path, session: SessionKind, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
         let link = link_to(address)?;
         let Some(head) = read_head(&link)? else { return Ok(None) };
-        let keyring = keys::open(&read_keys(&link)?, head.store, source, link.shown(), unwritable(&link))?;
-        Ok(Some(Self::new(link, None, Arc::new(keyring), SessionKind::Brief, head)))
+        let wrapped = keys::read(&link)?;
+        let keyring = keys::open(&wrapped, head.store, source, link.shown(), unwritable(&link))?;
+        let follower = match session {
+            SessionKind::Long => Some(Follower::new(Arc::clone(&link), head.writer.clone(), wrapped)),
+            SessionKind::Brief => None,
+        };
+        Ok(Some(Self::new(link, None, follower, Arc::new(keyring), session, head)))
     }
 
     fn new(
         link: Arc<DatabaseLink>,
         writer: Option<PostgresWriter>,
+        follower: Option<Follower>,
         keyring: Arc<Keyring>,
         session: SessionKind,
         opened: HeadRow,
     ) -> Self {
         let history = HistoryQuestions { link: Arc::clone(&link) };
         let (read, oldest) = (Lock::new(opened.tip), AtomicU64::new(opened.kept.position + 1));
-        Self { link, history, writer, keyring, session, opened, read, oldest, bytes: AtomicU64::new(0) }
+        Self { link, history, writer, follower, keyring, session, opened, read, oldest, bytes: AtomicU64::new(0) }
     }
 
     /// The end of the history.
@@ -109,6 +127,9 @@ impl PostgresEngine {
     }
 
     fn read_only(&self) -> StoreError {
+        if let Some(follower) = &self.follower {
+            return follower.refusal();
+        }
         StoreError::new(Code::StoreFailed, format!("the store {} is open read-only", self.link.shown()))
     }
 
@@ -187,6 +208,24 @@ impl Engine for PostgresEngine {
         Ok(())
     }
 
+    fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
+        let Some(follower) = &self.follower else { return Ok(Vec::new()) };
+        let (head, batches) = follower.news(known, &self.history, &self.keyring)?;
+        if let Some(last) = batches.last() {
+            *self.read.lock() = Tip::after(last);
+        }
+        self.oldest.store(head.kept.position + 1, Ordering::Relaxed);
+        Ok(batches)
+    }
+
+    fn followed_writer(&self) -> Option<FollowedWriter> {
+        self.follower.as_ref().map(Follower::writer)
+    }
+
+    fn renew(&self) -> Result<(), StoreError> {
+        self.writer.as_ref().map_or(Ok(()), |it| it.writer.renew())
+    }
+
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         self.history.headers(query, before, limit, self.tip().position)
     }
@@ -221,7 +260,7 @@ impl Engine for PostgresEngine {
     }
 
     fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {
-        let writer = self.writer.as_ref().map(|it| Arc::clone(&it.writer));
+        let writer = self.writer.as_ref().map(|it| Arc::clone(&it.writer)).ok_or_else(|| self.read_only());
         Some(Arc::new(SharedFiles { link: Arc::clone(&self.link), writer }))
     }
 
@@ -291,15 +330,6 @@ fn check_complete(head: &HeadRow, link: &DatabaseLink) -> Result<(), StoreError>
     let message = format!("a copy into {} was interrupted, or is being made", link.shown());
     let help = "if it was interrupted, run `DROP SCHEMA edgewright CASCADE` in the database, and copy again";
     Err(StoreError::new(Code::StoreFormat, message).help(help))
-}
-
-/// Reads the wrapped keys of a store.
-fn read_keys(link: &DatabaseLink) -> Result<Vec<u8>, StoreError> {
-    let keys = link.ask("read", |client| async move {
-        let row = client.query_opt("SELECT keys FROM edgewright.secrets", &[]).await?;
-        row.map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()
-    })?;
-    keys.ok_or_else(|| damaged(link.shown(), "its data keys are missing"))
 }
 
 fn missing(link: &DatabaseLink) -> StoreError {

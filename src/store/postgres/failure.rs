@@ -10,7 +10,7 @@ use crate::model::Code;
 use crate::store::error::StoreError;
 
 /// The error of something that the database did not do; `doing` completes "cannot …". The message has what the server says,
-/// never its details, which can have values of rows.
+/// never its details, which can have values of rows. A connection that is gone passes, so the same can be tried again later.
 pub(super) fn failed(doing: &str, shown: &str, error: &Error) -> StoreError {
     let cause = match (error.as_db_error(), error.source()) {
         (Some(error), _) => error.message().to_owned(),

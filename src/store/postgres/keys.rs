@@ -7,6 +7,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::failure::damaged;
+use super::link::DatabaseLink;
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::error::StoreError;
@@ -34,6 +36,26 @@ pub(super) fn create(source: &MasterKeySource, shown: &str) -> Result<NewKeys, S
     Ok(NewKeys { store: keyring.store(), data_key: keyring.current(), bytes })
 }
 
+/// Reads the wrapped keys of a store.
+pub(super) fn read(link: &DatabaseLink) -> Result<Vec<u8>, StoreError> {
+    let keys = link.ask("read", |client| async move {
+        let row = client.query_opt("SELECT keys FROM edgewright.secrets", &[]).await?;
+        row.map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()
+    })?;
+    keys.ok_or_else(|| damaged(link.shown(), "its data keys are missing"))
+}
+
+/// Names the keys in messages.
+fn path_of(shown: &str) -> PathBuf {
+    PathBuf::from(format!("{shown}/keys"))
+}
+
+/// Takes in the wrapped keys as the writer has changed them.
+pub(super) fn renew(keyring: &Keyring, bytes: &[u8], shown: &str) -> Result<(), StoreError> {
+    let path = path_of(shown);
+    EncryptedKeys::read(bytes, &path, keyring.store())?.renew(&path, keyring)
+}
+
 /// Opens the wrapped keys of a store.
 pub(super) fn open(
     bytes: &[u8],
@@ -42,8 +64,7 @@ pub(super) fn open(
     shown: &str,
     save: SaveKeys,
 ) -> Result<Keyring, StoreError> {
-    // Names the keys in messages.
-    let path = PathBuf::from(format!("{shown}/keys"));
+    let path = path_of(shown);
     let keyring = EncryptedKeys::read(bytes, &path, store)?.decrypt(&path, master(source, shown)?, save)?;
     if matches!(source, MasterKeySource::Value(..)) {
         return Ok(keyring);

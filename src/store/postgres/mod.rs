@@ -28,6 +28,7 @@
 //! | `schema` | The tables and their versions |
 //! | `head`, `rows` | Rows and values, in both directions |
 //! | `writer` | The lock, the epoch, groups, and what a lost connection means |
+//! | `follower` | The commits of the writer, and whether it is there |
 //! | `questions` | Queries of the history |
 //! | `upkeep` | New data keys, retention, and the removal of tokens |
 //! | `keys`, `shared_files` | What a folder has in files |
@@ -43,6 +44,7 @@ mod address;
 mod copied;
 mod engine;
 mod failure;
+mod follower;
 mod head;
 mod keys;
 mod link;

@@ -114,23 +114,30 @@ impl HistoryQuestions {
     pub(super) fn walk(&self, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         let mut before = self.before(revision)?;
         while before.position < upto {
-            let (start, end) = (signed(before.position), signed(upto));
-            let sql = "SELECT position, bytes FROM edgewright.commits WHERE position > $1 AND position <= $2 \
-                       ORDER BY position LIMIT $3";
-            let rows = self
-                .link
-                .ask("read", move |client| async move { client.query(sql, &[&start, &end, &(PAGE as i64)]).await })?;
-            let last = self.end_of_page(before.position, &rows)?;
-            for batch in self.commits(before.position + 1, last)? {
+            for batch in self.page(before.position, upto)? {
                 let after = Tip::after(&batch);
                 visit(before, batch)?;
                 before = after;
             }
-            if before.position < last {
-                return Err(self.missing(before.position + 1));
-            }
         }
         Ok(())
+    }
+
+    /// The next commits after a position and up to another one, which is later: at least one, oldest first and without a gap.
+    pub(super) fn page(&self, before: u64, upto: u64) -> Result<Vec<Batch>, StoreError> {
+        let (start, end) = (signed(before), signed(upto));
+        let sql = "SELECT position, bytes FROM edgewright.commits WHERE position > $1 AND position <= $2 \
+                   ORDER BY position LIMIT $3";
+        let rows = self
+            .link
+            .ask("read", move |client| async move { client.query(sql, &[&start, &end, &(PAGE as i64)]).await })?;
+        let last = self.end_of_page(before, &rows)?;
+        let found = self.commits(before + 1, last)?;
+        match found.last() {
+            Some(batch) if batch.position == last => Ok(found),
+            Some(batch) => Err(self.missing(batch.position + 1)),
+            None => Err(self.missing(before + 1)),
+        }
     }
 
     /// The last position of a page: its commits follow each other without a gap.

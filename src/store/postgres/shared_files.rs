@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::link::DatabaseLink;
 use super::writer::StoreWriter;
-use crate::model::Code;
 use crate::store::engine::SidecarFiles;
 use crate::store::error::StoreError;
 
 /// The files in a database. Only the writer can change them.
 pub(super) struct SharedFiles {
     pub(super) link: Arc<DatabaseLink>,
-    pub(super) writer: Option<Arc<StoreWriter>>,
+    /// The writer, or why this process is not the one.
+    pub(super) writer: Result<Arc<StoreWriter>, StoreError>,
 }
 
 impl SidecarFiles for SharedFiles {
@@ -25,10 +25,7 @@ impl SidecarFiles for SharedFiles {
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let Some(writer) = &self.writer else {
-            let message = format!("the store {} is open read-only", self.link.shown());
-            return Err(StoreError::new(Code::StoreFailed, message));
-        };
+        let writer = self.writer.as_ref().map_err(StoreError::clone)?;
         let (name, bytes) = (name.to_owned(), bytes.to_vec());
         writer.change("write to", move |client, epoch| {
             let (name, bytes) = (name.clone(), bytes.clone());

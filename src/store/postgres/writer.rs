@@ -23,6 +23,9 @@
 //! first. If it was kept after all, the state in memory lacks it, and nothing more is written until a restart reads it.
 //!
 //! A group is sent again only if it is certain that nothing of it counts.
+//!
+//! A process that is stopped keeps its connection, and the lock. So a server *renews* its session every second, and the database
+//! ends one that it has not heard of for longer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,6 +64,11 @@ pub(super) const INSERT_ENTRIES: &str = "INSERT INTO edgewright.entries (positio
 pub(super) const WRITE_STATE: &str = "INSERT INTO edgewright.state (key, position, value) \
                            SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bytea[]) \
                            ON CONFLICT (key) DO UPDATE SET position = EXCLUDED.position, value = EXCLUDED.value";
+/// What ends a session that is not renewed, and one whose machine is gone. What a version of PostgreSQL does not have is left out.
+const LEASE: &str = "SELECT set_config(known.name, lease.value, false) \
+                     FROM (VALUES ('idle_session_timeout', '6s'), ('idle_in_transaction_session_timeout', '6s'), \
+                     ('tcp_keepalives_idle', '3'), ('tcp_keepalives_interval', '1'), ('tcp_keepalives_count', '3')) \
+                     AS lease (name, value) JOIN pg_settings AS known ON known.name = lease.name";
 const REMOVE_STATE: &str = "DELETE FROM edgewright.state WHERE key = ANY($1::bytea[])";
 
 /// A connection that has the lock of the writer.
@@ -233,6 +241,16 @@ impl StoreWriter {
             Err(_) => {}
         }
         self.health().is_ok()
+    }
+
+    /// Says that this process lives. From then on, the database ends its session if it does not say so again.
+    pub(super) fn renew(&self) -> Result<(), StoreError> {
+        self.health()?;
+        let mut session = self.session.lock();
+        let connection = self.connected(&mut session)?;
+        let client = connection.client;
+        self.link.run("write to", async move { client.execute(LEASE, &[]).await })?;
+        Ok(())
     }
 
     /// Writes a group of commits after a position. Returns its size.

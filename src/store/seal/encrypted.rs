@@ -136,6 +136,13 @@ impl EncryptedKeys {
         Ok(Keyring::new(self.store, Ring { master, root_secret, keys, announce, lifetimes, time }, save))
     }
 
+    /// Replaces the keys of a keyring with these, which are of the same store and the same master key.
+    pub(crate) fn renew(self, path: &Path, keyring: &Keyring) -> Result<(), StoreError> {
+        let newer = self.decrypt(path, keyring.master_key(), Box::new(|_: &[u8]| Ok(())))?;
+        keyring.take_keys(&newer);
+        Ok(())
+    }
+
     /// Decrypts a data key or the root secret.
     fn unwrapped(
         &self,

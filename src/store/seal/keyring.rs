@@ -273,6 +273,16 @@ impl Keyring {
         self.ring.load().master.id()
     }
 
+    /// The master key.
+    pub(super) fn master_key(&self) -> MasterKey {
+        self.ring.load().master.clone()
+    }
+
+    /// Takes the keys of another keyring of the same store.
+    pub(super) fn take_keys(&self, newer: &Self) {
+        self.ring.store(newer.ring.load_full());
+    }
+
     /// The former data keys that still decrypt, oldest first.
     pub(crate) fn former(&self) -> Vec<FormerKey> {
         let ring = self.ring.load();

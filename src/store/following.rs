@@ -1,0 +1,221 @@
+//! A store that another process writes: its commits are taken in as they come.
+//!
+//! A start reads a state and the batches after it, and replays these. A process that follows goes on with that for as long as it
+//! runs. Each commit makes the next Snapshot from its entries and becomes visible like one of this process, so that whoever follows
+//! revisions, asks for the history or compares ETags sees what it would see at the writer.
+//!
+//! A batch counts only if it continues the chain of hashes. Otherwise the database has another history than this process has
+//! read, for example that of an earlier backup, and the store must be opened again.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::commit::batch::Tip;
+use super::commit::codec;
+use super::commit::header::{CommitHeader, Retention, chain_commit};
+use super::engine::FollowedWriter;
+use super::error::StoreError;
+use super::history::change_window::bytes_of;
+use super::open_store::Store;
+use super::postgres::PostgresEngine;
+use super::revision::{Revision, changed_resources};
+use super::seal::MasterKeySource;
+use super::session_kind::SessionKind;
+use crate::model::Code;
+
+impl Store {
+    /// Opens a store in a database to follow the process that writes it. Returns none if there is no store.
+    pub(crate) fn open_to_follow(address: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
+        let engine = PostgresEngine::open_to_follow(address, source)?;
+        engine.map(|engine| Self::load_from(Arc::new(engine), Retention::default(), SessionKind::Long)).transpose()
+    }
+
+    /// Returns the process that writes, if this one only follows it.
+    pub(crate) fn followed_writer(&self) -> Option<FollowedWriter> {
+        self.engine.followed_writer()
+    }
+
+    /// Says that this process goes on writing: one that stops with it can be replaced by one that follows.
+    pub(crate) fn renew(&self) -> Result<(), StoreError> {
+        self.engine.renew()
+    }
+
+    /// Takes in the next commits of the process that writes. Returns whether there were any. Only one thread may do this.
+    pub(crate) fn take_news(&self) -> Result<bool, StoreError> {
+        let known = self.queue.lock().durable;
+        let batches = self.engine.news(known)?;
+        let (mut end, mut state, mut revisions) = (known, self.snapshot(), Vec::new());
+        for batch in &batches {
+            let hash = chain_commit(&end.hash, &batch.header, &batch.digest);
+            if batch.position != end.position + 1 || batch.hash != hash {
+                let message = format!("record {} of the history does not follow what was read before", batch.position);
+                return Err(StoreError::new(Code::StoreCorrupt, message));
+            }
+            if batch.revision != end.revision {
+                let next = Arc::new(codec::advance(&state, batch, self.keyring.as_deref())?);
+                let CommitHeader { at, author, .. } = CommitHeader::from_bytes(&batch.header)?;
+                let changed = changed_resources(&state, &next, &codec::changed_keys(batch)?);
+                let made = Revision { snapshot: Arc::clone(&next), changed, author, at };
+                revisions.push((made, bytes_of(&batch.entries)));
+                state = next;
+            }
+            end = Tip::after(batch);
+        }
+        if batches.is_empty() {
+            return Ok(false);
+        }
+        let mut queue = self.queue.lock();
+        self.publish(revisions);
+        (queue.tip, queue.position, queue.durable) = (state, end.position, end);
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::model::kind::ip_restriction::Traffic;
+    use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation};
+    use crate::store::commit::batch::Batch;
+    use crate::store::engine::{
+        BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
+    };
+    use crate::store::history::change_window::NextRevision;
+    use crate::store::memory::MemoryEngine;
+    use crate::store::{Commit, clock};
+
+    /// The log of a store in memory, for a process that reads it.
+    struct LogOfAnother {
+        log: Arc<MemoryEngine>,
+        /// Whether its history is another one.
+        is_other: AtomicBool,
+    }
+
+    impl Engine for LogOfAnother {
+        fn load(&self) -> Result<State, StoreError> {
+            self.log.load()
+        }
+
+        fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {
+            self.health()
+        }
+
+        fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
+            let mut batches = self.log.load()?.batches;
+            batches.retain(|batch| batch.position > known.position);
+            if self.is_other.load(Ordering::SeqCst) {
+                batches.iter_mut().for_each(|batch| batch.hash = [7; 32]);
+            }
+            // The rest is there the next time.
+            batches.truncate(2);
+            Ok(batches)
+        }
+
+        fn followed_writer(&self) -> Option<FollowedWriter> {
+            Some(FollowedWriter { name: "the first".into(), gone_since: None, seen: Instant::now() })
+        }
+
+        fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+            self.log.headers(query, before, limit)
+        }
+
+        fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+            self.log.commit(position)
+        }
+
+        fn resource_histories(
+            &self,
+            wanted: ResourceHistoryQuery<'_>,
+            visit: &mut ResourceHistoryVisit<'_>,
+        ) -> Result<(), StoreError> {
+            self.log.resource_histories(wanted, visit)
+        }
+
+        fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+            self.log.walk(revision, visit)
+        }
+
+        fn statistics(&self) -> Statistics {
+            self.log.statistics()
+        }
+
+        fn health(&self) -> Result<(), StoreError> {
+            Err(StoreError::new(Code::NotTheWriter, "it only reads"))
+        }
+    }
+
+    fn key(name: &str) -> Key {
+        Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{name}")))
+    }
+
+    fn commit(store: &Store, operations: Vec<Operation>) {
+        store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+    }
+
+    fn create(name: &str) -> Operation {
+        let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
+        Operation::Create { key: key(name), spec: Arc::new(spec), claim: None, token: None }
+    }
+
+    fn content(store: &Store) -> Vec<String> {
+        let state = store.snapshot();
+        let entries = state.iter().map(|entry| format!("{} {:?} {}", entry.key, entry.spec(), entry.order));
+        entries.chain([format!("revision {}", state.revision)]).collect()
+    }
+
+    fn pair() -> (Store, Store, Arc<LogOfAnother>) {
+        let log = Arc::new(MemoryEngine::default());
+        let other = Arc::new(LogOfAnother { log: Arc::clone(&log), is_other: AtomicBool::new(false) });
+        let writer = Store::with_engine(log, Retention::default()).unwrap();
+        commit(&writer, vec![create("first")]);
+        let follower = Store::with_engine(Arc::clone(&other) as Arc<dyn Engine>, Retention::default()).unwrap();
+        (writer, follower, other)
+    }
+
+    #[test]
+    fn who_follows_sees_each_commit_as_the_writer_does() {
+        let (writer, follower, _) = pair();
+        let (told, told_here) = (writer.subscribe(), follower.subscribe());
+        assert!(!follower.take_news().unwrap());
+        commit(&writer, vec![create("a"), create("b")]);
+        let delete = Operation::Delete { key: key("first"), with_children: false };
+        commit(&writer, vec![delete.clone()]);
+        // A refusal is a record without a revision.
+        let refused = Commit { base: None, operations: vec![delete], author: Author::Local, at: clock::now() };
+        assert!(writer.commit(refused).is_err());
+        commit(&writer, vec![create("c")]);
+        while follower.take_news().unwrap() {}
+        assert_eq!(content(&follower), content(&writer));
+        for _ in 0..3 {
+            let [here, there] = [&told_here, &told].map(|told| told.recv_timeout(Duration::from_secs(5)).unwrap());
+            assert_eq!((here.snapshot.revision, &here.changed), (there.snapshot.revision, &there.changed));
+            assert_eq!((here.author, here.at.as_second()), (there.author, there.at.as_second()));
+        }
+        assert!(matches!(follower.recent.next(1), NextRevision::Here(revision) if revision.changed.len() == 2));
+        assert!(matches!(follower.recent.next(4), NextRevision::NotYet));
+        assert_eq!(follower.snapshot_at(1).unwrap().len(), 1);
+        assert_eq!(follower.verify().unwrap(), writer.verify().unwrap());
+    }
+
+    #[test]
+    fn who_follows_commits_nothing_and_takes_in_no_other_history() {
+        let (writer, follower, other) = pair();
+        let operations = vec![create("mine")];
+        let refused = follower.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() });
+        assert!(refused.unwrap_err().to_string().contains("it only reads"));
+        assert_eq!(follower.followed_writer().unwrap().name, "the first");
+        assert!(writer.followed_writer().is_none() && writer.renew().is_ok());
+        commit(&writer, vec![create("a")]);
+        other.is_other.store(true, Ordering::SeqCst);
+        let before = content(&follower);
+        assert_eq!(follower.take_news().unwrap_err().code, Code::StoreCorrupt);
+        assert_eq!(content(&follower), before);
+        other.is_other.store(false, Ordering::SeqCst);
+        assert!(follower.take_news().unwrap());
+        assert_eq!(content(&follower), content(&writer));
+    }
+}

@@ -1,0 +1,110 @@
+//! A process that follows the writer of a store: it reads what that one commits, and knows whether it is there.
+//!
+//! It looks at the head several times per second. A lock that it shares with others, for the time of one statement, shows whether
+//! the writer has its lock: that gets in nobody's way, since whoever takes the lock tries for longer. Nothing is guessed while
+//! the database does not answer: a writer counts as gone only from a look that has found its lock free.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::failure::damaged;
+use super::head::{self, HeadRow};
+use super::keys;
+use super::link::DatabaseLink;
+use super::questions::HistoryQuestions;
+use super::schema::WRITER_LOCK;
+use crate::lock::Lock;
+use crate::model::Code;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::engine::FollowedWriter;
+use crate::store::error::StoreError;
+use crate::store::seal::Keyring;
+
+/// What a process knows of the writer that it follows.
+pub(super) struct Follower {
+    link: Arc<DatabaseLink>,
+    writer: Lock<FollowedWriter>,
+    /// The wrapped data keys that it has.
+    wrapped: Lock<Vec<u8>>,
+}
+
+impl Follower {
+    /// Begins with the name of the writer and the wrapped data keys of the store.
+    pub(super) fn new(link: Arc<DatabaseLink>, name: String, wrapped: Vec<u8>) -> Self {
+        let writer = FollowedWriter { name, gone_since: None, seen: Instant::now() };
+        Self { link, writer: Lock::new(writer), wrapped: Lock::new(wrapped) }
+    }
+
+    /// The writer, as it was seen last.
+    pub(super) fn writer(&self) -> FollowedWriter {
+        self.writer.lock().clone()
+    }
+
+    /// Why this process changes nothing. The message has no address: clients see it.
+    pub(super) fn refusal(&self) -> StoreError {
+        let message = format!("this server only follows the one that writes: {}", self.writer.lock().name);
+        let help =
+            "send the request to that server, or wait: when it is gone, one of those that follow takes its place";
+        StoreError::new(Code::NotTheWriter, message).help(help)
+    }
+
+    /// Looks at the head and at the lock of the writer. Returns the head, and the next commits after the known end.
+    pub(super) fn news(
+        &self,
+        known: Tip,
+        history: &HistoryQuestions,
+        keyring: &Keyring,
+    ) -> Result<(HeadRow, Vec<Batch>), StoreError> {
+        let (head, shown) = (self.look()?, self.link.shown());
+        if head.store != keyring.store() {
+            return Err(damaged(shown, "another store is in its place now"));
+        }
+        let HeadRow { tip, .. } = head;
+        if tip.position < known.position || (tip.position == known.position && tip.hash != known.hash) {
+            return Err(damaged(shown, format!("record {} of its history is no longer there", known.position)));
+        }
+        if tip.position == known.position {
+            return Ok((head, Vec::new()));
+        }
+        let batches = history.page(known.position, tip.position)?;
+        // After the commits: the keys that they need are saved before them.
+        self.renew_keys(keyring)?;
+        Ok((head, batches))
+    }
+
+    fn look(&self) -> Result<HeadRow, StoreError> {
+        let looked = self.link.ask("read", |client| async move {
+            let row = client.query_one(head::READ, &[]).await?;
+            let sql = "SELECT pg_try_advisory_xact_lock_shared($1)";
+            let is_free: bool = client.query_one(sql, &[&WRITER_LOCK]).await?.try_get(0)?;
+            Ok((row, is_free))
+        });
+        let looked = looked.and_then(|(row, is_free)| Ok((HeadRow::from_row(&row, self.link.shown())?, is_free)));
+        let mut writer = self.writer.lock();
+        match looked {
+            Ok((head, is_free)) => {
+                let since = writer.gone_since.unwrap_or_else(Instant::now);
+                *writer = FollowedWriter {
+                    name: head.writer.clone(),
+                    gone_since: is_free.then_some(since),
+                    seen: Instant::now(),
+                };
+                Ok(head)
+            }
+            Err(error) => {
+                writer.gone_since = None;
+                Err(error)
+            }
+        }
+    }
+
+    fn renew_keys(&self, keyring: &Keyring) -> Result<(), StoreError> {
+        let read = keys::read(&self.link)?;
+        let mut wrapped = self.wrapped.lock();
+        if *wrapped != read {
+            keys::renew(keyring, &read, self.link.shown())?;
+            *wrapped = read;
+        }
+        Ok(())
+    }
+}
