@@ -1,4 +1,7 @@
 //! `edgewright serve`: `args.rs` has the options, and this file starts what they ask for.
+//!
+//! A server serves in rounds, with one role in each: it writes to its store, or it follows the server that does (`role`). There
+//! is only one round unless the store is in a database.
 
 mod activation;
 mod args;
@@ -10,6 +13,7 @@ pub(crate) mod log;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod reload;
+mod role;
 mod service_manager;
 pub(crate) mod source_config;
 mod urls;
@@ -37,6 +41,7 @@ use crate::store::note_server;
 pub(super) use args::{Args, command};
 use log::LogFormat;
 use reload::{ConfigWatch, LiveSources, Reloader};
+use role::RoleWatch;
 use service_manager::ServiceManager;
 
 impl Args {
@@ -61,29 +66,46 @@ impl Args {
     /// Serves: what is below depends on what is above it, and ends in the reverse order.
     fn serve(
         &self,
-        mut config: Config,
+        config: Config,
         program: &Command,
         matches: &ArgMatches,
         passed: Result<Option<TcpListener>, Diagnostic>,
     ) -> CommandResult {
         self.check(&config, matches)?;
-        let mut bound = self.open(passed?)?;
-        let outputs = self.start_outputs(&bound, &mut config)?;
+        let (mut next, mut lasting) = (Some((self.open(passed?)?, config)), None);
+        while let Some((bound, config)) = next {
+            next = self.round(bound, config, &mut lasting, program, matches)?;
+        }
+        drop(lasting);
+        tracing::info!("Stopped.");
+        Ok(Exit::Done)
+    }
+
+    /// Serves until the process is asked to stop, or has another role. Then returns what the next round begins with.
+    fn round(
+        &self,
+        mut bound: BoundServer,
+        config: Config,
+        lasting: &mut Option<BackgroundOutputs>,
+        program: &Command,
+        matches: &ArgMatches,
+    ) -> Result<Option<(BoundServer, Config)>, Failure> {
+        let is_first = lasting.is_none();
+        let outputs = self.start_outputs(&bound, &config, lasting)?;
         let observer = outputs.notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>);
         let mut sources = LiveSources::new(self, Arc::clone(&bound.store), observer);
         let first_syncs = sources.start(self.wanted(&config))?;
         let following = sources.list();
-        if following.iter().next().is_some() && !bound.server.wait(first_syncs) {
+        if !is_first {
+            // The store has what the server before has applied, and clients wait.
+            following.iter().for_each(|source| source.health.set_optional());
+        } else if following.iter().next().is_some() && !bound.server.wait(first_syncs) {
             bound.manager.stopping();
             // All loops stop at the same time.
             following.stop();
-            tracing::info!("Stopped.");
-            return Ok(Exit::Done);
+            return Ok(None);
         }
-        self.answer(bound, &outputs, config, program, Self::from_file(matches), sources)?;
-        drop(outputs);
-        tracing::info!("Stopped.");
-        Ok(Exit::Done)
+        self.answer(bound, &outputs, config, program, Self::from_file(matches), sources)
     }
 
     /// Binds the socket, and opens the store.
@@ -92,13 +114,9 @@ impl Args {
         drop(std::thread::Builder::new().name("metrics".into()).spawn(install_metrics));
         let (server, tls) = self.listen.bind(passed)?;
         let manager = ServiceManager::from_environment();
-        if let Some(interval) = manager.signs_of_life() {
-            let manager = manager.clone();
-            server.every(interval, move || manager.alive());
-        }
+        show_life(&server, &manager);
         let address = server.address().map_err(|error| internal(&error))?;
         let store = Arc::new(self.store.open_to_serve(&self.kept)?);
-        maintain_from_time_to_time(&store);
         let base_url = self.base_url.clone().unwrap_or_else(|| {
             let scheme = if tls.is_some() { "https" } else { "http" };
             format!("{scheme}://{address}")
@@ -109,31 +127,50 @@ impl Args {
         Ok(BoundServer { server, tls, manager, address, base_url, store })
     }
 
-    /// Starts what tells others of the store's changes, and creates the first admin.
-    fn start_outputs(&self, bound: &BoundServer, config: &mut Config) -> Result<BackgroundOutputs, Failure> {
-        let store = &bound.store;
-        let notifier = Notifier::start(store, std::mem::take(&mut config.notifications), &bound.base_url)?;
-        self.create_admin(store)?;
+    /// Starts what tells others of the store's changes, and creates the first admin. A server that follows does neither.
+    fn start_outputs(
+        &self,
+        bound: &BoundServer,
+        config: &Config,
+        lasting: &mut Option<BackgroundOutputs>,
+    ) -> Result<RoundOutputs, Failure> {
+        let (store, followed, mut notifier) = (&bound.store, bound.store.followed_writer(), None);
+        if let Some(writer) = &followed {
+            let name = escaped(&writer.name);
+            tracing::info!("Another server writes to the store ({name}). This one follows it, and only reads.");
+        } else {
+            maintain_from_time_to_time(store);
+            notifier = Notifier::start(store, config.notifications.clone(), &bound.base_url)?;
+            self.create_admin(store)?;
+        }
         if let Some(warning) = wide_keys(&store.snapshot()) {
             tracing::warn!("{warning}");
         }
-        let (log, logging) = self.limits.open_log(store)?.unzip();
-        if let Some(log) = &log {
+        if lasting.is_none() {
+            *lasting = Some(self.start_lasting(store)?);
+        }
+        let log = lasting.as_ref().and_then(|lasting| lasting.log.clone());
+        if let Some(log) = log.as_ref().filter(|_| followed.is_none()) {
             log_sources(store, SecurityLog::clone(log)).map_err(|error| internal(&error))?;
         }
+        Ok(RoundOutputs { log, notifier })
+    }
+
+    /// Starts what reports until the process ends.
+    fn start_lasting(&self, store: &Store) -> Result<BackgroundOutputs, Failure> {
+        let (log, logging) = self.limits.open_log(store)?.unzip();
         #[cfg(feature = "otlp")]
         let exporting = self.otlp_endpoint.as_deref().map(otlp::start).transpose()?;
         Ok(BackgroundOutputs {
             log,
             _logging: logging,
-            notifier,
             #[cfg(feature = "otlp")]
             _exporting: exporting,
         })
     }
 
     /// The API of a bound server.
-    fn api(&self, bound: &BoundServer, outputs: &BackgroundOutputs, config: &Config, rest_writes: &RestWrites) -> App {
+    fn api(&self, bound: &BoundServer, outputs: &RoundOutputs, config: &Config, rest_writes: &RestWrites) -> App {
         let base_url = bound.base_url.clone();
         let saml_base_url = self.saml_base_url.clone().unwrap_or_else(|| base_url.clone());
         let settings = Settings { base_url, saml_base_url, version_header: self.version_header.clone() };
@@ -152,21 +189,22 @@ impl Args {
         }
     }
 
-    /// Answers requests, and applies changes of the configuration file, until the process is asked to stop.
+    /// Answers requests, and applies changes of the configuration file, until the round ends.
     fn answer(
         &self,
         bound: BoundServer,
-        outputs: &BackgroundOutputs,
+        outputs: &RoundOutputs,
         config: Config,
         program: &Command,
         options: BTreeSet<String>,
         sources: LiveSources<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<(BoundServer, Config)>, Failure> {
         let following = sources.list();
         let rest_writes = RestWrites::default();
         rest_writes.set(config.rest_writes.clone());
         let app = self.api(&bound, outputs, &config, &rest_writes).following_list(following.clone());
         let service = ApiService::new(app);
+        let (role, ends) = RoleWatch::start(&self.store, &self.kept, &bound.store).map_err(|error| internal(&error))?;
         let BoundServer { server, tls, manager, address, base_url, store } = bound;
         drop(store);
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
@@ -174,26 +212,31 @@ impl Args {
         let told = (manager.clone(), base_url.clone());
         let reloader = Reloader::new(self, config, options, sources, outputs.log.clone(), told, rest_writes);
         let (hangup, looking) = (trigger.clone(), following.clone());
-        let (reloading, stopping) = (manager.clone(), manager.clone());
+        let (reloading, stopping, renewed) = (manager.clone(), manager.clone(), tls.clone());
         let on_hangup = move || {
             tracing::info!("SIGHUP: reading the configuration file and the manifests");
             reloading.reloading();
-            if let Some(tls) = &tls {
+            if let Some(tls) = &renewed {
                 tls.reload();
             }
             hangup.reload();
             looking.iter().for_each(|following| following.request_sync());
         };
-        let served = std::thread::scope(|scope| {
-            let name = "configuration".to_owned();
-            std::thread::Builder::new().name(name).spawn_scoped(scope, move || reloader.run(watch, program))?;
+        let served: std::io::Result<(Option<Server>, Config)> = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("configuration".to_owned());
+            let configuring = thread.spawn_scoped(scope, move || reloader.run(watch, program))?;
             manager.ready(&base_url);
             let answer = Box::new(move |request| service.answer(request));
-            let served = server.run_following(answer, following, on_hangup, move || stopping.stopping());
+            let served = server.run_round(answer, following, on_hangup, move || stopping.stopping(), ends);
             trigger.stop();
-            served
+            let config = configuring.join().map_err(|_| std::io::Error::other("the configuration is unknown"))?;
+            Ok((served?, config))
         });
-        served.map_err(|error| internal(&error).into())
+        let (server, config) = served.map_err(|error| internal(&error))?;
+        // Whoever has to stop needs no other store.
+        let (Some(server), Some(store)) = (server, role.next()) else { return Ok(None) };
+        show_life(&server, &manager);
+        Ok(Some((BoundServer { server, tls, manager, address, base_url, store: Arc::new(store) }, config)))
     }
 
     /// Creates an admin on the first start: without one, nobody could create keys (D23).
@@ -252,13 +295,26 @@ struct BoundServer {
     store: Arc<Store>,
 }
 
-/// The parts that report changes of the store. Their threads end after the last request.
+/// The parts that report changes of the store in one round. Their threads end after its last request.
+struct RoundOutputs {
+    log: Option<SecurityLog>,
+    notifier: Option<Notifier>,
+}
+
+/// The parts that report until the process ends.
 struct BackgroundOutputs {
     log: Option<SecurityLog>,
     _logging: Option<SecurityLogThread>,
-    notifier: Option<Notifier>,
     #[cfg(feature = "otlp")]
     _exporting: Option<otlp::SpanExport>,
+}
+
+/// Has a server show the service manager that it lives.
+fn show_life(server: &Server, manager: &ServiceManager) {
+    if let Some(interval) = manager.signs_of_life() {
+        let manager = manager.clone();
+        server.every(interval, move || manager.alive());
+    }
 }
 
 fn internal(error: &std::io::Error) -> Diagnostic {

@@ -37,8 +37,24 @@ impl StoreArgs {
         opened(Store::open_briefly(&self.store, kept.retention(), source)?, kept, diagnostics::say)
     }
 
-    /// Opens the store for as long as the server runs.
+    /// Opens the store for as long as the server runs. If it is in a database and another server writes to it, opens it to follow
+    /// that one.
     pub(crate) fn open_to_serve(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
+        match self.open_to_write(kept) {
+            Err(failure) if self.is_in_database() && failure.has_code(Code::StoreLocked) => {
+                self.open_to_follow()?.ok_or(failure)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens the store to follow the server that writes to it, if there is one.
+    pub(crate) fn open_to_follow(&self) -> Result<Option<Store>, Failure> {
+        Ok(Store::open_to_follow(&self.store, &self.master_key.source()?)?)
+    }
+
+    /// Opens the store as the server that writes to it.
+    pub(crate) fn open_to_write(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
         let store = Store::open_encrypted(&self.store, kept.retention(), &self.master_key.source()?)?;
         opened(store, kept, |warning| tracing::warn!("{warning}"))
     }
@@ -145,7 +161,7 @@ impl StoreArgs {
         &self.store
     }
 
-    pub(super) fn is_in_database(&self) -> bool {
+    pub(crate) fn is_in_database(&self) -> bool {
         is_in_database(&self.store)
     }
 

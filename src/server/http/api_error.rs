@@ -31,6 +31,8 @@ pub(crate) struct ApiError {
     note: Option<Box<SecurityNote>>,
 }
 
+/// The seconds within which a server that follows takes the place of one that is gone.
+const TAKEOVER: u64 = 5;
 /// The message of an error that is not the client's.
 const INTERNAL: &str = "internal error while handling the request";
 /// After how many seconds the database of a store may be back.
@@ -180,6 +182,11 @@ impl From<Declined<ApiError>> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        // Nothing failed, and the message says who writes.
+        if error.code == Code::NotTheWriter {
+            let help = error.help.unwrap_or(error.code.info().cure);
+            return Self::new(Fault::new(error.code, error.message).help(help)).retry_after(TAKEOVER);
+        }
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store failed");
         let failed = Self::with_code(error.code, "the store failed");

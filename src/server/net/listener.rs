@@ -6,6 +6,9 @@
 //! Then the runtime is left, with a second for work that no client waits for. A run that is still going is abandoned, which
 //! costs nothing: a commit is complete or does not happen.
 //!
+//! A server that changes its role serves in *rounds*: what has begun gets a second, the socket stays open, and clients that come
+//! meanwhile wait for the next round.
+//!
 //! The socket has a long queue, because many clients may wait while others are closed to make room, and a send buffer that is
 //! chosen for telling a slow reader from one that takes nothing.
 
@@ -28,6 +31,8 @@ use crate::server::telemetry::metrics;
 
 /// The grace period for background work after the last connection is closed.
 const LEAVE: Duration = Duration::from_secs(1);
+/// The time for what has begun before the next round.
+const CHANGE: Duration = Duration::from_secs(1);
 /// The connections that may wait until they are accepted, unless the system allows fewer. While others are closed to make
 /// room, many may wait.
 const BACKLOG: i32 = 4096;
@@ -139,7 +144,7 @@ impl Server {
             }
             loops.iter().for_each(|following| following.request_sync());
         };
-        self.run_following(answer_with(router), following, hangup, || {})
+        self.run_round(answer_with(router), following, hangup, || {}, std::future::pending()).map(drop)
     }
 
     /// Calls `alive` at each interval, from a task among those that serve requests: not if these get no turn.
@@ -154,34 +159,51 @@ impl Server {
     }
 
     /// Answers requests with `answer`. Otherwise like [`Self::run`], for sources that may change: calls `hangup` on each
-    /// SIGHUP, and `stopping_begins` when it has to stop.
-    pub(crate) fn run_following(
+    /// SIGHUP, and `stopping_begins` when it has to stop. If `ends` completes before that, only the round ends: returns the
+    /// server of the next one, with the same socket.
+    pub(crate) fn run_round(
         self,
         answer: Box<Handler>,
         following: SourceRegistry,
         mut hangup: impl FnMut() + Send + 'static,
         stopping_begins: impl FnOnce() + Send + 'static,
-    ) -> io::Result<()> {
-        let loops = following.clone();
-        self.serve(answer, following, |mut signals| async move {
-            signals.stop(&mut hangup).await;
-            stopping_begins();
+        ends: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<Option<Self>> {
+        let (loops, limits, tls, socket) =
+            (following.clone(), self.limits, self.tls.clone(), self.listener.try_clone()?);
+        let left = self.serve(answer, following, |mut signals| async move {
+            let has_to_stop = tokio::select! {
+                () = signals.stop(&mut hangup) => true,
+                () = ends => false,
+            };
+            if has_to_stop {
+                stopping_begins();
+            }
             // The loops stop while the last requests finish.
             loops.stop();
-        })
+            // Signals that arrive between two rounds are not lost.
+            if has_to_stop { (GRACE, None) } else { (CHANGE, Some((signals, socket))) }
+        })?;
+        let Some((signals, socket)) = left else { return Ok(None) };
+        Ok(Some(Self { signals, limits, tls, ..Self::listening_on(socket)? }))
     }
 
     /// Serves until `stop` completes, then finishes running requests.
     pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        self.serve(answer_with(router), SourceRegistry::default(), |_| stop)
+        let stop = async move {
+            stop.await;
+            (GRACE, None::<()>)
+        };
+        self.serve(answer_with(router), SourceRegistry::default(), |_| stop).map(drop)
     }
 
-    fn serve<S: Future<Output = ()> + Send + 'static>(
+    /// Serves until `stop` completes, with the time for running requests and what is left for the next round.
+    fn serve<T, S: Future<Output = (Duration, Option<T>)> + Send + 'static>(
         self,
         answer: Box<Handler>,
         following: SourceRegistry,
         stop: impl FnOnce(Signals) -> S,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<T>> {
         let Self { runtime, listener, signals, stopping, limits, tls } = self;
         let stop = stop(signals);
         let served = runtime.block_on(async move {
@@ -189,12 +211,16 @@ impl Server {
             if let Some(tls) = &tls {
                 tokio::spawn(Arc::clone(tls).keep_up());
             }
-            let stop = async move {
-                stop.await;
+            let mut left = None;
+            let stop = async {
+                let (grace, rest) = stop.await;
+                left = rest;
                 // The streams of changes would not end by themselves.
                 stopping.send_replace(true);
+                grace
             };
-            connections::serve(listener, answer, limits, tls, stop, GRACE).await
+            let served = connections::serve(listener, answer, limits, tls, stop).await;
+            served.map(|()| left)
         });
         // A blocked run must not delay the shutdown: commits are atomic.
         runtime.shutdown_timeout(LEAVE);

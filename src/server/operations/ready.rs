@@ -8,7 +8,7 @@ use crate::server::handler_prelude::*;
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/readyz", |method| on(method, get))
     .any_query()
     .named("Service", "getReadiness", "Check that the server is ready")
-    .described("Returns 200 when the server is ready for requests, or 503 with the reason. A second line can contain a warning.")
+    .described("Returns 200 when the server is ready for requests, or 503 with the reason. Further lines can contain warnings, and say that the server follows another one that writes.")
     .documented("503 431", |operation, _| operation.open("text/plain"));
 
 /// Responds to a probe. It may try a write, which can block.
@@ -17,8 +17,14 @@ async fn get(State(state): State<AppState>) -> Response {
     page.unwrap_or_else(|_| not_ready("the server is stopping"))
 }
 
+/// The time without news of the store after which what is served may be an old state.
+const LONGEST_SILENCE: Duration = Duration::from_secs(5);
+
 fn page(app: &AppState) -> Response {
-    if let Err(error) = app.served.store.readiness() {
+    let followed = app.served.store.followed_writer();
+    if followed.is_none()
+        && let Err(error) = app.served.store.readiness()
+    {
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store is not ready");
         return not_ready(match app.served.store.health() {
@@ -38,6 +44,12 @@ fn page(app: &AppState) -> Response {
                 let _ = writeln!(warnings, "warning: {}", escaped(&named(state)));
             }
             Verdict::NotReady(reason) => missing.push(named(reason)),
+        }
+    }
+    if let Some(writer) = followed {
+        warnings += "following: another server writes to the store\n";
+        if writer.seen.elapsed() > LONGEST_SILENCE {
+            warnings += "warning: the database does not answer, and newer changes are not known\n";
         }
     }
     // Its error has local paths.

@@ -114,7 +114,7 @@ fn admit(request: &ChangeRequest<'_>, transfer: &Transfer, current: &Snapshot) -
     for (field, source) in [("from", &transfer.from), ("to", &transfer.to)] {
         let intent = if request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
         permission::allows(&caller, &intent, current).map_err(|fault| caller.refused(fault.at(field)))?;
-        access.check_share(&caller, &intent)?;
+        access.check_change(&caller, &intent)?;
     }
     Ok(caller)
 }

@@ -335,9 +335,10 @@ impl StoreWriter {
                     let error = failed.and_then(Result::err);
                     let may_pass = error.as_ref().is_none_or(|error| is_lost(error) || is_conflict(error));
                     if !may_pass || attempts == ATTEMPTS {
-                        return Err(
-                            error.map_or_else(|| self.link.silent(doing), |error| self.link.failed(doing, &error))
-                        );
+                        let failed = error.map(|error| self.link.failed(doing, &error));
+                        let failed = failed.unwrap_or_else(|| self.link.silent(doing));
+                        // It may have been made.
+                        return Err(StoreError { code: Code::StoreFailed, ..failed });
                     }
                 }
             }

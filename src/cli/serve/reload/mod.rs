@@ -96,13 +96,13 @@ impl<'a> Reloader<'a> {
     }
 
     /// Reads the file again whenever it is to be read, until the watch ends. One reload ends before the next one starts.
-    /// `program` has the options that the file can set.
-    pub(super) fn run(mut self, mut watch: ConfigWatch, program: &Command) {
+    /// `program` has the options that the file can set. Returns the last file without errors.
+    pub(super) fn run(mut self, mut watch: ConfigWatch, program: &Command) -> Config {
         // The file may have changed between its first reading and the start of the watch.
         let mut cause = Some(ReloadCause::Changed);
         while let Some(now) = cause {
             if self.sources.list().is_stopping() {
-                return;
+                break;
             }
             if catch_unwind(AssertUnwindSafe(|| self.reload(now, program))).is_err() {
                 self.record(false);
@@ -114,6 +114,7 @@ impl<'a> Reloader<'a> {
             }
             cause = watch.wait();
         }
+        self.config
     }
 
     fn reload(&mut self, cause: ReloadCause, program: &Command) {

@@ -116,12 +116,15 @@ impl<'a> LiveSources<'a> {
     }
 
     /// Follows other sources, after an error the same as before. Returns when those that are not followed any longer have
-    /// ended their runs.
+    /// ended their runs. Beside a server that writes, none is followed.
     pub(super) fn follow(
         &mut self,
-        wanted: Vec<ConfiguredSource>,
+        mut wanted: Vec<ConfiguredSource>,
         from: FollowedFrom,
     ) -> Result<SourceChanges, Diagnostic> {
+        if self.store.followed_writer().is_some() {
+            wanted.clear();
+        }
         // All that can fail comes first, so that an error changes nothing.
         self.prepare_mirrors(&wanted)?;
         let mut watched = BTreeMap::new();

@@ -113,21 +113,20 @@ pub(super) async fn serve(
     answer: Box<Handler>,
     limits: ConnectionLimits,
     tls: Option<Arc<Tls>>,
-    stop: impl Future<Output = ()>,
-    grace: Duration,
+    stop: impl Future<Output = Duration>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let table = ConnectionTable::new(limits);
     let shared = Arc::new(Acceptor { answer, builder: builder(), table, limits, tls });
     let (stopping, stopped) = watch::channel(false);
     tokio::pin!(stop);
-    loop {
+    let grace = loop {
         tokio::select! {
             biased;
-            () = &mut stop => break,
+            grace = &mut stop => break grace,
             () = accept(&listener, &shared, &stopped) => {}
         }
-    }
+    };
     // New clients are turned away at once, rather than left waiting. If a service manager has the socket open too, they wait
     // for the next process.
     drop(listener);

@@ -269,7 +269,7 @@ fn intent(source: &str, dry_run: bool) -> Intent<'_> {
 fn authorize(app: &AppState, caller: &Caller, request: &Request) -> Result<(), ApiError> {
     let wanted = intent(&request.source, request.dry_run);
     permission::allows(caller, &wanted, &app.served.store.snapshot()).map_err(|fault| caller.refused(fault))?;
-    app.access.check_share(caller, &wanted)?;
+    app.access.check_change(caller, &wanted)?;
     if is_followed(app, &request.source) && !request.dry_run {
         // The loop would revert everything in its next run.
         let fault = Fault::new(Code::Conflict, wire::followed_message(&request.source)).at("source");

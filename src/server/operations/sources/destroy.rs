@@ -111,7 +111,7 @@ fn admit(request: &ChangeRequest<'_>, destroy: &Destroy, current: &Snapshot) -> 
     let caller = access.admit_again(current, &Intent::Propose, request.headers)?;
     // The body has no field for the source.
     permission::allows(&caller, &intent, current).map_err(|fault| caller.refused(fault.at(Path::root())))?;
-    access.check_share(&caller, &intent)?;
+    access.check_change(&caller, &intent)?;
     Ok(caller)
 }
 
