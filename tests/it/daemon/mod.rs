@@ -11,6 +11,7 @@ pub(crate) mod notify;
 #[cfg(feature = "otlp")]
 pub(crate) mod otlp;
 pub(crate) mod reload;
+pub(crate) mod replicas;
 pub(crate) mod resilience;
 pub(crate) mod serve;
 pub(crate) mod service;
