@@ -5,7 +5,7 @@
 //! the database does not answer: a writer counts as gone only from a look that has found its lock free.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::failure::damaged;
 use super::head::{self, HeadRow};
@@ -20,19 +20,22 @@ use crate::store::engine::FollowedWriter;
 use crate::store::error::StoreError;
 use crate::store::seal::Keyring;
 
+/// How long data keys may stay in memory that the writer has destroyed.
+const KEYS: Duration = Duration::from_secs(60);
+
 /// What a process knows of the writer that it follows.
 pub(super) struct Follower {
     link: Arc<DatabaseLink>,
     writer: Lock<FollowedWriter>,
-    /// The wrapped data keys that it has.
-    wrapped: Lock<Vec<u8>>,
+    /// The wrapped data keys that it has, and when they were read.
+    wrapped: Lock<(Vec<u8>, Instant)>,
 }
 
 impl Follower {
     /// Begins with the name of the writer and the wrapped data keys of the store.
     pub(super) fn new(link: Arc<DatabaseLink>, name: String, wrapped: Vec<u8>) -> Self {
         let writer = FollowedWriter { name, gone_since: None, seen: Instant::now() };
-        Self { link, writer: Lock::new(writer), wrapped: Lock::new(wrapped) }
+        Self { link, writer: Lock::new(writer), wrapped: Lock::new((wrapped, Instant::now())) }
     }
 
     /// The writer, as it was seen last.
@@ -63,12 +66,12 @@ impl Follower {
         if tip.position < known.position || (tip.position == known.position && tip.hash != known.hash) {
             return Err(damaged(shown, format!("record {} of its history is no longer there", known.position)));
         }
-        if tip.position == known.position {
-            return Ok((head, Vec::new()));
-        }
-        let batches = history.page(known.position, tip.position)?;
+        let has_news = tip.position > known.position;
+        let batches = if has_news { history.page(known.position, tip.position)? } else { Vec::new() };
         // After the commits: the keys that they need are saved before them.
-        self.renew_keys(keyring)?;
+        if has_news || self.wrapped.lock().1.elapsed() > KEYS {
+            self.renew_keys(keyring)?;
+        }
         Ok((head, batches))
     }
 
@@ -101,10 +104,10 @@ impl Follower {
     fn renew_keys(&self, keyring: &Keyring) -> Result<(), StoreError> {
         let read = keys::read(&self.link)?;
         let mut wrapped = self.wrapped.lock();
-        if *wrapped != read {
+        if wrapped.0 != read {
             keys::renew(keyring, &read, self.link.shown())?;
-            *wrapped = read;
         }
+        *wrapped = (read, Instant::now());
         Ok(())
     }
 }
