@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio_postgres::Client;
+
 use super::failure::damaged;
 use super::head::{self, HeadRow};
 use super::keys;
@@ -26,6 +28,8 @@ const KEYS: Duration = Duration::from_secs(60);
 /// What a process knows of the writer that it follows.
 pub(super) struct Follower {
     link: Arc<DatabaseLink>,
+    /// Its own connection: a long question about the history must not hide that the writer is gone.
+    client: Lock<Option<Arc<Client>>>,
     writer: Lock<FollowedWriter>,
     /// The wrapped data keys that it has, and when they were read.
     wrapped: Lock<(Vec<u8>, Instant)>,
@@ -35,7 +39,8 @@ impl Follower {
     /// Begins with the name of the writer and the wrapped data keys of the store.
     pub(super) fn new(link: Arc<DatabaseLink>, name: String, wrapped: Vec<u8>) -> Self {
         let writer = FollowedWriter { name, gone_since: None, seen: Instant::now() };
-        Self { link, writer: Lock::new(writer), wrapped: Lock::new((wrapped, Instant::now())) }
+        let wrapped = Lock::new((wrapped, Instant::now()));
+        Self { link, client: Lock::default(), writer: Lock::new(writer), wrapped }
     }
 
     /// The writer, as it was seen last.
@@ -76,7 +81,7 @@ impl Follower {
     }
 
     fn look(&self) -> Result<HeadRow, StoreError> {
-        let looked = self.link.ask("read", |client| async move {
+        let looked = self.link.ask_over(&self.client, "edgewright (follower)", "read", |client| async move {
             let row = client.query_one(head::READ, &[]).await?;
             let sql = "SELECT pg_try_advisory_xact_lock_shared($1)";
             let is_free: bool = client.query_one(sql, &[&WRITER_LOCK]).await?.try_get(0)?;

@@ -119,12 +119,27 @@ impl DatabaseLink {
         T: Send + 'static,
         Q: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let known = self.questions.lock().clone().filter(|client| !client.is_closed());
+        self.ask_over(&self.questions, "edgewright (questions)", doing, question)
+    }
+
+    /// Runs a question on the connection at a place: one that must not wait for others has its own, with a name.
+    pub(super) fn ask_over<T, Q>(
+        &self,
+        place: &Lock<Option<Arc<Client>>>,
+        name: &str,
+        doing: &'static str,
+        question: impl FnOnce(Arc<Client>) -> Q,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        Q: Future<Output = Result<T, tokio_postgres::Error>> + Send + 'static,
+    {
+        let known = place.lock().clone().filter(|client| !client.is_closed());
         let client = match known {
             Some(client) => client,
             None => {
-                let client = Arc::new(self.connect("edgewright (questions)")?);
-                *self.questions.lock() = Some(Arc::clone(&client));
+                let client = Arc::new(self.connect(name)?);
+                *place.lock() = Some(Arc::clone(&client));
                 client
             }
         };
