@@ -1,6 +1,7 @@
 //! The options of `keys create` for the scope of a key (D101).
 
 use super::role::role;
+use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
 use crate::model::KeyScope;
 use crate::model::key_scope::WriteAction;
@@ -11,7 +12,7 @@ use crate::reconcile::check_new_source;
 #[command(next_help_heading = help::SCOPE)]
 pub(super) struct ScopeArgs {
     /// Highest role of the key: viewer, planner, editor or admin.
-    #[arg(long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE", value_parser = role)]
+    #[arg(long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE", value_parser = role(), hide_possible_values = true)]
     scope_role: Option<Role>,
     /// Source that the key may plan; can end in `*`. Repeatable.
     #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_PLAN", value_delimiter = ',', value_parser = sources)]
@@ -23,7 +24,8 @@ pub(super) struct ScopeArgs {
     #[arg(long, value_name = "KIND", env = "EDGEWRIGHT_SCOPE_KINDS", value_delimiter = ',')]
     kind: Vec<String>,
     /// Allowed change: create, update or delete (default: all). Repeatable.
-    #[arg(long, value_name = "ACTION", env = "EDGEWRIGHT_SCOPE_ACTIONS", value_delimiter = ',', value_parser = action)]
+    #[arg(long, value_name = "ACTION", env = "EDGEWRIGHT_SCOPE_ACTIONS", value_delimiter = ',')]
+    #[arg(value_parser = action(), hide_possible_values = true)]
     action: Vec<WriteAction>,
     /// Host for edges, such as *.docs.example.com (default: any). Repeatable.
     #[arg(long, value_name = "HOST", env = "EDGEWRIGHT_SCOPE_HOSTS", value_delimiter = ',')]
@@ -90,6 +92,7 @@ fn sources(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn action(text: &str) -> Result<WriteAction, String> {
-    WriteAction::from_name(text).ok_or_else(|| "expected create, update or delete".to_owned())
+fn action() -> Choice<WriteAction> {
+    let parse = |text: &str| WriteAction::from_name(text).ok_or_else(|| "expected create, update or delete".to_owned());
+    Choice::new(parse, || WriteAction::ALL.map(|action| action.as_str().to_owned()).to_vec())
 }

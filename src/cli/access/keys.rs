@@ -51,7 +51,7 @@ pub(crate) enum Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreateArgs {
     /// Role of the key's owner: gateway, viewer, planner, editor or admin (default for a new owner: editor).
-    #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
+    #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role(), hide_possible_values = true)]
     role: Option<Role>,
     /// Owner of the key, as `usr_…` or `bot_…` (default: a new user; through a server, only admins can create one).
     #[arg(long, value_name = "ID", env = "EDGEWRIGHT_OWNER")]

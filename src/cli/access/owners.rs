@@ -34,7 +34,7 @@ pub(crate) enum Args {
         #[arg(value_name = "OWNER")]
         owner: String,
         /// New role: gateway, viewer, planner, editor or admin.
-        #[arg(value_name = "ROLE", value_parser = role)]
+        #[arg(value_name = "ROLE", value_parser = role(), hide_possible_values = true)]
         role: Role,
         #[command(flatten)]
         log: LocalLogArgs,

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::source_args::Loading;
+use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
 use crate::manifest::tree::{CommitTree, ContextTree, UnsetValues};
 
@@ -44,12 +45,13 @@ impl ComparedRevision<'_> {
     }
 }
 
-fn unset_values(name: &str) -> Result<UnsetValues, String> {
-    match name {
+fn unset_values() -> Choice<UnsetValues> {
+    let parse = |name: &str| match name {
         "require" => Ok(UnsetValues::Require),
         "assume" => Ok(UnsetValues::Assume),
         _ => Err("expected `require` or `assume`".to_owned()),
-    }
+    };
+    Choice::new(parse, || vec!["require".to_owned(), "assume".to_owned()])
 }
 
 /// The options of a review for names and values that the manifests do not have.
@@ -62,7 +64,8 @@ pub(super) struct ReviewArgs {
     /// `require` fails. `assume` reviews manifests without their secrets: a plan uses the value in the store, and
     /// everything else is `(unknown)`. Plans with assumed values cannot be applied.
     #[arg(help_heading = help::MANIFESTS)]
-    #[arg(long, value_name = "MODE", env = "EDGEWRIGHT_SECRETS", default_value = "require", value_parser = unset_values)]
+    #[arg(long, value_name = "MODE", env = "EDGEWRIGHT_SECRETS", default_value = "require")]
+    #[arg(value_parser = unset_values(), hide_possible_values = true)]
     secrets: UnsetValues,
 }
 

@@ -1,6 +1,7 @@
 //! `edgewright schema`.
 
 use crate::cli::command_prelude::*;
+use crate::cli::input::choice::Choice;
 use crate::cli::output::generated::GeneratedFiles;
 use crate::manifest::load::schema::{ANY, all};
 use crate::server::openapi::document;
@@ -15,6 +16,7 @@ const OPENAPI: &str = "openapi";
 pub(crate) struct Args {
     /// Kind to print the schema of, or `openapi` (default: a schema for any manifest).
     #[arg(value_name = "KIND", conflicts_with_all = ["write", "check"])]
+    #[arg(value_parser = kind(), hide_possible_values = true)]
     kind: Option<String>,
     /// Write all schemas to a folder.
     #[arg(long, value_name = "DIR", conflicts_with = "check")]
@@ -41,6 +43,11 @@ impl Args {
         };
         print(text)
     }
+}
+
+/// Reads a kind, which need not be known: the command says which one is near.
+fn kind() -> Choice<String> {
+    Choice::new(|name| Ok(name.to_owned()), || all().into_keys().chain([OPENAPI.to_owned()]).collect())
 }
 
 /// The schemas as files of a folder.

@@ -6,6 +6,7 @@ use clap::{ArgMatches, Args};
 
 use super::stdout::{has_colours, print_coloured, unless_closed, write};
 use super::{destination, diagnostics};
+use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
 use crate::plan::format::{Format, render};
 use crate::plan::overview::{LARGE, overview};
@@ -17,7 +18,8 @@ use crate::plan::render::stream;
 pub(in crate::cli) struct Output {
     /// Report format: text, json, markdown, github, sarif or junit.
     #[arg(help_heading = help::OUTPUT)]
-    #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_FORMAT", default_value = "text", value_parser = format)]
+    #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_FORMAT", default_value = "text")]
+    #[arg(value_parser = format(), hide_possible_values = true)]
     format: Format,
     /// Write the report to a file and keep the text on the terminal.
     #[arg(help_heading = help::OUTPUT, long, value_name = "FILE", env = "EDGEWRIGHT_OUTPUT")]
@@ -27,11 +29,11 @@ pub(in crate::cli) struct Output {
     full: bool,
 }
 
-fn format(name: &str) -> Result<Format, String> {
-    Format::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+fn format() -> Choice<Format> {
+    let parse = |name: &str| {
+        Format::from_name(name).ok_or_else(|| format!("expected one of {}", Format::ALL.map(Format::as_str).join(", ")))
+    };
+    Choice::new(parse, || Format::ALL.map(|format| format.as_str().to_owned()).to_vec())
 }
 
 impl Output {
