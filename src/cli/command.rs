@@ -132,7 +132,7 @@ fn without_server(result: CommandResult) -> CommandResult {
 
 /// The use of the current context by a command without a store or a server. Nobody must change a server only because they
 /// have forgotten which context is current.
-fn current_context(command: &Command) -> CurrentContext {
+pub(super) fn current_context(command: &Command) -> CurrentContext {
     let reads = match command {
         Command::History(args) if args.needs_files() => return CurrentContext::Ignored,
         Command::Validate(_) | Command::Diff(_) => return CurrentContext::OnlyByFlag,

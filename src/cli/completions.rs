@@ -3,12 +3,17 @@
 use clap::Command;
 use clap_complete::Shell;
 
-use super::candidates::REQUEST;
 use crate::cli::command_prelude::*;
+use crate::model::build;
+
+/// The first argument of a request for candidates, before the words of the line after the program. It is no command, because
+/// nobody types it.
+pub(super) const REQUEST: &str = "__complete";
 
 /// Print a shell completion script.
 ///
-/// The script completes commands and options, and in bash, zsh and fish also the kinds, names and sources of the store.
+/// The script completes commands and options, and in bash, zsh and fish also the kinds, names and sources of the store
+/// or the server.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Shell to generate the script for.
@@ -17,7 +22,11 @@ pub(super) struct Args {
 
 impl Args {
     /// Runs the command. The script is for `program`.
-    pub(super) fn run(self, mut program: Command) -> CommandResult {
+    pub(super) fn run(self, program: Command) -> CommandResult {
+        // The generator would offer hidden commands.
+        let commands = program.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+        let shown = Command::new("edgewright").version(build::VERSION).propagate_version(true);
+        let mut program = shown.subcommands(commands.collect::<Vec<Command>>());
         // The generator panics on a write error, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut program, "edgewright", &mut script);
@@ -47,6 +56,7 @@ fn with_candidates(shell: Shell, script: &str) -> String {
             format!(
                 r#"    local names
     if names=$("${{words[1]}}" {REQUEST} "${{(@)words[2,CURRENT]}}" 2>/dev/null); then
+        [[ $PREFIX == --*=* ]] && compset -P '*='
         compadd -- ${{(f)names}}
         return 0
     fi
@@ -54,11 +64,18 @@ fn with_candidates(shell: Shell, script: &str) -> String {
             ),
         ),
         Shell::Fish => {
-            let asks = format!(
-                "set -l words (commandline -opc); set -l program $words[1]; set -e words[1]; \
-                 $program {REQUEST} $words (commandline -ct) 2>/dev/null"
+            // The value of an option without candidates of its own is completed by its line alone, and as a file.
+            let asks_for_values = script.replace(" -r\n", " -r -f -a '(__edgewright_ask)'\n");
+            return format!(
+                r#"function __edgewright_ask
+    set -l words (commandline -opc)
+    set -l program $words[1]
+    set -e words[1]
+    $program {REQUEST} $words (commandline -ct) 2>/dev/null
+end
+{asks_for_values}complete -c edgewright -f -n '__edgewright_ask >/dev/null' -a '(__edgewright_ask)'
+"#
             );
-            return format!("{script}complete -c edgewright -f -n '{asks} >/dev/null' -a '({asks})'\n");
         }
         _ => return script.to_owned(),
     };

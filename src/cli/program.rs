@@ -13,7 +13,7 @@ use super::input::{empty_variables, usage};
 use super::manifests::source_args;
 use super::output::{self, Output, diagnostics};
 use super::serve::{self, core_dumps};
-use super::{candidates, help};
+use super::{candidates, completions, help};
 use crate::{files::fault::faults, plan::report::Report};
 
 /// Runs the program with the arguments of the process.
@@ -32,11 +32,8 @@ pub fn main() -> ExitCode {
 
 fn run() -> CommandResult {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == candidates::REQUEST) {
-        return candidates::answer(
-            &Cli::command(),
-            arguments.map(|word| word.to_string_lossy().into_owned()).collect(),
-        );
+    if arguments.next().is_some_and(|first| first == completions::REQUEST) {
+        return candidates::answer(Cli::command(), arguments.map(|word| word.to_string_lossy().into_owned()).collect());
     }
     let mut config = Config::read()?;
     let command = config.apply(help::with_help(Cli::command()))?;

@@ -8,9 +8,8 @@ use crate::cli::operate::revision::revision_name;
 use crate::cli::output::list::{ListFormat, ListItem};
 use crate::model::decode::one_of;
 use kinds::name_of;
-pub(crate) use kinds::{parse_kind, plurals, short_name_of};
-pub(super) use reader::ResourceReader;
-pub(crate) use reader::full_name;
+pub(crate) use kinds::{kinds, parse_kind, plurals, short_name_of};
+pub(crate) use reader::ResourceReader;
 use reader::{NAME, parent_and_name};
 
 /// List resources, or show one.

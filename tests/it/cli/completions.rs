@@ -30,6 +30,12 @@ fn words_are_completed_from_the_store() {
     lists(&["suspend", ""], &["shop"]);
     lists(&["transfer", "--from", "shop", "--to", "docs", "edge/sto"], &["edge/storefront"]);
     lists(&["explain", "shadowed"], &["shadowed-route"]);
+    lists(&["reconcile", "--source=s"], &["shop"]);
+    lists(&["reconcile", "--source", "=", "s"], &["shop"]);
+    lists(&["reconcile", "--format", "j"], &["json", "junit"]);
+    lists(&["schema", "open"], &["openapi"]);
+    lists(&["completions", "z"], &["zsh"]);
+    lists(&["rollback", "--to", ""], &[]);
     // What the script knows itself.
     for words in [&["get", "edges", "--fil"] as &[&str], &["plan", ""], &[]] {
         assert_eq!(completed(&folder, words), None, "{words:?}");
@@ -41,6 +47,38 @@ fn words_are_completed_from_the_store() {
     // A store that a server has open is left alone.
     let serve = folder.serve("");
     completed(&folder, &["get", "edges", ""]);
+    assert_eq!(serve.stop().code, 0);
+}
+
+#[test]
+fn words_are_completed_from_the_server_that_the_command_uses() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile --source shop storefront");
+    let serve = folder.serve("");
+    let url = format!("http://{}", serve.address);
+    let lists = |variables: &[(&str, &str)], line: &str, expected: &[&str]| {
+        until(&format!("{expected:?} for {line:?}"), || {
+            let mut command = folder.command("__complete");
+            command.args(line.split(' ')).envs(variables.iter().copied());
+            let run = finish(command, "");
+            assert!(run.code == 0 && run.err.is_empty(), "{line}: {}", run.all());
+            (run.out.lines().collect::<Vec<_>>() == expected).then_some(())
+        });
+    };
+    let variables = [("EDGEWRIGHT_SERVER", url.as_str()), ("EDGEWRIGHT_TOKEN", serve.token.as_str())];
+    lists(&variables, "get edges ", &["storefront"]);
+    lists(&variables, "blame storefront/che", &["storefront/checkout"]);
+    lists(&variables, "transfer --from shop --to docs edge/", &["edge/storefront"]);
+    lists(&variables, "suspend ", &["shop"]);
+    lists(&variables, "status --source=", &["shop"]);
+    let keys = serve.get("/api_keys").json();
+    lists(&variables, "keys revoke ", &[keys["keys"][0]["id"].as_str().unwrap()]);
+    let token = &variables[1..];
+    lists(token, &format!("get edges --server={url} "), &["storefront"]);
+    // Without the token, and with another choice, even after what is not read.
+    lists(&variables[..1], "get edges ", &[]);
+    lists(&variables, "get edges --unknown --server http://127.0.0.1:1 ", &[]);
+    lists(&variables, "get edges --store none ", &[]);
     assert_eq!(serve.stop().code, 0);
 }
 
@@ -60,9 +98,10 @@ fn the_script_for_bash_asks_the_program() {
     for (shell, asks) in [
         ("bash", "compopt +o bashdefault +o default"),
         ("zsh", "compadd -- ${(f)names}"),
-        ("fish", "complete -c edgewright -f -n 'set -l words"),
+        ("fish", "complete -c edgewright -f -n '__edgewright_ask >/dev/null'"),
     ] {
         let script = folder.ok(&format!("completions {shell}")).out;
         assert_eq!(script.matches(asks).count(), 1, "{shell}");
+        assert!(!script.contains("Write the generated pages") && !script.contains("edgewright,reference"), "{shell}");
     }
 }

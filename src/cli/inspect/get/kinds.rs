@@ -38,7 +38,7 @@ pub(crate) fn plurals() -> Vec<String> {
 }
 
 /// The kinds with lists.
-pub(super) fn kinds() -> impl Iterator<Item = Kind> {
+pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
     NAMES.into_iter().map(|(kind, _)| kind)
 }
 

@@ -282,6 +282,43 @@ impl ResourceReader {
         Ok(())
     }
 
+    /// The names of the resources of a kind, after those of their parents. `typed` is how they begin, so that a server is asked
+    /// only below parents that matter.
+    pub(crate) fn names(&self, kind: Kind, typed: &str) -> Result<Vec<String>, Failure> {
+        let client = match self {
+            ResourceReader::Store(_, snapshot) => {
+                let entries = snapshot.iter().filter(|entry| entry.key.kind == kind);
+                return Ok(entries.filter_map(|entry| full_name(snapshot, entry)).collect());
+            }
+            ResourceReader::Server(client, _) => client,
+        };
+        let is_named = |name: &String| !name.is_empty();
+        let Some(of) = kind.info().parent else {
+            let names = names_on_server(client, kind.facts().collection)?;
+            return Ok(names.into_values().filter(is_named).collect());
+        };
+        let mut names = Vec::new();
+        for (id, parent) in names_on_server(client, of.facts().collection)? {
+            let beginning = format!("{parent}/");
+            if parent.is_empty() || !(beginning.starts_with(typed) || typed.starts_with(&beginning)) {
+                continue;
+            }
+            let collection = Key { kind, parent: Some(Id::new(&id)), id: Id::new("") }.collection_path();
+            let below = names_on_server(client, &collection)?.into_values().filter(is_named);
+            names.extend(below.map(|name| format!("{beginning}{name}")));
+        }
+        Ok(names)
+    }
+
+    /// The identifiers of the resources of a kind without a parent.
+    pub(crate) fn ids(&self, kind: Kind) -> Result<Vec<String>, Failure> {
+        if let ResourceReader::Store(_, snapshot) = self {
+            let entries = snapshot.iter().filter(|entry| entry.key.kind == kind);
+            return Ok(entries.map(|entry| entry.key.id.to_string()).collect());
+        }
+        Ok(self.list_all(kind, &[None], &[])?.into_iter().map(|listed| listed.key.id.to_string()).collect())
+    }
+
     pub(super) fn list_all(
         &self,
         kind: Kind,
@@ -351,7 +388,7 @@ fn names_on_server(client: &ApiClient, collection: &str) -> Result<HashMap<Strin
 }
 
 /// The name of a resource, after that of its parent.
-pub(crate) fn full_name(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
+fn full_name(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
     match entry.key.parent_key() {
         Some(parent) => Some(format!("{}/{}", own_name(snapshot.get(&parent)?)?, own_name(entry)?)),
         None => own_name(entry),
