@@ -28,8 +28,6 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// How often to check whether a checkpoint is due without a commit.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
-/// How often to check whether the engine can still write.
-const KEPT: Duration = Duration::from_millis(500);
 
 /// The rest of a checkpoint, which needs no lock.
 type WriteState = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
@@ -129,16 +127,6 @@ impl Store {
 
 /// Maintains a store, for as long as others use it, and counts what its history has of each owner.
 pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) {
-    if let Some(is_kept) = store.engine.keeper() {
-        let keep = move || {
-            while is_kept() {
-                std::thread::sleep(KEPT);
-            }
-        };
-        if let Err(error) = std::thread::Builder::new().name("session".into()).spawn(keep) {
-            tracing::warn!("A lost connection to the store is opened again only for a write: {error}");
-        }
-    }
     let store = Arc::downgrade(store);
     let counted = Weak::clone(&store);
     let count = move || {

@@ -220,12 +220,6 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Returns what keeps the engine able to write while nobody writes, if it needs that. It is called about every second,
-    /// until it returns false.
-    fn keeper(&self) -> Option<Box<dyn Fn() -> bool + Send>> {
-        None
-    }
-
     /// Returns whether the log is long enough for a checkpoint.
     fn wants_checkpoint(&self) -> bool {
         false

@@ -279,11 +279,6 @@ impl Engine for PostgresEngine {
         self.writer.as_ref().map_or_else(|| Err(self.read_only()), |it| it.writer.probe())
     }
 
-    fn keeper(&self) -> Option<Box<dyn Fn() -> bool + Send>> {
-        let writer = Arc::downgrade(&self.writer.as_ref()?.writer);
-        Some(Box::new(move || writer.upgrade().is_some_and(|writer| writer.keep())))
-    }
-
     fn wants_checkpoint(&self) -> bool {
         self.writer.as_ref().is_some_and(|it| it.upkeep.is_due())
     }

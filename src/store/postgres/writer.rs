@@ -226,23 +226,6 @@ impl StoreWriter {
         answered
     }
 
-    /// Opens the connection again if it was lost while nothing is written: until then, another process can take the lock.
-    /// Returns false if nothing can be written any more.
-    pub(super) fn keep(&self) -> bool {
-        let mut session = self.session.lock();
-        let is_open = session.connection.as_ref().is_some_and(|connection| !connection.client.is_closed());
-        if is_open || self.health().is_err() {
-            return self.health().is_ok();
-        }
-        match self.connected(&mut session) {
-            Ok(_) => tracing::info!("The connection to {} was lost, and is open again.", self.link.shown()),
-            Err(error) if self.health().is_err() => tracing::error!(code = %error.code, "cannot write: {error}"),
-            // The next write says so, if it is still true then.
-            Err(_) => {}
-        }
-        self.health().is_ok()
-    }
-
     /// Says that this process lives. From then on, the database ends its session if it does not say so again.
     pub(super) fn renew(&self) -> Result<(), StoreError> {
         self.health()?;

@@ -66,7 +66,7 @@ fn words_are_completed_from_the_server_that_the_command_uses() {
         });
     };
     let variables = [("EDGEWRIGHT_SERVER", url.as_str()), ("EDGEWRIGHT_TOKEN", serve.token.as_str())];
-    lists(&variables, "get edges ", &["storefront"]);
+    lists(&variables, "get edges s", &["storefront"]);
     lists(&variables, "blame storefront/che", &["storefront/checkout"]);
     lists(&variables, "transfer --from shop --to docs edge/", &["edge/storefront"]);
     lists(&variables, "suspend ", &["shop"]);
@@ -74,7 +74,7 @@ fn words_are_completed_from_the_server_that_the_command_uses() {
     let keys = serve.get("/api_keys").json();
     lists(&variables, "keys revoke ", &[keys["keys"][0]["id"].as_str().unwrap()]);
     let token = &variables[1..];
-    lists(token, &format!("get edges --server={url} "), &["storefront"]);
+    lists(token, &format!("get edges --server={url} s"), &["storefront"]);
     // Without the token, and with another choice, even after what is not read.
     lists(&variables[..1], "get edges ", &[]);
     lists(&variables, "get edges --unknown --server http://127.0.0.1:1 ", &[]);

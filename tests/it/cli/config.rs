@@ -278,7 +278,7 @@ fn a_client_shares_the_folder_of_its_server() {
         assert_eq!(run.code, 0, "{line}: {}", run.all());
     }
     // Without a server, the command would work on another store than the file says.
-    for line in ["plan m", "get edges", "history --store shop.db"] {
+    for line in ["plan m", "get edges", "plan m --store shop.db"] {
         let run = client(line);
         assert_eq!((run.code, run.err.contains("cannot be set in a configuration file")), (1, true), "{}", run.all());
     }
