@@ -68,7 +68,7 @@ fn words_are_completed_from_the_server_that_the_command_uses() {
     let variables = [("EDGEWRIGHT_SERVER", url.as_str()), ("EDGEWRIGHT_TOKEN", serve.token.as_str())];
     lists(&variables, "get edges s", &["storefront"]);
     lists(&variables, "blame storefront/che", &["storefront/checkout"]);
-    lists(&variables, "transfer --from shop --to docs edge/", &["edge/storefront"]);
+    lists(&variables, "transfer --from shop --to docs edge/s", &["edge/storefront"]);
     lists(&variables, "suspend ", &["shop"]);
     lists(&variables, "status --source=", &["shop"]);
     let keys = serve.get("/api_keys").json();
