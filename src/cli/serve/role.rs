@@ -140,7 +140,11 @@ impl ServerRole {
 
     fn write(&mut self) -> Option<Store> {
         if let Err(error) = self.store.renew() {
-            tracing::debug!(code = %error.code, "cannot renew the session: {error}");
+            if !std::mem::replace(&mut self.is_silent, true) {
+                tracing::warn!(code = %error.code, "the database knows nothing of this server: {error}");
+            }
+        } else if std::mem::take(&mut self.is_silent) {
+            tracing::info!("The database answers again.");
         }
         let error = self.store.health().err()?;
         let store = self.open(|role| role.args.open_to_follow())?;

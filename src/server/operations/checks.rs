@@ -44,7 +44,7 @@ struct AdmittedRequest {
     parameter: String,
 }
 
-/// The middleware of every operation. The handler can extract the [`Caller`](crate::server::auth::caller::Caller).
+/// The middleware of every operation. The handler can extract the [`Caller`].
 pub(in crate::server) async fn admit(State(gate): State<OperationGate>, request: Request, next: Next) -> ApiResult {
     let (mut parts, body) = request.into_parts();
     let OperationGate { operation, known, access } = gate;

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::engine::{link_to, name_of_process};
+use super::group_transaction::WRITE_STATE;
 use super::head::signed;
 use super::keys::NewKeys;
 use super::rows::StateRows;
-use super::writer::{StoreWriter, WRITE_STATE, WriterClaim};
+use super::writer::{StoreWriter, WriterClaim};
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::engine::KeyedRecord;

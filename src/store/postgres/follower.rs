@@ -77,6 +77,7 @@ impl Follower {
         if has_news || self.wrapped.lock().1.elapsed() > KEYS {
             self.renew_keys(keyring)?;
         }
+        self.writer.lock().seen = Instant::now();
         Ok((head, batches))
     }
 
@@ -92,11 +93,8 @@ impl Follower {
         match looked {
             Ok((head, is_free)) => {
                 let since = writer.gone_since.unwrap_or_else(Instant::now);
-                *writer = FollowedWriter {
-                    name: head.writer.clone(),
-                    gone_since: is_free.then_some(since),
-                    seen: Instant::now(),
-                };
+                writer.name.clone_from(&head.writer);
+                writer.gone_since = is_free.then_some(since);
                 Ok(head)
             }
             Err(error) => {

@@ -146,7 +146,7 @@ impl DatabaseLink {
         let answered = self.run(doing, question(client));
         if answered.as_ref().is_err_and(|error| error.code == Code::StoreUnavailable) {
             // It may be silent without being closed.
-            *self.questions.lock() = None;
+            *place.lock() = None;
         }
         answered
     }

@@ -27,7 +27,8 @@
 //! | `link` | Connections, and waiting for them |
 //! | `schema` | The tables and their versions |
 //! | `head`, `rows` | Rows and values, in both directions |
-//! | `writer` | The lock, the epoch, groups, and what a lost connection means |
+//! | `writer` | The lock, the epoch, and what a lost connection means |
+//! | `group_transaction` | A group of commits as one transaction |
 //! | `follower` | The commits of the writer, and whether it is there |
 //! | `questions` | Queries of the history |
 //! | `upkeep` | New data keys, retention, and the removal of tokens |
@@ -45,6 +46,7 @@ mod copied;
 mod engine;
 mod failure;
 mod follower;
+mod group_transaction;
 mod head;
 mod keys;
 mod link;

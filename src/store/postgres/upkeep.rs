@@ -16,11 +16,12 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::{Client, Error};
 
 use super::failure::{damaged, is_conflict};
+use super::group_transaction::INSERT_ENTRIES;
 use super::head::{signed, unsigned};
 use super::link::DatabaseLink;
 use super::questions::HistoryQuestions;
 use super::rows::{GroupRows, StateRows};
-use super::writer::{INSERT_ENTRIES, StoreWriter};
+use super::writer::StoreWriter;
 use crate::files::fault;
 use crate::lock::Lock;
 use crate::store::commit::batch::{Batch, Tip};

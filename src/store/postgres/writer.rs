@@ -31,9 +31,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Error, Statement};
+use tokio_postgres::{Client, Error};
 
 use super::failure::{is_conflict, is_lost};
+use super::group_transaction::{GroupFailure, WriterConnection, prepare, write};
 use super::head::{self, HeadRow, signed};
 use super::keys::NewKeys;
 use super::link::DatabaseLink;
@@ -50,44 +51,16 @@ const MOMENT: Duration = Duration::from_millis(1500);
 const BACK: Duration = Duration::from_secs(15);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
+/// What to do about a state in memory that may differ from the one in the database. A server does it by itself.
+const READ_AGAIN: &str = "restart, which reads the store again";
 /// How often a group is sent, at most.
 const ATTEMPTS: usize = 3;
 
-const ADVANCE: &str = "UPDATE edgewright.head SET position = $1, hash = $2, revision = $3, next_order = $4 \
-                       WHERE epoch = $5 AND position = $6 AND hash = $7";
-pub(super) const INSERT_COMMITS: &str = "INSERT INTO edgewright.commits \
-     (position, revision, made, next_order, at, source, header, digest, hash, calls, bytes) \
-     SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], \
-     $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[])";
-pub(super) const INSERT_ENTRIES: &str = "INSERT INTO edgewright.entries (position, number, path, entry) \
-                                         SELECT * FROM UNNEST($1::bigint[], $2::integer[], $3::text[], $4::bytea[])";
-pub(super) const WRITE_STATE: &str = "INSERT INTO edgewright.state (key, position, value) \
-                           SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bytea[]) \
-                           ON CONFLICT (key) DO UPDATE SET position = EXCLUDED.position, value = EXCLUDED.value";
 /// What ends a session that is not renewed, and one whose machine is gone. What a version of PostgreSQL does not have is left out.
 const LEASE: &str = "SELECT set_config(known.name, lease.value, false) \
                      FROM (VALUES ('idle_session_timeout', '6s'), ('idle_in_transaction_session_timeout', '6s'), \
                      ('tcp_keepalives_idle', '3'), ('tcp_keepalives_interval', '1'), ('tcp_keepalives_count', '3')) \
                      AS lease (name, value) JOIN pg_settings AS known ON known.name = lease.name";
-const REMOVE_STATE: &str = "DELETE FROM edgewright.state WHERE key = ANY($1::bytea[])";
-
-/// A connection that has the lock of the writer.
-#[derive(Clone)]
-struct WriterConnection {
-    client: Arc<Client>,
-    /// The process of the server behind it.
-    process: i32,
-    statements: Arc<GroupStatements>,
-}
-
-/// The prepared statements of a group.
-struct GroupStatements {
-    advance: Statement,
-    commits: Statement,
-    entries: Statement,
-    state: Statement,
-    removed: Statement,
-}
 
 /// The writer of a store.
 pub(super) struct StoreWriter {
@@ -110,16 +83,6 @@ struct WriterSession {
     tip: Tip,
     /// The end that it has if the last group was kept after all.
     doubt: Option<Tip>,
-}
-
-/// What became of a group.
-enum GroupFailure {
-    /// The head is not where this writer has left it.
-    Moved,
-    /// Nothing of it counts.
-    Undone(Error),
-    /// Nobody has said whether it counts.
-    Unsure,
 }
 
 /// A connection that has the lock, and may not have an epoch yet.
@@ -232,8 +195,11 @@ impl StoreWriter {
         let mut session = self.session.lock();
         let connection = self.connected(&mut session)?;
         let client = connection.client;
-        self.link.run("write to", async move { client.execute(LEASE, &[]).await })?;
-        Ok(())
+        let renewed = self.link.run("write to", async move { client.execute(LEASE, &[]).await });
+        if renewed.is_err() {
+            session.connection = None;
+        }
+        renewed.map(|_| ())
     }
 
     /// Writes a group of commits after a position. Returns its size.
@@ -242,13 +208,6 @@ impl StoreWriter {
         let mut session = self.session.lock();
         if session.doubt.is_some() {
             self.connected(&mut session)?;
-        }
-        if session.tip.position > after {
-            // The state in memory lacks it.
-            let shown = self.link.shown();
-            let message = format!("a change that seemed lost was kept in the store {shown}, and is not in memory");
-            let error = StoreError::new(Code::StoreFailed, message).help("restart, which reads the store again");
-            return Err(self.stop(error));
         }
         if session.tip.position != after {
             let message = format!("the history is at record {}, not at {after}", session.tip.position);
@@ -276,17 +235,15 @@ impl StoreWriter {
                 GroupFailure::Undone(error) => return Err(self.link.failed("write to", &error)),
                 GroupFailure::Unsure => {
                     session.doubt = Some(rows.end);
-                    let is_kept = self.connected(&mut session).map(|_| session.tip == rows.end);
-                    match is_kept {
-                        Ok(true) => return Ok(rows.bytes),
-                        Ok(false) if attempts < ATTEMPTS => {}
-                        Ok(false) => return Err(self.link.silent("write to")),
+                    let settled = self.reconnected(&mut session);
+                    match settled.map(|connection| (session.tip == rows.end).then_some(connection)) {
+                        Ok(Some(connection)) => return self.confirm(connection).map(|()| rows.bytes),
+                        Ok(None) if attempts < ATTEMPTS => {}
+                        Ok(None) => return Err(self.link.silent("write to")),
                         Err(error) => {
                             let message = format!("{error}; whether the last change was kept is not known yet");
-                            // That code would say that nothing was changed.
-                            let is_away = error.code == Code::StoreUnavailable;
-                            let code = if is_away { Code::StoreFailed } else { error.code };
-                            return Err(StoreError { code, message, ..error });
+                            // Other codes would say that nothing was changed.
+                            return Err(StoreError { code: Code::StoreFailed, message, ..error });
                         }
                     }
                 }
@@ -328,8 +285,38 @@ impl StoreWriter {
         }
     }
 
-    /// The connection of the writer. Opens it again if it was lost, and settles what is in doubt.
+    /// Waits until a group that was found after a lost connection is as durable as one whose commit was answered: this commit waits
+    /// for the replicas that must have confirmed it, and all before it.
+    fn confirm(&self, connection: WriterConnection) -> Result<(), StoreError> {
+        let epoch = self.epoch;
+        let touched = self.link.wait(async move {
+            let sql = "UPDATE edgewright.head SET writer = writer WHERE epoch = $1";
+            connection.client.execute(sql, &[&epoch]).await
+        });
+        match touched {
+            Some(Ok(1)) => Ok(()),
+            _ => {
+                let message = format!("whether replicas have the last change of {} is unknown", self.link.shown());
+                Err(self.stop(StoreError::new(Code::StoreFailed, message).help(READ_AGAIN)))
+            }
+        }
+    }
+
+    /// The connection of the writer. Opens it again if it was lost. Stops if a group was kept whose writers have been told of an
+    /// error: the state in memory lacks it.
     fn connected(&self, session: &mut WriterSession) -> Result<WriterConnection, StoreError> {
+        let doubt = session.doubt;
+        let connection = self.reconnected(session)?;
+        if doubt == Some(session.tip) {
+            let shown = self.link.shown();
+            let message = format!("a change that seemed lost was kept in the store {shown}, and is not in memory");
+            return Err(self.stop(StoreError::new(Code::StoreFailed, message).help(READ_AGAIN)));
+        }
+        Ok(connection)
+    }
+
+    /// The connection of the writer. Opens it again if it was lost, and settles what is in doubt.
+    fn reconnected(&self, session: &mut WriterSession) -> Result<WriterConnection, StoreError> {
         let open = session.connection.clone().filter(|connection| !connection.client.is_closed());
         if let Some(connection) = open
             && session.doubt.is_none()
@@ -353,7 +340,6 @@ impl StoreWriter {
         let connection = prepare(&self.link, client)?;
         match session.doubt.take() {
             _ if head.tip == session.tip => {}
-            // Whoever waits for the group is told so. Later, nobody waits for it any more.
             Some(end) if head.tip == end => self.move_to(end, session),
             _ => return Err(self.overtaken()),
         }
@@ -382,80 +368,6 @@ impl StoreWriter {
         *self.stopped.lock() = Some(error.clone());
         error
     }
-}
-
-/// Sends a group, and waits for the answer to its commit.
-async fn write(
-    connection: WriterConnection,
-    rows: Arc<GroupRows>,
-    epoch: i64,
-    before: Tip,
-) -> Result<(), GroupFailure> {
-    let WriterConnection { client, statements, .. } = connection;
-    let undone = GroupFailure::Undone;
-    let numbers = [rows.end.position, rows.end.revision, rows.end.next_order, before.position].map(signed);
-    let [position, revision, next_order, expected] = numbers;
-    let (hash, former) = (rows.end.hash.to_vec(), before.hash.to_vec());
-    let advance: [&(dyn ToSql + Sync); 7] = [&position, &hash, &revision, &next_order, &epoch, &expected, &former];
-    let commits = rows.commits.parameters();
-    let (mut entries, mut state) = (rows.entries.iter(), rows.state.iter());
-    let first_entries = entries.next().map(|rows| rows.parameters());
-    let first_state = state.next().map(|rows| rows.parameters());
-    let removed: [&(dyn ToSql + Sync); 1] = [&rows.removed];
-    // All of it is sent before the first answer is waited for, in this order.
-    let (begun, moved, inserted, with_entries, written, cleared) = tokio::join!(
-        biased;
-        client.batch_execute("BEGIN"),
-        client.execute(&statements.advance, &advance),
-        client.execute(&statements.commits, &commits),
-        execute_if(&client, &statements.entries, first_entries.as_ref()),
-        execute_if(&client, &statements.state, first_state.as_ref()),
-        client.execute(&statements.removed, &removed),
-    );
-    begun.map_err(undone)?;
-    if moved.map_err(undone)? != 1 {
-        return Err(GroupFailure::Moved);
-    }
-    for done in [inserted, with_entries, written, cleared] {
-        done.map_err(undone)?;
-    }
-    for rows in entries {
-        client.execute(&statements.entries, &rows.parameters()).await.map_err(undone)?;
-    }
-    for rows in state {
-        client.execute(&statements.state, &rows.parameters()).await.map_err(undone)?;
-    }
-    // Also an error that the server reports may come after the commit is durable, for example when it is shut down.
-    client.batch_execute("COMMIT").await.map_err(|_| GroupFailure::Unsure)
-}
-
-/// Runs a statement if it has rows.
-async fn execute_if<const N: usize>(
-    client: &Client,
-    statement: &Statement,
-    parameters: Option<&[&(dyn ToSql + Sync); N]>,
-) -> Result<u64, Error> {
-    match parameters {
-        Some(parameters) => client.execute(statement, parameters).await,
-        None => Ok(0),
-    }
-}
-
-/// Prepares the statements of groups on a connection.
-fn prepare(link: &DatabaseLink, client: Arc<Client>) -> Result<WriterConnection, StoreError> {
-    let with = Arc::clone(&client);
-    let (process, statements) = link.run("open", async move {
-        let process: i32 = with.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?;
-        let statements = GroupStatements {
-            advance: with.prepare(ADVANCE).await?,
-            commits: with.prepare(INSERT_COMMITS).await?,
-            entries: with.prepare(INSERT_ENTRIES).await?,
-            state: with.prepare(WRITE_STATE).await?,
-            removed: with.prepare(REMOVE_STATE).await?,
-        };
-        Ok((process, statements))
-    })?;
-    Ok(WriterConnection { client, process, statements: Arc::new(statements) })
 }
 
 /// Takes the lock of the writer. Returns whether it could: another connection may keep it.

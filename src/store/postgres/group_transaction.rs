@@ -1,0 +1,127 @@
+//! A group of commits as one transaction, on the connection of the writer.
+
+use std::sync::Arc;
+
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Statement};
+
+use super::head::signed;
+use super::link::DatabaseLink;
+use super::rows::GroupRows;
+use crate::store::commit::batch::Tip;
+use crate::store::error::StoreError;
+
+const ADVANCE: &str = "UPDATE edgewright.head SET position = $1, hash = $2, revision = $3, next_order = $4 \
+                       WHERE epoch = $5 AND position = $6 AND hash = $7";
+pub(super) const INSERT_COMMITS: &str = "INSERT INTO edgewright.commits \
+     (position, revision, made, next_order, at, source, header, digest, hash, calls, bytes) \
+     SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], \
+     $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[])";
+pub(super) const INSERT_ENTRIES: &str = "INSERT INTO edgewright.entries (position, number, path, entry) \
+                                         SELECT * FROM UNNEST($1::bigint[], $2::integer[], $3::text[], $4::bytea[])";
+pub(super) const WRITE_STATE: &str = "INSERT INTO edgewright.state (key, position, value) \
+                           SELECT * FROM UNNEST($1::bytea[], $2::bigint[], $3::bytea[]) \
+                           ON CONFLICT (key) DO UPDATE SET position = EXCLUDED.position, value = EXCLUDED.value";
+const REMOVE_STATE: &str = "DELETE FROM edgewright.state WHERE key = ANY($1::bytea[])";
+
+/// A connection that has the lock of the writer.
+#[derive(Clone)]
+pub(super) struct WriterConnection {
+    pub(super) client: Arc<Client>,
+    /// The process of the server behind it.
+    pub(super) process: i32,
+    statements: Arc<GroupStatements>,
+}
+
+/// The prepared statements of a group.
+struct GroupStatements {
+    advance: Statement,
+    commits: Statement,
+    entries: Statement,
+    state: Statement,
+    removed: Statement,
+}
+
+/// What became of a group.
+pub(super) enum GroupFailure {
+    /// The head is not where this writer has left it.
+    Moved,
+    /// Nothing of it counts.
+    Undone(Error),
+    /// Nobody has said whether it counts.
+    Unsure,
+}
+
+/// Sends a group, and waits for the answer to its commit.
+pub(super) async fn write(
+    connection: WriterConnection,
+    rows: Arc<GroupRows>,
+    epoch: i64,
+    before: Tip,
+) -> Result<(), GroupFailure> {
+    let WriterConnection { client, statements, .. } = connection;
+    let undone = GroupFailure::Undone;
+    let numbers = [rows.end.position, rows.end.revision, rows.end.next_order, before.position].map(signed);
+    let [position, revision, next_order, expected] = numbers;
+    let (hash, former) = (rows.end.hash.to_vec(), before.hash.to_vec());
+    let advance: [&(dyn ToSql + Sync); 7] = [&position, &hash, &revision, &next_order, &epoch, &expected, &former];
+    let commits = rows.commits.parameters();
+    let (mut entries, mut state) = (rows.entries.iter(), rows.state.iter());
+    let first_entries = entries.next().map(|rows| rows.parameters());
+    let first_state = state.next().map(|rows| rows.parameters());
+    let removed: [&(dyn ToSql + Sync); 1] = [&rows.removed];
+    // All of it is sent before the first answer is waited for, in this order.
+    let (begun, moved, inserted, with_entries, written, cleared) = tokio::join!(
+        biased;
+        client.batch_execute("BEGIN"),
+        client.execute(&statements.advance, &advance),
+        client.execute(&statements.commits, &commits),
+        execute_if(&client, &statements.entries, first_entries.as_ref()),
+        execute_if(&client, &statements.state, first_state.as_ref()),
+        client.execute(&statements.removed, &removed),
+    );
+    begun.map_err(undone)?;
+    if moved.map_err(undone)? != 1 {
+        return Err(GroupFailure::Moved);
+    }
+    for done in [inserted, with_entries, written, cleared] {
+        done.map_err(undone)?;
+    }
+    for rows in entries {
+        client.execute(&statements.entries, &rows.parameters()).await.map_err(undone)?;
+    }
+    for rows in state {
+        client.execute(&statements.state, &rows.parameters()).await.map_err(undone)?;
+    }
+    // Also an error that the server reports may come after the commit is durable, for example when it is shut down.
+    client.batch_execute("COMMIT").await.map_err(|_| GroupFailure::Unsure)
+}
+
+/// Runs a statement if it has rows.
+async fn execute_if<const N: usize>(
+    client: &Client,
+    statement: &Statement,
+    parameters: Option<&[&(dyn ToSql + Sync); N]>,
+) -> Result<u64, Error> {
+    match parameters {
+        Some(parameters) => client.execute(statement, parameters).await,
+        None => Ok(0),
+    }
+}
+
+/// Prepares the statements of groups on a connection.
+pub(super) fn prepare(link: &DatabaseLink, client: Arc<Client>) -> Result<WriterConnection, StoreError> {
+    let with = Arc::clone(&client);
+    let (process, statements) = link.run("open", async move {
+        let process: i32 = with.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?;
+        let statements = GroupStatements {
+            advance: with.prepare(ADVANCE).await?,
+            commits: with.prepare(INSERT_COMMITS).await?,
+            entries: with.prepare(INSERT_ENTRIES).await?,
+            state: with.prepare(WRITE_STATE).await?,
+            removed: with.prepare(REMOVE_STATE).await?,
+        };
+        Ok((process, statements))
+    })?;
+    Ok(WriterConnection { client, process, statements: Arc::new(statements) })
+}
