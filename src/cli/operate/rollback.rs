@@ -71,10 +71,12 @@ impl StoreChange for Rollback {
     type Basis = Arc<Snapshot>;
 
     fn remarks(applied: u64) -> Vec<String> {
-        let held = "A server that follows a source does not apply the manifests that this undid until they change.";
-        let applies = "For other sources, the next `reconcile` applies them.";
         let before = applied.saturating_sub(1);
-        vec![format!("{held} {applies}"), format!("To undo this rollback, roll back to revision {before}.")]
+        vec![
+            "A server that follows a source holds these manifests until you commit a change.".to_owned(),
+            "For other sources, the next `reconcile` applies them again.".to_owned(),
+            format!("To undo this rollback, run `edgewright rollback --to {before}`."),
+        ]
     }
 
     fn path(&self) -> String {
