@@ -62,7 +62,7 @@ impl Args {
         if let Some(client) = self.place.client()? {
             return client.download(PATH, sink);
         }
-        let help = "back up the database with the means of PostgreSQL, such as pg_dump, and keep the master key apart";
+        let help = "back up the database with PostgreSQL's tools, such as pg_dump, and keep the master key separately";
         self.place.store.require_folder("backup", help)?;
         let store = self.place.store.read_existing()?;
         let mut backup = store.backup()?;

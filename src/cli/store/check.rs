@@ -57,7 +57,7 @@ pub(super) const OTHER_BACKUP: &str = "use another backup";
 const REPAIR: &str = "run `edgewright store repair`, which shows what can be recovered, or restore a backup";
 
 /// The help for a damaged store in a database.
-const DATABASE: &str = "restore the database with the means of PostgreSQL, or reconcile the manifests into a new store";
+const DATABASE: &str = "restore the database with PostgreSQL's tools, or reconcile the manifests into a new store";
 
 /// Opens the store as it is; it must exist.
 fn open(store: &StoreArgs) -> Result<Store, Failure> {

@@ -7,6 +7,9 @@ use crate::store::maintenance::backup_read::BackupFile;
 use crate::store::maintenance::restore::{PointInTime, restore};
 use crate::store::seal::MasterKeySource;
 
+/// The help for a file that this version cannot restore.
+const NO_BACKUP: &str = "name a file that `edgewright backup` wrote, or use the newer version";
+
 /// Restore a store from a backup into a new or empty folder.
 ///
 /// The store has the same revision, IDs, history and secrets as the one that was backed up. Everything is verified before the
@@ -27,17 +30,17 @@ pub(crate) struct Args {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let help =
-            "restore the backup into a folder; a database is restored with the means of PostgreSQL, such as pg_restore";
+        let help = "restore the backup into a folder; restore a database with PostgreSQL's tools, such as pg_restore";
         self.store.require_folder("restore", help)?;
         let source = self.store.master_key.source()?;
         let folder = self.store.folder();
         let restored = during("Restoring", || {
-            let backup = BackupFile::open(&self.file)?;
-            restore(&backup, folder, self.to, &source)
+            let opened = BackupFile::open(&self.file);
+            let backup = opened.map_err(|error| Failure::from(error).with_help(Code::StoreFormat, NO_BACKUP))?;
+            restore(&backup, folder, self.to, &source).map_err(Failure::from)
         });
         let (revision, record) =
-            restored.map_err(|error| Failure::from(error).with_help(Code::StoreCorrupt, check::OTHER_BACKUP))?;
+            restored.map_err(|failure| failure.with_help(Code::StoreCorrupt, check::OTHER_BACKUP))?;
         say(&format!("Restored revision {revision} (record {record}) to {}.", folder.display()));
         if let MasterKeySource::File(file) = &source {
             let expected = expected_master_key(folder);

@@ -16,8 +16,8 @@ const MOST_NEAR: usize = 1000;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct StoreArgs {
     /// Store: a folder, or the `postgres://` URL of a database.
-    #[arg(help_heading = help::STORE)]
-    #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db", hide_env_values = true)]
+    #[arg(help_heading = help::STORE, value_name = "STORE", hide_env_values = true)]
+    #[arg(long, env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
     pub(super) store: PathBuf,
     /// Whether the store is given on the command line.
     #[arg(skip)]
@@ -170,7 +170,7 @@ impl StoreArgs {
         if !self.is_in_database() {
             return Ok(());
         }
-        let message = format!("`{command}` works on a store in a folder, and {} is in a database", self.shown());
+        let message = format!("`{command}` requires a store in a folder; {} is in a database", self.shown());
         Err(Diagnostic::error(Code::Parameter, message).help(help).into())
     }
 

@@ -266,8 +266,7 @@ impl Engine for PostgresEngine {
 
     fn backup(&self) -> Result<Backup, StoreError> {
         let message = format!("the store {} is in a database, so it has no files to back up", self.link.shown());
-        let help =
-            "back up the database with the means of PostgreSQL (pg_dump, base backups), and keep the master key apart";
+        let help = "back up the database with PostgreSQL's tools, such as pg_dump, and keep the master key separately";
         Err(StoreError::new(Code::StoreFailed, message).help(help))
     }
 

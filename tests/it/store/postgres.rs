@@ -342,7 +342,7 @@ fn what_a_database_has_not_is_refused_and_its_password_is_never_shown() {
     for (line, help) in [
         ("backup a.backup", "pg_dump"),
         ("restore a.backup", "pg_restore"),
-        ("store repair", "means of PostgreSQL"),
+        ("store repair", "PostgreSQL's tools"),
         ("security-log verify", "--security-log"),
     ] {
         let options = if line.starts_with("security") { format!("--store {url}") } else { options.clone() };
