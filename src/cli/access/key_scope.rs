@@ -11,16 +11,16 @@ use crate::reconcile::check_new_source;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = help::SCOPE)]
 pub(super) struct ScopeArgs {
-    /// Highest role of the key: viewer, planner, editor or admin.
+    /// Highest role of the key, below that of its owner: viewer, planner, editor or admin.
     #[arg(long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE", value_parser = role(), hide_possible_values = true)]
     scope_role: Option<Role>,
     /// Source that the key may plan; can end in `*`. Repeatable.
     #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_PLAN", value_delimiter = ',', value_parser = sources)]
     plan: Vec<String>,
-    /// Source that it may plan, apply and change; can end in `*`. Repeatable.
+    /// Source that the key may plan, apply and change; can end in `*`. Repeatable.
     #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_APPLY", value_delimiter = ',', value_parser = sources)]
     apply: Vec<String>,
-    /// Kind that it may change without a source, or `*`. Repeatable.
+    /// Kind that the key may change without a source, or `*`. Repeatable.
     #[arg(long, value_name = "KIND", env = "EDGEWRIGHT_SCOPE_KINDS", value_delimiter = ',')]
     kind: Vec<String>,
     /// Allowed change: create, update or delete (default: all). Repeatable.

@@ -306,7 +306,7 @@ fn item(key: ListedKey, roles: &HashMap<String, Role>) -> ListItem {
         "scope": scope,
         "created_at": created_at,
     });
-    let of_all = || if is_limited { String::new() } else { "apply=*".to_owned() };
+    let of_all = || if is_limited { String::new() } else { "(none)".to_owned() };
     let scope = scope.as_ref().map_or_else(of_all, KeyScope::to_string);
     ListItem { name: id, document, columns: vec![("scope", scope), ("owner", owner_id)] }
 }

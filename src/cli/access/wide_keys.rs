@@ -27,5 +27,6 @@ pub(super) fn wide_keys_of(keys: &[ListedKey], roles: &HashMap<String, Role>) ->
 fn warning((admins, others): (usize, usize)) -> Option<String> {
     let all = admins + others;
     let keys = number_of(all, "API key");
-    (others > 0).then(|| format!("{keys} may apply every source, {others} without `admin`. Limit them with scopes."))
+    let advice = if others == 1 { "Give it a scope." } else { "Give them scopes." };
+    (others > 0).then(|| format!("{keys} may apply every source ({others} not owned by an admin). {advice}"))
 }
