@@ -257,7 +257,7 @@ mod tests {
             ("history show ", Some(Candidates::Values(Vec::new()))),
             ("plan --source=s", Some(Candidates::Sources)),
             ("rollback --to ", Some(Candidates::Values(Vec::new()))),
-            ("keys create --scope-role pl", values(&["gateway", "viewer", "planner", "editor", "admin"])),
+            ("keys create --scope-role pl", values(&["viewer", "planner", "editor", "admin"])),
             ("keys create --action=", values(&["create", "update", "delete"])),
             ("keys create --owner ", Some(Candidates::Ids(Kind::Owner))),
             ("keys revoke ", Some(Candidates::Ids(Kind::ApiKey))),

@@ -1,6 +1,6 @@
 //! The options of `keys create` for the scope of a key (D101).
 
-use super::role::role;
+use super::role::scope_role;
 use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
 use crate::model::KeyScope;
@@ -12,7 +12,8 @@ use crate::reconcile::check_new_source;
 #[command(next_help_heading = help::SCOPE)]
 pub(super) struct ScopeArgs {
     /// Highest role of the key, below that of its owner: viewer, planner, editor or admin.
-    #[arg(long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE", value_parser = role(), hide_possible_values = true)]
+    #[arg(long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE")]
+    #[arg(value_parser = scope_role(), hide_possible_values = true)]
     scope_role: Option<Role>,
     /// Source that the key may plan; can end in `*`. Repeatable.
     #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_PLAN", value_delimiter = ',', value_parser = sources)]
