@@ -52,21 +52,28 @@ pub(super) fn answer(program: Command, words: Vec<String>) -> CommandResult {
     print(receiver.recv_timeout(LONGEST).unwrap_or_default())
 }
 
-/// Joins `--source`, `=` and `shop`: bash splits a word at its `=`.
+/// Joins `--source`, `=` and `shop`, and `http`, `:` and `//host`: bash splits a word at its `=`, `:` and `@`, and keeps
+/// several of these together.
 fn joined(words: Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut is_open = false;
     for word in words {
-        let is_sign = word == "=";
-        let joins = |option: &str| if is_open { !word.is_empty() } else { is_sign && option.starts_with("--") };
-        match all.last_mut().filter(|option| joins(option.as_str())) {
-            Some(option) => {
-                option.push_str(&word);
+        let is_sign = !word.is_empty() && word.chars().all(|c| "=:@".contains(c));
+        let is_equals = word.starts_with('=');
+        let joins = |before: &str| match is_open {
+            true => !word.is_empty(),
+            false if is_equals => is_sign && before.starts_with("--"),
+            // A value can begin with a sign, such as `--listen :80`.
+            false => is_sign && (option_and_value(before).is_some() || !before.starts_with('-')),
+        };
+        match all.last_mut().filter(|before| joins(before.as_str())) {
+            Some(before) => {
+                before.push_str(&word);
                 is_open = is_sign && !is_open;
             }
             None => {
+                is_open = is_sign && !is_equals;
                 all.push(word);
-                is_open = false;
             }
         }
     }
@@ -280,6 +287,10 @@ mod tests {
             ("plan --source =", "plan --source="),
             ("plan --source = ", "plan --source= "),
             ("get --filter a = b", "get --filter a = b"),
+            ("get --server http : //h : 1 edges ", "get --server http://h:1 edges "),
+            ("get --server = http : //[ :: 1] : 80 ", "get --server=http://[::1]:80 "),
+            ("get --store postgres : //u : p @ h/db edges", "get --store postgres://u:p@h/db edges"),
+            ("serve --listen : 80 x", "serve --listen :80 x"),
             ("trace = =", "trace = ="),
         ] {
             let words = joined(line.split(' ').map(str::to_owned).collect());

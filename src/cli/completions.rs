@@ -46,6 +46,12 @@ fn with_candidates(shell: Shell, script: &str) -> String {
     if names=$("${{COMP_WORDS[0]}}" {REQUEST} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null); then
         compopt +o bashdefault +o default 2>/dev/null
         COMPREPLY=( $names )
+        # The line keeps what is typed before the last : or @.
+        local typed=${{COMP_LINE:0:COMP_POINT}}
+        typed=${{typed##*[[:space:]=]}}
+        [[ $typed == "${{COMP_WORDS[COMP_CWORD]}}" ]] ||
+            COMPREPLY=( "${{COMPREPLY[@]#"${{typed%"${{typed##*[:@]}}"}}"}}" )
+        [[ $names == */ ]] && compopt -o nospace 2>/dev/null
         return 0
     fi
 "#
@@ -57,7 +63,8 @@ fn with_candidates(shell: Shell, script: &str) -> String {
                 r#"    local names
     if names=$("${{words[1]}}" {REQUEST} "${{(@)words[2,CURRENT]}}" 2>/dev/null); then
         [[ $PREFIX == --*=* ]] && compset -P '*='
-        compadd -- ${{(f)names}}
+        compadd -S '' -- ${{(M)${{(f)names}}:#*/}}
+        compadd -- ${{${{(f)names}}:#*/}}
         return 0
     fi
 "#

@@ -27,6 +27,8 @@ fn words_are_completed_from_the_store() {
     lists(&["get", "edges", "sto"], &["storefront"]);
     lists(&["get", "routes", "--edge", "sto"], &["storefront"]);
     lists(&["blame", "storefront/che"], &["storefront/checkout"]);
+    lists(&["get", "routes", "sto"], &["storefront/"]);
+    lists(&["get", "routes", "storefront/che"], &["storefront/checkout"]);
     lists(&["suspend", ""], &["shop"]);
     lists(&["transfer", "--from", "shop", "--to", "docs", "edge/sto"], &["edge/storefront"]);
     lists(&["explain", "shadowed"], &["shadowed-route"]);
@@ -68,6 +70,8 @@ fn words_are_completed_from_the_server_that_the_command_uses() {
     let variables = [("EDGEWRIGHT_SERVER", url.as_str()), ("EDGEWRIGHT_TOKEN", serve.token.as_str())];
     lists(&variables, "get edges s", &["storefront"]);
     lists(&variables, "blame storefront/che", &["storefront/checkout"]);
+    lists(&variables, "get routes sto", &["storefront/"]);
+    lists(&variables, "get routes storefront/che", &["storefront/checkout"]);
     lists(&variables, "transfer --from shop --to docs edge/s", &["edge/storefront"]);
     lists(&variables, "suspend ", &["shop"]);
     lists(&variables, "status --source=", &["shop"]);
@@ -75,6 +79,8 @@ fn words_are_completed_from_the_server_that_the_command_uses() {
     lists(&variables, "keys revoke ", &[keys["keys"][0]["id"].as_str().unwrap()]);
     let token = &variables[1..];
     lists(token, &format!("get edges --server={url} s"), &["storefront"]);
+    let split = url.replace(':', " : ");
+    lists(token, &format!("get edges --server {split} s"), &["storefront"]);
     // Without the token, and with another choice, even after what is not read.
     lists(&variables[..1], "get edges ", &[]);
     lists(&variables, "get edges --unknown --server http://127.0.0.1:1 ", &[]);
@@ -97,7 +103,7 @@ fn the_script_for_bash_asks_the_program() {
     assert_eq!(run.out, "storefront\nvalidate\n", "{}", run.all());
     for (shell, asks) in [
         ("bash", "compopt +o bashdefault +o default"),
-        ("zsh", "compadd -- ${(f)names}"),
+        ("zsh", "compadd -- ${${(f)names}:#*/}"),
         ("fish", "complete -c edgewright -f -n '__edgewright_ask >/dev/null'"),
     ] {
         let script = folder.ok(&format!("completions {shell}")).out;

@@ -282,9 +282,12 @@ impl ResourceReader {
         Ok(())
     }
 
-    /// The names of the resources of a kind, after those of their parents. `typed` is how they begin, so that a server is asked
-    /// only below parents that matter.
+    /// The names of the resources of a kind that may begin with what is typed. Resources below a parent are `PARENT/NAME`, and
+    /// only `PARENT/` until that is typed: a server has a list for each parent.
     pub(crate) fn names(&self, kind: Kind, typed: &str) -> Result<Vec<String>, Failure> {
+        if let Some(of) = kind.info().parent.filter(|_| !typed.contains('/')) {
+            return Ok(self.names(of, typed)?.into_iter().map(|parent| format!("{parent}/")).collect());
+        }
         let client = match self {
             ResourceReader::Store(_, snapshot) => {
                 let entries = snapshot.iter().filter(|entry| entry.key.kind == kind);
@@ -300,7 +303,7 @@ impl ResourceReader {
         let mut names = Vec::new();
         for (id, parent) in names_on_server(client, of.facts().collection)? {
             let beginning = format!("{parent}/");
-            if parent.is_empty() || !(beginning.starts_with(typed) || typed.starts_with(&beginning)) {
+            if parent.is_empty() || !typed.starts_with(&beginning) {
                 continue;
             }
             let collection = Key { kind, parent: Some(Id::new(&id)), id: Id::new("") }.collection_path();
