@@ -1,4 +1,10 @@
-//! Manifests that many tests begin with.
+//! Manifests that many tests begin with, and the schemas of all.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::program::REPOSITORY;
 
 /// An edge with a description.
 pub(crate) fn edge(name: &str, description: &str) -> String {
@@ -18,4 +24,18 @@ pub(crate) fn bare_edge(name: &str, more: &str) -> String {
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}{more}}}\n\
          spec: {{hostports: [\"{name}.example.com:443\"]}}\n"
     )
+}
+
+/// The JSON Schemas of all kinds of manifests in this repository, by kind.
+pub(crate) fn kind_schemas() -> Vec<(String, Value)> {
+    let mut schemas = Vec::new();
+    for entry in fs::read_dir(format!("{REPOSITORY}/schemas")).unwrap() {
+        let path = entry.unwrap().path();
+        let kind = path.file_stem().unwrap().to_string_lossy().into_owned();
+        // These have all kinds.
+        if !["manifest", "openapi"].contains(&kind.as_str()) {
+            schemas.push((kind, serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap()));
+        }
+    }
+    schemas
 }

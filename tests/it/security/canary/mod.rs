@@ -9,14 +9,13 @@ mod mistakes;
 mod server;
 mod world;
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
+use std::fs;
 
 use serde_json::Value;
 
-use crate::support::program::REPOSITORY;
+use crate::support::{manifests::kind_schemas, program::REPOSITORY};
 
-/// The schemas of several kinds, whose fields those of the kinds have too.
-const COMBINED: [&str; 2] = ["manifest.json", "openapi.json"];
 /// The name of the schema of a secret.
 const SECRET: &str = "Secret";
 /// In a path, an entry of a list.
@@ -47,15 +46,8 @@ impl SecretField {
 /// Every secret field of every kind.
 fn secret_fields() -> Vec<SecretField> {
     let mut found = BTreeSet::new();
-    for entry in fs::read_dir(format!("{REPOSITORY}/schemas")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if COMBINED.contains(&name.as_str()) {
-            continue;
-        }
-        let schema: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-        let kind = name.trim_end_matches(".json");
-        let mut search = Search { kind, definitions: &schema["$defs"], found: &mut found };
+    for (kind, schema) in kind_schemas() {
+        let mut search = Search { kind: &kind, definitions: &schema["$defs"], found: &mut found };
         search.visit(&schema, &mut Vec::new(), &mut Vec::new());
     }
     found.into_iter().collect()

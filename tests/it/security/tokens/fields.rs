@@ -1,14 +1,10 @@
 //! Every text of every manifest and request, with a token in it.
 
-use std::fs;
-
 use serde_json::{Value, json};
 
 use super::files_with;
-use crate::support::program::{Folder, REPOSITORY, rounds};
-
-/// The schemas of several kinds, whose fields those of the kinds have too.
-const COMBINED: [&str; 2] = ["manifest.json", "openapi.json"];
+use crate::support::manifests::kind_schemas;
+use crate::support::program::{Folder, rounds};
 
 /// The formats of plans, apart from JSON.
 const FORMATS: [&str; 5] = ["text", "markdown", "github", "sarif", "junit"];
@@ -77,16 +73,9 @@ fn with_token(schema: &Value, definitions: &Value, open: &mut Vec<String>, token
 /// The bodies of every kind of manifest with a token in one place.
 fn specs_with_token(token: &str) -> Vec<(String, Value)> {
     let mut specs = Vec::new();
-    for entry in fs::read_dir(format!("{REPOSITORY}/schemas")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if COMBINED.contains(&name.as_str()) {
-            continue;
-        }
-        let schema: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    for (kind, schema) in kind_schemas() {
         let found = with_token(&schema["properties"]["spec"], &schema["$defs"], &mut Vec::new(), token);
-        let kind = name.trim_end_matches(".json");
-        specs.extend(found.into_iter().map(|spec| (kind.to_owned(), spec)));
+        specs.extend(found.into_iter().map(|spec| (kind.clone(), spec)));
     }
     assert!(specs.len() > 150, "{specs:?}");
     specs
