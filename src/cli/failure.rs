@@ -75,7 +75,7 @@ impl From<Diagnostic> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Diagnostic::error(error.code, error.message).help(error.help.unwrap_or(error.code.info().cure)).into()
+        Diagnostic::from(error).into()
     }
 }
 

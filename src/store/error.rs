@@ -4,7 +4,7 @@ use std::{fmt, io, path::Path};
 
 use thiserror::Error;
 
-use crate::model::{Code, snapshot::Refusal};
+use crate::model::{Code, Diagnostic, snapshot::Refusal};
 
 /// An error of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -43,6 +43,12 @@ impl StoreError {
     /// Creates the error of a damaged file.
     pub fn corrupt(path: &Path, found: impl fmt::Display) -> Self {
         Self::new(Code::StoreCorrupt, format!("{} is damaged: {found}", path.display()))
+    }
+}
+
+impl From<StoreError> for Diagnostic {
+    fn from(error: StoreError) -> Self {
+        Diagnostic::error(error.code, error.message).help(error.help.unwrap_or(error.code.info().cure))
     }
 }
 

@@ -35,12 +35,19 @@ pub(super) struct Cursors {
 impl Cursors {
     /// Reads the cursors, and adds those of new targets: they are told of what comes after the current revision and after
     /// `transition`, the last event of a source or certificate. Cursors of targets that are no longer configured are kept, because they may be configured again.
-    pub(super) fn open<'n>(store: &Store, transition: u64, names: impl Iterator<Item = &'n str>) -> Self {
+    pub(super) fn open<'n>(
+        store: &Store,
+        transition: u64,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<Self, StoreError> {
         let current = store.snapshot().revision;
         let files = store.sidecars();
         let follows = "notifications continue after the current revision";
-        let mut cursors: BTreeMap<String, Cursor> =
-            files.as_ref().map(|files| state_files::read(files, FILE, MOST_BYTES, follows)).unwrap_or_default();
+        let mut cursors: BTreeMap<String, Cursor> = files
+            .as_ref()
+            .map(|files| state_files::read(files, FILE, MOST_BYTES, follows))
+            .transpose()?
+            .unwrap_or_default();
         for name in names {
             let newest = Cursor { revision: current, parts: 0, transition };
             let cursor = cursors.entry(name.to_owned()).or_insert(newest);
@@ -60,7 +67,7 @@ impl Cursors {
         if let Err(error) = cursors.save(&cursors.cursors.lock()) {
             tracing::warn!("cannot save the progress of notifications: {}", escaped(&error.to_string()));
         }
-        cursors
+        Ok(cursors)
     }
 
     /// The cursor of a target.
@@ -99,7 +106,7 @@ mod tests {
     fn a_cursor_survives_a_restart_and_a_damaged_file_is_moved_aside() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
-        let open = |names: &[&str]| Cursors::open(&Store::open(&path).unwrap(), 3, names.iter().copied());
+        let open = |names: &[&str]| Cursors::open(&Store::open(&path).unwrap(), 3, names.iter().copied()).unwrap();
         let cursors = open(&["a", "b"]);
         assert_eq!(cursors.get("a"), Cursor { revision: 0, parts: 0, transition: 3 });
         // A later revision than that of the store is one of another store.

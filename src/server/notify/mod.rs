@@ -76,7 +76,7 @@ impl Notifier {
                 Diagnostic::error(Code::Unreadable, format!("cannot notify `{}`: {reason}", target.name))
             })?;
         }
-        let outbox = Arc::new(Outbox::open(store, &targets, base_url));
+        let outbox = Arc::new(Outbox::open(store, &targets, base_url)?);
         let mut notifier = Self { outbox, ended: Vec::new() };
         for target in targets {
             let delivery = Delivery::new(Arc::clone(&notifier.outbox), target);

@@ -71,12 +71,12 @@ impl SourceObserver for Outbox {
 }
 
 impl Outbox {
-    /// Opens what is pending for the targets in the store.
-    pub(super) fn open(store: &Arc<Store>, targets: &[NotificationTarget], base_url: &str) -> Self {
-        let transitions = TransitionLog::open(store);
+    /// Opens what is pending for the targets in the store. Fails if that cannot be asked for now.
+    pub(super) fn open(store: &Arc<Store>, targets: &[NotificationTarget], base_url: &str) -> Result<Self, StoreError> {
+        let transitions = TransitionLog::open(store)?;
         let names = targets.iter().map(|target| target.name.as_str());
-        let cursors = Cursors::open(store, transitions.last(), names);
-        Self {
+        let cursors = Cursors::open(store, transitions.last(), names)?;
+        Ok(Self {
             store: Arc::clone(store),
             cursors,
             transitions,
@@ -84,7 +84,7 @@ impl Outbox {
             base_url: base_url.to_owned(),
             scope: blake3::derive_key("edgewright 2026 notifications", &store.root_secret()),
             stop: StopSignal::default(),
-        }
+        })
     }
 
     /// Looks at the certificates after each revision, and from time to time, until the end.

@@ -3,16 +3,22 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::store::Sidecars;
+use crate::store::{Sidecars, StoreError};
 use crate::syntax::text::escaped;
 
-/// Reads a file of at most `most` bytes. Without a readable one, starts anew; the log then says what `follows`.
-pub(super) fn read<T: DeserializeOwned + Default>(files: &Sidecars, name: &str, most: u64, follows: &str) -> T {
+/// Reads a file of at most `most` bytes. Without a readable one, starts anew; the log then says what `follows`. Fails if a database
+/// does not answer: what it has is not lost, and must not be replaced.
+pub(super) fn read<T: DeserializeOwned + Default>(
+    files: &Sidecars,
+    name: &str,
+    most: u64,
+    follows: &str,
+) -> Result<T, StoreError> {
     if !files.has(name) {
-        return T::default();
+        return Ok(T::default());
     }
-    let bytes = files.read(name, most).ok().flatten();
-    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_else(|| {
+    let bytes = files.read(name, most)?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_else(|| {
         let path = files.place(name);
         let path = escaped(&path);
         match files.set_aside(name) {
@@ -20,5 +26,5 @@ pub(super) fn read<T: DeserializeOwned + Default>(files: &Sidecars, name: &str, 
             Err(error) => tracing::warn!("{path} is damaged; {follows}: {}", escaped(&error.to_string())),
         }
         T::default()
-    })
+    }))
 }

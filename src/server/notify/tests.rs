@@ -122,8 +122,8 @@ fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     let store = Arc::new(Store::with_engine(Arc::new(Forgetful::default()), Retention::default()).unwrap());
     commit(&store);
     // The target's cursor is after revision 1.
-    let cursors = Cursors::open(&store, 0, ["audit"].into_iter());
-    let transitions = TransitionLog::open(&store);
+    let cursors = Cursors::open(&store, 0, ["audit"].into_iter()).unwrap();
+    let transitions = TransitionLog::open(&store).unwrap();
     for _ in 0..6 {
         commit(&store);
     }
@@ -149,8 +149,8 @@ fn an_event_follows_the_revision_of_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("changes.jsonl");
     let store = Arc::new(Store::open("memory:").unwrap());
-    let transitions = TransitionLog::open(&store);
-    let cursors = Cursors::open(&store, 0, ["audit"].into_iter());
+    let transitions = TransitionLog::open(&store).unwrap();
+    let cursors = Cursors::open(&store, 0, ["audit"].into_iter()).unwrap();
     commit(&store);
     let told = |news: &str| ReportedState {
         r#type: EventType::SourceInvalid,

@@ -92,11 +92,11 @@ pub(super) struct TransitionLog {
 
 impl TransitionLog {
     /// Reads the file.
-    pub(super) fn open(store: &Store) -> Self {
+    pub(super) fn open(store: &Store) -> Result<Self, StoreError> {
         let files = store.sidecars();
         let follows = "targets are notified of all current states again";
         let state = files.as_ref().map(|files| state_files::read(files, FILE, MOST_BYTES as u64, follows));
-        Self { files, state: Lock::new(state.unwrap_or_default()) }
+        Ok(Self { files, state: Lock::new(state.transpose()?.unwrap_or_default()) })
     }
 
     /// The number of the last event.
@@ -239,7 +239,7 @@ mod tests {
     fn an_event_is_told_once_per_transition_also_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
-        let open = || TransitionLog::open(&Store::open(&path).unwrap());
+        let open = || TransitionLog::open(&Store::open(&path).unwrap()).unwrap();
         let log = open();
         see(&log, ObservedSource::Synced);
         assert_eq!(log.last(), 0, "a source that was always in sync has not recovered");
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_certificate_is_told_once_for_each_end() {
-        let log = TransitionLog::open(&Store::open("memory:").unwrap());
+        let log = TransitionLog::open(&Store::open("memory:").unwrap()).unwrap();
         let see = |certificates: &[(&str, i64)]| {
             let found = certificates.iter().map(|(id, not_after)| {
                 let certificate = ExpiringCertificate { id: (*id).to_owned(), not_after: *not_after };
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn the_oldest_events_make_way() {
-        let log = TransitionLog::open(&Store::open("memory:").unwrap());
+        let log = TransitionLog::open(&Store::open("memory:").unwrap()).unwrap();
         for commit in 0..=MOST_TRANSITIONS {
             see(&log, troubled(EventType::SourceInvalid, &[&commit.to_string()]));
         }
