@@ -125,6 +125,8 @@ pub struct Statistics {
 pub struct FollowedWriter {
     /// Its name, for people.
     pub name: String,
+    /// The URL under which other processes reach it, if it has said so.
+    pub url: Option<String>,
     /// Since when nobody writes, if it has ended.
     pub gone_since: Option<Instant>,
     /// When this was known last.
@@ -161,6 +163,11 @@ pub trait Engine: Send + Sync {
     /// Returns the process that writes, if this one only follows it.
     fn followed_writer(&self) -> Option<FollowedWriter> {
         None
+    }
+
+    /// Says under which URL other processes reach this one, if it writes.
+    fn advertise(&self, _url: &str) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Says that this process goes on writing. One that has begun to say so, and stops, can be replaced by one that follows.

@@ -35,6 +35,11 @@ impl Store {
         self.engine.followed_writer()
     }
 
+    /// Says under which URL other servers reach this one, which writes.
+    pub(crate) fn advertise(&self, url: &str) -> Result<(), StoreError> {
+        self.engine.advertise(url)
+    }
+
     /// Says that this process goes on writing: one that stops with it can be replaced by one that follows.
     pub(crate) fn renew(&self) -> Result<(), StoreError> {
         self.engine.renew()
@@ -116,7 +121,7 @@ mod tests {
         }
 
         fn followed_writer(&self) -> Option<FollowedWriter> {
-            Some(FollowedWriter { name: "the first".into(), gone_since: None, seen: Instant::now() })
+            Some(FollowedWriter { name: "the first".into(), url: None, gone_since: None, seen: Instant::now() })
         }
 
         fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {

@@ -102,7 +102,7 @@ impl PostgresEngine {
         let wrapped = keys::read(&link)?;
         let keyring = keys::open(&wrapped, head.store, source, link.shown(), unwritable(&link))?;
         let follower = match session {
-            SessionKind::Long => Some(Follower::new(Arc::clone(&link), head.writer.clone(), wrapped)),
+            SessionKind::Long => Some(Follower::new(Arc::clone(&link), &head, wrapped)),
             SessionKind::Brief => None,
         };
         Ok(Some(Self::new(link, None, follower, Arc::new(keyring), session, head)))
@@ -220,6 +220,10 @@ impl Engine for PostgresEngine {
 
     fn followed_writer(&self) -> Option<FollowedWriter> {
         self.follower.as_ref().map(Follower::writer)
+    }
+
+    fn advertise(&self, url: &str) -> Result<(), StoreError> {
+        self.writer.as_ref().map_or(Ok(()), |it| it.writer.advertise(url))
     }
 
     fn renew(&self) -> Result<(), StoreError> {

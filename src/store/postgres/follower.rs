@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::failure::damaged;
-use super::head::{self, HeadRow};
+use super::head::HeadRow;
 use super::keys;
 use super::link::DatabaseLink;
 use super::questions::HistoryQuestions;
@@ -25,6 +26,9 @@ use crate::store::seal::Keyring;
 /// How long data keys may stay in memory that the writer has destroyed.
 const KEYS: Duration = Duration::from_secs(60);
 
+/// Reads the head, and whether the lock of the writer is free, in one exchange: several times per second.
+const LOOK: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_free FROM edgewright.head AS head";
+
 /// What a process knows of the writer that it follows.
 pub(super) struct Follower {
     link: Arc<DatabaseLink>,
@@ -36,9 +40,10 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Begins with the name of the writer and the wrapped data keys of the store.
-    pub(super) fn new(link: Arc<DatabaseLink>, name: String, wrapped: Vec<u8>) -> Self {
-        let writer = FollowedWriter { name, gone_since: None, seen: Instant::now() };
+    /// Begins with the writer that the head names and the wrapped data keys of the store.
+    pub(super) fn new(link: Arc<DatabaseLink>, head: &HeadRow, wrapped: Vec<u8>) -> Self {
+        let (name, url) = (head.writer.clone(), head.url.clone());
+        let writer = FollowedWriter { name, url, gone_since: None, seen: Instant::now() };
         let wrapped = Lock::new((wrapped, Instant::now()));
         Self { link, client: Lock::default(), writer: Lock::new(writer), wrapped }
     }
@@ -83,9 +88,9 @@ impl Follower {
 
     fn look(&self) -> Result<HeadRow, StoreError> {
         let looked = self.link.ask_over(&self.client, "edgewright (follower)", "read", |client| async move {
-            let row = client.query_one(head::READ, &[]).await?;
-            let sql = "SELECT pg_try_advisory_xact_lock_shared($1)";
-            let is_free: bool = client.query_one(sql, &[&WRITER_LOCK]).await?.try_get(0)?;
+            let lock: (&(dyn ToSql + Sync), Type) = (&WRITER_LOCK, Type::INT8);
+            let row = client.query_typed_one(LOOK, &[lock]).await?;
+            let is_free: bool = row.try_get("is_free")?;
             Ok((row, is_free))
         });
         let looked = looked.and_then(|(row, is_free)| Ok((HeadRow::from_row(&row, self.link.shown())?, is_free)));
@@ -94,6 +99,7 @@ impl Follower {
             Ok((head, is_free)) => {
                 let since = writer.gone_since.unwrap_or_else(Instant::now);
                 writer.name.clone_from(&head.writer);
+                writer.url.clone_from(&head.url);
                 writer.gone_since = is_free.then_some(since);
                 Ok(head)
             }

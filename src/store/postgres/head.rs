@@ -10,7 +10,7 @@ use crate::store::seal::StoreId;
 
 /// Reads the head. There is none before a store is created.
 pub(super) const READ: &str = "SELECT store, position, hash, revision, next_order, kept_position, kept_hash, kept_revision, \
-                               kept_next_order, complete, epoch, writer, data_key FROM edgewright.head";
+                               kept_next_order, complete, epoch, writer, url, data_key FROM edgewright.head";
 
 /// The head of a store.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub(super) struct HeadRow {
     pub(super) epoch: i64,
     /// The last writer, for people.
     pub(super) writer: String,
+    /// The URL under which other servers reach it, if it has said so.
+    pub(super) url: Option<String>,
     /// The data key of the state.
     pub(super) data_key: String,
 }
@@ -45,6 +47,7 @@ impl HeadRow {
             complete: row.try_get("complete").map_err(bad)?,
             epoch: row.try_get("epoch").map_err(bad)?,
             writer: text("writer")?,
+            url: Some(text("url")?).filter(|url| !url.is_empty()),
             data_key: text("data_key")?,
         })
     }

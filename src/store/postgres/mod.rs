@@ -13,7 +13,7 @@
 //! same in both. The state is never behind the history, so a start reads it and replays nothing.
 //!
 //! ```text
-//! edgewright.head      position 42 · hash · revision 17 · epoch 7 · writer     the end, and who may move it
+//! edgewright.head      position 42 · hash · revision 17 · epoch 7 · writer     the end, and who may move it and where it is
 //! edgewright.commits   1 … 42, each with its header, digest, hash and calls    lists read these alone
 //! edgewright.entries   (42, 0), (42, 1) …, by the path of a resource           its history is an index scan
 //! edgewright.state     r/HttpsEdge//edghts_U9Cj → record                       the state after 42

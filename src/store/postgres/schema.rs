@@ -21,7 +21,7 @@ const MIGRATIONS: [&str; 1] = [TABLES];
 ///
 /// `state` has the current records. `commits` has the headers of the history, and `entries` what each commit did, with what
 /// undoes it. `head` is the end of the history, where it begins once retention has removed something, whether all of a copy
-/// is there, and the epoch of the writer. `secrets` has the wrapped data keys, and `files` what a folder has beside its store.
+/// is there, and the epoch, the name and the URL of the writer. `secrets` has the wrapped data keys, and `files` what a folder has beside its store.
 const TABLES: &str = "
 CREATE TABLE edgewright.commits (
     position bigint PRIMARY KEY,
@@ -65,6 +65,7 @@ CREATE TABLE edgewright.head (
     complete boolean NOT NULL,
     epoch bigint NOT NULL,
     writer text NOT NULL,
+    url text NOT NULL,
     data_key text NOT NULL,
     kept_position bigint NOT NULL,
     kept_hash bytea NOT NULL,

@@ -129,8 +129,8 @@ impl WriterClaim {
                         ON CONFLICT (one) DO UPDATE SET keys = EXCLUDED.keys";
             client.execute(keep, &[&keys.bytes]).await?;
             let begin = "INSERT INTO edgewright.head (store, position, hash, revision, next_order, complete, epoch, \
-                         writer, data_key, kept_position, kept_hash, kept_revision, kept_next_order) \
-                         VALUES ($1, $2, $3, $4, $5, $6, 0, '', $7, $2, $3, $4, $5)";
+                         writer, url, data_key, kept_position, kept_hash, kept_revision, kept_next_order) \
+                         VALUES ($1, $2, $3, $4, $5, $6, 0, '', '', $7, $2, $3, $4, $5)";
             let [position, revision, next_order] = [start.position, start.revision, start.next_order].map(signed);
             let (store, hash, data_key) = (keys.store.to_vec(), start.hash.to_vec(), keys.data_key.to_string());
             let values: [&(dyn ToSql + Sync); 7] =
@@ -147,7 +147,7 @@ impl WriterClaim {
         let missing = || StoreError::new(Code::Internal, "the store has no head");
         let head = self.head.ok_or_else(missing)?;
         let (client, name, former) = (Arc::clone(&self.connection.client), self.name.clone(), head.epoch);
-        let sql = "UPDATE edgewright.head SET epoch = epoch + 1, writer = $1 WHERE epoch = $2";
+        let sql = "UPDATE edgewright.head SET epoch = epoch + 1, writer = $1, url = '' WHERE epoch = $2";
         let begun = link.run("open", async move { client.execute(sql, &[&name, &former]).await })?;
         if begun != 1 {
             return Err(locked(link, ""));
@@ -200,6 +200,16 @@ impl StoreWriter {
             session.connection = None;
         }
         renewed.map(|_| ())
+    }
+
+    /// Says under which URL other servers reach this process.
+    pub(super) fn advertise(&self, url: &str) -> Result<(), StoreError> {
+        self.change("write to", |client, epoch| {
+            let url = url.to_owned();
+            async move {
+                client.execute("UPDATE edgewright.head SET url = $1 WHERE epoch = $2", &[&url, &epoch]).await
+            }
+        })
     }
 
     /// Writes a group of commits after a position. Returns its size.
