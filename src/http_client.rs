@@ -42,6 +42,14 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<RootCerts, String> {
     if found.is_empty() { Err("no certificate found".to_owned()) } else { Ok(RootCerts::new_with_certs(&found)) }
 }
 
+/// Creates a client for requests to another server of the same store. It keeps so many idle connections.
+pub(crate) fn server_agent(connect: Duration, response: Duration, connections: usize) -> Agent {
+    // A proxy is for what is outside.
+    let config = config(response).timeout_connect(Some(connect)).proxy(None).max_idle_connections(connections);
+    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+    config.max_idle_connections_per_host(connections).tls_config(tls).build().new_agent()
+}
+
 /// Creates a client that asks the server of this machine whether it is ready. It sends no secret, and it accepts any
 /// certificate: the server's has its public name.
 pub(crate) fn probe_agent(timeout: Duration) -> Agent {

@@ -15,6 +15,7 @@ use super::notify::Outbox;
 use super::openapi;
 use super::operations::reconciliation::files::{DEFAULT_MIB, FileCache};
 use super::operations::saml::signer::Signer;
+use super::replicas::forwarder::Forwarder;
 use super::resources::page_cache::PageCache;
 use super::resources::write_policy::RestWrites;
 use super::state::{Admissions, AppState, Caches, ServedStore};
@@ -76,6 +77,7 @@ impl App {
                 client_certificates: ClientCertificates::default(),
                 version_header,
             }),
+            forwarder: Arc::new(Forwarder::new(Arc::clone(&store))),
             served: Arc::new(ServedStore { store, base_urls }),
             admissions: Arc::new(Admissions {
                 reconciliations: Slots::new(classes::RECONCILIATIONS),
@@ -87,6 +89,7 @@ impl App {
                 backups: Slots::new(classes::BACKUPS),
                 hooks: Slots::new(classes::WEBHOOKS),
                 rekeys: Slots::new(classes::REKEYS),
+                forwards: Slots::new(classes::FORWARDS),
             }),
             sources: Arc::default(),
             writes: Arc::default(),

@@ -36,6 +36,7 @@
 // | `gateway_feed` | The resolved configuration for gateways |
 // | `openapi` | The OpenAPI document |
 // | `notify` | Webhooks and files that tell others of changes |
+// | `replicas` | What makes several servers on one database look like one |
 // | `telemetry` | Metrics, the access log and the security log |
 // | `handler_prelude`, `prelude` | Names for handlers, and for all other files |
 
@@ -50,6 +51,7 @@ pub(crate) mod notify;
 pub(crate) mod openapi;
 pub(crate) mod operations;
 mod prelude;
+pub(crate) mod replicas;
 pub(crate) mod resources;
 mod state;
 pub(crate) mod telemetry;

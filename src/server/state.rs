@@ -12,6 +12,7 @@ use super::net::tls::Tls;
 use super::notify::Outbox;
 use super::operations::reconciliation::files::FileCache;
 use super::operations::sources::client_revisions::ClientRevisions;
+use super::replicas::forwarder::Forwarder;
 use super::resources::commit_executor::CommitExecutor;
 use super::resources::page_cache::PageCache;
 use super::resources::write_policy::RestWrites;
@@ -25,6 +26,7 @@ use crate::server::prelude::*;
 pub(crate) struct AppState {
     pub access: Arc<AccessControl>,
     pub served: Arc<ServedStore>,
+    pub forwarder: Arc<Forwarder>,
     pub admissions: Arc<Admissions>,
     pub sources: Arc<SourceRuntime>,
     pub writes: Arc<RequestWrites>,
@@ -57,11 +59,13 @@ pub(crate) struct Admissions {
     pub hooks: Slots,
     /// Encrypts the store with new keys for one client at a time.
     pub rekeys: Slots,
+    /// Requests that wait for the response of the server that writes (D115).
+    pub forwards: Slots,
 }
 
 impl Admissions {
     /// All classes, for the metrics.
-    pub(crate) fn all(&self) -> [&Slots; 8] {
+    pub(crate) fn all(&self) -> [&Slots; 9] {
         [
             &self.reconciliations,
             &self.uploads,
@@ -71,6 +75,7 @@ impl Admissions {
             &self.watchers,
             &self.backups,
             &self.hooks,
+            &self.forwards,
         ]
     }
 }

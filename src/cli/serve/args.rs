@@ -46,6 +46,10 @@ pub(crate) struct Args {
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_BASE_URL", value_parser = public_url)]
     pub(super) base_url: Option<String>,
+    /// URL under which the other servers of a store in a database reach this one, to forward changes while it writes.
+    #[arg(help_heading = help::CONNECTION)]
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_ADVERTISE_URL", value_parser = public_url)]
+    pub(super) advertise_url: Option<String>,
     /// Public URL for SAML identity providers (default: the base URL).
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SAML_BASE_URL", value_parser = public_url)]

@@ -137,8 +137,12 @@ impl Args {
         let (store, followed, mut notifier) = (&bound.store, bound.store.followed_writer(), None);
         if let Some(writer) = &followed {
             let name = escaped(&writer.name);
-            tracing::info!("Another server writes to the store ({name}). This one follows it, and only reads.");
+            let does = if writer.url.is_some() { "forwards changes to it" } else { "only reads" };
+            tracing::info!("Another server writes to the store ({name}). This one follows it, and {does}.");
         } else {
+            if let Some(url) = &self.advertise_url {
+                store.advertise(url)?;
+            }
             maintain_from_time_to_time(store);
             notifier = Notifier::start(store, config.notifications.clone(), &bound.base_url)?;
             self.create_admin(store)?;

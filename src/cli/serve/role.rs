@@ -17,7 +17,7 @@ use crate::cli::store::retention_args::RetentionArgs;
 use crate::cli::store::store_args::StoreArgs;
 
 /// How often a server that follows asks for news.
-const NEWS: Duration = Duration::from_millis(100);
+const NEWS: Duration = Duration::from_millis(25);
 /// How much news it takes in before it looks at anything else.
 const MOST_PAGES: usize = 100;
 /// How often a server that writes renews its session.

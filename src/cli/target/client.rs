@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use axum::http::Uri;
@@ -63,6 +64,8 @@ pub(crate) struct ApiClient {
     token: Secret,
     /// The server's OpenAPI document, once it was read.
     document: OnceLock<Value>,
+    /// The last revision in a response to a change; 0 if there was none. Another server of the store may be behind it.
+    revision: AtomicU64,
 }
 
 impl ApiClient {
@@ -82,6 +85,7 @@ impl ApiClient {
             version_header: version_header.to_owned(),
             token: credentials.token,
             document: OnceLock::new(),
+            revision: AtomicU64::new(0),
         })
     }
 
@@ -94,7 +98,11 @@ impl ApiClient {
     fn request(&self, method: &Method, url: &str) -> Builder {
         let token = format!("Bearer {}", self.token.expose());
         let request = Request::builder().method(method).uri(url).header("Authorization", token);
-        request.header(&self.version_header, "2")
+        let request = request.header(&self.version_header, "2");
+        match self.revision.load(Ordering::Relaxed) {
+            0 => request,
+            revision => request.header("If-Revision-At-Least", revision.to_string()),
+        }
     }
 
     fn start(&self, method: &Method, url: &str, body: Option<&[u8]>) -> Result<Response<Body>, ureq::Error> {
@@ -117,6 +125,7 @@ impl ApiClient {
         let mut patience = RETRY_TIME;
         loop {
             let response = self.start(method, url, body);
+            self.revision.fetch_max(response.as_ref().ok().and_then(revision).unwrap_or_default(), Ordering::Relaxed);
             let wait = response.as_ref().ok().and_then(retry_after).filter(|_| method == Method::POST);
             let (status, text) = read(response, url, effect)?;
             match wait.filter(|wait| *wait <= patience && was_refused_unstarted(&text)) {
@@ -297,6 +306,11 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
     Some(Duration::from_secs(seconds.max(1)))
 }
 
+/// The revision of the store that a response to a change says.
+fn revision(response: &Response<Body>) -> Option<u64> {
+    response.headers().get("edgewright-revision")?.to_str().ok()?.parse().ok()
+}
+
 /// Parses the report in the response to a request that plans or applies.
 pub(crate) fn parse_report<T: DeserializeOwned>(
     at: &str,
@@ -366,7 +380,7 @@ pub(crate) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
 /// Whether the server itself refused the request before starting on it. A proxy's 503 does not prove that.
 fn was_refused_unstarted(text: &[u8]) -> bool {
     let code = ErrorResponse::parse(text).and_then(|response| Code::from_name(&response.error_code));
-    matches!(code, Some(Code::Unavailable | Code::RateLimited))
+    matches!(code, Some(Code::Unavailable | Code::RateLimited | Code::NotTheWriter | Code::NotCaughtUp))
 }
 
 /// The digests of the texts that the server lacks, if it answered that (D72).

@@ -237,8 +237,14 @@ codes! {
         "The server cannot take this request now: it has too much work, is shutting down, or is not ready. Nothing was changed."
         => "Send the request again after the time in `Retry-After`; `/readyz` says why a server is not ready.";
     NotTheWriter "NOT_THE_WRITER" 503
-        "Another server writes to the store in the database. This one follows it, answers requests that read, and changes nothing."
-        => "Send the request to the server that the message names, or again after the time in `Retry-After`: when that server is gone, one of those that follow takes its place within seconds.";
+        "Another server writes to the store in the database. This one follows it and answers requests that read. It could not forward the request: the other server has no `--advertise-url`, cannot be reached, or does not write any more. Nothing was changed."
+        => "Send the request again after the time in `Retry-After`: when the server that writes is gone, one of those that follow takes its place within seconds. Set `--advertise-url` on every server.";
+    WriterLost "WRITER_LOST" 503
+        "A server that follows has forwarded the request to the one that writes, and got no usable response. The change may have been made."
+        => "Check whether the change was made, and send the request again if it was not.";
+    NotCaughtUp "NOT_CAUGHT_UP" 503
+        "The server does not have the revision that `If-Revision-At-Least` names, also after waiting for it: it follows the server that writes and is behind, or the store has no such revision, for example because an older copy of it was restored."
+        => "Send the request again after the time in `Retry-After`, or without the header.";
     CannotListen "CANNOT_LISTEN" 500
         "The server cannot listen on the address, or on the socket that the service manager has passed."
         => "Stop the process that uses the port, or choose another port with --listen. A socket unit must have one ListenStream= with an IP address and a port, which is also that of --listen if that is set.";

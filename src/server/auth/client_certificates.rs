@@ -35,6 +35,10 @@ pub(crate) struct CertificateOwner {
     owner: String,
 }
 
+/// The name in the certificate of a client that this process has vouched for, in the extensions of the request.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct VouchedName(pub(in crate::server) String);
+
 /// The owners that certificates stand for.
 #[derive(Default)]
 pub(crate) struct ClientCertificates {
@@ -91,6 +95,7 @@ impl ClientCertificates {
         if let Ok(mut value) = HeaderValue::from_str(&value) {
             value.set_sensitive(true);
             request.headers_mut().insert(header::AUTHORIZATION, value);
+            request.extensions_mut().insert(VouchedName(subject_alt_name.clone()));
         }
     }
 

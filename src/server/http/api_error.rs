@@ -32,7 +32,7 @@ pub(crate) struct ApiError {
 }
 
 /// The seconds within which a server that follows takes the place of one that is gone.
-const TAKEOVER: u64 = 5;
+pub(in crate::server) const TAKEOVER: u64 = 5;
 /// The message of an error that is not the client's.
 const INTERNAL: &str = "internal error while handling the request";
 /// After how many seconds the database of a store may be back.

@@ -29,7 +29,7 @@ fn hop_of(text: &str) -> Option<IpAddr> {
 pub(crate) struct ClientAddress {
     /// The client's address.
     pub address: IpAddr,
-    /// The trusted proxy that has sent the request.
+    /// The trusted proxy that has sent the request, or the server that has forwarded it.
     pub proxy: Option<IpAddr>,
 }
 

@@ -19,7 +19,7 @@ pub(super) fn operation_routes(state: &AppState) -> Router {
     operations.sort_by_key(|operation| operation.method != MethodFilter::GET);
     let mut router = Router::new();
     for operation in operations {
-        let gate = OperationGate::new(operation, Arc::clone(&state.access));
+        let gate = OperationGate::new(operation, state.clone());
         let handler = (operation.handler)(operation.method).route_layer(middleware::from_fn_with_state(gate, admit));
         router = router.route(&positional(operation.path), handler);
     }

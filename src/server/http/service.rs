@@ -4,6 +4,7 @@
 use axum::Router;
 use tower::ServiceExt;
 
+use super::api_error::ApiError;
 use super::endpoint_paths::EndpointPaths;
 use super::response::add_request_id;
 use super::router;
@@ -13,6 +14,7 @@ use crate::server::limits::guards::RequestOrigin;
 use crate::server::net::connections::ResponseFuture;
 use crate::server::net::drain;
 use crate::server::prelude::*;
+use crate::server::replicas::read_your_writes::{AT_LEAST, add_revision, catch_up};
 use crate::server::state::AppState;
 use crate::server::telemetry::access_log_limit::AccessLogLimit;
 use crate::server::telemetry::request_labels::note_client;
@@ -55,22 +57,29 @@ impl ApiService {
         let service = Arc::clone(self);
         Box::pin(async move {
             let mut request = request;
+            let received = service.state.forwarder.receive(&mut request);
             service.state.access.client_certificates.vouch(&mut request);
             let client = service.state.access.guards.note_client(&mut request);
             let floods = Arc::clone(&service.floods);
-            access_log::logged(request, floods, |request| service.respond(request, client)).await
+            access_log::logged(request, floods, |request| service.respond(request, client, received)).await
         })
     }
 
-    /// Handles a request, and adds what all responses have in common.
-    async fn respond(&self, request: Request, client: RequestOrigin) -> Response {
+    /// Handles a request, and adds what all responses have in common. `received` fails if it is not forwarded as it says.
+    async fn respond(&self, request: Request, client: RequestOrigin, received: Result<(), ApiError>) -> Response {
         let guards = &self.state.access.guards;
         let is_preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let preflights = self.preflights.as_ref().filter(|_| is_preflight);
         let is_page = is_page(request.uri().path());
         note_client(client.site());
-        let place = guards.in_flight.enter(request.uri().path(), client.site());
+        let method = request.method().clone();
+        let ready = match received {
+            Ok(()) if request.headers().contains_key(AT_LEAST) => Box::pin(self.catch_up(request.headers())).await,
+            received => received,
+        };
+        // Nothing is held while the request waits for its revision.
+        let place = ready.and_then(|()| guards.in_flight.enter(request.uri().path(), client.site()));
         let web_origin = guards.cors.origin(request.headers());
         let mut response = match place {
             Ok(place) => place.hold(drain::drain(request, |request| self.handle(preflights, request))).await,
@@ -84,6 +93,7 @@ impl ApiService {
         }
         let status = response.status();
         let headers = response.headers_mut();
+        add_revision(&self.state.served.store, &method, status, headers);
         // A layer has added the headers of a preflight request.
         if preflights.is_none() {
             guards.cors.allow(web_origin, headers);
@@ -97,6 +107,12 @@ impl ApiService {
             guards.log(note, &client, &response);
         }
         response
+    }
+
+    /// Waits until this server has the revision that a request needs. Only a client with a valid token is waited for; its
+    /// handler refuses another one.
+    async fn catch_up(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        if self.state.access.knows(headers) { catch_up(&self.state.served.store, headers).await } else { Ok(()) }
     }
 
     async fn handle(&self, preflights: Option<&Router>, request: Request) -> Response {

@@ -11,6 +11,7 @@ use crate::server::http::api_error::{ApiError, REQUEST_ID};
 use crate::server::http::cors::{Cors, CorsOrigin};
 use crate::server::http::proxy::{ClientAddress, Network, site_of};
 use crate::server::prelude::*;
+use crate::server::replicas::forwarded_client::ForwardedClient;
 use crate::server::telemetry::request_labels::known_method;
 use crate::server::telemetry::security::SecurityLog;
 use crate::server::telemetry::security::event::{SecurityEvent, SecurityRecord};
@@ -26,7 +27,7 @@ pub(crate) const FAILED: &str = "edgewright_authentication_failures_total";
 
 /// The header with the address of the client, which only this process writes: every place that checks a token gets the
 /// headers of the request, also long after it has begun.
-const CLIENT: &str = "edgewright-client-address";
+pub(in crate::server) const CLIENT: &str = "edgewright-client-address";
 
 /// The address of the client that [`Guards::note_client`] has noted, if it is known.
 pub(crate) fn client_of(headers: &HeaderMap) -> Option<IpAddr> {
@@ -139,8 +140,15 @@ impl Guards {
 
     /// Where a request comes from.
     pub(crate) fn origin(&self, request: &Request) -> RequestOrigin {
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let client = peer.map(|ConnectInfo(peer)| ClientAddress::resolve(peer.ip(), request.headers(), &self.trusted));
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+        let client = match request.extensions().get::<ForwardedClient>() {
+            // The other server has the connection of the client.
+            Some(ForwardedClient { address, .. }) => {
+                let proxy = peer.map(|peer| peer.to_canonical());
+                address.map(|address| ClientAddress { address, proxy })
+            }
+            None => peer.map(|peer| ClientAddress::resolve(peer, request.headers(), &self.trusted)),
+        };
         RequestOrigin { client, method: known_method(request.method()) }
     }
 

@@ -2,23 +2,31 @@
 //! [`admit`], and then the body by [`RequestBody`] and [`JsonBody`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::middleware::Next;
+use axum::response::Response;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
-use super::operation::ApiOperation;
+use super::operation::{ApiOperation, ForwardedRequests};
 use crate::model::decode::decode;
 use crate::model::{Fault, Tape};
 use crate::reconcile::run::cancel::Cancel;
-use crate::server::auth::authentication::AccessControl;
 use crate::server::auth::caller::Caller;
 use crate::server::http::api_error::{ApiError, ApiResult};
 use crate::server::http::body::{self, Limits};
 use crate::server::http::{body_fields, query};
+use crate::server::limits::blocking_task::with_body;
 use crate::server::net::peer::safe_peer;
 use crate::server::state::{AppState, ServedStore};
+
+/// How long the server that writes may take for a read that this server can answer, too.
+const READ: Duration = Duration::from_secs(2);
 
 /// Checks the requests of an operation.
 #[derive(Clone)]
@@ -26,13 +34,13 @@ pub(in crate::server) struct OperationGate {
     operation: &'static ApiOperation,
     /// The query parameters; none if any are ignored.
     known: Option<Arc<[&'static str]>>,
-    access: Arc<AccessControl>,
+    app: AppState,
 }
 
 impl OperationGate {
     /// Prepares the checks of an operation.
-    pub(in crate::server) fn new(operation: &'static ApiOperation, access: Arc<AccessControl>) -> Self {
-        Self { operation, known: operation.parameters().map(Arc::from), access }
+    pub(in crate::server) fn new(operation: &'static ApiOperation, app: AppState) -> Self {
+        Self { operation, known: operation.parameters().map(Arc::from), app }
     }
 }
 
@@ -47,7 +55,8 @@ struct AdmittedRequest {
 /// The middleware of every operation. The handler can extract the [`Caller`].
 pub(in crate::server) async fn admit(State(gate): State<OperationGate>, request: Request, next: Next) -> ApiResult {
     let (mut parts, body) = request.into_parts();
-    let OperationGate { operation, known, access } = gate;
+    let OperationGate { operation, known, app } = gate;
+    let (access, mut body) = (&app.access, body);
     let parameter = path_parameter(operation, &mut parts).await?;
     if let Some(intent) = operation.intent(&parameter) {
         let caller = access.admit(&access.store.snapshot(), &intent, &parts.headers)?;
@@ -59,8 +68,60 @@ pub(in crate::server) async fn admit(State(gate): State<OperationGate>, request:
     if let Some(known) = known {
         query::check(parts.uri.query(), &known)?;
     }
+    if app.forwarder.is_needed() {
+        body = match Box::pin(forward(&app, operation, &parts, body)).await? {
+            Ok(response) => return Ok(response),
+            Err(unforwarded) => unforwarded,
+        };
+    }
     parts.extensions.insert(AdmittedRequest { operation, parameter });
     Ok(next.run(Request::from_parts(parts, body)).await)
+}
+
+/// Forwards a request to the server that writes, and returns its response. Returns the body of a request that this server answers
+/// itself.
+async fn forward(
+    app: &AppState,
+    operation: &ApiOperation,
+    parts: &Parts,
+    body: Body,
+) -> Result<Result<Response, Body>, ApiError> {
+    let owner = parts.extensions.get::<Caller>().map(|caller| &caller.owner);
+    let places = &app.admissions.forwards;
+    match operation.forwarded(&parts.method) {
+        ForwardedRequests::Nothing => Ok(Err(body)),
+        ForwardedRequests::IfReached => {
+            let Ok(writer) = app.forwarder.writer(parts) else { return Ok(Err(body)) };
+            let read = timeout(READ, app.forwarder.forward(places, owner, writer, parts, Bytes::new())).await;
+            Ok(read.ok().and_then(Result::ok).ok_or(body))
+        }
+        ForwardedRequests::Applying => {
+            let bytes = body::take(&parts.headers, body, operation.limits).await?;
+            if is_dry_run(&bytes).await? {
+                return Ok(Err(Body::from(bytes)));
+            }
+            let writer = app.forwarder.writer(parts)?;
+            app.forwarder.forward(places, owner, writer, parts, bytes).await.map(Ok)
+        }
+        ForwardedRequests::All => {
+            let writer = app.forwarder.writer(parts)?;
+            let bytes = body::take(&parts.headers, body, operation.limits).await?;
+            app.forwarder.forward(places, owner, writer, parts, bytes).await.map(Ok)
+        }
+    }
+}
+
+/// Whether a request changes nothing. This server finds the errors of a body that it cannot read.
+async fn is_dry_run(bytes: &Bytes) -> Result<bool, ApiError> {
+    let (size, bytes) = (bytes.len(), bytes.clone());
+    let read = move || serde_json::from_slice::<DryRunField>(&bytes);
+    Ok(with_body(size, read).await?.map_or(true, |body| body.dry_run.unwrap_or_default()))
+}
+
+/// The field of a body that says whether it is a dry run. All others are skipped.
+#[derive(Deserialize)]
+struct DryRunField {
+    dry_run: Option<bool>,
 }
 
 /// The decoded parameter of a path. One that is not UTF-8 is not found.

@@ -74,42 +74,46 @@ pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, 
 
 /// Looks at the sources whose repository a webhook is about.
 async fn create(
-    State(AppState { served, sources, admissions, .. }): State<AppState>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-    body: Body,
+    State(AppState { forwarder, sources, admissions, .. }): State<AppState>,
+    request: Request,
 ) -> ApiResult {
+    let (parts, body) = request.into_parts();
+    let headers = parts.headers.clone();
     let Some(file) = sources.git_hook.clone() else {
         return Err(ApiError::with_code(Code::NotFound, "not found: this server accepts no webhooks"));
     };
-    query::check(query.as_deref(), &[])?;
+    query::check(parts.uri.query(), &[])?;
     // What is not signed is not received. Whether a signature is right is only known with the whole body.
     if !headers.contains_key(TOKEN) && !DIGESTS.iter().any(|(name, _)| headers.contains_key(*name)) {
         return Err(unsigned());
     }
     let bytes = body::take(&headers, body, LIMITS).await?;
     let place = admissions.hooks.enter(None, SlotPool::Shared)?;
+    let (follows, signed) = (forwarder.is_needed(), bytes.clone());
     let answer = place.run(move |_| {
         let secret = read_secret(&file).map_err(|reason| {
             tracing::error!(file = %file.display(), reason, "cannot read the webhook secret");
             ApiError::with_code(Code::Unavailable, "the server cannot read the webhook secret")
         })?;
-        if !is_signed(&headers, secret.expose().as_bytes(), &bytes) {
+        if !is_signed(&headers, secret.expose().as_bytes(), &signed) {
             return Err(unsigned());
         }
-        // The forge sends it again. This server syncs nothing.
-        if served.store.followed_writer().is_some() {
-            served.store.health()?;
+        // This server syncs nothing.
+        if follows {
+            return Ok(None);
         }
         // A payload is larger than what is taken from it.
-        let payload: Value = serde_json::from_slice(&bytes)
+        let payload: Value = serde_json::from_slice(&signed)
             .map_err(|_| ApiError::with_code(Code::Syntax, "the webhook's payload is not valid JSON"))?;
         let urls = urls(&payload);
         let looked_at = sources.following.iter().filter(|following| following.request_fetch(&urls));
         let looked_at = looked_at.map(|following| following.source.clone()).collect();
-        json_response(StatusCode::ACCEPTED, &HookResponse { looked_at })
+        json_response(StatusCode::ACCEPTED, &HookResponse { looked_at }).map(Some)
     });
-    answer.await
+    match answer.await? {
+        Some(response) => Ok(response),
+        None => forwarder.forward(&admissions.forwards, None, forwarder.writer(&parts)?, &parts, bytes).await,
+    }
 }
 
 /// Reads the secret of webhooks. It is read for each request, so that a changed one takes effect without a restart.

@@ -1,10 +1,12 @@
 //! The declaration of an operation: its route, its admission, its part of the OpenAPI document and the test of its permission
 //! follow from it.
 
+use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter};
 use serde_json::Value;
 
 use crate::server::auth::permission::Intent;
+use crate::server::http::body::Limits;
 use crate::server::http::page;
 use crate::server::openapi::operation_document::OperationDocument;
 use crate::server::openapi::schemas::Schemas;
@@ -24,6 +26,10 @@ pub(crate) struct ApiOperation {
     intent: Option<Intent<'static>>,
     /// The secrets in the response, which are sent only to safe peers.
     pub secrets: Option<&'static str>,
+    /// The limits of the body.
+    pub limits: Limits,
+    /// Whether only the server that writes knows the answer.
+    is_of_writer: bool,
     /// The name of the items of a paged list, singular and plural.
     paged: Option<[&'static str; 2]>,
     /// The query parameters besides those of pages (D56); none if any are ignored.
@@ -32,6 +38,19 @@ pub(crate) struct ApiOperation {
     description: &'static str,
     document: Option<fn(OperationDocument, &mut Schemas) -> OperationDocument>,
     failures: &'static str,
+}
+
+/// The requests of an operation that a server which follows forwards to the one that writes (D115).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ForwardedRequests {
+    /// It answers all of them itself.
+    Nothing,
+    /// All of them. It knows less, and answers itself if the other server does not.
+    IfReached,
+    /// Those that are no dry runs.
+    Applying,
+    /// All of them.
+    All,
 }
 
 /// The name of a query parameter, and what the OpenAPI document says about it.
@@ -45,7 +64,22 @@ impl ApiOperation {
         handler: OperationHandler,
     ) -> Self {
         let (secrets, paged, names, description, document, failures) = (None, None, [""; 3], "", None, "");
-        Self { method, path, handler, intent, secrets, paged, query: Some(&[]), names, description, document, failures }
+        let (limits, is_of_writer) = (Limits::RESOURCE, false);
+        Self {
+            method,
+            path,
+            handler,
+            intent,
+            secrets,
+            limits,
+            is_of_writer,
+            paged,
+            query: Some(&[]),
+            names,
+            description,
+            document,
+            failures,
+        }
     }
 
     /// Declares a GET for callers with an API key.
@@ -71,6 +105,16 @@ impl ApiOperation {
     /// Sends the response only to safe peers, because of the secrets in it.
     pub(in crate::server) const fn with_secrets(self, secrets: &'static str) -> Self {
         Self { secrets: Some(secrets), ..self }
+    }
+
+    /// Limits the body like manifests.
+    pub(super) const fn with_manifests(self) -> Self {
+        Self { limits: Limits::MANIFESTS, ..self }
+    }
+
+    /// Reads what only the server that writes knows (D115).
+    pub(super) const fn of_writer(self) -> Self {
+        Self { is_of_writer: true, ..self }
     }
 
     /// Accepts query parameters.
@@ -113,6 +157,17 @@ impl ApiOperation {
             Intent::Apply(_) => Intent::Apply(parameter),
             intent => intent,
         })
+    }
+
+    /// Which requests with a method a server that follows forwards to the one that writes.
+    pub(super) fn forwarded(&self, method: &Method) -> ForwardedRequests {
+        match self.intent {
+            Some(Intent::Propose) => ForwardedRequests::Applying,
+            Some(Intent::Change | Intent::Apply(_) | Intent::Rekey) => ForwardedRequests::All,
+            Some(Intent::Owners) if *method == Method::PATCH => ForwardedRequests::All,
+            _ if self.is_of_writer && *method == Method::GET => ForwardedRequests::IfReached,
+            _ => ForwardedRequests::Nothing,
+        }
     }
 
     /// The method in the OpenAPI document.

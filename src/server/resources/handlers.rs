@@ -1,6 +1,7 @@
 //! The implementation of each action, shared by all kinds: create, get, list, patch, delete, and the module actions.
 
 use axum::http::Request;
+use axum::http::request::Parts;
 
 use super::endpoint::{Action, Endpoint};
 use super::external_id::check_id;
@@ -70,6 +71,10 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
     let mut snapshot = store.snapshot();
     let mut caller = access.admit(&snapshot, &intent, &parts.headers)?;
     query::check(parts.uri.query(), known)?;
+    if !is_read && app.forwarder.is_needed() {
+        drop(snapshot);
+        return Box::pin(forward(app, &caller.owner, &parts, body)).await;
+    }
     let (mut content, mut size) = (Tape::default(), 0);
     if matches!(parts.method, Method::POST | Method::PATCH | Method::PUT) {
         // An old state is not kept while the body is received, and the key may be revoked meanwhile.
@@ -96,6 +101,16 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
     dispatch(call, endpoint.action, key, content, at, parts.uri.query()).await
+}
+
+/// Forwards a change to the server that writes (D115).
+async fn forward(app: &AppState, owner: &Id, parts: &Parts, body: Body) -> ApiResult {
+    let writer = app.forwarder.writer(parts)?;
+    let bytes = match parts.method {
+        Method::DELETE => Bytes::new(),
+        _ => body::take(&parts.headers, body, Limits::RESOURCE).await?,
+    };
+    app.forwarder.forward(&app.admissions.forwards, Some(owner), writer, parts, bytes).await
 }
 
 /// Calls the handler of an action. `at` is the revision that a read asks for.

@@ -206,9 +206,7 @@ impl StoreWriter {
     pub(super) fn advertise(&self, url: &str) -> Result<(), StoreError> {
         self.change("write to", |client, epoch| {
             let url = url.to_owned();
-            async move {
-                client.execute("UPDATE edgewright.head SET url = $1 WHERE epoch = $2", &[&url, &epoch]).await
-            }
+            async move { client.execute("UPDATE edgewright.head SET url = $1 WHERE epoch = $2", &[&url, &epoch]).await }
         })
     }
 

@@ -14,7 +14,7 @@ use crate::support::{
 };
 
 /// Passes standard input on as systemd passes a socket.
-const PASS_ONE: &str = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=edgewright.socket; \
+pub(super) const PASS_ONE: &str = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=edgewright.socket; \
                         exec \"$0\" \"$@\"";
 const SERVE: &str = "serve --admin-token-file admin.token";
 

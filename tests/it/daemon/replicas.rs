@@ -2,12 +2,16 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    net::TcpStream,
-    time::Duration,
+    net::{TcpListener, TcpStream},
+    os::fd::OwnedFd,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant, SystemTime},
 };
 
+use super::activation::PASS_ONE;
 use crate::support::{
-    http::{HttpAnswer, read_answer, request},
+    http::{HttpAnswer, http, read_answer, request},
     postgres::Postgres,
     program::{Folder, Serve, has, until, within},
 };
@@ -29,12 +33,28 @@ struct Pair {
 
 impl Pair {
     fn start(postgres: &Postgres) -> (Self, String) {
+        Self::start_with(postgres, Folder::serve)
+    }
+
+    /// Servers that say where they are reached. They trust proxies on this machine.
+    fn start_reachable(postgres: &Postgres) -> (Self, String) {
+        Self::start_with(postgres, |folder, options| {
+            let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}", socket.local_addr().unwrap());
+            let options = format!("--advertise-url {url} --trusted-proxy 127.0.0.1/32 {options}");
+            let line = format!("serve --admin-token-file admin.token {options}");
+            let served = folder.serve_in_shell(PASS_ONE, Stdio::from(OwnedFd::from(socket)), &line, &[]);
+            served.unwrap_or_else(|run| panic!("serve {options} ended:\n{}", run.all()))
+        })
+    }
+
+    fn start_with(postgres: &Postgres, serve: impl Fn(&Folder, &str) -> Serve) -> (Self, String) {
         let (folders, database) = ([Folder::new(), Folder::new()], postgres.database());
         let key = postgres.master_key();
         let store = format!("--store {} --master-key-file {}", postgres.url(&database), key.display());
         let options = format!("{store} --security-log security.log --base-url http://gateway.test");
-        let first = folders[0].serve(&options);
-        let second = folders[1].serve(&options);
+        let first = serve(&folders[0], &options);
+        let second = serve(&folders[1], &options);
         assert!(second.said().contains("This one follows it"), "{}", second.said());
         let token = first.token.clone();
         (Self { first, second, folders, options: store, token }, database)
@@ -42,6 +62,18 @@ impl Pair {
 
     fn get(&self, serve: &Serve, path: &str) -> HttpAnswer {
         serve.call_as(&self.token, "GET", path, "")
+    }
+
+    /// A request with further headers.
+    fn call(&self, serve: &Serve, method: &str, path: &str, further: &[(&str, &str)], body: &str) -> HttpAnswer {
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [&[("Authorization", bearer.as_str()), ("Service-Version", "2")][..], further].concat();
+        http(&serve.address, method, path, &headers, body)
+    }
+
+    /// The revision that a server has.
+    fn revision(&self, serve: &Serve) -> u64 {
+        serve.metric("edgewright_revision").unwrap() as u64
     }
 
     /// Creates an edge, and returns the answer.
@@ -67,6 +99,19 @@ impl Pair {
 
     fn knows(&self, serve: &Serve, host: &str) -> Option<()> {
         self.get(serve, "/edges/https?limit=1000").body.contains(&format!("\"{host}.example.com:443\"")).then_some(())
+    }
+}
+
+/// Ends the session of a server that was stopped. Newer versions of PostgreSQL do so by themselves.
+fn end_session(postgres: &Postgres, database: &str, serve: &Serve) {
+    let version: u32 = postgres.psql(database, "SHOW server_version_num").unwrap().parse().unwrap();
+    if version < 140_000 {
+        let sql = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' \
+             AND application_name LIKE 'edgewright, process {} %'",
+            serve.pid()
+        );
+        postgres.psql("postgres", &sql).unwrap();
     }
 }
 
@@ -144,15 +189,7 @@ fn a_writer_that_was_stopped_writes_nothing_afterwards_and_follows() {
     // It renews its session for the first time within a second.
     std::thread::sleep(Duration::from_secs(2));
     first.signal("STOP");
-    let version: u32 = postgres.psql(&database, "SHOW server_version_num").unwrap().parse().unwrap();
-    if version < 140_000 {
-        let sql = format!(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}' \
-             AND application_name LIKE 'edgewright, process {} %'",
-            first.pid()
-        );
-        postgres.psql("postgres", &sql).unwrap();
-    }
+    end_session(&postgres, &database, first);
     within(Duration::from_secs(30), "a write", || pair.creates(second, "during"));
     first.signal("CONT");
     until("a follower", || {
@@ -165,6 +202,189 @@ fn a_writer_that_was_stopped_writes_nothing_afterwards_and_follows() {
     within(NEWS, "the commit", || pair.knows(first, "afterwards"));
     for serve in [first, second] {
         assert!(pair.knows(serve, "before").is_some() && pair.knows(serve, "never").is_none());
+    }
+}
+
+/// A request for a source with one edge, whose host has the name of the source.
+fn reconciliation(source: &str, dry_run: bool) -> String {
+    let text = format!(
+        "apiVersion: edgewright/v1\\nkind: HttpsEdge\\nmetadata: {{name: {source}}}\\n\
+         spec: {{hostports: ['{source}.example.com:443']}}\\n"
+    );
+    format!(r#"{{"source":"{source}","dry_run":{dry_run},"files":[{{"name":"a.yaml","text":"{text}"}}]}}"#)
+}
+
+#[test]
+fn a_change_through_a_server_that_follows_is_the_writers_and_seen_there_at_once() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start_reachable(&postgres);
+    let Pair { first, second, .. } = &pair;
+    assert!(second.said().contains("forwards changes to it"), "{}", second.said());
+    for number in 0..20 {
+        let created = pair.create(second, &format!("host{number}"));
+        assert_eq!(created.status, 201, "{}", created.body);
+        let revision: u64 = created.header("edgewright-revision")[0].parse().unwrap();
+        assert!(pair.revision(second) >= revision);
+        for name in ["location", "etag", "request-id", "content-length"] {
+            assert_eq!(created.header(name).len(), 1, "{name}");
+        }
+        let path = format!("/edges/https/{}", created.json()["id"].as_str().unwrap());
+        assert_eq!(pair.get(second, &path).header("etag"), created.header("etag"));
+        assert_eq!(pair.get(first, &path).body, created.body);
+    }
+    // Conditions, errors and responses without a body are those of the writer.
+    let created = pair.create(second, "shared");
+    let path = format!("/edges/https/{}", created.json()["id"].as_str().unwrap());
+    let patch = r#"{"description":"changed"}"#;
+    let refused = pair.call(second, "PATCH", &path, &[("If-Match", "\"other\"")], patch);
+    assert_eq!((refused.status, refused.code().as_str()), (412, "ERR_EDGEWRIGHT_PRECONDITION_FAILED"));
+    let changed = pair.call(second, "PATCH", &path, &[("If-Match", created.header("etag")[0])], patch);
+    assert_eq!(changed.status, 200, "{}", changed.body);
+    assert_eq!(pair.get(second, &path).json()["description"], "changed");
+    assert_eq!(pair.create(second, "shared").status, pair.create(first, "shared").status);
+    let wrong = pair.call(second, "POST", "/edges/https", &[], r#"{"hostprots":[]}"#);
+    assert_eq!((wrong.status, wrong.code().as_str()), (400, "ERR_EDGEWRIGHT_UNKNOWN_FIELD"));
+    let deleted = pair.call(second, "DELETE", &path, &[], "");
+    assert_eq!((deleted.status, deleted.body.as_str()), (204, ""));
+    assert_eq!(pair.get(second, &path).status, 404);
+    // A dry run is answered by the server that was asked.
+    let before = pair.revision(first);
+    let planned = pair.call(second, "POST", "/reconciliations", &[], &reconciliation("shop", true));
+    assert_eq!((planned.status, pair.revision(first)), (200, before), "{}", planned.body);
+    let applied = pair.call(second, "POST", "/reconciliations", &[], &reconciliation("shop", false));
+    assert_eq!(applied.status, 201, "{}", applied.body);
+    assert!(pair.knows(second, "shop").is_some());
+    let [there, here] = [first, second].map(|serve| pair.get(serve, "/sources/shop"));
+    assert_eq!((here.status, here.body), (200, there.body));
+}
+
+#[test]
+fn the_writer_knows_the_client_of_a_forwarded_request_and_believes_no_stranger() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start_reachable(&postgres);
+    let Pair { first, second, .. } = &pair;
+    let client = [("X-Forwarded-For", "198.51.100.7")];
+    let created = pair.call(second, "POST", "/api_keys", &client, r#"{"description":"forwarded"}"#);
+    assert_eq!(created.status, 201, "{}", created.body);
+    let key = created.json();
+    assert!(!key["token"].as_str().unwrap().is_empty());
+    let line = within(NEWS, "the line", || {
+        let log = pair.folders[0].read("security.log");
+        let is_it = |line: &&str| line.contains("key_created") && line.contains(key["id"].as_str().unwrap());
+        log.lines().find(is_it).map(str::to_owned)
+    });
+    assert!(line.contains("\"198.51.100.7\"") && line.contains("\"through\":\"127.0.0.1\""), "{line}");
+    assert!(!pair.folders[1].read("security.log").contains("key_created"));
+    // A key that can only be used from an address is used from that of the client.
+    let scoped = r#"{"description":"scoped","scope":{"addresses":["203.0.113.0/24"],"apply":["shop"]}}"#;
+    let scoped = pair.call(second, "POST", "/api_keys", &[], scoped);
+    assert_eq!(scoped.status, 201, "{}", scoped.body);
+    let bearer = format!("Bearer {}", scoped.json()["token"].as_str().unwrap());
+    let apply = |address: &str| {
+        let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2"), ("X-Forwarded-For", address)];
+        http(&second.address, "POST", "/reconciliations", &headers, &reconciliation("shop", false)).status
+    };
+    assert_eq!((apply("203.0.113.9"), apply("198.51.100.7")), (201, 403));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let forged = format!("{now} 203.0.113.9 - {}", "0".repeat(64));
+    for serve in [first, second] {
+        let body = r#"{"hostports":["forged.example.com:443"]}"#;
+        let refused = pair.call(serve, "POST", "/edges/https", &[("Edgewright-Forwarded", &forged)], body);
+        assert_eq!((refused.status, refused.code().as_str()), (401, "ERR_EDGEWRIGHT_UNAUTHENTICATED"));
+        assert!(pair.knows(serve, "forged").is_none());
+    }
+    within(NEWS, "the line", || pair.folders[0].read("security.log").contains("forged forwarding").then_some(()));
+}
+
+#[test]
+fn a_request_waits_for_the_revision_that_it_needs_and_not_for_ever() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start_reachable(&postgres);
+    let Pair { first, second, .. } = &pair;
+    let list = |serve: &Serve, revision: u64| {
+        let needed = revision.to_string();
+        pair.call(serve, "GET", "/edges/https?limit=1000", &[("If-Revision-At-Least", &needed)], "")
+    };
+    for number in 0..20 {
+        let created = pair.create(first, &format!("host{number}"));
+        let listed = list(second, created.header("edgewright-revision")[0].parse().unwrap());
+        assert!(listed.body.contains(&format!("\"host{number}.example.com:443\"")), "{}", listed.body);
+    }
+    let next = pair.revision(second) + 1;
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| list(second, next));
+        thread::sleep(Duration::from_millis(300));
+        assert!(!waiting.is_finished());
+        assert_eq!(pair.create(first, "late").status, 201);
+        let listed = waiting.join().unwrap();
+        assert!(listed.status == 200 && listed.body.contains("late.example.com"), "{}", listed.body);
+    });
+    for (serve, waits) in [(second, true), (first, false)] {
+        let began = Instant::now();
+        let refused = list(serve, next + 1000);
+        assert_eq!((refused.status, refused.code().as_str()), (503, "ERR_EDGEWRIGHT_NOT_CAUGHT_UP"));
+        assert_eq!(refused.header("retry-after").len(), 1);
+        assert_eq!(began.elapsed() > Duration::from_secs(4), waits, "{:?}", began.elapsed());
+    }
+    let began = Instant::now();
+    let headers = [("Service-Version", "2"), ("If-Revision-At-Least", "1000000")];
+    assert_eq!(http(&second.address, "GET", "/edges/https", &headers, "").status, 401);
+    assert!(began.elapsed() < Duration::from_secs(3));
+    assert_eq!(pair.call(first, "GET", "/edges/https", &[("If-Revision-At-Least", "x")], "").status, 400);
+}
+
+#[test]
+fn changes_are_refused_between_two_writers_and_forwarded_once() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, database) = Pair::start_reachable(&postgres);
+    let Pair { first, second, .. } = &pair;
+    assert_eq!(pair.create(second, "before").status, 201);
+    // A server that is told to forward to itself does not do so twice.
+    let url = format!("UPDATE edgewright.head SET url = 'http://{}'", second.address);
+    postgres.psql(&database, &url).unwrap();
+    within(NEWS, "the other URL", || {
+        let refused = pair.create(second, "never");
+        (refused.status == 503).then(|| assert_eq!(refused.code(), "ERR_EDGEWRIGHT_NOT_THE_WRITER"))
+    });
+    let url = format!("UPDATE edgewright.head SET url = 'http://{}'", first.address);
+    postgres.psql(&database, &url).unwrap();
+    within(NEWS, "the URL", || pair.creates(second, "again"));
+    first.signal("KILL");
+    within(CHANGE, "a write", || {
+        let answer = pair.try_create(second, "after")?;
+        assert!(answer.status == 201 || answer.status == 503, "{}", answer.body);
+        assert_eq!(answer.header("retry-after").len(), usize::from(answer.status == 503));
+        (answer.status == 201).then_some(())
+    });
+    for host in ["before", "again", "after"] {
+        assert!(pair.knows(second, host).is_some(), "{host}");
+    }
+}
+
+#[test]
+fn nobody_knows_what_a_writer_did_that_was_stopped_during_a_forwarded_change() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, database) = Pair::start_reachable(&postgres);
+    let Pair { first, second, .. } = &pair;
+    assert_eq!(pair.create(second, "before").status, 201);
+    // It renews its session for the first time within a second.
+    thread::sleep(Duration::from_secs(2));
+    first.signal("STOP");
+    thread::scope(|scope| {
+        let lost = scope.spawn(|| pair.create(second, "lost"));
+        thread::sleep(Duration::from_millis(500));
+        // Reads do not wait for the writer.
+        assert!(pair.knows(second, "before").is_some());
+        end_session(&postgres, &database, first);
+        let lost = lost.join().unwrap();
+        assert_eq!((lost.status, lost.code().as_str()), (503, "ERR_EDGEWRIGHT_WRITER_LOST"), "{}", lost.body);
+        assert_eq!(lost.header("retry-after").len(), 1);
+    });
+    within(CHANGE, "a write", || pair.creates(second, "after"));
+    first.signal("CONT");
+    until("a write through the former writer", || pair.creates(first, "through"));
+    for serve in [first, second] {
+        assert!(pair.knows(serve, "lost").is_none() && pair.knows(serve, "through").is_some());
     }
 }
 

@@ -103,6 +103,19 @@ pub(in crate::server) const WEBHOOKS: Class =
 pub(in crate::server) const REKEYS: Class =
     Class { name: "rekeys", what: "key rotations", running: 1, waiting: 0, owner_waiting: 0, ..SEARCHES };
 
+/// Requests that wait for the response of the server that writes (D115), which may be slow or gone. Most places for requests are
+/// left to those that this server answers itself.
+pub(in crate::server) const FORWARDS: Class = Class {
+    name: "forwards",
+    what: "forwarded requests",
+    running: 64,
+    waiting: 192,
+    owner_running: Share::OneIn(2),
+    owner_waiting: 64,
+    retry_after: 1,
+    ..SEARCHES
+};
+
 /// All requests, while the server works for them (D98).
 pub(in crate::server) fn requests(most: usize) -> Class {
     Class {

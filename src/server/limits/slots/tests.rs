@@ -146,6 +146,7 @@ fn the_places_of_every_class_add_up() {
         classes::BACKUPS,
         classes::WEBHOOKS,
         classes::REKEYS,
+        classes::FORWARDS,
         classes::requests(1024),
         classes::streams(100),
         classes::streams(1),

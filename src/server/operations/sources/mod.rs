@@ -20,6 +20,7 @@ const PATH: &str = "/sources";
 pub(crate) const MOST_UNFOLLOWED: usize = 100;
 
 pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
+    .of_writer()
     .named("Sources", "listSources", "List sources")
     .described("Returns the sources that the server follows, with their status, in the order of the configuration. After them come the first hundred other sources that own resources, with the reason `NotFollowed` and what a client applied last.")
     .documented("400 401 429 500 503", |operation, schemas| {
@@ -27,6 +28,7 @@ pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |me
     });
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/sources/{name}", Intent::Read, |method| on(method, get))
+    .of_writer()
     .named("Sources", "getSource", "Get the status of a source")
     .described("Returns the status of a source that the server follows or that owns resources: its conditions, the last sync and the last one that applied the manifests, diagnostics with their positions, and counts.")
     .documented("400 401 404 429 500 503", |operation, schemas| {

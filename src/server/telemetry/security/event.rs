@@ -109,7 +109,7 @@ pub(crate) struct SecurityRecord {
     pub event: SecurityEvent,
     /// The address of the client.
     pub peer: Option<IpAddr>,
-    /// The trusted proxy that sent the request.
+    /// The trusted proxy that sent the request, or the server that forwarded it.
     pub through: Option<IpAddr>,
     /// The caller's API key.
     pub key: Option<Id>,

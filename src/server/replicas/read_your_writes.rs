@@ -1,0 +1,100 @@
+//! A client reads its own writes, whichever server of a store it asks (D115).
+//!
+//! A response to a change has the revision of the store, and a request can name the revision that it needs. A server that follows
+//! waits for it without a thread, and only for a client with a valid API key: others could keep its connections.
+
+use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
+
+/// The header of a successful response to a change: a revision of the store that has the change.
+pub(in crate::server) const REVISION: &str = "edgewright-revision";
+/// The header of a request with the revision that it needs.
+pub(in crate::server) const AT_LEAST: &str = "if-revision-at-least";
+/// How long a request waits for its revision.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// After how many seconds a server that is behind may have the revision.
+const RETRY: u64 = 1;
+
+/// Adds the revision to the response to a request, if it may have changed something. One that was forwarded has it already.
+pub(in crate::server) fn add_revision(store: &Store, method: &Method, status: StatusCode, headers: &mut HeaderMap) {
+    let is_change = matches!(*method, Method::POST | Method::PATCH | Method::PUT | Method::DELETE);
+    if is_change && status.is_success() {
+        headers.entry(REVISION).or_insert_with(|| HeaderValue::from(store.snapshot().revision));
+    }
+}
+
+/// The revision in the response of another server.
+pub(super) fn revision_of(headers: &HeaderMap) -> Option<u64> {
+    headers.get(REVISION)?.to_str().ok()?.parse().ok()
+}
+
+/// Waits until the store has the revision that a request needs. A server that writes has every revision that there is.
+pub(in crate::server) async fn catch_up(store: &Store, headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(needed) = headers.get(AT_LEAST) else { return Ok(()) };
+    let needed = needed.to_str().ok().and_then(|text| text.trim().parse::<u64>().ok()).ok_or_else(|| {
+        ApiError::with_code(Code::Parameter, "`If-Revision-At-Least` must be a revision, such as `17`")
+    })?;
+    let follows = store.followed_writer().is_some();
+    if store.snapshot().revision >= needed || (follows && is_reached(store, needed, LONGEST_WAIT).await) {
+        return Ok(());
+    }
+    let current = store.snapshot().revision;
+    let message = format!("this server is at revision {current} of the store, and the request needs revision {needed}");
+    Err(ApiError::with_code(Code::NotCaughtUp, message).retry_after(RETRY))
+}
+
+/// Waits until the store has a revision. Returns whether it has.
+pub(super) async fn is_reached(store: &Store, revision: u64, patience: Duration) -> bool {
+    let mut newest = store.recent.newest();
+    let reached = tokio::time::timeout(patience, newest.wait_for(|newest| *newest >= revision)).await;
+    matches!(reached, Ok(Ok(_)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::MEMORY;
+
+    #[test]
+    fn a_server_that_writes_waits_for_no_revision() {
+        let store = Store::open(MEMORY).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let began = tokio::time::Instant::now();
+            for (needed, code) in [
+                ("0", None),
+                (" 0", None),
+                ("1", Some(Code::NotCaughtUp)),
+                ("99999999999999999999", Some(Code::Parameter)),
+                ("x", Some(Code::Parameter)),
+                ("", Some(Code::Parameter)),
+            ] {
+                let mut headers = HeaderMap::new();
+                headers.insert(AT_LEAST, HeaderValue::from_str(needed).unwrap());
+                let refused = catch_up(&store, &headers).await.err().map(|error| error.code());
+                assert_eq!(refused, code, "{needed:?}");
+            }
+            assert!(catch_up(&store, &HeaderMap::new()).await.is_ok());
+            assert_eq!(began.elapsed(), Duration::ZERO);
+        });
+    }
+
+    #[test]
+    fn a_successful_change_has_a_revision_and_nothing_else_has() {
+        let store = Store::open(MEMORY).unwrap();
+        let revision = |method: Method, status: StatusCode| {
+            let mut headers = HeaderMap::new();
+            add_revision(&store, &method, status, &mut headers);
+            revision_of(&headers)
+        };
+        assert_eq!(revision(Method::DELETE, StatusCode::NO_CONTENT), Some(0));
+        assert_eq!(revision(Method::POST, StatusCode::CREATED), Some(0));
+        assert_eq!(revision(Method::POST, StatusCode::UNAUTHORIZED), None);
+        assert_eq!(revision(Method::GET, StatusCode::OK), None);
+        let mut headers = HeaderMap::new();
+        headers.insert(REVISION, HeaderValue::from_static("43"));
+        add_revision(&store, &Method::PUT, StatusCode::OK, &mut headers);
+        assert_eq!(revision_of(&headers), Some(43));
+    }
+}
