@@ -21,7 +21,8 @@ const MIGRATIONS: [&str; 1] = [TABLES];
 ///
 /// `state` has the current records. `commits` has the headers of the history, and `entries` what each commit did, with what
 /// undoes it. `head` is the end of the history, where it begins once retention has removed something, whether all of a copy
-/// is there, and the epoch, the name and the URL of the writer. `secrets` has the wrapped data keys, and `files` what a folder has beside its store.
+/// is there, and the epoch, the name and the URL of the writer. `secrets` has the wrapped data keys, and `files` what a folder has
+/// beside its store.
 const TABLES: &str = "
 CREATE TABLE edgewright.commits (
     position bigint PRIMARY KEY,
