@@ -9,6 +9,8 @@
 
 use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Instant};
 
+use jiff::Timestamp;
+
 use super::commit::batch::{Batch, Tip};
 use super::commit::entries::CommitEntry;
 use super::commit::header::{CommitHeader, Retention};
@@ -173,6 +175,11 @@ pub trait Engine: Send + Sync {
     /// Says that this process goes on writing. One that has begun to say so, and stops, can be replaced by one that follows.
     fn renew(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// Returns since when a local copy stands in for a database that does not answer, if this is one.
+    fn stands_in_since(&self) -> Option<Timestamp> {
+        None
     }
 
     /// Returns the headers of at most `limit` commits before a position, newest first.

@@ -69,6 +69,7 @@ impl Store {
         if batches.is_empty() {
             return Ok(false);
         }
+        self.feed_copy(&batches);
         let mut queue = self.queue.lock();
         self.publish(revisions);
         (queue.tip, queue.position, queue.durable) = (state, end.position, end);

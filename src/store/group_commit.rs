@@ -284,6 +284,9 @@ impl Store {
             }
         };
         metrics::group(batches.len(), appended.is_ok(), began);
+        if appended.is_ok() {
+            self.feed_copy(&batches);
+        }
         appended.map(|()| (end, revisions))
     }
 

@@ -39,6 +39,7 @@
 //! | `open_store` | The current Snapshot, and the only way to make the next one |
 //! | `group_commit`, `checkpoint`, `speculative` | The order of commits, and when the state is written |
 //! | `following` | Commits of another process |
+//! | `local_copy`, `copy_feed`, `stand_in` | A copy in a folder of a store in a database |
 //! | `commit` | What a commit and a record are, in bytes |
 //! | `log` | Appending, and telling an interrupted write from damage |
 //! | `database` | sled: states and the index |
@@ -59,6 +60,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod clock;
 pub(crate) mod commit;
 mod commit_queue;
+mod copy_feed;
 mod database;
 pub(crate) mod disk;
 pub(crate) mod engine;
@@ -69,6 +71,7 @@ mod group_commit;
 pub(crate) mod history;
 mod history_quota;
 pub(crate) mod ids;
+pub(crate) mod local_copy;
 mod log;
 pub(crate) mod maintenance;
 pub(crate) mod memory;
@@ -80,6 +83,7 @@ pub(crate) mod revision;
 pub(crate) mod seal;
 mod session_kind;
 mod speculative;
+mod stand_in;
 pub(crate) mod tokens;
 mod trusted_time;
 

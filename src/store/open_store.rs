@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
@@ -12,6 +12,7 @@ use super::commit::batch::Tip;
 use super::commit::codec;
 use super::commit::header::{Retention, Verified};
 use super::commit_queue::CommitQueue;
+use super::copy_feed::CopyFeed;
 use super::disk::existing_store;
 use super::disk::sidecar_files::Sidecars;
 use super::engine::{Engine, OnDisk, Statistics};
@@ -70,6 +71,8 @@ pub struct Store {
     pub(super) last_write_failed: AtomicBool,
     pub(super) checkpoint: Lock<Option<JoinHandle<()>>>,
     pub(super) session: SessionKind,
+    /// What the local copy takes in, if there is one.
+    pub(super) copy: OnceLock<Arc<CopyFeed>>,
     warnings: Vec<String>,
 }
 
@@ -200,6 +203,7 @@ impl Store {
             last_write_failed: AtomicBool::new(false),
             checkpoint: Lock::default(),
             session,
+            copy: OnceLock::new(),
             warnings,
         })
     }

@@ -10,7 +10,7 @@ use super::files;
 use crate::files::{fault, if_exists, read_regular};
 use crate::store::engine::{OnDisk, SidecarFiles};
 use crate::store::error::{Doing, StoreError};
-use crate::store::folder::{key_copies, keys};
+use crate::store::folder::{key_copies, keys, local_mark};
 
 /// The files in which sources and notifications keep what is not in the history.
 pub(crate) const OF_SOURCES: [&str; 5] = ["suspensions", "applied", "conditions", "notifications", "transitions"];
@@ -115,6 +115,7 @@ pub(crate) fn holds_something_else(folder: &Path) -> bool {
             key_copies::KEYS,
             key_copies::KEYS_COPY,
             keys::MASTER,
+            local_mark::MARK,
         ];
         ["lock", "index", "kept", "head.tmp", "log.tmp", "state.tmp", "security.log"].contains(&name)
             || beside.contains(&[".tmp", ".damaged"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(name))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::content::{describe_damage, read};
 use super::creation::create;
-use super::{fingerprint, format, interrupted_restore, key_copies, keys};
+use super::{fingerprint, format, interrupted_restore, key_copies, keys, local_mark};
 use crate::files::fault;
 use crate::lock::Lock;
 use crate::model::Code;
@@ -102,14 +102,40 @@ impl FolderEngine {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));
         }
+        local_mark::check_writable(folder)?;
         files::create_folder(folder)?;
         let lock = folder_lock::lock(folder)?;
         let created = match files::exists(&head::path(folder))? {
             true => None,
             false => Some(create(folder, source)?),
         };
+        Self::open_locked(folder, session, source, created, lock)
+    }
+
+    /// Opens a local copy, whose data keys follow those of the store in the database.
+    pub(crate) fn open_copy(folder: &Path, source: &MasterKeySource) -> Result<Self, StoreError> {
+        let incomplete = || StoreError::new(Code::StoreFormat, format!("{} has no local copy", folder.display()));
+        if local_mark::read(folder)?.is_none() {
+            return Err(incomplete());
+        }
+        let lock = folder_lock::lock(folder)?;
+        if !Self::exists(folder)? {
+            return Err(incomplete());
+        }
+        let keyring = keys::open(folder, head::read_only(folder)?.store, source)?.following();
+        Self::open_locked(folder, SessionKind::Long, source, Some(keyring), lock)
+    }
+
+    /// Opens a folder that is locked, with the keys of a store that was just created and those of a copy.
+    fn open_locked(
+        folder: &Path,
+        session: SessionKind,
+        source: &MasterKeySource,
+        keyring: Option<Keyring>,
+        lock: Vec<File>,
+    ) -> Result<Self, StoreError> {
         let (head, acknowledged) = HeadFile::open(folder)?;
-        let keyring = match created {
+        let keyring = match keyring {
             Some(keyring) => keyring,
             None => keys::announcing(keys::open(folder, acknowledged.store, source)?, folder, source),
         };
@@ -354,6 +380,16 @@ impl Engine for FolderEngine {
 }
 
 impl FolderEngine {
+    /// The end of the log.
+    pub(crate) fn tip(&self) -> Tip {
+        self.active_log.lock().tip
+    }
+
+    /// The data keys.
+    pub(crate) fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
     /// Names a state that was written in the head, durably. Returns the generation of the one before. The head acknowledges all
     /// of the log before the state: its last write may have failed.
     fn name(&self, state: u64) -> Result<u64, StoreError> {

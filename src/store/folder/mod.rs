@@ -42,6 +42,7 @@
 //! | `master.key` | the master key, if it can be nowhere else |
 //! | `index/` | the location of each commit and of its entries, in sled |
 //! | `lock` | locked by a writer, shared by readers |
+//! | `copy_of` | marks a local copy of a store in a database |
 //! | `restore.tmp/` | a backup that is being restored (D100) |
 //! | `remembered`, `security.log`, `suspensions`, `applied`, `conditions`, `notifications`, `transitions` | files of others, which are no part of the store (`docs/explanation/store.md`) |
 //!
@@ -59,6 +60,7 @@ pub(crate) mod format;
 pub(crate) mod interrupted_restore;
 pub(crate) mod key_copies;
 pub(crate) mod keys;
+pub(crate) mod local_mark;
 mod readonly;
 
 pub(crate) use copied::FolderCopy;

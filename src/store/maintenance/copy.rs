@@ -78,8 +78,8 @@ pub(crate) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> Result<C
     };
     let store = Store::open_encrypted_to_read(from, &source)?;
     let verified = store.verify()?;
-    let keyring = store.keyring.clone().ok_or_else(|| StoreError::internal("the store has no keys"))?;
-    write(&store, to, &keyring)?;
+    let (state, end) = store.durable_state();
+    write(&store, &state, end, |keyring, start| CopyTarget::begin(to, keyring, start))?;
     let copied = Store::open_encrypted_to_read(to, &source)?;
     let (was, is) = (store.snapshot(), copied.snapshot());
     if copied.verify()? != verified || copied.root_secret() != store.root_secret() || !are_same(&was, &is) {
@@ -91,12 +91,30 @@ pub(crate) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> Result<C
     Ok(CopiedStore { revision: is.revision, records: verified.records, resources: is.len() })
 }
 
-/// Writes the history, and then the state at its end.
-fn write(store: &Store, to: &Path, keyring: &Arc<Keyring>) -> Result<(), StoreError> {
+/// Makes the local copy of a store anew, as of a state and the end of the history that leads to it, in a folder with a mark.
+pub(crate) fn make_local(store: &Store, state: &Snapshot, end: Tip, folder: &Path, of: &str) -> Result<(), StoreError> {
+    write(store, state, end, |keyring, start| {
+        let (store, wrapped, key) = (keyring.store(), keyring.wrapped()?, keyring.current());
+        FolderCopy::begin_local(folder, of, store, &wrapped, key, start).map(CopyTarget::Folder)
+    })
+}
+
+/// Writes the history up to an end, and then the state there.
+fn write(
+    store: &Store,
+    state: &Snapshot,
+    end: Tip,
+    begin: impl Fn(&Keyring, Tip) -> Result<CopyTarget, StoreError>,
+) -> Result<(), StoreError> {
+    let keyring = store.keyring.as_deref().ok_or_else(|| StoreError::internal("the store has no keys"))?;
     let (mut target, mut waiting, mut bytes) = (None, Vec::new(), 0);
     store.engine.walk(0, &mut |before, batch| {
+        // Commits may go on.
+        if batch.position > end.position {
+            return Ok(());
+        }
         if target.is_none() {
-            target = Some(CopyTarget::begin(to, keyring, before)?);
+            target = Some(begin(keyring, before)?);
         }
         bytes += batch.header.len() + batch.calls.len() + batch.entries.size();
         waiting.push(batch);
@@ -111,12 +129,11 @@ fn write(store: &Store, to: &Path, keyring: &Arc<Keyring>) -> Result<(), StoreEr
     })?;
     let mut target = match target {
         Some(target) => target,
-        None => CopyTarget::begin(to, keyring, Tip::default())?,
+        None => begin(keyring, Tip::default())?,
     };
     target.append(&waiting)?;
-    let snapshot = store.snapshot();
-    let mut state = codec::records(&snapshot, Some(keyring))?;
-    target.finish(&mut state)
+    let mut records = codec::records(state, Some(keyring))?;
+    target.finish(&mut records)
 }
 
 /// Whether two states have the same resources.

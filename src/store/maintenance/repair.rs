@@ -14,6 +14,7 @@ use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
 use crate::store::disk::temp_dir::TempFolder;
 use crate::store::error::{Doing, StoreError};
+use crate::store::folder::local_mark;
 use crate::store::log::appender::{self, LogAppender};
 use crate::store::log::head::{self, HeadFile};
 use crate::store::log::parts;
@@ -43,6 +44,7 @@ impl Repair {
         if Part::Log.generations(folder)?.is_empty() {
             return Err(StoreError::corrupt(folder, "it has no log, so it cannot be repaired"));
         }
+        local_mark::check_writable(folder)?;
         let lock = folder_lock::lock(folder)?;
         Ok(Self { salvage: salvage::plan(folder, source)?, _lock: lock })
     }

@@ -52,6 +52,8 @@ pub struct Keyring {
     new_master: Option<PathBuf>,
     /// None if the master key cannot change while the process runs.
     read_master: Option<ReadMaster>,
+    /// Whether another keyring decides when the keys change.
+    follows: bool,
     save: SaveKeys,
 }
 
@@ -135,8 +137,14 @@ impl Keyring {
             forgets: AtomicBool::new(false),
             new_master: None,
             read_master: None,
+            follows: false,
             save,
         }
+    }
+
+    /// Leaves it to another keyring when the keys change ([`Keyring::follow`]).
+    pub(crate) fn following(self) -> Self {
+        Self { follows: true, ..self }
     }
 
     /// Sets how the master key is read again.
@@ -283,6 +291,21 @@ impl Keyring {
         self.ring.store(newer.ring.load_full());
     }
 
+    /// Takes the keys of the keyring that this one follows, in the file first. Returns whether a data key is destroyed that this
+    /// one still had.
+    pub(crate) fn follow(&self, leading: &Self) -> Result<bool, StoreError> {
+        let _changing = self.changing.lock();
+        let (known, newer) = (self.ring.load_full(), leading.ring.load_full());
+        if Arc::ptr_eq(&known, &newer) {
+            return Ok(false);
+        }
+        (self.save)(&newer.bytes(&self.store, &[&newer.master])?)?;
+        let has = |id: KeyId| newer.keys.iter().any(|key| key.id == id && key.key.is_some());
+        let is_destroyed = known.keys.iter().any(|key| key.key.is_some() && !has(key.id));
+        self.ring.store(newer);
+        Ok(is_destroyed)
+    }
+
     /// The former data keys that still decrypt, oldest first.
     pub(crate) fn former(&self) -> Vec<FormerKey> {
         let ring = self.ring.load();
@@ -322,7 +345,7 @@ impl Keyring {
         let lasting = ring.lifetimes.encrypts_for();
         // A key from the future, made while the clock was wrong, would not be replaced before that time.
         let is_old = |current: &DataKey| current.created_at > now || now.duration_since(current.created_at) >= lasting;
-        self.rotation_requested.load(Ordering::Acquire) || ring.keys.last().is_none_or(is_old)
+        !self.follows && (self.rotation_requested.load(Ordering::Acquire) || ring.keys.last().is_none_or(is_old))
     }
 
     /// Makes the data key that encrypts from now on.
@@ -344,7 +367,7 @@ impl Keyring {
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         let forgets = self.forgets.load(Ordering::Acquire);
         let ring = self.ring.load();
-        ring.keys.iter().any(|key| key.has_expired(now, ring.lifetimes, forgets))
+        !self.follows && ring.keys.iter().any(|key| key.has_expired(now, ring.lifetimes, forgets))
     }
 
     /// Destroys the former data keys that have expired, except those that are used.
