@@ -215,7 +215,8 @@
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
 //! - **another server writes to the same database**: this one takes in its commits (`store::following`), and serves the next
 //!   round as the writer when the other one is gone (`cli::serve::role`, D115). Meanwhile it forwards changes to that one, and
-//!   requests that need a revision wait for it (`server::replicas`).
+//!   requests that need a revision wait for it (`server::replicas`). One that starts while the database is away serves from
+//!   a copy in a folder until it answers (`store::local_copy`).
 //! - **a file or a ref changes**: the event only triggers a sync → debounce, and files still being written (D92) → all
 //!   files are read, and those with another text are parsed (`manifest::load_again`) → the first flow for what has
 //!   changed (`manifest::resolve::memo`, `lint::memo`, D74) → commit. Invalid manifests are reported and change

@@ -40,6 +40,10 @@ pub(crate) struct Args {
     pub(super) drift: DriftPolicy,
     #[command(flatten)]
     pub(super) store: StoreArgs,
+    /// Folder for a local copy of a store in PostgreSQL: a server that starts while the database is away answers from it.
+    #[arg(help_heading = help::STORE, hide_short_help = true)]
+    #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_LOCAL_COPY")]
+    pub(super) local_copy: Option<PathBuf>,
     #[command(flatten)]
     pub(super) listen: ListenArgs,
     /// Public URL of the API, used for every `uri` in responses (default: the listen address).
@@ -107,6 +111,10 @@ impl Args {
             return Err(fault
                 .help("check the path; only a server that has a store starts without its manifests")
                 .into());
+        }
+        if self.local_copy.is_some() && !self.store.is_in_database() {
+            let fault = Diagnostic::error(Code::Parameter, "`--local-copy` requires a store in a database");
+            return Err(fault.help("remove `--local-copy`, or set --store to the URL of a database").into());
         }
         if !config.sources.is_empty() {
             self.check_alone(matches)?;

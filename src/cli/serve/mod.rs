@@ -1,7 +1,7 @@
 //! `edgewright serve`: `args.rs` has the options, and this file starts what they ask for.
 //!
-//! A server serves in rounds, with one role in each: it writes to its store, or it follows the server that does (`role`). There
-//! is only one round unless the store is in a database.
+//! A server serves in rounds, with one role in each: it writes to its store, it follows the server that does, or it reads a local
+//! copy until the database answers (`role`). There is only one round unless the store is in a database.
 
 mod activation;
 mod args;
@@ -37,6 +37,7 @@ use crate::server::resources::write_policy::RestWrites;
 use crate::server::telemetry::security::{LocalLog, SecurityLog, SecurityLogThread, log_sources};
 use crate::server::{ApiService, App, Server, Settings, Tls, install_metrics};
 use crate::store::checkpoint::maintain_from_time_to_time;
+use crate::store::local_copy::LocalCopy;
 use crate::store::note_server;
 pub(super) use args::{Args, command};
 use log::LogFormat;
@@ -116,7 +117,9 @@ impl Args {
         let manager = ServiceManager::from_environment();
         show_life(&server, &manager);
         let address = server.address().map_err(|error| internal(&error))?;
-        let store = Arc::new(self.store.open_to_serve(&self.kept)?);
+        let copy = self.local_copy.as_deref().map(|folder| self.store.local_copy(folder, &self.kept));
+        let copy = copy.transpose()?.map(Arc::new);
+        let store = Arc::new(self.open_store(copy.as_deref())?);
         let base_url = self.base_url.clone().unwrap_or_else(|| {
             let scheme = if tls.is_some() { "https" } else { "http" };
             format!("{scheme}://{address}")
@@ -124,7 +127,22 @@ impl Args {
         note_server(self.store.folder(), &local_url(address, tls.is_some(), &base_url));
         // The first run is over before there is a router. Waits for the other thread, and does it all if there is none.
         install_metrics();
-        Ok(BoundServer { server, tls, manager, address, base_url, store })
+        Ok(BoundServer { server, tls, manager, address, base_url, store, copy })
+    }
+
+    /// Opens the store or, if its database is away, the local copy of it.
+    fn open_store(&self, copy: Option<&LocalCopy>) -> Result<Store, Failure> {
+        let away = match self.store.open_to_serve(&self.kept) {
+            Err(failure) if failure.has_code(Code::StoreUnavailable) => failure,
+            opened => return opened,
+        };
+        match copy.map(LocalCopy::stand_in).transpose() {
+            Ok(stand_in) => stand_in.flatten().ok_or(away),
+            Err(error) => {
+                tracing::warn!(code = %error.code, "cannot open the local copy: {error}");
+                Err(away)
+            }
+        }
     }
 
     /// Starts what tells others of the store's changes, and creates the first admin. A server that follows does neither.
@@ -135,7 +153,13 @@ impl Args {
         lasting: &mut Option<BackgroundOutputs>,
     ) -> Result<RoundOutputs, Failure> {
         let (store, followed, mut notifier) = (&bound.store, bound.store.followed_writer(), None);
-        if let Some(writer) = &followed {
+        if store.stands_in_since().is_some() {
+            let revision = store.snapshot().revision;
+            tracing::warn!(
+                "The database does not answer. This server answers from its local copy of revision {revision}, and only \
+                 reads until the database is back."
+            );
+        } else if let Some(writer) = &followed {
             let name = escaped(&writer.name);
             let does = if writer.url.is_some() { "forwards changes to it" } else { "only reads" };
             tracing::info!("Another server writes to the store ({name}). This one follows it, and {does}.");
@@ -209,7 +233,10 @@ impl Args {
         let app = self.api(&bound, outputs, &config, &rest_writes).following_list(following.clone());
         let service = ApiService::new(app);
         let (role, ends) = RoleWatch::start(&self.store, &self.kept, &bound.store).map_err(|error| internal(&error))?;
-        let BoundServer { server, tls, manager, address, base_url, store } = bound;
+        let BoundServer { server, tls, manager, address, base_url, store, copy } = bound;
+        // One that stands in for the database has nothing to take in.
+        let copied = copy.as_ref().filter(|_| store.stands_in_since().is_none());
+        let _keeper = copied.map(|copy| copy.keep(&store)).transpose().map_err(|error| internal(&error))?;
         drop(store);
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         let (watch, trigger) = ConfigWatch::new(config_path());
@@ -240,7 +267,7 @@ impl Args {
         // Whoever has to stop needs no other store.
         let (Some(server), Some(store)) = (server, role.next()) else { return Ok(None) };
         show_life(&server, &manager);
-        Ok(Some((BoundServer { server, tls, manager, address, base_url, store: Arc::new(store) }, config)))
+        Ok(Some((BoundServer { server, tls, manager, address, base_url, store: Arc::new(store), copy }, config)))
     }
 
     /// Creates an admin on the first start: without one, nobody could create keys (D23).
@@ -297,6 +324,7 @@ struct BoundServer {
     address: SocketAddr,
     base_url: String,
     store: Arc<Store>,
+    copy: Option<Arc<LocalCopy>>,
 }
 
 /// The parts that report changes of the store in one round. Their threads end after its last request.

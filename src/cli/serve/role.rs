@@ -99,6 +99,9 @@ impl ServerRole {
     }
 
     fn look(&mut self) -> Option<Store> {
+        if self.store.stands_in_since().is_some() {
+            return self.come_back();
+        }
         if self.store.followed_writer().is_some() { self.follow() } else { self.write() }
     }
 
@@ -136,6 +139,16 @@ impl ServerRole {
                 Some(store)
             }
         }
+    }
+
+    /// Tries the database again that a local copy stands in for.
+    fn come_back(&mut self) -> Option<Store> {
+        let store = self.open(|role| match role.args.open_to_serve(&role.kept) {
+            Err(failure) if failure.has_code(Code::StoreUnavailable) => Ok(None),
+            opened => opened.map(Some),
+        })?;
+        tracing::info!("The database answers again. This server takes its place among those that use it.");
+        Some(store)
     }
 
     fn write(&mut self) -> Option<Store> {

@@ -6,6 +6,7 @@ use crate::cli::output::diagnostics;
 use crate::cli::prelude::*;
 use crate::cli::serve::log;
 use crate::plan::report::no_store_found;
+use crate::store::local_copy::LocalCopy;
 use crate::store::seal::MasterKeySource;
 use crate::store::{MEMORY, OnDisk, is_in_database, on_disk, shown_address, store_exists};
 
@@ -57,6 +58,11 @@ impl StoreArgs {
     pub(crate) fn open_to_write(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
         let store = Store::open_encrypted(&self.store, kept.retention(), &self.master_key.source()?)?;
         opened(store, kept, |warning| tracing::warn!("{warning}"))
+    }
+
+    /// Names the folder for a local copy of the store, which is in a database.
+    pub(crate) fn local_copy(&self, folder: &Path, kept: &RetentionArgs) -> Result<LocalCopy, Failure> {
+        Ok(LocalCopy::new(folder, &self.store, self.master_key.source()?, kept.retention())?)
     }
 
     /// Opens the store, which must exist.

@@ -9,6 +9,8 @@ use crate::store::ids;
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).
 pub(super) const WARNING: &str = "edgewright-warning";
+/// The header of a response from a local copy of the store, which says since when it stands in for the database (D115).
+pub(super) const LOCAL_COPY: &str = "edgewright-local-copy";
 
 /// Creates a response with a JSON body without an ETag. Secrets are masked.
 pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> ApiResult {

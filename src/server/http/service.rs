@@ -6,7 +6,7 @@ use tower::ServiceExt;
 
 use super::api_error::ApiError;
 use super::endpoint_paths::EndpointPaths;
-use super::response::add_request_id;
+use super::response::{LOCAL_COPY, add_request_id};
 use super::router;
 use super::security_headers::{add_security_headers, is_page};
 use crate::server::app::App;
@@ -39,6 +39,8 @@ pub(crate) struct ApiService {
     /// Answers preflight requests of pages, if any page may call the API.
     preflights: Option<Router>,
     floods: Arc<AccessLogLimit>,
+    /// Since when a local copy stands in for the database, if it does.
+    local_copy: Option<HeaderValue>,
 }
 
 impl ApiService {
@@ -49,7 +51,9 @@ impl ApiService {
         let operation_routes = router::operation_routes(&state);
         let preflights = state.access.guards.cors.preflights().map(|layer| operation_routes.clone().layer(layer));
         let endpoints = EndpointPaths::new(&state);
-        Arc::new(Self { state, endpoints, operation_routes, preflights, floods: Arc::default() })
+        let since = state.served.store.stands_in_since();
+        let local_copy = since.and_then(|since| HeaderValue::from_str(&since.to_string()).ok());
+        Arc::new(Self { state, endpoints, operation_routes, preflights, floods: Arc::default(), local_copy })
     }
 
     /// Answers a request.
@@ -100,6 +104,9 @@ impl ApiService {
         }
         add_security_headers(headers, is_page);
         add_request_id(headers);
+        if let Some(since) = &self.local_copy {
+            headers.insert(LOCAL_COPY, since.clone());
+        }
         if status == StatusCode::NO_CONTENT {
             headers.remove(header::CONTENT_LENGTH);
         }

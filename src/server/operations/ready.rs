@@ -8,7 +8,7 @@ use crate::server::handler_prelude::*;
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/readyz", |method| on(method, get))
     .any_query()
     .named("Service", "getReadiness", "Check that the server is ready")
-    .described("Returns 200 when the server is ready for requests, or 503 with the reason. Further lines can contain warnings, and say that the server follows another one that writes.")
+    .described("Returns 200 when the server is ready for requests, or 503 with the reason. Further lines can contain warnings, and say that the server follows another one that writes, or that it answers from a local copy of the store.")
     .documented("503 431", |operation, _| operation.open("text/plain"));
 
 /// Responds to a probe. It may try a write, which can block.
@@ -46,11 +46,21 @@ fn page(app: &AppState) -> Response {
             Verdict::NotReady(reason) => missing.push(named(reason)),
         }
     }
-    if let Some(writer) = followed {
+    let store = &app.served.store;
+    if let Some(since) = store.stands_in_since() {
+        let revision = store.snapshot().revision;
+        let _ = writeln!(
+            warnings,
+            "local copy: the database does not answer; revision {revision} is served from the local copy since {since}"
+        );
+    } else if let Some(writer) = followed {
         warnings += "following: another server writes to the store\n";
         if writer.seen.elapsed() > LONGEST_SILENCE {
             warnings += "warning: the database does not answer, and newer changes are not known\n";
         }
+    }
+    if store.is_copy_failing() {
+        warnings += "warning: cannot write the local copy of the store; see the server log\n";
     }
     // Its error has local paths.
     if app.sources.following.is_outdated() {

@@ -4,6 +4,7 @@ pub(crate) mod activation;
 pub(crate) mod drift;
 pub(crate) mod failed_syncs;
 pub(crate) mod lint_levels;
+pub(crate) mod local_copy;
 pub(crate) mod logs;
 pub(crate) mod memory;
 pub(crate) mod monitoring;

@@ -96,6 +96,8 @@ fn store(app: &AppState, page: &mut Exposition) {
         oldest => (statistics.position + 1).saturating_sub(oldest),
     };
     page.value("edgewright_history_records", "Records in the history.", records as f64);
+    let lag = app.served.store.copy_lag() as f64;
+    page.value("edgewright_local_copy_lag_records", "Records of the history that the local copy lacks.", lag);
 }
 
 /// A value of a followed source.
