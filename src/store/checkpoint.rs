@@ -12,6 +12,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -125,8 +126,13 @@ impl Store {
     }
 }
 
-/// Maintains a store, for as long as others use it, and counts what its history has of each owner.
-pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) {
+/// The maintenance of a store, which ends when it is dropped.
+pub(crate) struct StoreMaintenance {
+    _alive: Sender<()>,
+}
+
+/// Maintains a store, and counts what its history has of each owner.
+pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) -> StoreMaintenance {
     let store = Arc::downgrade(store);
     let counted = Weak::clone(&store);
     let count = move || {
@@ -136,14 +142,35 @@ pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) {
     if let Err(error) = std::thread::Builder::new().name("shares".into()).spawn(count) {
         tracing::warn!("Shares of the history do not count records of earlier processes: {error}");
     }
+    let (alive, ended) = channel::<()>();
     let maintain = move || {
-        loop {
-            std::thread::sleep(MAINTENANCE);
+        while ended.recv_timeout(MAINTENANCE) == Err(RecvTimeoutError::Timeout) {
             let Some(store) = store.upgrade() else { return };
             store.maintain();
         }
     };
     if let Err(error) = std::thread::Builder::new().name("maintenance".into()).spawn(maintain) {
         tracing::warn!("The store is maintained only after commits: {error}");
+    }
+    StoreMaintenance { _alive: alive }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::MEMORY;
+
+    #[test]
+    fn the_threads_of_the_maintenance_end_with_it() {
+        let store = Arc::new(Store::open(MEMORY).unwrap());
+        let maintenance = maintain_from_time_to_time(&store);
+        assert!(Arc::weak_count(&store) > 0);
+        drop(maintenance);
+        let began = Instant::now();
+        while Arc::weak_count(&store) > 0 {
+            assert!(began.elapsed() < Duration::from_secs(20), "a thread goes on");
+            std::thread::sleep(PAUSE);
+        }
     }
 }

@@ -135,6 +135,15 @@ pub struct FollowedWriter {
     pub seen: Instant,
 }
 
+/// Why a store cannot be written at present. It may pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    /// When that began.
+    pub since: Instant,
+    /// What was found first.
+    pub error: StoreError,
+}
+
 /// Files of others that an engine keeps with its store, such as the suspensions of sources. They are no part of its history.
 pub trait SidecarFiles: Send + Sync {
     /// Reads a file, if it exists.
@@ -169,11 +178,6 @@ pub trait Engine: Send + Sync {
 
     /// Says under which URL other processes reach this one, if it writes.
     fn advertise(&self, _url: &str) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// Says that this process goes on writing. One that has begun to say so, and stops, can be replaced by one that follows.
-    fn renew(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -232,6 +236,11 @@ pub trait Engine: Send + Sync {
     /// Tries whether a write would succeed, without a change.
     fn probe(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// Returns why a write would fail now, if the engine knows that without trying it.
+    fn outage(&self) -> Option<Outage> {
+        None
     }
 
     /// Returns whether the log is long enough for a checkpoint.

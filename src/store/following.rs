@@ -40,9 +40,10 @@ impl Store {
         self.engine.advertise(url)
     }
 
-    /// Says that this process goes on writing: one that stops with it can be replaced by one that follows.
-    pub(crate) fn renew(&self) -> Result<(), StoreError> {
-        self.engine.renew()
+    /// Tries whether a commit could succeed. A connection that was lost is opened again, so that no process that follows takes the
+    /// place of this one.
+    pub(crate) fn probe(&self) -> Result<(), StoreError> {
+        self.engine.probe()
     }
 
     /// Takes in the next commits of the process that writes. Returns whether there were any. Only one thread may do this.
@@ -214,7 +215,7 @@ mod tests {
         let refused = follower.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() });
         assert!(refused.unwrap_err().to_string().contains("it only reads"));
         assert_eq!(follower.followed_writer().unwrap().name, "the first");
-        assert!(writer.followed_writer().is_none() && writer.renew().is_ok());
+        assert!(writer.followed_writer().is_none() && writer.probe().is_ok());
         commit(&writer, vec![create("a")]);
         other.is_other.store(true, Ordering::SeqCst);
         let before = content(&follower);

@@ -15,7 +15,7 @@ use super::commit_queue::CommitQueue;
 use super::copy_feed::CopyFeed;
 use super::disk::existing_store;
 use super::disk::sidecar_files::Sidecars;
-use super::engine::{Engine, OnDisk, Statistics};
+use super::engine::{Engine, OnDisk, Outage, Statistics};
 use super::error::{CommitError, Declined, StoreError};
 use super::folder::{FolderEngine, FolderReader};
 use super::history::change_window::ChangeWindow;
@@ -292,11 +292,19 @@ impl Store {
     /// Fails if commits cannot succeed at present. After a failed one, tries whether the next would.
     pub fn readiness(&self) -> Result<(), StoreError> {
         self.health()?;
+        if let Some(Outage { error, .. }) = self.outage() {
+            return Err(error);
+        }
         if self.last_write_failed.load(Ordering::Acquire) {
             self.engine.probe()?;
             self.last_write_failed.store(false, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Returns why commits fail at present, if that is known without trying one.
+    pub(crate) fn outage(&self) -> Option<Outage> {
+        self.engine.outage()
     }
 
     /// Returns the store on the disk, if the revision there is `revision`.

@@ -36,7 +36,7 @@ use crate::server::notify::Notifier;
 use crate::server::resources::write_policy::RestWrites;
 use crate::server::telemetry::security::{LocalLog, SecurityLog, SecurityLogThread, log_sources};
 use crate::server::{ApiService, App, Server, Settings, Tls, install_metrics};
-use crate::store::checkpoint::maintain_from_time_to_time;
+use crate::store::checkpoint::{StoreMaintenance, maintain_from_time_to_time};
 use crate::store::local_copy::LocalCopy;
 use crate::store::note_server;
 pub(super) use args::{Args, command};
@@ -82,7 +82,8 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// Serves until the process is asked to stop, or has another role. Then returns what the next round begins with.
+    /// Serves until the process is asked to stop, or has another role. Then returns what the next round begins with. A server that
+    /// serves already never ends because a part does not start, for example while the database is away.
     fn round(
         &self,
         mut bound: BoundServer,
@@ -92,21 +93,56 @@ impl Args {
         matches: &ArgMatches,
     ) -> Result<Option<(BoundServer, Config)>, Failure> {
         let is_first = lasting.is_none();
-        let outputs = self.start_outputs(&bound, &config, lasting)?;
+        // Before everything that takes long.
+        let role = loop {
+            match RoleWatch::start(&self.store, &self.kept, &bound.store) {
+                Err(error) if !is_first => {
+                    tracing::error!("cannot keep the role of this server, trying again: {error}");
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                started => break started.map_err(|error| internal(&error))?,
+            }
+        };
+        let (outputs, sources) = match self.start_parts(&bound, &config, lasting) {
+            Ok((outputs, sources, first_syncs)) => {
+                let following = sources.list();
+                if !is_first {
+                    // The store has what the server before has applied, and clients wait.
+                    following.iter().for_each(|source| source.health.set_optional());
+                } else if following.iter().next().is_some() && !bound.server.wait(first_syncs) {
+                    bound.manager.stopping();
+                    // All loops stop at the same time.
+                    following.stop();
+                    return Ok(None);
+                }
+                (outputs, sources)
+            }
+            Err(failure) if is_first => return Err(failure),
+            Err(failure) => {
+                for diagnostic in &failure.diagnostics {
+                    tracing::error!("sources and notifications do not start, trying again: {}", diagnostic.message);
+                }
+                role.try_again();
+                let log = lasting.as_ref().and_then(|lasting| lasting.log.clone());
+                let outputs = RoundOutputs { log, notifier: None, _maintenance: None };
+                (outputs, LiveSources::new(self, Arc::clone(&bound.store), None).paused())
+            }
+        };
+        self.answer(bound, Round { outputs, sources, role }, config, program, Self::from_file(matches))
+    }
+
+    /// Starts what a round has besides the API. The future completes after the first runs of the sources.
+    fn start_parts(
+        &self,
+        bound: &BoundServer,
+        config: &Config,
+        lasting: &mut Option<BackgroundOutputs>,
+    ) -> Result<(RoundOutputs, LiveSources<'_>, impl Future<Output = ()> + use<>), Failure> {
+        let outputs = self.start_outputs(bound, config, lasting)?;
         let observer = outputs.notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>);
         let mut sources = LiveSources::new(self, Arc::clone(&bound.store), observer);
-        let first_syncs = sources.start(self.wanted(&config))?;
-        let following = sources.list();
-        if !is_first {
-            // The store has what the server before has applied, and clients wait.
-            following.iter().for_each(|source| source.health.set_optional());
-        } else if following.iter().next().is_some() && !bound.server.wait(first_syncs) {
-            bound.manager.stopping();
-            // All loops stop at the same time.
-            following.stop();
-            return Ok(None);
-        }
-        self.answer(bound, &outputs, config, program, Self::from_file(matches), sources)
+        let first_syncs = sources.start(self.wanted(config))?;
+        Ok((outputs, sources, first_syncs))
     }
 
     /// Binds the socket, and opens the store.
@@ -152,7 +188,8 @@ impl Args {
         config: &Config,
         lasting: &mut Option<BackgroundOutputs>,
     ) -> Result<RoundOutputs, Failure> {
-        let (store, followed, mut notifier) = (&bound.store, bound.store.followed_writer(), None);
+        let (store, followed) = (&bound.store, bound.store.followed_writer());
+        let (mut notifier, mut maintenance) = (None, None);
         if store.stands_in_since().is_some() {
             let revision = store.snapshot().revision;
             tracing::warn!(
@@ -167,7 +204,7 @@ impl Args {
             if let Some(url) = &self.advertise_url {
                 store.advertise(url)?;
             }
-            maintain_from_time_to_time(store);
+            maintenance = Some(maintain_from_time_to_time(store));
             notifier = Notifier::start(store, config.notifications.clone(), &bound.base_url)?;
             self.create_admin(store)?;
         }
@@ -181,7 +218,7 @@ impl Args {
         if let Some(log) = log.as_ref().filter(|_| followed.is_none()) {
             log_sources(store, SecurityLog::clone(log)).map_err(|error| internal(&error))?;
         }
-        Ok(RoundOutputs { log, notifier })
+        Ok(RoundOutputs { log, notifier, _maintenance: maintenance })
     }
 
     /// Starts what reports until the process ends.
@@ -221,18 +258,18 @@ impl Args {
     fn answer(
         &self,
         bound: BoundServer,
-        outputs: &RoundOutputs,
+        round: Round<'_>,
         config: Config,
         program: &Command,
         options: BTreeSet<String>,
-        sources: LiveSources<'_>,
     ) -> Result<Option<(BoundServer, Config)>, Failure> {
+        let Round { outputs, sources, mut role } = round;
         let following = sources.list();
         let rest_writes = RestWrites::default();
         rest_writes.set(config.rest_writes.clone());
-        let app = self.api(&bound, outputs, &config, &rest_writes).following_list(following.clone());
+        let app = self.api(&bound, &outputs, &config, &rest_writes).following_list(following.clone());
         let service = ApiService::new(app);
-        let (role, ends) = RoleWatch::start(&self.store, &self.kept, &bound.store).map_err(|error| internal(&error))?;
+        let ends = role.ends();
         let BoundServer { server, tls, manager, address, base_url, store, copy } = bound;
         // One that stands in for the database has nothing to take in.
         let copied = copy.as_ref().filter(|_| store.stands_in_since().is_none());
@@ -267,7 +304,7 @@ impl Args {
         // Whoever has to stop needs no other store.
         let (Some(server), Some(store)) = (server, role.next()) else { return Ok(None) };
         show_life(&server, &manager);
-        Ok(Some((BoundServer { server, tls, manager, address, base_url, store: Arc::new(store), copy }, config)))
+        Ok(Some((BoundServer { server, tls, manager, address, base_url, store, copy }, config)))
     }
 
     /// Creates an admin on the first start: without one, nobody could create keys (D23).
@@ -327,10 +364,18 @@ struct BoundServer {
     copy: Option<Arc<LocalCopy>>,
 }
 
-/// The parts that report changes of the store in one round. Their threads end after its last request.
+/// The parts of one round besides the API.
+struct Round<'a> {
+    outputs: RoundOutputs,
+    sources: LiveSources<'a>,
+    role: RoleWatch,
+}
+
+/// The parts that report changes of the store in one round, and maintain it. Their threads end after its last request.
 struct RoundOutputs {
     log: Option<SecurityLog>,
     notifier: Option<Notifier>,
+    _maintenance: Option<StoreMaintenance>,
 }
 
 /// The parts that report until the process ends.

@@ -1,11 +1,12 @@
 //! The role of a server among several on one database (D115): one writes, and the others follow it.
 //!
 //! A thread keeps the role for one round of the server. One that follows takes in what the writer commits, and takes its place when
-//! nobody has held its lock for a while: a writer whose connection was cut has it back before that. One that writes renews its
-//! session, and follows once another process has taken the store over or nothing can be written any more.
+//! nobody has held its lock for a while: a writer whose connection was cut has it back before that. One that writes keeps its
+//! connection, and follows once another process has taken the store over or nothing can be written any more.
 //!
 //! The store for the next role is opened while this round still serves, and a round only ends when that has succeeded. So requests
-//! that read are answered all the time but for the moment between two rounds, in which new ones wait.
+//! that read are answered all the time but for the moment between two rounds, in which new ones wait. A round that could not start
+//! all of its parts serves without them, and ends for another one that tries again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,37 +16,41 @@ use tokio::sync::oneshot;
 use crate::cli::prelude::*;
 use crate::cli::store::retention_args::RetentionArgs;
 use crate::cli::store::store_args::StoreArgs;
+use crate::lock::Lock;
+use crate::store::StoreError;
 
 /// How often a server that follows asks for news.
 const NEWS: Duration = Duration::from_millis(25);
 /// How much news it takes in before it looks at anything else.
 const MOST_PAGES: usize = 100;
-/// How often a server that writes renews its session.
-const RENEWAL: Duration = Duration::from_secs(1);
+/// How often a server that writes looks whether its connection is there.
+const CONNECTION: Duration = Duration::from_secs(1);
 /// How long the lock of the writer is free before another process takes it.
 const GONE: Duration = Duration::from_secs(2);
 /// The pause after a change of roles that has failed.
 const PAUSE: Duration = Duration::from_secs(2);
+/// The pause before another round with the same role, which connections do not survive.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// Keeps the role of a server until it is dropped.
 pub(super) struct RoleWatch {
-    next: Receiver<Store>,
+    next: Receiver<Arc<Store>>,
+    over: Option<oneshot::Receiver<()>>,
+    /// When the round may end for another one with the same role.
+    again: Arc<Lock<Option<Instant>>>,
     /// The thread ends with it.
     _alive: Sender<()>,
 }
 
 impl RoleWatch {
-    /// Starts to keep the role that a server has on an open store. The future completes when it is to have another one.
-    pub(super) fn start(
-        args: &StoreArgs,
-        kept: &RetentionArgs,
-        store: &Arc<Store>,
-    ) -> std::io::Result<(Self, impl Future<Output = ()> + Send + 'static + use<>)> {
+    /// Starts to keep the role that a server has on an open store.
+    pub(super) fn start(args: &StoreArgs, kept: &RetentionArgs, store: &Arc<Store>) -> std::io::Result<Self> {
         let ((alive, stopped), (opened, next), (over, is_over)) =
-            (channel::<()>(), channel::<Store>(), oneshot::channel::<()>());
+            (channel::<()>(), channel::<Arc<Store>>(), oneshot::channel::<()>());
+        let again: Arc<Lock<Option<Instant>>> = Arc::default();
         // A store in a folder has one process.
         if args.is_in_database() {
-            let role = ServerRole::new(args.clone(), kept.clone(), Arc::clone(store));
+            let role = ServerRole::new(args.clone(), kept.clone(), Arc::clone(store), Arc::clone(&again));
             let keep = move || {
                 if let Some(store) = role.keep(&stopped)
                     && opened.send(store).is_ok()
@@ -55,16 +60,30 @@ impl RoleWatch {
             };
             std::thread::Builder::new().name("role".into()).spawn(keep)?;
         }
-        let ends = async move {
-            if is_over.await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        Ok((Self { next, _alive: alive }, ends))
+        Ok(Self { next, over: Some(is_over), again, _alive: alive })
     }
 
-    /// The store for the next role, if there is one.
-    pub(super) fn next(&self) -> Option<Store> {
+    /// Completes when the round is to end. Can be asked for once.
+    pub(super) fn ends(&mut self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        let over = self.over.take();
+        async move {
+            let is_over = match over {
+                Some(over) => over.await.is_ok(),
+                None => false,
+            };
+            if !is_over {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Has the round end after a while for another one with the same role, once the database answers.
+    pub(super) fn try_again(&self) {
+        *self.again.lock() = Some(Instant::now() + AGAIN);
+    }
+
+    /// The store for the next round, if there is one.
+    pub(super) fn next(&self) -> Option<Arc<Store>> {
         self.next.try_recv().ok()
     }
 }
@@ -74,20 +93,23 @@ struct ServerRole {
     args: StoreArgs,
     kept: RetentionArgs,
     store: Arc<Store>,
-    /// Whether there was no news at the last look.
-    is_silent: bool,
+    again: Arc<Lock<Option<Instant>>>,
+    /// Why the last look at the database has failed, if it has.
+    failing: Option<Code>,
+    /// What was said of the last change of roles that has failed.
+    refused: String,
     /// When the next change of roles may be tried.
     not_before: Instant,
 }
 
 impl ServerRole {
-    fn new(args: StoreArgs, kept: RetentionArgs, store: Arc<Store>) -> Self {
-        Self { args, kept, store, is_silent: false, not_before: Instant::now() }
+    fn new(args: StoreArgs, kept: RetentionArgs, store: Arc<Store>, again: Arc<Lock<Option<Instant>>>) -> Self {
+        Self { args, kept, store, again, failing: None, refused: String::new(), not_before: Instant::now() }
     }
 
-    /// Keeps the role until it is to be another one, and returns the store for that. Returns none if the round ends before.
-    fn keep(mut self, stopped: &Receiver<()>) -> Option<Store> {
-        let pause = if self.store.followed_writer().is_some() { NEWS } else { RENEWAL };
+    /// Keeps the role until the round is to end, and returns the store for the next one. Returns none if the round ends before.
+    fn keep(mut self, stopped: &Receiver<()>) -> Option<Arc<Store>> {
+        let pause = if self.store.followed_writer().is_some() { NEWS } else { CONNECTION };
         while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             match catch_unwind(AssertUnwindSafe(|| self.look())) {
                 Ok(None) => {}
@@ -98,11 +120,16 @@ impl ServerRole {
         None
     }
 
-    fn look(&mut self) -> Option<Store> {
-        if self.store.stands_in_since().is_some() {
-            return self.come_back();
-        }
-        if self.store.followed_writer().is_some() { self.follow() } else { self.write() }
+    fn look(&mut self) -> Option<Arc<Store>> {
+        let next = if self.store.stands_in_since().is_some() {
+            self.come_back()
+        } else if self.store.followed_writer().is_some() {
+            self.follow()
+        } else {
+            self.write()
+        };
+        let is_due = || self.again.lock().is_some_and(|at| Instant::now() >= at);
+        next.map(Arc::new).or_else(|| (self.failing.is_none() && is_due()).then(|| Arc::clone(&self.store)))
     }
 
     fn follow(&mut self) -> Option<Store> {
@@ -115,9 +142,7 @@ impl ServerRole {
         }
         match taken {
             Ok(_) => {
-                if std::mem::take(&mut self.is_silent) {
-                    tracing::info!("The database answers again.");
-                }
+                self.note(None, "");
                 let gone = self.store.followed_writer()?.gone_since?;
                 if gone.elapsed() < GONE {
                     return None;
@@ -126,11 +151,9 @@ impl ServerRole {
                 tracing::info!("The server that wrote to the store is gone. This one takes its place.");
                 Some(store)
             }
-            // What was read until now stays.
-            Err(error) if matches!(error.code, Code::StoreUnavailable | Code::StoreFailed) => {
-                if !std::mem::replace(&mut self.is_silent, true) {
-                    tracing::warn!(code = %error.code, "no news of the store: {error}");
-                }
+            // What was read until now stays, also if a newer version of edgewright has migrated the tables.
+            Err(error) if matches!(error.code, Code::StoreUnavailable | Code::StoreFailed | Code::StoreFormat) => {
+                self.note(Some(error), "no news of the store");
                 None
             }
             Err(error) => {
@@ -152,14 +175,11 @@ impl ServerRole {
     }
 
     fn write(&mut self) -> Option<Store> {
-        if let Err(error) = self.store.renew() {
-            if !std::mem::replace(&mut self.is_silent, true) {
-                tracing::warn!(code = %error.code, "the database knows nothing of this server: {error}");
-            }
-        } else if std::mem::take(&mut self.is_silent) {
-            tracing::info!("The database answers again.");
-        }
-        let error = self.store.health().err()?;
+        let probed = self.store.probe();
+        let Err(error) = self.store.health() else {
+            self.note(probed.err(), "nothing can be written to the store");
+            return None;
+        };
         let store = self.open(|role| role.args.open_to_follow())?;
         tracing::warn!(code = %error.code, "This server writes no more: {error}");
         Some(store)
@@ -171,11 +191,12 @@ impl ServerRole {
             return None;
         }
         let opened = open(self).unwrap_or_else(|failure| {
+            let messages: Vec<&str> = failure.diagnostics.iter().map(|it| it.message.as_str()).collect();
+            let messages = messages.join("; ");
             // Another server was faster.
-            if !failure.has_code(Code::StoreLocked) {
-                for diagnostic in &failure.diagnostics {
-                    tracing::warn!("cannot change the role of this server: {}", diagnostic.message);
-                }
+            if !failure.has_code(Code::StoreLocked) && self.refused != messages {
+                tracing::warn!("cannot change the role of this server: {messages}; trying again");
+                self.refused = messages;
             }
             None
         });
@@ -183,5 +204,15 @@ impl ServerRole {
             self.not_before = Instant::now() + PAUSE;
         }
         opened
+    }
+
+    /// Logs an error of the database once, and that it has passed.
+    fn note(&mut self, error: Option<StoreError>, what: &str) {
+        let before = std::mem::replace(&mut self.failing, error.as_ref().map(|error| error.code));
+        match error {
+            Some(error) if before != Some(error.code) => tracing::warn!(code = %error.code, "{what}: {error}"),
+            None if before.is_some() => tracing::info!("The database answers again."),
+            _ => {}
+        }
     }
 }

@@ -33,6 +33,8 @@ use crate::server::telemetry::metrics;
 const LEAVE: Duration = Duration::from_secs(1);
 /// The time for what has begun before the next round.
 const CHANGE: Duration = Duration::from_secs(1);
+/// The pause after a next round that could not begin.
+const AGAIN: Duration = Duration::from_secs(1);
 /// The connections that may wait until they are accepted, unless the system allows fewer. While others are closed to make
 /// room, many may wait.
 const BACKLOG: i32 = 4096;
@@ -185,7 +187,14 @@ impl Server {
             if has_to_stop { (GRACE, None) } else { (CHANGE, Some((signals, socket))) }
         })?;
         let Some((signals, socket)) = left else { return Ok(None) };
-        Ok(Some(Self { signals, limits, tls, ..Self::listening_on(socket)? }))
+        // Clients wait, so a lack of threads or files only delays the next round.
+        loop {
+            match socket.try_clone().and_then(Self::listening_on) {
+                Ok(next) => return Ok(Some(Self { signals, limits, tls, ..next })),
+                Err(error) => tracing::error!("cannot go on listening, trying again: {error}"),
+            }
+            std::thread::sleep(AGAIN);
+        }
     }
 
     /// Serves until `stop` completes, then finishes running requests.

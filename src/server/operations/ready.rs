@@ -27,9 +27,13 @@ fn page(app: &AppState) -> Response {
     {
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store is not ready");
-        return not_ready(match app.served.store.health() {
-            Ok(()) => "cannot write to the store, for example because the disk is full",
-            Err(_) => "cannot write to the store; restart the server",
+        return not_ready(&match (app.served.store.health(), app.served.store.outage()) {
+            (Err(_), _) => "cannot write to the store; restart the server".to_owned(),
+            (Ok(()), Some(outage)) => format!(
+                "no connection to the database of the store for {} s: changes are refused, reads are answered",
+                outage.since.elapsed().as_secs()
+            ),
+            (Ok(()), None) => "cannot write to the store, for example because the disk is full".to_owned(),
         });
     }
     let (mut missing, mut warnings) = (Vec::new(), String::new());
@@ -55,8 +59,13 @@ fn page(app: &AppState) -> Response {
         );
     } else if let Some(writer) = followed {
         warnings += "following: another server writes to the store\n";
-        if writer.seen.elapsed() > LONGEST_SILENCE {
-            warnings += "warning: the database does not answer, and newer changes are not known\n";
+        let silence = writer.seen.elapsed();
+        if silence > LONGEST_SILENCE {
+            let _ = writeln!(
+                warnings,
+                "warning: no news from the database for {} s: newer changes are not known; see the server log",
+                silence.as_secs()
+            );
         }
     }
     if store.is_copy_failing() {

@@ -19,8 +19,8 @@ use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::{CommitHeader, Retention};
 use crate::store::engine::{
-    BatchEdit, BatchVisit, Engine, FollowedWriter, KeyedRecord, Query, ResourceHistoryQuery, ResourceHistoryVisit,
-    SidecarFiles, State, Statistics,
+    BatchEdit, BatchVisit, Engine, FollowedWriter, KeyedRecord, Outage, Query, ResourceHistoryQuery,
+    ResourceHistoryVisit, SidecarFiles, State, Statistics,
 };
 use crate::store::error::StoreError;
 use crate::store::maintenance::backup::Backup;
@@ -226,10 +226,6 @@ impl Engine for PostgresEngine {
         self.writer.as_ref().map_or(Ok(()), |it| it.writer.advertise(url))
     }
 
-    fn renew(&self) -> Result<(), StoreError> {
-        self.writer.as_ref().map_or(Ok(()), |it| it.writer.renew())
-    }
-
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         self.history.headers(query, before, limit, self.tip().position)
     }
@@ -280,6 +276,10 @@ impl Engine for PostgresEngine {
 
     fn probe(&self) -> Result<(), StoreError> {
         self.writer.as_ref().map_or_else(|| Err(self.read_only()), |it| it.writer.probe())
+    }
+
+    fn outage(&self) -> Option<Outage> {
+        self.writer.as_ref().and_then(|it| it.writer.outage())
     }
 
     fn wants_checkpoint(&self) -> bool {

@@ -6,6 +6,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::head::signed;
+use super::lease::SessionLease;
 use super::link::DatabaseLink;
 use super::rows::GroupRows;
 use crate::store::commit::batch::Tip;
@@ -31,6 +32,7 @@ pub(super) struct WriterConnection {
     /// The process of the server behind it.
     pub(super) process: i32,
     statements: Arc<GroupStatements>,
+    _lease: Arc<SessionLease>,
 }
 
 /// The prepared statements of a group.
@@ -110,7 +112,11 @@ async fn execute_if<const N: usize>(
 }
 
 /// Prepares the statements of groups on a connection.
-pub(super) fn prepare(link: &DatabaseLink, client: Arc<Client>) -> Result<WriterConnection, StoreError> {
+pub(super) fn prepare(
+    link: &DatabaseLink,
+    client: Arc<Client>,
+    lease: SessionLease,
+) -> Result<WriterConnection, StoreError> {
     let with = Arc::clone(&client);
     let (process, statements) = link.run("open", async move {
         let process: i32 = with.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?;
@@ -123,5 +129,5 @@ pub(super) fn prepare(link: &DatabaseLink, client: Arc<Client>) -> Result<Writer
         };
         Ok((process, statements))
     })?;
-    Ok(WriterConnection { client, process, statements: Arc::new(statements) })
+    Ok(WriterConnection { client, process, statements: Arc::new(statements), _lease: Arc::new(lease) })
 }

@@ -71,6 +71,11 @@ impl DatabaseLink {
         self.on_thread(async move { timeout(PATIENCE, while_it_answers(&address, work)).await.ok().flatten() })
     }
 
+    /// Runs work on the thread of the connections that nobody waits for.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
+        self.handle.spawn(work)
+    }
+
     fn on_thread<T: Send + 'static>(&self, work: impl Future<Output = Option<T>> + Send + 'static) -> Option<T> {
         let (done, result) = mpsc::sync_channel(1);
         self.handle.spawn(async move {

@@ -28,6 +28,7 @@
 //! | `schema` | The tables and their versions |
 //! | `head`, `rows` | Rows and values, in both directions |
 //! | `writer` | The lock, the epoch, and what a lost connection means |
+//! | `lease` | The end of a writer that stops |
 //! | `group_transaction` | A group of commits as one transaction |
 //! | `follower` | The commits of the writer, and whether it is there |
 //! | `questions` | Queries of the history |
@@ -49,6 +50,7 @@ mod follower;
 mod group_transaction;
 mod head;
 mod keys;
+mod lease;
 mod link;
 mod questions;
 mod rows;

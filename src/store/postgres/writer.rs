@@ -24,10 +24,11 @@
 //!
 //! A group is sent again only if it is certain that nothing of it counts.
 //!
-//! A process that is stopped keeps its connection, and the lock. So a server *renews* its session every second, and the database
-//! ends one that it has not heard of for longer.
+//! A process that is stopped keeps its connection, and the lock. So each connection with the lock has a *lease* (`lease`).
+//!
+//! While the database is away, one caller tries to reach it, and all others are told at once what it has found last.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio_postgres::types::ToSql;
@@ -37,12 +38,14 @@ use super::failure::{is_conflict, is_lost};
 use super::group_transaction::{GroupFailure, WriterConnection, prepare, write};
 use super::head::{self, HeadRow, signed};
 use super::keys::NewKeys;
+use super::lease::SessionLease;
 use super::link::DatabaseLink;
 use super::rows::GroupRows;
 use super::schema::{self, VERSION, WRITER_LOCK};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
+use crate::store::engine::Outage;
 use crate::store::error::StoreError;
 
 /// How long a lock is waited for that a process which has just ended may still hold.
@@ -56,12 +59,6 @@ const READ_AGAIN: &str = "restart, which reads the store again";
 /// How often a group is sent, at most.
 const ATTEMPTS: usize = 3;
 
-/// What ends a session that is not renewed, and one whose machine is gone. What a version of PostgreSQL does not have is left out.
-const LEASE: &str = "SELECT set_config(known.name, lease.value, false) \
-                     FROM (VALUES ('idle_session_timeout', '6s'), ('idle_in_transaction_session_timeout', '6s'), \
-                     ('tcp_keepalives_idle', '3'), ('tcp_keepalives_interval', '1'), ('tcp_keepalives_count', '3')) \
-                     AS lease (name, value) JOIN pg_settings AS known ON known.name = lease.name";
-
 /// The writer of a store.
 pub(super) struct StoreWriter {
     link: Arc<DatabaseLink>,
@@ -73,6 +70,8 @@ pub(super) struct StoreWriter {
     end: Lock<Tip>,
     /// Why nothing can be written any more.
     stopped: Lock<Option<StoreError>>,
+    /// Set while the connection is lost and cannot be opened again.
+    outage: Lock<Option<Outage>>,
 }
 
 struct WriterSession {
@@ -104,6 +103,7 @@ impl WriterClaim {
             let holder = if found > 0 { read_head(link, &client)? } else { None };
             return Err(locked(link, &holder.map(|head| format!(": {}", head.writer)).unwrap_or_default()));
         }
+        let lease = SessionLease::begin(link, &client)?;
         let with = Arc::clone(&client);
         let before = link.run("migrate", async move { schema::migrate(&with).await })?;
         schema::check(before, link.shown(), false)?;
@@ -111,7 +111,7 @@ impl WriterClaim {
             tracing::info!("Migrated the tables of {} from version {before} to {VERSION}.", link.shown());
         }
         let head = read_head(link, &client)?;
-        Ok(Self { name, connection: prepare(link, client)?, head })
+        Ok(Self { name, connection: prepare(link, client, lease)?, head })
     }
 
     /// Creates a store with these keys, whose history begins after `start`.
@@ -155,8 +155,15 @@ impl WriterClaim {
         let epoch = head.epoch + 1;
         let process = self.connection.process;
         let session = WriterSession { connection: Some(self.connection), process, tip: head.tip, doubt: None };
-        let (session, end, stopped) = (Lock::new(session), Lock::new(head.tip), Lock::default());
-        let writer = StoreWriter { link: Arc::clone(link), name: self.name, epoch, session, end, stopped };
+        let writer = StoreWriter {
+            link: Arc::clone(link),
+            name: self.name,
+            epoch,
+            session: Lock::new(session),
+            end: Lock::new(head.tip),
+            stopped: Lock::default(),
+            outage: Lock::default(),
+        };
         Ok((writer, HeadRow { epoch, ..head }))
     }
 }
@@ -177,29 +184,38 @@ impl StoreWriter {
         self.stopped.lock().clone().map_or(Ok(()), Err)
     }
 
-    /// Fails if a write would fail now.
-    pub(super) fn probe(&self) -> Result<(), StoreError> {
-        let mut session = self.session.lock();
-        let connection = self.connected(&mut session)?;
-        let client = connection.client;
-        let answered = self.link.run("write to", async move { client.batch_execute("SELECT 1").await });
-        if answered.is_err() {
-            session.connection = None;
-        }
-        answered
+    /// Why nothing can be written now, as the last attempt to reach the database has found.
+    pub(super) fn outage(&self) -> Option<Outage> {
+        self.outage.lock().clone()
     }
 
-    /// Says that this process lives. From then on, the database ends its session if it does not say so again.
-    pub(super) fn renew(&self) -> Result<(), StoreError> {
+    /// Fails if a write would fail now. Opens the connection again if it was lost: another process takes a lock that nobody
+    /// holds.
+    pub(super) fn probe(&self) -> Result<(), StoreError> {
         self.health()?;
         let mut session = self.session.lock();
-        let connection = self.connected(&mut session)?;
-        let client = connection.client;
-        let renewed = self.link.run("write to", async move { client.execute(LEASE, &[]).await });
-        if renewed.is_err() {
+        let client = self.connected(&mut session)?.client;
+        let answered = self.link.run("write to", async move { client.batch_execute("SELECT 1").await });
+        answered.inspect_err(|error| {
             session.connection = None;
+            self.note_outage(error);
+        })
+    }
+
+    /// The session, for a change. While the database is away, nobody waits for a caller who tries to reach it.
+    fn session(&self) -> Result<MutexGuard<'_, WriterSession>, StoreError> {
+        self.health()?;
+        if let Some(Outage { error, .. }) = self.outage() {
+            return self.session.try_lock().ok_or(error);
         }
-        renewed.map(|_| ())
+        let session = self.session.lock();
+        // Whoever held it may have found that nobody answers.
+        self.outage().map_or(Ok(session), |outage| Err(outage.error))
+    }
+
+    fn note_outage(&self, error: &StoreError) {
+        let begins = || Outage { since: Instant::now(), error: error.clone() };
+        self.outage.lock().get_or_insert_with(begins);
     }
 
     /// Says under which URL other servers reach this process.
@@ -212,8 +228,9 @@ impl StoreWriter {
 
     /// Writes a group of commits after a position. Returns its size.
     pub(super) fn append(&self, after: u64, batches: &[Batch]) -> Result<u64, StoreError> {
-        self.health()?;
-        let mut session = self.session.lock();
+        // Before the session is locked: a large group takes a moment.
+        let rows = Arc::new(GroupRows::new(self.tip(), batches)?);
+        let mut session = self.session()?;
         if session.doubt.is_some() {
             self.connected(&mut session)?;
         }
@@ -221,7 +238,6 @@ impl StoreWriter {
             let message = format!("the history is at record {}, not at {after}", session.tip.position);
             return Err(StoreError::new(Code::StoreFailed, message));
         }
-        let rows = Arc::new(GroupRows::new(session.tip, batches)?);
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -269,8 +285,7 @@ impl StoreWriter {
     where
         Q: Future<Output = Result<u64, Error>> + Send + 'static,
     {
-        self.health()?;
-        let mut session = self.session.lock();
+        let mut session = self.session()?;
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -325,6 +340,12 @@ impl StoreWriter {
 
     /// The connection of the writer. Opens it again if it was lost, and settles what is in doubt.
     fn reconnected(&self, session: &mut WriterSession) -> Result<WriterConnection, StoreError> {
+        let connection = self.opened_again(session).inspect_err(|error| self.note_outage(error))?;
+        *self.outage.lock() = None;
+        Ok(connection)
+    }
+
+    fn opened_again(&self, session: &mut WriterSession) -> Result<WriterConnection, StoreError> {
         let open = session.connection.clone().filter(|connection| !connection.client.is_closed());
         if let Some(connection) = open
             && session.doubt.is_none()
@@ -345,7 +366,8 @@ impl StoreWriter {
         if !is_locked {
             return Err(locked(&self.link, ""));
         }
-        let connection = prepare(&self.link, client)?;
+        let lease = SessionLease::begin(&self.link, &client)?;
+        let connection = prepare(&self.link, client, lease)?;
         match session.doubt.take() {
             _ if head.tip == session.tip => {}
             Some(end) if head.tip == end => self.move_to(end, session),

@@ -402,10 +402,20 @@ fn reads_go_on_while_the_database_is_away() {
         assert_eq!(refused.status, 503, "{}", refused.body);
         assert_eq!(refused.header("retry-after").len(), 1);
     }
-    until("the warning", || pair.get(second, "/readyz").body.contains("the database does not answer").then_some(()));
+    until("a writer that is not ready", || {
+        let readiness = pair.get(first, "/readyz");
+        (readiness.status == 503 && readiness.body.contains("no connection to the database")).then_some(())
+    });
+    // Others need no writer to be asked.
+    until("the warning", || {
+        let readiness = pair.get(second, "/readyz");
+        assert_eq!(readiness.status, 200, "{}", readiness.body);
+        readiness.body.contains("no news from the database for").then_some(())
+    });
     postgres.run();
     // Nobody had reason to take the place of the writer.
     within(CHANGE, "a write", || pair.creates(first, "three"));
     within(CHANGE, "the commit", || pair.knows(second, "three"));
+    until("readiness", || (pair.get(first, "/readyz").body == "ready\n").then_some(()));
     assert!(pair.knows(second, "one").is_some() && pair.knows(second, "two").is_none());
 }

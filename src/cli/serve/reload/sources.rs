@@ -48,13 +48,20 @@ pub(in crate::cli) struct LiveSources<'a> {
     list: SourceRegistry,
     /// Gets the states of the sources.
     observer: Option<Arc<dyn SourceObserver>>,
+    /// Whether none is followed.
+    is_paused: bool,
 }
 
 impl<'a> LiveSources<'a> {
     /// No sources yet. `observer` gets their states.
     pub(in crate::cli) fn new(args: &'a Args, store: Arc<Store>, observer: Option<Arc<dyn SourceObserver>>) -> Self {
         let (running, list) = (Vec::new(), SourceRegistry::default());
-        Self { args, store, suspensions: None, mirrors: None, running, list, observer }
+        Self { args, store, suspensions: None, mirrors: None, running, list, observer, is_paused: false }
+    }
+
+    /// Follows none, whatever the configuration has.
+    pub(in crate::cli) fn paused(self) -> Self {
+        Self { is_paused: true, ..self }
     }
 
     /// The list for the API. It changes with the sources.
@@ -122,7 +129,7 @@ impl<'a> LiveSources<'a> {
         mut wanted: Vec<ConfiguredSource>,
         from: FollowedFrom,
     ) -> Result<SourceChanges, Diagnostic> {
-        if self.store.followed_writer().is_some() {
+        if self.is_paused || self.store.followed_writer().is_some() {
             wanted.clear();
         }
         // All that can fail comes first, so that an error changes nothing.
