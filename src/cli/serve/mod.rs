@@ -141,7 +141,12 @@ impl Args {
         let outputs = self.start_outputs(bound, config, lasting)?;
         let observer = outputs.notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>);
         let mut sources = LiveSources::new(self, Arc::clone(&bound.store), observer);
+        // Of what fails, nothing may go on logging when it is tried again.
+        let revisions = outputs.log.clone().map(|log| (bound.store.subscribe_to_sources(), log));
         let first_syncs = sources.start(self.wanted(config))?;
+        if let Some((revisions, log)) = revisions.filter(|_| bound.store.followed_writer().is_none()) {
+            log_sources(revisions, log).map_err(|error| internal(&error))?;
+        }
         Ok((outputs, sources, first_syncs))
     }
 
@@ -215,9 +220,6 @@ impl Args {
             *lasting = Some(self.start_lasting(store)?);
         }
         let log = lasting.as_ref().and_then(|lasting| lasting.log.clone());
-        if let Some(log) = log.as_ref().filter(|_| followed.is_none()) {
-            log_sources(store, SecurityLog::clone(log)).map_err(|error| internal(&error))?;
-        }
         Ok(RoundOutputs { log, notifier, _maintenance: maintenance })
     }
 

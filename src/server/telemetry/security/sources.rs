@@ -1,15 +1,14 @@
 //! Keys that the followed sources create, change and delete: no request tells of them.
 
-use std::{sync::Arc, thread};
+use std::{sync::mpsc::Receiver, thread};
 
 use super::event::{SecurityEvent, SecurityRecord};
 use super::writer::SecurityLog;
 use crate::model::{Author, Kind, rules};
-use crate::store::{Revision, Store};
+use crate::store::Revision;
 
-/// Logs what followed sources change of keys and owners, until the store is closed.
-pub(crate) fn log_sources(store: &Arc<Store>, log: SecurityLog) -> std::io::Result<()> {
-    let revisions = store.subscribe_to_sources();
+/// Logs what followed sources change of keys and owners in these revisions, until the store is closed.
+pub(crate) fn log_sources(revisions: Receiver<Revision>, log: SecurityLog) -> std::io::Result<()> {
     let follow = move || revisions.into_iter().for_each(|revision| log_revision(&revision, &log));
     thread::Builder::new().name("security sources".into()).spawn(follow).map(drop)
 }
