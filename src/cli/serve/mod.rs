@@ -141,7 +141,7 @@ impl Args {
         let outputs = self.start_outputs(bound, config, lasting)?;
         let observer = outputs.notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>);
         let mut sources = LiveSources::new(self, Arc::clone(&bound.store), observer);
-        // Of what fails, nothing may go on logging when it is tried again.
+        // Nobody logs them if the sources do not start: another round does then.
         let revisions = outputs.log.clone().map(|log| (bound.store.subscribe_to_sources(), log));
         let first_syncs = sources.start(self.wanted(config))?;
         if let Some((revisions, log)) = revisions.filter(|_| bound.store.followed_writer().is_none()) {

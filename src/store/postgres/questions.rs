@@ -3,6 +3,9 @@
 //! A commit is one row with its header, and a row for each entry, so that a list reads headers alone, and the history of a
 //! resource the entries of that resource alone. What is read is verified as in a folder: an entry by its checksum, and a whole
 //! commit by its digest. A walk reads commits in pages of some megabytes.
+//!
+//! Retention removes commits meanwhile. Each commit is read by one statement, so it is there with all of its entries or not at all,
+//! and one that is missing is damage only if the history still begins before it.
 
 use std::sync::Arc;
 
@@ -13,6 +16,7 @@ use tokio_postgres::{Error, Row};
 use super::failure::damaged;
 use super::head::{hash_of, signed, tip_of, unsigned};
 use super::link::DatabaseLink;
+use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::entries::{CommitEntries, decode_entry};
 use crate::store::commit::header::CommitHeader;
@@ -26,10 +30,13 @@ const PAGE_BYTES: u64 = 16 << 20;
 const RESOURCES_AT_ONCE: usize = 500;
 const ENTRIES_AT_ONCE: i64 = 8;
 
-const COMMITS: &str = "SELECT position, revision, next_order, header, digest, hash, calls FROM edgewright.commits \
-                       WHERE position BETWEEN $1 AND $2 ORDER BY position";
-const ENTRIES: &str = "SELECT position, entry FROM edgewright.entries WHERE position BETWEEN $1 AND $2 \
-                       ORDER BY position, number";
+/// Commits and their entries, as of one moment. Sorting them here takes no memory of the database.
+const COMMITS: &str = "SELECT position, NULL::integer AS number, revision, next_order, header, digest, hash, calls, \
+                       NULL::bytea AS entry FROM edgewright.commits WHERE position BETWEEN $1 AND $2 \
+                       UNION ALL \
+                       SELECT position, number, NULL, NULL, NULL, NULL, NULL, NULL, entry FROM edgewright.entries \
+                       WHERE position BETWEEN $1 AND $2";
+const KEPT: &str = "SELECT kept_position, kept_hash, kept_revision, kept_next_order FROM edgewright.head";
 
 /// The history of a store, as it is in the database.
 pub(super) struct HistoryQuestions {
@@ -89,25 +96,27 @@ impl HistoryQuestions {
     /// The commits from one position to another one, oldest first.
     fn commits(&self, first: u64, last: u64) -> Result<Vec<Batch>, StoreError> {
         let (first, last) = (signed(first), signed(last));
-        let (commits, entries) = self.link.ask("read", move |client| async move {
-            let commits = client.query(COMMITS, &[&first, &last]).await?;
-            Ok((commits, client.query(ENTRIES, &[&first, &last]).await?))
-        })?;
-        let (bad, mut entries) = (self.bad(), entries.iter().peekable());
-        let mut found = Vec::with_capacity(commits.len());
-        for row in &commits {
-            let position: i64 = row.try_get("position").map_err(&bad)?;
-            let mut encoded = Vec::new();
-            while let Some(entry) = entries.peek() {
-                if entry.try_get::<_, i64>(0).map_err(&bad)? > position {
-                    break;
-                }
-                encoded.extend_from_slice(entry.try_get(1).map_err(&bad)?);
-                entries.next();
-            }
-            found.push(batch_of(row, encoded, self.shown())?);
+        let rows = self.link.ask("read", move |client| async move { client.query(COMMITS, &[&first, &last]).await })?;
+        let bad = self.bad();
+        let mut ordered = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let place: (i64, Option<i32>) =
+                (row.try_get("position").map_err(&bad)?, row.try_get("number").map_err(&bad)?);
+            ordered.push((place, row));
         }
-        Ok(found)
+        // A commit comes before its entries.
+        ordered.sort_unstable_by_key(|(place, _)| *place);
+        let mut read: Vec<(i64, &Row, Vec<u8>)> = Vec::new();
+        for ((position, number), row) in ordered {
+            if number.is_none() {
+                read.push((position, row, Vec::new()));
+            } else if let Some((of, _, encoded)) = read.last_mut()
+                && *of == position
+            {
+                encoded.extend_from_slice(row.try_get("entry").map_err(&bad)?);
+            }
+        }
+        read.into_iter().map(|(_, row, encoded)| batch_of(row, encoded, self.shown())).collect()
     }
 
     /// Visits the commits after the last one of a revision and up to a position, oldest first.
@@ -133,11 +142,10 @@ impl HistoryQuestions {
             .ask("read", move |client| async move { client.query(sql, &[&start, &end, &(PAGE as i64)]).await })?;
         let last = self.end_of_page(before, &rows)?;
         let found = self.commits(before + 1, last)?;
-        match found.last() {
-            Some(batch) if batch.position == last => Ok(found),
-            Some(batch) => Err(self.missing(batch.position + 1)),
-            None => Err(self.missing(before + 1)),
-        }
+        // Since the sizes were read, the first ones may have been removed.
+        let is_there = |(batch, position): &(&Batch, u64)| batch.position == *position;
+        let there = found.iter().zip(before + 1..).take_while(is_there).count() as u64;
+        if before + there == last { Ok(found) } else { Err(self.missing(before + there + 1)) }
     }
 
     /// The last position of a page: its commits follow each other without a gap.
@@ -154,23 +162,36 @@ impl HistoryQuestions {
         if last == before { Err(self.missing(before + 1)) } else { Ok(last) }
     }
 
+    /// The error of a commit that is not there: retention may have removed it meanwhile.
     fn missing(&self, position: u64) -> StoreError {
-        damaged(self.shown(), format!("record {position} of the history is missing"))
+        let kept = self.link.ask("read", |client| async move { client.query_one(KEPT, &[]).await });
+        match kept.and_then(|row| self.kept(&row)) {
+            Ok(kept) if kept.position >= position => {
+                let message = format!("record {position} of the history was removed while the history was read");
+                StoreError::new(Code::StoreFailed, message).help("try again: older records are no longer kept")
+            }
+            Ok(_) => damaged(self.shown(), format!("record {position} of the history is missing")),
+            Err(error) => error,
+        }
+    }
+
+    fn kept(&self, row: &Row) -> Result<Tip, StoreError> {
+        tip_of(row, self.shown(), ["kept_position", "kept_hash", "kept_revision", "kept_next_order"])
     }
 
     /// The end of the history at a revision, or where the history begins if that is later or if the revision is 0.
     fn before(&self, revision: u64) -> Result<Tip, StoreError> {
         let wanted = signed(revision);
         let (kept, found) = self.link.ask("read", move |client| async move {
-            let kept = "SELECT kept_position, kept_hash, kept_revision, kept_next_order FROM edgewright.head";
             let sql = "SELECT position, hash, revision, next_order FROM edgewright.commits WHERE revision <= $1 \
                        ORDER BY revision DESC, position DESC LIMIT 1";
-            let kept = client.query_one(kept, &[]).await?;
-            Ok((kept, client.query_opt(sql, &[&wanted]).await?))
+            let found = client.query_opt(sql, &[&wanted]).await?;
+            // Afterwards: if retention has removed what was searched for, the history begins later by now.
+            Ok((client.query_one(KEPT, &[]).await?, found))
         })?;
         match found.filter(|_| revision > 0) {
             Some(row) => tip_of(&row, self.shown(), ["position", "hash", "revision", "next_order"]),
-            None => tip_of(&kept, self.shown(), ["kept_position", "kept_hash", "kept_revision", "kept_next_order"]),
+            None => self.kept(&kept),
         }
     }
 

@@ -5,7 +5,8 @@
 //! pieces, each of them only where no later commit has written the row: commits go on meanwhile. What commits after that point
 //! have written is looked through before a key is destroyed.
 //!
-//! All of it has a connection of its own, and none of it counts for a writer that was overtaken.
+//! All of it has a connection of its own, and none of it counts for a writer that was overtaken. A transaction of a process that is
+//! stopped ends before another one takes its place, which would wait for its locks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use tokio_postgres::{Client, Error};
 use super::failure::{damaged, is_conflict};
 use super::group_transaction::INSERT_ENTRIES;
 use super::head::{signed, unsigned};
+use super::lease::bound;
 use super::link::DatabaseLink;
 use super::questions::HistoryQuestions;
 use super::rows::{GroupRows, StateRows};
@@ -116,7 +118,7 @@ impl Upkeep {
         state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
         retention: &Retention,
     ) -> Result<Option<u64>, StoreError> {
-        let client = Arc::new(self.link.connect("edgewright (upkeep)")?);
+        let client = self.connect()?;
         let moment = self.resealing.moment(&self.keyring);
         let key = self.keyring.current();
         let has_expired = self.keyring.has_expired(moment.ages);
@@ -144,6 +146,12 @@ impl Upkeep {
             self.resealing.note_removal(&self.keyring);
         }
         Ok(removed)
+    }
+
+    fn connect(&self) -> Result<Arc<Client>, StoreError> {
+        let client = Arc::new(self.link.connect("edgewright (upkeep)")?);
+        bound(&self.link, &client)?;
+        Ok(client)
     }
 
     /// Drops the tombstones that the state no longer has and, if asked for, seals its records again.
@@ -283,7 +291,7 @@ impl Upkeep {
 
     /// Replaces commits of the history, each in a transaction of its own. Their hashes stay.
     pub(super) fn edit(&self, history: &HistoryQuestions, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
-        let client = Arc::new(self.link.connect("edgewright (upkeep)")?);
+        let client = self.connect()?;
         let upto = self.writer.tip().position;
         history.walk(0, upto, &mut |_, batch| match edit(&batch)? {
             Some(edited) => self.replace(&client, &edited),
