@@ -7,7 +7,7 @@
 //! which it has failed does not exist, and [`load`](Engine::load) returns everything that was appended, or an error. It never
 //! interprets a value, and never returns less because something is missing.
 
-use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Instant};
+use std::{collections::BTreeSet, fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Instant};
 
 use jiff::Timestamp;
 
@@ -135,6 +135,15 @@ pub struct FollowedWriter {
     pub seen: Instant,
 }
 
+/// What the process that writes has forgotten, and a process that follows must forget too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Whether data keys were destroyed: states in memory can have secrets that they encrypted.
+    pub secrets: bool,
+    /// The keys of the tombstones that are left, if others are gone.
+    pub tombstones: Option<BTreeSet<String>>,
+}
+
 /// Why a store cannot be written at present. It may pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outage {
@@ -169,6 +178,11 @@ pub trait Engine: Send + Sync {
     /// Returns what another process has appended after a position, in order: all of it, or the first batches.
     fn news(&self, _known: Tip) -> Result<Vec<Batch>, StoreError> {
         Ok(Vec::new())
+    }
+
+    /// Returns what the process that writes has forgotten since the last call. Is called after [`Engine::news`].
+    fn forgotten(&self) -> Result<Forgotten, StoreError> {
+        Ok(Forgotten::default())
     }
 
     /// Returns the process that writes, if this one only follows it.

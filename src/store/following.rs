@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::commit::batch::Tip;
 use super::commit::codec;
 use super::commit::header::{CommitHeader, Retention, chain_commit};
-use super::engine::FollowedWriter;
+use super::engine::{FollowedWriter, Forgotten};
 use super::error::StoreError;
 use super::history::change_window::bytes_of;
 use super::open_store::Store;
@@ -50,6 +50,7 @@ impl Store {
     pub(crate) fn take_news(&self) -> Result<bool, StoreError> {
         let known = self.queue.lock().durable;
         let batches = self.engine.news(known)?;
+        self.forget_too()?;
         let (mut end, mut state, mut revisions) = (known, self.snapshot(), Vec::new());
         for batch in &batches {
             let hash = chain_commit(&end.hash, &batch.header, &batch.digest);
@@ -76,15 +77,32 @@ impl Store {
         (queue.tip, queue.position, queue.durable) = (state, end.position, end);
         Ok(true)
     }
+
+    /// Forgets what the process that writes has forgotten.
+    fn forget_too(&self) -> Result<(), StoreError> {
+        let Forgotten { secrets, tombstones } = self.engine.forgotten()?;
+        if secrets {
+            self.forget_secrets();
+        }
+        let left = tombstones.and_then(|left| codec::without_tombstones_but(&self.snapshot(), &left));
+        if let Some(state) = left.map(Arc::new) {
+            let mut queue = self.queue.lock();
+            self.current.store(Arc::clone(&state));
+            queue.tip = state;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::lock::Lock;
     use crate::model::kind::ip_restriction::Traffic;
     use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation};
     use crate::store::commit::batch::Batch;
@@ -100,6 +118,8 @@ mod tests {
         log: Arc<MemoryEngine>,
         /// Whether its history is another one.
         is_other: AtomicBool,
+        /// What its writer has forgotten.
+        forgotten: Lock<Forgotten>,
     }
 
     impl Engine for LogOfAnother {
@@ -120,6 +140,10 @@ mod tests {
             // The rest is there the next time.
             batches.truncate(2);
             Ok(batches)
+        }
+
+        fn forgotten(&self) -> Result<Forgotten, StoreError> {
+            Ok(std::mem::take(&mut *self.forgotten.lock()))
         }
 
         fn followed_writer(&self) -> Option<FollowedWriter> {
@@ -176,7 +200,8 @@ mod tests {
 
     fn pair() -> (Store, Store, Arc<LogOfAnother>) {
         let log = Arc::new(MemoryEngine::default());
-        let other = Arc::new(LogOfAnother { log: Arc::clone(&log), is_other: AtomicBool::new(false) });
+        let (is_other, forgotten) = (AtomicBool::new(false), Lock::default());
+        let other = Arc::new(LogOfAnother { log: Arc::clone(&log), is_other, forgotten });
         let writer = Store::with_engine(log, Retention::default()).unwrap();
         commit(&writer, vec![create("first")]);
         let follower = Store::with_engine(Arc::clone(&other) as Arc<dyn Engine>, Retention::default()).unwrap();
@@ -206,6 +231,32 @@ mod tests {
         assert!(matches!(follower.recent.next(4), NextRevision::NotYet));
         assert_eq!(follower.snapshot_at(1).unwrap().len(), 1);
         assert_eq!(follower.verify().unwrap(), writer.verify().unwrap());
+    }
+
+    #[test]
+    fn who_follows_forgets_what_the_writer_has_forgotten() {
+        let (writer, follower, other) = pair();
+        commit(&writer, vec![Operation::Delete { key: key("first"), with_children: false }]);
+        assert!(follower.take_news().unwrap());
+        let told = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&told);
+        follower.when_secrets_are_forgotten(Box::new(move |revision| {
+            seen.store(revision, Ordering::SeqCst);
+            true
+        }));
+        follower.snapshot_at(1).unwrap();
+        let knows = || {
+            let has_tombstone = follower.snapshot().tombstone(&key("first")).is_some();
+            (has_tombstone, follower.earlier_states.get(&1).0.is_some(), told.load(Ordering::SeqCst))
+        };
+        assert!(!follower.take_news().unwrap());
+        assert_eq!(knows(), (true, true, 0));
+        *other.forgotten.lock() = Forgotten { secrets: true, tombstones: Some(BTreeSet::new()) };
+        assert!(!follower.take_news().unwrap());
+        assert_eq!(knows(), (false, false, 2));
+        commit(&writer, vec![create("a")]);
+        assert!(follower.take_news().unwrap());
+        assert_eq!(content(&follower), content(&writer));
     }
 
     #[test]

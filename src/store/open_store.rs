@@ -46,6 +46,9 @@ const VERIFY_ATTEMPTS: usize = 3;
 /// Each resource with the source that was asked about, and the place of its declaration.
 type DeclaredPlaces = VersionedCache<Key, (String, Option<String>)>;
 
+/// Is told the revision at which secrets were forgotten. Returns false if nobody has to be told any more.
+pub(crate) type ForgetSecrets = Box<dyn Fn(u64) -> bool + Send>;
+
 /// The current Snapshot, and the only way to make the next one.
 pub struct Store {
     pub(super) engine: Arc<dyn Engine>,
@@ -57,6 +60,8 @@ pub struct Store {
     pub(super) declared: DeclaredPlaces,
     /// The states that were restored last.
     pub(super) earlier_states: VersionedCache<u64, Arc<Snapshot>>,
+    /// Caches of others that can have secrets of earlier states.
+    secret_caches: Lock<Vec<ForgetSecrets>>,
     pub(super) retention: Retention,
     pub(super) quota: HistoryQuota,
     pub(super) root_secret: [u8; 32],
@@ -193,6 +198,7 @@ impl Store {
             recent,
             declared: DeclaredPlaces::new(MOST_PLACES),
             earlier_states: VersionedCache::new(MOST_STATES),
+            secret_caches: Lock::default(),
             retention,
             quota: HistoryQuota::new(&retention, tip.position),
             root_secret,
@@ -250,6 +256,18 @@ impl Store {
         let (sender, receiver) = mpsc::channel();
         self.subscribers.lock().push(Subscriber { sender, only_sources });
         receiver
+    }
+
+    /// Calls `forget` whenever secrets of earlier states are forgotten.
+    pub(crate) fn when_secrets_are_forgotten(&self, forget: ForgetSecrets) {
+        self.secret_caches.lock().push(forget);
+    }
+
+    /// Drops all that is cached of earlier states: it can have secrets whose data keys were destroyed.
+    pub(super) fn forget_secrets(&self) {
+        self.earlier_states.forget();
+        let revision = self.snapshot().revision;
+        self.secret_caches.lock().retain(|forget| forget(revision));
     }
 
     /// Returns sentences about damage that was found when the store was opened, and that has cost nothing.

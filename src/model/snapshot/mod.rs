@@ -122,11 +122,14 @@ impl Snapshot {
 
     /// Returns the state without the tombstones of deletions up to a revision.
     #[must_use]
-    pub fn without_tombstones(mut self, upto: u64) -> Self {
-        if upto > 0 {
-            let kept = self.deleted.iter().filter(|(_, it)| it.revision > upto);
-            self.deleted = kept.map(|(key, it)| (key.clone(), it.clone())).collect();
-        }
+    pub fn without_tombstones(self, upto: u64) -> Self {
+        if upto == 0 { self } else { self.with_tombstones_that(|_, it| it.revision > upto) }
+    }
+
+    /// Returns the state with those tombstones that stay.
+    pub(crate) fn with_tombstones_that(mut self, stays: impl Fn(&Key, &Tombstone) -> bool) -> Self {
+        let kept = self.deleted.iter().filter(|(key, it)| stays(key, it));
+        self.deleted = kept.map(|(key, it)| (key.clone(), it.clone())).collect();
         self
     }
 

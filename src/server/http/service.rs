@@ -48,6 +48,10 @@ impl ApiService {
     pub(crate) fn new(app: App) -> Arc<Self> {
         metrics::install();
         let state = app.0;
+        let caches = Arc::downgrade(&state.caches);
+        state.served.store.when_secrets_are_forgotten(Box::new(move |revision| {
+            caches.upgrade().map(|caches| caches.pages.forget_before(revision)).is_some()
+        }));
         let operation_routes = router::operation_routes(&state);
         let preflights = state.access.guards.cors.preflights().map(|layer| operation_routes.clone().layer(layer));
         let endpoints = EndpointPaths::new(&state);

@@ -94,11 +94,7 @@ async fn create(State(state): State<AppState>, caller: Caller, request: Request)
 }
 
 fn rekey(state: &AppState, forgets: bool) -> ApiResult {
-    let store = &state.served.store;
-    let done = store.rekey(MasterChange::ReadAgain, forgets).map_err(refused)?;
-    if forgets {
-        state.caches.pages.forget_before(store.snapshot().revision);
-    }
+    let done = state.served.store.rekey(MasterChange::ReadAgain, forgets).map_err(refused)?;
     let report = RekeyReport::new(&done);
     tracing::info!(
         data_key = report.data_key_id,

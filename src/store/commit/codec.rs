@@ -120,6 +120,13 @@ pub(crate) fn advance(snapshot: &Snapshot, batch: &Batch, keyring: Option<&Keyri
     Ok(next)
 }
 
+/// The state without the tombstones whose records are not `left`; none if all of them are.
+pub(crate) fn without_tombstones_but(state: &Snapshot, left: &BTreeSet<String>) -> Option<Snapshot> {
+    let is_left = |key: &Key| left.contains(&encode_key(DELETED, key));
+    let has_others = state.tombstones().any(|(key, _)| !is_left(key));
+    has_others.then(|| state.clone().with_tombstones_that(|key, _| is_left(key)))
+}
+
 /// The entries of resources, without tombstones and what rollbacks left.
 pub(crate) fn resource_changes(entries: &CommitEntries) -> impl Iterator<Item = CommitEntry<'_>> {
     entries.iter().filter(|entry| entry.key.starts_with(RECORD))

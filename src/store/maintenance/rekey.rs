@@ -85,8 +85,7 @@ impl Store {
             forget_runs(&on_disk.folder)?;
         }
         if forgets {
-            // Cached states share Specs with the secrets that were just destroyed.
-            self.earlier_states.forget();
+            self.forget_secrets();
         }
         let former = keyring.former();
         if forgets && !former.is_empty() {

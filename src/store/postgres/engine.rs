@@ -8,6 +8,7 @@ use super::address::{PostgresAddress, shown, url_of};
 use super::failure::damaged;
 use super::follower::Follower;
 use super::head::{self, HeadRow, hash_of, unsigned};
+use super::lease::bound;
 use super::link::DatabaseLink;
 use super::questions::HistoryQuestions;
 use super::shared_files::SharedFiles;
@@ -19,7 +20,7 @@ use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::header::{CommitHeader, Retention};
 use crate::store::engine::{
-    BatchEdit, BatchVisit, Engine, FollowedWriter, KeyedRecord, Outage, Query, ResourceHistoryQuery,
+    BatchEdit, BatchVisit, Engine, FollowedWriter, Forgotten, KeyedRecord, Outage, Query, ResourceHistoryQuery,
     ResourceHistoryVisit, SidecarFiles, State, Statistics,
 };
 use crate::store::error::StoreError;
@@ -99,10 +100,9 @@ impl PostgresEngine {
     fn reader(address: &Path, session: SessionKind, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
         let link = link_to(address)?;
         let Some(head) = read_head(&link)? else { return Ok(None) };
-        let wrapped = keys::read(&link)?;
-        let keyring = keys::open(&wrapped, head.store, source, link.shown(), unwritable(&link))?;
+        let keyring = keys::open(&keys::read(&link)?, head.store, source, link.shown(), unwritable(&link))?;
         let follower = match session {
-            SessionKind::Long => Some(Follower::new(Arc::clone(&link), &head, wrapped)),
+            SessionKind::Long => Some(Follower::new(Arc::clone(&link), &head)),
             SessionKind::Brief => None,
         };
         Ok(Some(Self::new(link, None, follower, Arc::new(keyring), session, head)))
@@ -133,11 +133,13 @@ impl PostgresEngine {
         StoreError::new(Code::StoreFailed, format!("the store {} is open read-only", self.link.shown()))
     }
 
-    /// The current state, as of one moment.
+    /// The current state, as of one moment. A reader takes in the data keys of that moment.
     fn read_state(&self) -> Result<(HeadRow, Vec<KeyedRecord>), StoreError> {
-        let (shown, client) = (self.link.shown(), self.link.connect("edgewright (load)")?);
-        let (head, end, rows, bytes) = self.link.run("read", async move {
+        let (shown, client) = (self.link.shown(), Arc::new(self.link.connect("edgewright (load)")?));
+        bound(&self.link, &client)?;
+        let (head, end, wrapped, rows, bytes) = self.link.run("read", async move {
             client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            let wrapped = client.query_one("SELECT keys FROM edgewright.secrets", &[]).await?;
             let head = client.query_one(head::READ, &[]).await?;
             let position: i64 = head.try_get("position")?;
             let sql = "SELECT hash FROM edgewright.commits WHERE position = $1";
@@ -148,16 +150,20 @@ impl PostgresEngine {
                        pg_total_relation_size('edgewright.state'))::bigint";
             let bytes: i64 = client.query_one(sql, &[]).await?.try_get(0)?;
             client.batch_execute("COMMIT").await?;
-            Ok((head, end, rows, bytes))
+            Ok((head, end, wrapped, rows, bytes))
         })?;
         let head = HeadRow::from_row(&head, shown)?;
         let end = end.map(|row| hash_of(&row, shown, "hash")).transpose()?;
         if head.tip.position > head.kept.position && end != Some(head.tip.hash) {
             return Err(damaged(shown, format!("record {} is not the one that its head names", head.tip.position)));
         }
+        let bad = |error: tokio_postgres::Error| damaged(shown, format!("a row cannot be read: {error}"));
+        if self.writer.is_none() && head.store == self.keyring.store() {
+            // The writer may have made another one since the store was opened.
+            keys::renew(&self.keyring, wrapped.try_get(0).map_err(bad)?, shown)?;
+        }
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
-            let bad = |error: tokio_postgres::Error| damaged(shown, format!("a row cannot be read: {error}"));
             let key = String::from_utf8(row.try_get(0).map_err(bad)?);
             records
                 .push((key.map_err(|_| damaged(shown, "a record's key is not UTF-8"))?, row.try_get(1).map_err(bad)?));
@@ -224,6 +230,10 @@ impl Engine for PostgresEngine {
 
     fn advertise(&self, url: &str) -> Result<(), StoreError> {
         self.writer.as_ref().map_or(Ok(()), |it| it.writer.advertise(url))
+    }
+
+    fn forgotten(&self) -> Result<Forgotten, StoreError> {
+        self.follower.as_ref().map_or_else(|| Ok(Forgotten::default()), Follower::forgotten)
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {

@@ -3,31 +3,44 @@
 //! It looks at the head several times per second. A lock that it shares with others, for the time of one statement, shows whether
 //! the writer has its lock: that gets in nobody's way, since whoever takes the lock tries for longer. Nothing is guessed while
 //! the database does not answer: a writer counts as gone only from a look that has found its lock free.
+//!
+//! It also forgets what the writer forgets: data keys that were destroyed, and the tombstones of the time that the history no longer
+//! has. And it takes in nothing from tables of a newer version, whose meaning it cannot know.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
-use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
 
 use super::failure::damaged;
 use super::head::HeadRow;
 use super::keys;
 use super::link::DatabaseLink;
 use super::questions::HistoryQuestions;
-use super::schema::WRITER_LOCK;
+use super::schema::{self, WRITER_LOCK};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
-use crate::store::engine::FollowedWriter;
+use crate::store::commit::record_key::DELETED;
+use crate::store::engine::{FollowedWriter, Forgotten};
 use crate::store::error::StoreError;
-use crate::store::seal::Keyring;
+use crate::store::seal::{KeyId, Keyring};
 
-/// How long data keys may stay in memory that the writer has destroyed.
-const KEYS: Duration = Duration::from_secs(60);
+/// What a look at the database has found.
+struct Look {
+    head: HeadRow,
+    /// The version of the row with the wrapped data keys.
+    keys: Option<String>,
+}
 
-/// Reads the head, and whether the lock of the writer is free, in one exchange: several times per second.
-const LOOK: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_free FROM edgewright.head AS head";
+/// Reads the head, whether the lock of the writer is free, the version of the tables and that of the row with the data keys, in one
+/// exchange: several times per second.
+const LOOK: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_free, \
+                    (SELECT version FROM edgewright.schema_version) AS version, \
+                    (SELECT xmin::text FROM edgewright.secrets) AS keys FROM edgewright.head AS head";
 
 /// What a process knows of the writer that it follows.
 pub(super) struct Follower {
@@ -35,17 +48,29 @@ pub(super) struct Follower {
     /// Its own connection: a long question about the history must not hide that the writer is gone.
     client: Lock<Option<Arc<Client>>>,
     writer: Lock<FollowedWriter>,
-    /// The wrapped data keys that it has, and when they were read.
-    wrapped: Lock<(Vec<u8>, Instant)>,
+    /// The version of the row with the wrapped data keys when they were read.
+    keys: Lock<Option<String>>,
+    /// Whether data keys were destroyed since somebody asked.
+    has_lost_keys: AtomicBool,
+    /// After which commit the history began at the last look, and when the tombstones were read.
+    kept: AtomicU64,
+    kept_read: AtomicU64,
 }
 
 impl Follower {
-    /// Begins with the writer that the head names and the wrapped data keys of the store.
-    pub(super) fn new(link: Arc<DatabaseLink>, head: &HeadRow, wrapped: Vec<u8>) -> Self {
+    /// Begins with the head of the store.
+    pub(super) fn new(link: Arc<DatabaseLink>, head: &HeadRow) -> Self {
         let (name, url) = (head.writer.clone(), head.url.clone());
         let writer = FollowedWriter { name, url, gone_since: None, seen: Instant::now() };
-        let wrapped = Lock::new((wrapped, Instant::now()));
-        Self { link, client: Lock::default(), writer: Lock::new(writer), wrapped }
+        Self {
+            link,
+            client: Lock::default(),
+            writer: Lock::new(writer),
+            keys: Lock::default(),
+            has_lost_keys: AtomicBool::new(false),
+            kept: AtomicU64::new(head.kept.position),
+            kept_read: AtomicU64::new(head.kept.position),
+        }
     }
 
     /// The writer, as it was seen last.
@@ -68,40 +93,69 @@ impl Follower {
         history: &HistoryQuestions,
         keyring: &Keyring,
     ) -> Result<(HeadRow, Vec<Batch>), StoreError> {
-        let (head, shown) = (self.look()?, self.link.shown());
+        let (Look { head, keys }, shown) = (self.look()?, self.link.shown());
         if head.store != keyring.store() {
             return Err(damaged(shown, "another store is in its place now"));
         }
-        let HeadRow { tip, .. } = head;
+        let HeadRow { tip, kept, .. } = head;
+        if kept.position > known.position {
+            let message = format!("what follows record {} of its history is no longer kept", known.position);
+            return Err(StoreError::new(Code::StoreCorrupt, message));
+        }
         if tip.position < known.position || (tip.position == known.position && tip.hash != known.hash) {
             return Err(damaged(shown, format!("record {} of its history is no longer there", known.position)));
         }
         let has_news = tip.position > known.position;
         let batches = if has_news { history.page(known.position, tip.position)? } else { Vec::new() };
-        // After the commits: the keys that they need are saved before them.
-        if has_news || self.wrapped.lock().1.elapsed() > KEYS {
-            self.renew_keys(keyring)?;
-        }
+        // They were looked at after the head, and the keys that commits need are saved before them.
+        self.renew_keys(keyring, keys)?;
+        self.kept.store(kept.position, Ordering::Relaxed);
         self.writer.lock().seen = Instant::now();
         Ok((head, batches))
     }
 
-    fn look(&self) -> Result<HeadRow, StoreError> {
+    /// What the writer has forgotten since the last call.
+    pub(super) fn forgotten(&self) -> Result<Forgotten, StoreError> {
+        let secrets = self.has_lost_keys.swap(false, Ordering::Relaxed);
+        let kept = self.kept.load(Ordering::Relaxed);
+        if kept == self.kept_read.load(Ordering::Relaxed) {
+            return Ok(Forgotten { secrets, tombstones: None });
+        }
+        // The writer drops them before it moves the beginning of the history.
+        let rows = self.link.ask("read", |client| async move {
+            let sql = "SELECT key FROM edgewright.state WHERE key >= 'd/'::bytea AND key < 'd0'::bytea";
+            client.query(sql, &[]).await
+        });
+        let rows = rows.inspect_err(|_| self.has_lost_keys.store(secrets, Ordering::Relaxed))?;
+        let key = |row: &Row| -> Option<String> {
+            let key = String::from_utf8(row.try_get(0).ok()?).ok()?;
+            key.starts_with(DELETED).then_some(key)
+        };
+        let tombstones = Some(rows.iter().filter_map(key).collect());
+        self.kept_read.store(kept, Ordering::Relaxed);
+        Ok(Forgotten { secrets, tombstones })
+    }
+
+    fn look(&self) -> Result<Look, StoreError> {
         let looked = self.link.ask_over(&self.client, "edgewright (follower)", "read", |client| async move {
             let lock: (&(dyn ToSql + Sync), Type) = (&WRITER_LOCK, Type::INT8);
             let row = client.query_typed_one(LOOK, &[lock]).await?;
-            let is_free: bool = row.try_get("is_free")?;
-            Ok((row, is_free))
+            let (version, is_free): (i32, bool) = (row.try_get("version")?, row.try_get("is_free")?);
+            Ok((version, is_free, row.try_get("keys")?, row))
         });
-        let looked = looked.and_then(|(row, is_free)| Ok((HeadRow::from_row(&row, self.link.shown())?, is_free)));
+        let looked = looked.and_then(|(version, is_free, keys, row)| {
+            // One of a newer version can mean something else.
+            schema::check(version, self.link.shown(), true)?;
+            Ok((HeadRow::from_row(&row, self.link.shown())?, is_free, keys))
+        });
         let mut writer = self.writer.lock();
         match looked {
-            Ok((head, is_free)) => {
+            Ok((head, is_free, keys)) => {
                 let since = writer.gone_since.unwrap_or_else(Instant::now);
                 writer.name.clone_from(&head.writer);
                 writer.url.clone_from(&head.url);
                 writer.gone_since = is_free.then_some(since);
-                Ok(head)
+                Ok(Look { head, keys })
             }
             Err(error) => {
                 writer.gone_since = None;
@@ -110,13 +164,23 @@ impl Follower {
         }
     }
 
-    fn renew_keys(&self, keyring: &Keyring) -> Result<(), StoreError> {
-        let read = keys::read(&self.link)?;
-        let mut wrapped = self.wrapped.lock();
-        if wrapped.0 != read {
-            keys::renew(keyring, &read, self.link.shown())?;
+    /// Takes in the data keys if the writer has changed them since a version of their row.
+    fn renew_keys(&self, keyring: &Keyring, version: Option<String>) -> Result<(), StoreError> {
+        let mut known = self.keys.lock();
+        if version.is_some() && *known == version {
+            return Ok(());
         }
-        *wrapped = (read, Instant::now());
+        let before = usable(keyring);
+        keys::renew(keyring, &keys::read(&self.link)?, self.link.shown())?;
+        if !before.is_subset(&usable(keyring)) {
+            self.has_lost_keys.store(true, Ordering::Relaxed);
+        }
+        *known = version;
         Ok(())
     }
+}
+
+/// The data keys that decrypt.
+fn usable(keyring: &Keyring) -> BTreeSet<KeyId> {
+    keyring.former().into_iter().map(|key| key.id).chain([keyring.current()]).collect()
 }
