@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::tls::{CertificateCheck, TlsParameters};
 use crate::model::Code;
@@ -23,8 +23,9 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 const CONNECT: Duration = Duration::from_secs(3);
 /// How long a login takes at most.
 const LOGIN: Duration = Duration::from_secs(1);
-/// How long sent data may stay unconfirmed, unless the address says otherwise.
-const UNCONFIRMED: Duration = Duration::from_secs(30);
+/// How long sent data may stay unconfirmed, unless the address says otherwise. The other machine confirms it even if the database is
+/// slow, so its connection is lost.
+const UNCONFIRMED: Duration = Duration::from_secs(5);
 /// How long a connection is silent until it is probed, and how often it is probed then.
 const SILENT: Duration = Duration::from_secs(10);
 const PROBES: Duration = Duration::from_secs(5);
@@ -49,6 +50,10 @@ pub(super) struct PostgresAddress {
     pub(super) tls: TlsParameters,
     /// The address as messages show it.
     pub(super) shown: String,
+    /// Whether a host that does not allow writes will do if there is no other one.
+    pub(super) may_be_standby: bool,
+    /// Whether the address says which of several hosts are meant.
+    names_session: bool,
 }
 
 impl PostgresAddress {
@@ -75,7 +80,19 @@ impl PostgresAddress {
         if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
             config.ssl_mode(SslMode::Disable);
         }
-        Ok(Self { config, tls: own.tls, shown })
+        // The lock of the writer, and what it has written last, are at the primary only.
+        if !own.names_session && config.get_hosts().len().max(config.get_hostaddrs().len()) > 1 {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        Ok(Self { config, tls: own.tls, shown, may_be_standby: false, names_session: own.names_session })
+    }
+
+    /// The same for a process that only reads: if none of several hosts allows writes, another one will do.
+    pub(super) fn for_reading(self) -> Self {
+        Self {
+            may_be_standby: !self.names_session && self.config.get_target_session_attrs() != TargetSessionAttrs::Any,
+            ..self
+        }
     }
 
     /// How long a connection is waited for, with its login: each of several hosts may be silent.
@@ -91,6 +108,8 @@ impl PostgresAddress {
 struct OwnParameters {
     tls: TlsParameters,
     passfile: Option<PathBuf>,
+    /// Whether `target_session_attrs` is set.
+    names_session: bool,
 }
 
 impl OwnParameters {
@@ -169,7 +188,10 @@ fn parsed(url: &str) -> Result<(Config, OwnParameters), StoreError> {
             "sslcert" => own.tls.certificate = path(),
             "sslkey" => own.tls.key = path(),
             "passfile" => own.passfile = path(),
-            _ => others.push(parameter),
+            _ => {
+                own.names_session |= name == "target_session_attrs";
+                others.push(parameter);
+            }
         }
     }
     let text = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
@@ -244,6 +266,20 @@ mod tests {
         assert!(parsed("postgres://edge@db/edge?sslmode=maybe").is_err());
         let socket = PostgresAddress::parse("postgres:///edge?host=/run/postgresql&user=edge").unwrap();
         assert_eq!(socket.config.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[test]
+    fn of_several_hosts_the_one_that_allows_writes_is_meant() {
+        for (url, expected, may_be_standby) in [
+            ("postgres://edge@db/edge", TargetSessionAttrs::Any, false),
+            ("postgres://edge@one,two/edge", TargetSessionAttrs::ReadWrite, true),
+            ("postgres://edge@one,two/edge?target_session_attrs=any", TargetSessionAttrs::Any, false),
+            ("postgres://edge@one,two/edge?target_session_attrs=read-write", TargetSessionAttrs::ReadWrite, false),
+        ] {
+            let address = PostgresAddress::parse(url).unwrap();
+            assert!(!address.may_be_standby && address.config.get_target_session_attrs() == expected, "{url}");
+            assert_eq!(address.for_reading().may_be_standby, may_be_standby, "{url}");
+        }
     }
 
     #[test]

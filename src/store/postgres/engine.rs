@@ -61,7 +61,7 @@ struct PostgresWriter {
 impl PostgresEngine {
     /// Returns whether a database has a store.
     pub(crate) fn exists(address: &Path) -> Result<bool, StoreError> {
-        Ok(read_head(link_to(address)?.as_ref())?.is_some())
+        Ok(read_head(DatabaseLink::new(address_of(address)?.for_reading())?.as_ref())?.is_some())
     }
 
     /// Opens a store for writing, and creates it if there is none.
@@ -98,7 +98,11 @@ impl PostgresEngine {
     }
 
     fn reader(address: &Path, session: SessionKind, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
-        let link = link_to(address)?;
+        let link = match session {
+            SessionKind::Brief => DatabaseLink::new(address_of(address)?.for_reading())?,
+            // Only the primary has the lock of the writer.
+            SessionKind::Long => link_to(address)?,
+        };
         let Some(head) = read_head(&link)? else { return Ok(None) };
         let keyring = keys::open(&keys::read(&link)?, head.store, source, link.shown(), unwritable(&link))?;
         let follower = match session {
@@ -314,8 +318,12 @@ impl Engine for PostgresEngine {
 }
 
 pub(super) fn link_to(address: &Path) -> Result<Arc<DatabaseLink>, StoreError> {
+    DatabaseLink::new(address_of(address)?)
+}
+
+fn address_of(address: &Path) -> Result<PostgresAddress, StoreError> {
     let unknown = || StoreError::new(Code::StoreFailed, format!("{} is no address of a database", shown(address)));
-    DatabaseLink::new(PostgresAddress::parse(url_of(address).ok_or_else(unknown)?)?)
+    PostgresAddress::parse(url_of(address).ok_or_else(unknown)?)
 }
 
 /// Reads the head of a store that is only looked at; none if there is no store.

@@ -45,6 +45,8 @@ pub(super) fn is_away(error: &Error) -> bool {
         // Pools report wrong names and passwords as a violation of the protocol.
         (Some(code), _) if *code == SqlState::PROTOCOL_VIOLATION => false,
         (Some(code), _) => is_lost(error) || *code == SqlState::TOO_MANY_CONNECTIONS,
+        // None of several hosts allows writes: their replicas may not have a primary yet.
+        (None, Some(cause)) if cause.kind() == PermissionDenied && cause.raw_os_error().is_none() => true,
         // The client has these for answers that it cannot accept.
         (None, Some(cause)) => {
             !matches!(cause.kind(), InvalidData | InvalidInput | Other | PermissionDenied | Unsupported)

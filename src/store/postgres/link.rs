@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::{Client, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -197,7 +198,11 @@ async fn answers(address: &PostgresAddress) -> bool {
 async fn open(address: &PostgresAddress, connector: MakeRustlsConnect, name: &str) -> Option<Result<Client, Error>> {
     let mut config = address.config.clone();
     config.application_name(name);
-    let opened = timeout(address.patience(), config.connect(connector)).await.ok()?;
+    let mut opened = timeout(address.patience(), config.connect(connector.clone())).await.ok()?;
+    if opened.is_err() && address.may_be_standby {
+        config.target_session_attrs(TargetSessionAttrs::Any);
+        opened = timeout(address.patience(), config.connect(connector)).await.ok()?;
+    }
     Some(opened.map(|(client, connection)| {
         // It ends with the client. Whoever uses the client is told of its errors.
         tokio::spawn(async move { drop(connection.await) });

@@ -1,8 +1,12 @@
 //! The tables, and how an older version of them becomes this one.
 //!
 //! Everything is in the schema `edgewright` of one database, so a database has one store. The version of the tables is a row;
-//! each step to the next one is a migration, and all that are missing run in one transaction, under a lock that other
-//! processes wait for. Tables of a newer version are refused, and nothing in them changes.
+//! each step to the next one is a migration in [`MIGRATIONS`], and all that are missing run in one transaction of the writer, under
+//! a lock that other processes wait for. Tables of a newer version are refused, and nothing in them changes.
+//!
+//! Servers are upgraded one after the other, those that follow first. So a version also reads the tables of the ones from
+//! [`OLDEST_READ`] on, whose writer may go on for a while; and servers of the former version keep what they have read when the writer
+//! migrates. A migration must not take long: requests that read are answered meanwhile, but nothing can be written.
 
 use tokio_postgres::Client;
 
@@ -14,8 +18,10 @@ pub(super) const MIGRATION_LOCK: i64 = 0x6577_6d69;
 /// The lock of the writer, which it holds for as long as its connection lasts.
 pub(super) const WRITER_LOCK: i64 = 0x6577_7772;
 
-/// The steps from each version to the next one.
+/// The steps from each version to the next one. A new version is one more, at the end, and never a change of another one.
 const MIGRATIONS: [&str; 1] = [TABLES];
+/// The oldest version whose tables a process reads without a migration: each query of a reader must be possible in all from it on.
+const OLDEST_READ: i32 = 1;
 
 /// The first version.
 ///
@@ -104,9 +110,10 @@ pub(super) fn check(found: i32, shown: &str, is_reader: bool) -> Result<(), Stor
         );
         return Err(StoreError::new(Code::StoreFormat, message).help("use the version of edgewright that wrote them"));
     }
-    if is_reader && found < VERSION {
-        let message =
-            format!("the tables of the store {shown} have version {found}, which must become {VERSION} first");
+    if is_reader && found < OLDEST_READ {
+        let message = format!(
+            "the tables of the store {shown} have version {found}, which must become {OLDEST_READ} or newer first"
+        );
         let help = "start a server of this version, or run a command that changes something: it migrates the tables";
         return Err(StoreError::new(Code::StoreFormat, message).help(help));
     }
@@ -152,7 +159,8 @@ mod tests {
             (VERSION + 1, false, true),
             (VERSION + 1, true, true),
             (VERSION, true, false),
-            (0, true, true),
+            (OLDEST_READ - 1, true, true),
+            (OLDEST_READ, true, false),
             (0, false, false),
         ] {
             let checked = check(found, "postgres://db/edge", is_reader);
