@@ -1,6 +1,7 @@
 //! Several servers on one database: one writes, the others follow and read, and one of them takes its place.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     os::fd::OwnedFd,
@@ -186,8 +187,6 @@ fn a_writer_that_was_stopped_writes_nothing_afterwards_and_follows() {
     let (pair, database) = Pair::start(&postgres);
     let Pair { first, second, .. } = &pair;
     assert_eq!(pair.create(first, "before").status, 201);
-    // It renews its session for the first time within a second.
-    std::thread::sleep(Duration::from_secs(2));
     first.signal("STOP");
     end_session(&postgres, &database, first);
     within(Duration::from_secs(30), "a write", || pair.creates(second, "during"));
@@ -418,4 +417,76 @@ fn reads_go_on_while_the_database_is_away() {
     within(CHANGE, "the commit", || pair.knows(second, "three"));
     until("readiness", || (pair.get(first, "/readyz").body == "ready\n").then_some(()));
     assert!(pair.knows(second, "one").is_some() && pair.knows(second, "two").is_none());
+}
+
+#[test]
+fn a_round_that_cannot_start_all_of_its_parts_serves_and_tries_again() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start(&postgres);
+    let folder = Folder::new();
+    folder.write("named.yaml", "notifications: {files: [{name: audit, path: changes.jsonl}]}\n");
+    // Who follows notifies nobody, so it does not look at the file.
+    fs::create_dir(folder.path("changes.jsonl")).unwrap();
+    let options = format!("{} --security-log security.log", pair.options);
+    let third = folder.serve_with(&options, &[("EDGEWRIGHT_CONFIG", "named.yaml")]);
+    pair.first.signal("KILL");
+    pair.second.signal("KILL");
+    within(CHANGE, "a write", || pair.creates(&third, "one"));
+    third.wait_for("is not a regular file");
+    fs::remove_dir(folder.path("changes.jsonl")).unwrap();
+    let mut number = 0;
+    within(Duration::from_secs(40), "a notification", || {
+        number += 1;
+        drop(pair.try_create(&third, &format!("after{number}")));
+        fs::metadata(folder.path("changes.jsonl")).ok().filter(|found| found.len() > 0).map(drop)
+    });
+    assert!(pair.knows(&third, "one").is_some());
+}
+
+#[test]
+fn who_follows_keeps_what_it_has_when_a_newer_version_migrates_the_tables() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, database) = Pair::start(&postgres);
+    let Pair { first, second, .. } = &pair;
+    assert_eq!(pair.create(first, "one").status, 201);
+    within(NEWS, "the commit", || pair.knows(second, "one"));
+    let version = postgres.psql(&database, "SELECT version FROM edgewright.schema_version").unwrap();
+    let set = |version: &str| {
+        postgres.psql(&database, &format!("UPDATE edgewright.schema_version SET version = {version}")).unwrap();
+    };
+    set("99");
+    second.wait_for("version 99");
+    assert_eq!(pair.create(first, "two").status, 201);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(pair.knows(second, "one").is_some() && pair.knows(second, "two").is_none());
+    assert_eq!(pair.get(second, "/readyz").status, 200);
+    set(&version);
+    within(NEWS, "the commit", || pair.knows(second, "two"));
+}
+
+#[test]
+fn secrets_that_the_writer_destroys_are_in_no_answer_of_who_follows() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start(&postgres);
+    let Pair { first, second, .. } = &pair;
+    let send = |method: &str, path: &str, body: &str| {
+        let answer = first.call_as(&pair.token, method, path, body);
+        assert!([200, 201].contains(&answer.status), "{path}: {}", answer.body);
+        answer.json()["id"].as_str().unwrap_or_default().to_owned()
+    };
+    let edge = send("POST", "/edges/https", r#"{"hostports":["one.example.com:443"]}"#);
+    let routes = format!("/edges/https/{edge}/routes");
+    let route = send("POST", &routes, r#"{"match_type":"path_prefix","match":"/"}"#);
+    for secret in ["hunter2-first", "hunter2-second"] {
+        let body = format!(r#"{{"provider":"github","secret":"{secret}"}}"#);
+        send("PUT", &format!("{routes}/{route}/webhook_verification"), &body);
+    }
+    let told = |path: &str| pair.get(second, path).body;
+    within(NEWS, "the commit", || told(&format!("/edges/https/{edge}")).contains("hunter2-second").then_some(()));
+    // The server keeps the page, and the state of the revision.
+    let former = (1..10).map(|at| format!("/edges/https?at={at}")).find(|path| told(path).contains("hunter2-first"));
+    let former = former.unwrap();
+    send("POST", "/store/rekey", r#"{"forget_secrets":true}"#);
+    within(NEWS, "the end of the secret", || (!told(&former).contains("hunter2-first")).then_some(()));
+    assert!(told("/edges/https").contains("hunter2-second"));
 }

@@ -108,6 +108,23 @@ fn a_connection_that_is_cut_is_opened_again() {
 }
 
 #[test]
+fn a_writer_that_does_nothing_keeps_its_connection() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let database = postgres.database();
+    let store = postgres.open(&database).unwrap();
+    let sql = format!(
+        "SELECT pid FROM pg_stat_activity \
+         WHERE datname = '{database}' AND application_name LIKE 'edgewright, process%'"
+    );
+    let connection = postgres.psql("postgres", &sql).unwrap();
+    // The database ends the session of a process that has stopped for six seconds.
+    std::thread::sleep(Duration::from_secs(8));
+    assert_eq!(postgres.psql("postgres", &sql).unwrap(), connection);
+    commit(&store, vec![small(1)]).unwrap();
+    assert_eq!(postgres.psql("postgres", &sql).unwrap(), connection);
+}
+
+#[test]
 fn a_writer_that_was_replaced_writes_nothing_more() {
     let Some(postgres) = Postgres::shared() else { return };
     let database = postgres.database();
