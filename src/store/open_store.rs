@@ -316,10 +316,7 @@ impl Store {
     /// Fails if commits cannot succeed at present. After a failed one, tries whether the next would.
     pub fn readiness(&self) -> Result<(), StoreError> {
         self.health()?;
-        if let Some(Outage { error, .. }) = self.outage() {
-            return Err(error);
-        }
-        if self.last_write_failed.load(Ordering::Acquire) {
+        if self.outage().is_some() || self.last_write_failed.load(Ordering::Acquire) {
             self.engine.probe()?;
             self.last_write_failed.store(false, Ordering::Release);
         }

@@ -192,8 +192,7 @@ impl StoreWriter {
     /// Fails if a write would fail now. Opens the connection again if it was lost: another process takes a lock that nobody
     /// holds.
     pub(super) fn probe(&self) -> Result<(), StoreError> {
-        self.health()?;
-        let mut session = self.session.lock();
+        let mut session = self.session()?;
         let client = self.connected(&mut session)?.client;
         let answered = self.link.run("write to", async move { client.batch_execute("SELECT 1").await });
         answered.inspect_err(|error| {
@@ -202,7 +201,7 @@ impl StoreWriter {
         })
     }
 
-    /// The session, for a change. While the database is away, nobody waits for a caller who tries to reach it.
+    /// The session, for a caller who needs its connection. While the database is away, nobody waits for a caller who tries to reach it.
     fn session(&self) -> Result<MutexGuard<'_, WriterSession>, StoreError> {
         self.health()?;
         if let Some(Outage { error, .. }) = self.outage() {
