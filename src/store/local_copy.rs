@@ -159,7 +159,7 @@ impl LocalCopy {
         };
         let engine = match continued {
             Some(engine) => engine,
-            None => self.make(store, keyring, &snapshot, end)?,
+            None => self.make(store, keyring, Arc::clone(&snapshot), end)?,
         };
         // What needs the keys that are gone can no longer be read.
         if has_lost_keys || engine.wants_checkpoint() {
@@ -200,7 +200,7 @@ impl LocalCopy {
         &self,
         store: &Store,
         keyring: &Keyring,
-        snapshot: &Snapshot,
+        snapshot: Arc<Snapshot>,
         end: Tip,
     ) -> Result<Arc<FolderEngine>, StoreError> {
         tracing::info!("Making the local copy of {} in {}.", self.of, self.folder.display());

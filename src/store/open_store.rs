@@ -20,7 +20,6 @@ use super::error::{CommitError, Declined, StoreError};
 use super::folder::{FolderEngine, FolderReader};
 use super::history::change_window::ChangeWindow;
 use super::history_quota::HistoryQuota;
-use super::maintenance::backup::Backup;
 use super::memory::MemoryEngine;
 use super::postgres::{self, PostgresEngine};
 use super::revision::{Revision, Subscriber};
@@ -296,16 +295,6 @@ impl Store {
         let is_settled =
             |it: &Result<Verified, StoreError>| it.as_ref().err().is_none_or(|error| error.code != Code::StoreFailed);
         (1..VERIFY_ATTEMPTS).map(|_| verify()).find(is_settled).unwrap_or_else(verify)
-    }
-
-    /// Prepares a backup of the current revision and its history (D100). Verifies the whole history first: a backup with a
-    /// damaged part is none.
-    pub fn backup(&self) -> Result<Backup, StoreError> {
-        // Only the last attempt says what is wrong.
-        if !(1..VERIFY_ATTEMPTS).any(|_| self.verify().is_ok()) {
-            self.verify()?;
-        }
-        self.engine.backup()
     }
 
     /// Returns the engine's statistics.

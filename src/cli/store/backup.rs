@@ -12,6 +12,8 @@ use crate::store::maintenance::backup_read::BackupFile;
 ///
 /// With --server, a running server sends it; this requires an admin's API key. The secrets in the backup are encrypted.
 /// Keep a copy of the store's master key, apart from the backups: without it, no backup can be restored.
+///
+/// A store in a database is copied into a temporary folder first (TMPDIR), which needs as much room.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File to write; `-` is standard output.
@@ -62,12 +64,9 @@ impl Args {
         if let Some(client) = self.place.client()? {
             return client.download(PATH, sink);
         }
-        let help = "back up the database with PostgreSQL's tools, such as pg_dump, and keep the master key separately";
-        self.place.store.require_folder("backup", help)?;
         let store = self.place.store.read_existing()?;
         let mut backup = store.backup()?;
-        let folder = self.place.store.folder();
-        let message = |error: io::Error| format!("cannot read the store {}: {error}", folder.display());
+        let message = |error: io::Error| format!("cannot read the store {}: {error}", self.place.store.shown());
         let unreadable = |error: io::Error| Diagnostic::error(Code::StoreFailed, message(error));
         while let Some(piece) = backup.next_piece().map_err(unreadable)? {
             sink(&piece)?;

@@ -10,10 +10,11 @@ use crate::store::seal::MasterKeySource;
 /// The help for a file that this version cannot restore.
 const NO_BACKUP: &str = "name a file that `edgewright backup` wrote, or use the newer version";
 
-/// Restore a store from a backup into a new or empty folder.
+/// Restore a store from a backup into a new or empty folder, or an empty database.
 ///
-/// The store has the same revision, IDs, history and secrets as the one that was backed up. Everything is verified before the
-/// store exists. Requires the master key of the store that was backed up.
+/// The store has the same revision, IDs, history and secrets as the one that was backed up, which can have been in a folder or a
+/// database. Everything is verified before the store exists. Requires the master key of the store that was backed up. For a
+/// database, the backup is unpacked in a temporary folder first (TMPDIR).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Backup that `edgewright backup` wrote.
@@ -30,8 +31,6 @@ pub(crate) struct Args {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let help = "restore the backup into a folder; restore a database with PostgreSQL's tools, such as pg_restore";
-        self.store.require_folder("restore", help)?;
         let source = self.store.master_key.source()?;
         let folder = self.store.folder();
         let restored = during("Restoring", || {
@@ -41,8 +40,10 @@ impl Args {
         });
         let (revision, record) =
             restored.map_err(|failure| failure.with_help(Code::StoreCorrupt, check::OTHER_BACKUP))?;
-        say(&format!("Restored revision {revision} (record {record}) to {}.", folder.display()));
-        if let MasterKeySource::File(file) = &source {
+        say(&format!("Restored revision {revision} (record {record}) to {}.", self.store.shown()));
+        if let MasterKeySource::File(file) = &source
+            && !self.store.is_in_database()
+        {
             let expected = expected_master_key(folder);
             if std::fs::canonicalize(file).ok() != std::fs::canonicalize(&expected).ok() {
                 let (file, expected) = (file.display(), expected.display());

@@ -4,6 +4,7 @@
 //! comes last: a copy that was interrupted is no store.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::creation::FIRST_GENERATION;
@@ -83,6 +84,11 @@ impl FolderCopy {
         })?;
         self.tip = Tip::after(last);
         Ok(())
+    }
+
+    /// Writes a file that others keep beside the store.
+    pub(crate) fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        files::write_whole(&self.folder.join(name), |writer| writer.write_all(bytes))
     }
 
     /// Writes the state at the end of the history. Then it is a store.

@@ -3,7 +3,8 @@
 //! A running store changes while it is copied, and a copy of its folder can have a head that names a state which was not
 //! there yet. But states and parts of the log never change, except that the newest part grows. So all files are opened at one
 //! moment, while no checkpoint removes any, and the newest part is read up to the last commit of that moment. What happens to
-//! their names afterwards does not matter, and commits go on.
+//! their names afterwards does not matter, and commits go on. A store in a database is copied into a folder first
+//! (`backup_begin`).
 //!
 //! ```text
 //! ewback2 · length · manifest {revision, position, hash, parts: [{name, length, blake3}, …]}

@@ -18,8 +18,9 @@ use crate::store::folder::key_copies::KEYS;
 use crate::store::folder::{FolderReader, keys};
 use crate::store::log::head::Head;
 use crate::store::log::parts::KEPT;
-use crate::store::open_store::Store;
-use crate::store::seal::{MasterKeySource, store_named};
+use crate::store::open_store::{Store, is_in_database, shown_address};
+use crate::store::postgres;
+use crate::store::seal::{Keyring, MasterKeySource, StoreId, store_named};
 use crate::store::session_kind::SessionKind;
 
 /// The longest manifest: a store has some hundreds of files at most.
@@ -171,9 +172,24 @@ pub(super) fn open_unpacked(
     head: Head,
     source: &MasterKeySource,
 ) -> Result<Store, StoreError> {
-    let keyring = keys::open_for(folder, home, head.store, source)?;
+    let keyring = open_keys(folder, home, head.store, source)?;
     let reader = FolderReader::over(folder, head, keyring, Access::Alone, Vec::new())?;
     Store::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief)
+}
+
+/// Opens the keys that were unpacked into a folder.
+pub(super) fn open_keys(
+    folder: &Path,
+    home: &Path,
+    store: StoreId,
+    source: &MasterKeySource,
+) -> Result<Keyring, StoreError> {
+    if !is_in_database(home) {
+        return keys::open_for(folder, home, store, source);
+    }
+    // Nothing is beside a database.
+    postgres::check_named(source, &shown_address(home))?;
+    keys::open(folder, store, source)
 }
 
 fn file_at(path: &Path) -> Result<File, StoreError> {

@@ -3,6 +3,8 @@
 //! Everything is the same afterwards: IDs, revisions, the history with its chain of hashes, and secrets, with the same data keys and
 //! the same master key. The history is verified before anything is written, and the copy is read and compared before it is
 //! reported. What was not finished is no store.
+//!
+//! What is copied is the store at one moment: commits that are made meanwhile, and new keys, are not in it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use std::sync::Arc;
 use crate::model::{Code, Entry, Snapshot};
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::codec;
+use crate::store::commit::header::Verified;
 use crate::store::disk::sidecar_files::OF_SOURCES;
 use crate::store::engine::KeyedRecord;
 use crate::store::error::StoreError;
@@ -56,11 +59,106 @@ impl CopyTarget {
         }
     }
 
+    fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        match self {
+            CopyTarget::Folder(copy) => copy.keep_file(name, bytes),
+            CopyTarget::Database(copy) => copy.keep_file(name, bytes),
+        }
+    }
+
     fn finish(self, state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>) -> Result<(), StoreError> {
         match self {
             CopyTarget::Folder(copy) => copy.finish(state),
             CopyTarget::Database(copy) => copy.finish(state),
         }
+    }
+}
+
+/// A store at one moment, whatever is committed afterwards.
+pub(super) struct StoreMoment<'s> {
+    store: &'s Store,
+    /// The last commit.
+    end: Tip,
+    /// The state after it.
+    state: Arc<Snapshot>,
+    pub(super) keyring: Keyring,
+}
+
+impl<'s> StoreMoment<'s> {
+    /// The store as it is now.
+    pub(super) fn of(store: &'s Store) -> Result<Self, StoreError> {
+        let (state, end) = store.durable_state();
+        Self::at(store, state, end)
+    }
+
+    /// The store as of a state and the end of the history that leads to it.
+    fn at(store: &'s Store, state: Arc<Snapshot>, end: Tip) -> Result<Self, StoreError> {
+        // After the commits: the keys that they need are saved before them.
+        let keyring = store.keyring.as_ref().ok_or_else(|| StoreError::internal("the store has no keys"))?.frozen();
+        Ok(Self { store, end, state, keyring })
+    }
+
+    /// Writes the history, the files of others with these names, and then the state at the end of the history. Returns the history,
+    /// verified.
+    pub(super) fn write(&self, to: &Path, names: &[&str]) -> Result<Verified, StoreError> {
+        self.write_into(names, |keyring, start| CopyTarget::begin(to, keyring, start))
+    }
+
+    fn write_into(
+        &self,
+        names: &[&str],
+        begin: impl Fn(&Keyring, Tip) -> Result<CopyTarget, StoreError>,
+    ) -> Result<Verified, StoreError> {
+        let (mut target, mut waiting, mut bytes) = (None, Vec::new(), 0);
+        let (mut verified, mut end) = (Verified::default(), Tip::default());
+        self.store.engine.walk(0, &mut |before, batch| {
+            if batch.position > self.end.position {
+                return Ok(());
+            }
+            verified.next(&before.hash, &batch)?;
+            if target.is_none() {
+                target = Some(begin(&self.keyring, before)?);
+            }
+            end = Tip::after(&batch);
+            bytes += batch.header.len() + batch.calls.len() + batch.entries.size();
+            waiting.push(batch);
+            if bytes >= AT_ONCE
+                && let Some(target) = &mut target
+            {
+                target.append(&waiting)?;
+                waiting.clear();
+                bytes = 0;
+            }
+            Ok(())
+        })?;
+        let verified = verified.finish()?;
+        if (end.position, end.hash) != (self.end.position, self.end.hash) {
+            let message = format!("the history that is kept does not lead to record {}", self.end.position);
+            return Err(StoreError::new(Code::StoreCorrupt, message));
+        }
+        let mut target = match target {
+            Some(target) => target,
+            None => begin(&self.keyring, Tip::default())?,
+        };
+        target.append(&waiting)?;
+        // Before the copy is a store: a source that is suspended must not be applied because of it.
+        if let Some(files) = self.store.sidecars() {
+            for name in names {
+                if let Some(bytes) = files.read(name, MOST_BYTES)? {
+                    target.keep_file(name, &bytes)?;
+                }
+            }
+        }
+        let mut state = codec::records(&self.state, Some(&self.keyring))?;
+        target.finish(&mut state)?;
+        Ok(verified)
+    }
+
+    /// Whether a copy is this store, whose history was verified.
+    pub(super) fn is_in(&self, copied: &Store, verified: &Verified) -> Result<bool, StoreError> {
+        Ok(copied.verify()? == *verified
+            && copied.root_secret() == self.keyring.root_secret()
+            && are_same(&self.state, &copied.snapshot()))
     }
 }
 
@@ -77,63 +175,36 @@ pub(crate) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> Result<C
         (source, _) => source.clone(),
     };
     let store = Store::open_encrypted_to_read(from, &source)?;
-    let verified = store.verify()?;
-    let (state, end) = store.durable_state();
-    write(&store, &state, end, |keyring, start| CopyTarget::begin(to, keyring, start))?;
-    let copied = Store::open_encrypted_to_read(to, &source)?;
-    let (was, is) = (store.snapshot(), copied.snapshot());
-    if copied.verify()? != verified || copied.root_secret() != store.root_secret() || !are_same(&was, &is) {
+    store.verify()?;
+    copy_store(&store, to, &source)
+}
+
+/// Copies a store whose history was verified to an address where nothing may be yet.
+pub(super) fn copy_store(store: &Store, to: &Path, source: &MasterKeySource) -> Result<CopiedStore, StoreError> {
+    let moment = StoreMoment::of(store)?;
+    let verified = moment.write(to, &OF_SOURCES)?;
+    let copied = Store::open_encrypted_to_read(to, source)?;
+    if !moment.is_in(&copied, &verified)? {
         let message = format!("the copy in {} is not what was copied", shown_address(to));
         return Err(StoreError::new(Code::Internal, message).help("remove it, and copy again"));
     }
-    drop(copied);
-    copy_files(&store, to, &source)?;
-    Ok(CopiedStore { revision: is.revision, records: verified.records, resources: is.len() })
+    Ok(CopiedStore { revision: moment.state.revision, records: verified.records, resources: moment.state.len() })
 }
 
 /// Makes the local copy of a store anew, as of a state and the end of the history that leads to it, in a folder with a mark.
-pub(crate) fn make_local(store: &Store, state: &Snapshot, end: Tip, folder: &Path, of: &str) -> Result<(), StoreError> {
-    write(store, state, end, |keyring, start| {
+pub(crate) fn make_local(
+    store: &Store,
+    state: Arc<Snapshot>,
+    end: Tip,
+    folder: &Path,
+    of: &str,
+) -> Result<(), StoreError> {
+    let moment = StoreMoment::at(store, state, end)?;
+    moment.write_into(&[], |keyring, start| {
         let (store, wrapped, key) = (keyring.store(), keyring.wrapped()?, keyring.current());
         FolderCopy::begin_local(folder, of, store, &wrapped, key, start).map(CopyTarget::Folder)
-    })
-}
-
-/// Writes the history up to an end, and then the state there.
-fn write(
-    store: &Store,
-    state: &Snapshot,
-    end: Tip,
-    begin: impl Fn(&Keyring, Tip) -> Result<CopyTarget, StoreError>,
-) -> Result<(), StoreError> {
-    let keyring = store.keyring.as_deref().ok_or_else(|| StoreError::internal("the store has no keys"))?;
-    let (mut target, mut waiting, mut bytes) = (None, Vec::new(), 0);
-    store.engine.walk(0, &mut |before, batch| {
-        // Commits may go on.
-        if batch.position > end.position {
-            return Ok(());
-        }
-        if target.is_none() {
-            target = Some(begin(keyring, before)?);
-        }
-        bytes += batch.header.len() + batch.calls.len() + batch.entries.size();
-        waiting.push(batch);
-        if bytes >= AT_ONCE
-            && let Some(target) = &mut target
-        {
-            target.append(&waiting)?;
-            waiting.clear();
-            bytes = 0;
-        }
-        Ok(())
     })?;
-    let mut target = match target {
-        Some(target) => target,
-        None => begin(keyring, Tip::default())?,
-    };
-    target.append(&waiting)?;
-    let mut records = codec::records(state, Some(keyring))?;
-    target.finish(&mut records)
+    Ok(())
 }
 
 /// Whether two states have the same resources.
@@ -141,8 +212,9 @@ fn are_same(one: &Snapshot, other: &Snapshot) -> bool {
     let token = |entry: &Entry| entry.token.as_ref().map(|token| token.expose().to_owned());
     let is_same = |entry: &Arc<Entry>| {
         other.get(&entry.key).is_some_and(|found| {
-            let has_same_spec = match (entry.lazy_spec.stored(), found.lazy_spec.stored()) {
-                (Ok(one), Ok(other)) => one == other,
+            // A server that goes on does not keep these forms.
+            let has_same_spec = match (entry.lazy_spec.form_once(), found.lazy_spec.form_once()) {
+                (Ok(one), Ok(other)) => one.text() == other.text(),
                 _ => false,
             };
             has_same_spec
@@ -152,19 +224,4 @@ fn are_same(one: &Snapshot, other: &Snapshot) -> bool {
     };
     (one.revision, one.len(), one.next_order()) == (other.revision, other.len(), other.next_order())
         && one.iter().all(is_same)
-}
-
-/// Copies what others keep with a store: a source that is suspended stays so.
-fn copy_files(store: &Store, to: &Path, source: &MasterKeySource) -> Result<(), StoreError> {
-    let Some(files) = store.sidecars() else { return Ok(()) };
-    let mut found = Vec::new();
-    for name in OF_SOURCES {
-        found.extend(files.read(name, MOST_BYTES)?.map(|bytes| (name, bytes)));
-    }
-    if found.is_empty() {
-        return Ok(());
-    }
-    let copied = Store::open_encrypted(to, store.retention, source)?;
-    let Some(files) = copied.sidecars() else { return Ok(()) };
-    found.iter().try_for_each(|(name, bytes)| files.write(name, bytes))
 }

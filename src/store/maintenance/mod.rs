@@ -14,9 +14,9 @@
 //!
 //! | Operation | Before | Counts when | Killed before that |
 //! | --- | --- | --- | --- |
-//! | Backup (`backup`, `backup_write`, `backup_read`) | verifies the history, writes, and reads the file again | the file gets its name | no backup |
+//! | Backup (`backup`, `backup_begin`, `backup_write`, `backup_read`) | verifies the history, writes, and reads the file again | the file gets its name | no backup |
 //! | Restore (`restore`) | unpacks in `restore.tmp`, verifies, moves | the head is written | no store; run it again |
-//! | Copy into another engine (`copy`) | verifies the history, writes it, and the state | the head is written, or says that it is complete | no store; remove it and run it again |
+//! | Copy into another engine, and restore into a database (`copy`) | verifies the history, writes it, and the state | the head is written, or says that it is complete | no store; remove it and run it again |
 //! | Repair (`repair`, `salvage`) | copies the folder, plans every step | each step, in an order in which any prefix can be planned again | run it again |
 //! | New data key (`rekey`, `resealing`) | writes a state with it | the head names that state | the former state counts |
 //! | New master key (`rekey`) | `keys` with both | `keys` with the new one alone | either key opens the store |
@@ -35,6 +35,7 @@
 //! existed. Nothing is removed that a checkpoint or retention would not remove.
 
 pub(crate) mod backup;
+mod backup_begin;
 pub(crate) mod backup_read;
 pub(crate) mod backup_write;
 pub(crate) mod check;

@@ -1,7 +1,8 @@
 //! Restores a store from a backup, at its revision or at an earlier one (D100).
 //!
 //! Everything is unpacked and verified in a folder inside the new one, without a head, and then moved to its place. The head
-//! comes last: until then, the folder does not open as a store.
+//! comes last: until then, the folder does not open as a store. For a database, it is unpacked in a temporary folder, and copied
+//! (D115).
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,8 +11,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::backup_read::{BackupFile, open_unpacked};
+use super::backup_read::{BackupFile, open_keys, open_unpacked};
 use super::backup_write::SUSPENSIONS;
+use super::copy::copy_store;
 use crate::files::fault;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
@@ -27,13 +29,13 @@ use crate::store::disk::temp_dir::TempFolder;
 use crate::store::error::{Doing, StoreError};
 use crate::store::folder::interrupted_restore::{self, STAGING};
 use crate::store::folder::key_copies::{self, KEYS, KEYS_COPY};
-use crate::store::folder::keys::{self, MASTER};
+use crate::store::folder::keys::MASTER;
 use crate::store::history::rewind::RevisionError;
 use crate::store::log::appender::{AppendError, AppendableFrames, LogAppender};
 use crate::store::log::head::{self, Head, HeadFile};
 use crate::store::log::parts::KEPT;
 use crate::store::log::reader::LogReader;
-use crate::store::open_store::Store;
+use crate::store::open_store::{Store, is_in_database, shown_address, store_exists};
 use crate::store::seal::{Keyring, MasterKeySource};
 
 /// The files that a folder may have before a store is restored into it.
@@ -51,9 +53,35 @@ pub(crate) enum PointInTime {
     Time(Timestamp),
 }
 
-/// Restores the store in a backup to a folder that is missing or empty. Returns its revision and the position of its last
-/// record.
+/// Restores the store in a backup to a folder that is missing or empty, or to a database without a store. Returns its revision and
+/// the position of its last record.
 pub(crate) fn restore(
+    backup: &BackupFile,
+    to: &Path,
+    point: Option<PointInTime>,
+    source: &MasterKeySource,
+) -> Result<(u64, u64), StoreError> {
+    if is_in_database(to) { into_database(backup, to, point, source) } else { into_folder(backup, to, point, source) }
+}
+
+fn into_database(
+    backup: &BackupFile,
+    to: &Path,
+    point: Option<PointInTime>,
+    source: &MasterKeySource,
+) -> Result<(u64, u64), StoreError> {
+    if store_exists(to)? {
+        let message = format!("{} has a store: a backup is restored into an empty database", shown_address(to));
+        return Err(StoreError::new(Code::StoreFormat, message).help("choose an empty database with `--store`"));
+    }
+    backup.verify()?;
+    let unpacked = TempFolder::new()?;
+    let (store, head) = unpack(backup, unpacked.path(), to, point, source)?;
+    let copied = copy_store(&store, to, source)?;
+    Ok((copied.revision, head.position))
+}
+
+fn into_folder(
     backup: &BackupFile,
     folder: &Path,
     point: Option<PointInTime>,
@@ -107,19 +135,7 @@ fn restore_into(
         fs::remove_dir_all(&staging).doing("remove", &staging)?;
     }
     let staged = TempFolder::at(staging)?;
-    backup.unpack(staged.path())?;
-    let mut head = backup.head()?;
-    let mut store = open_unpacked(staged.path(), folder, head, source)?;
-    verify(&store)?;
-    if let Some(end) = point.map(|point| end_of(&store, point)).transpose()?
-        && end.position != head.position
-    {
-        let keyring = keys::open_for(staged.path(), folder, head.store, source)?;
-        head = cut(staged.path(), &store, head, end, &keyring)?;
-        drop(store);
-        store = open_unpacked(staged.path(), folder, head, source)?;
-        verify(&store)?;
-    }
+    let (store, head) = unpack(backup, staged.path(), folder, point, source)?;
     let revision = store.snapshot().revision;
     drop(store);
     key_copies::complete(staged.path())?;
@@ -131,6 +147,31 @@ fn restore_into(
         return Err(error);
     }
     Ok((revision, head.position))
+}
+
+/// Unpacks a backup into a folder and verifies it, at a point in time if there is one. A master key that is kept beside the store is
+/// at `home`. Returns the store, and its head.
+fn unpack(
+    backup: &BackupFile,
+    staging: &Path,
+    home: &Path,
+    point: Option<PointInTime>,
+    source: &MasterKeySource,
+) -> Result<(Store, Head), StoreError> {
+    backup.unpack(staging)?;
+    let mut head = backup.head()?;
+    let mut store = open_unpacked(staging, home, head, source)?;
+    verify(&store)?;
+    if let Some(end) = point.map(|point| end_of(&store, point)).transpose()?
+        && end.position != head.position
+    {
+        let keyring = open_keys(staging, home, head.store, source)?;
+        head = cut(staging, &store, head, end, &keyring)?;
+        drop(store);
+        store = open_unpacked(staging, home, head, source)?;
+        verify(&store)?;
+    }
+    Ok((store, head))
 }
 
 /// Removes what a restore has put into a folder.

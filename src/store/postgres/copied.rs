@@ -7,16 +7,19 @@ use super::engine::{link_to, name_of_process};
 use super::group_transaction::WRITE_STATE;
 use super::head::signed;
 use super::keys::NewKeys;
+use super::link::DatabaseLink;
 use super::rows::StateRows;
+use super::shared_files::SharedFiles;
 use super::writer::{StoreWriter, WriterClaim};
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
-use crate::store::engine::KeyedRecord;
+use crate::store::engine::{KeyedRecord, SidecarFiles};
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, StoreId};
 
 /// The database of a copy that is being written.
 pub(crate) struct PostgresCopy {
+    link: Arc<DatabaseLink>,
     writer: Arc<StoreWriter>,
 }
 
@@ -36,7 +39,7 @@ impl PostgresCopy {
         }
         claim.create(&link, NewKeys { store, data_key, bytes: wrapped }, start, false)?;
         let (writer, _) = claim.begin(&link)?;
-        Ok(Self { writer: Arc::new(writer) })
+        Ok(Self { link, writer: Arc::new(writer) })
     }
 
     /// Adds commits to the history.
@@ -45,6 +48,12 @@ impl PostgresCopy {
             self.writer.append(self.writer.tip().position, batches)?;
         }
         Ok(())
+    }
+
+    /// Writes a file that others keep with the store.
+    pub(crate) fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let files = SharedFiles { link: Arc::clone(&self.link), writer: Ok(Arc::clone(&self.writer)) };
+        files.write(name, bytes)
     }
 
     /// Writes the state at the end of the history. Then it is a store.

@@ -24,7 +24,6 @@ use crate::store::engine::{
     ResourceHistoryVisit, SidecarFiles, State, Statistics,
 };
 use crate::store::error::StoreError;
-use crate::store::maintenance::backup::Backup;
 use crate::store::seal::{KeyId, Keyring, MasterKeySource, SaveKeys};
 use crate::store::session_kind::SessionKind;
 
@@ -278,12 +277,6 @@ impl Engine for PostgresEngine {
         Some(Arc::new(SharedFiles { link: Arc::clone(&self.link), writer }))
     }
 
-    fn backup(&self) -> Result<Backup, StoreError> {
-        let message = format!("the store {} is in a database, so it has no files to back up", self.link.shown());
-        let help = "back up the database with PostgreSQL's tools, such as pg_dump, and keep the master key separately";
-        Err(StoreError::new(Code::StoreFailed, message).help(help))
-    }
-
     fn health(&self) -> Result<(), StoreError> {
         self.writer.as_ref().map_or_else(|| Err(self.read_only()), |it| it.writer.health())
     }
@@ -343,8 +336,8 @@ fn check_complete(head: &HeadRow, link: &DatabaseLink) -> Result<(), StoreError>
     if head.complete {
         return Ok(());
     }
-    let message = format!("a copy into {} was interrupted, or is being made", link.shown());
-    let help = "if it was interrupted, run `DROP SCHEMA edgewright CASCADE` in the database, and copy again";
+    let message = format!("a copy or restore into {} was interrupted, or is being made", link.shown());
+    let help = "if it was interrupted, run `DROP SCHEMA edgewright CASCADE` in the database, and copy or restore again";
     Err(StoreError::new(Code::StoreFormat, message).help(help))
 }
 

@@ -74,7 +74,7 @@ pub(super) fn open(
 }
 
 /// Fails if nothing says where the master key is, before anything is created.
-pub(super) fn check_named(source: &MasterKeySource, shown: &str) -> Result<(), StoreError> {
+pub(crate) fn check_named(source: &MasterKeySource, shown: &str) -> Result<(), StoreError> {
     if matches!(source, MasterKeySource::Beside) { Err(unnamed(shown)) } else { Ok(()) }
 }
 

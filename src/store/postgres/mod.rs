@@ -63,3 +63,4 @@ mod writer;
 pub(crate) use address::{shown, url_of};
 pub(crate) use copied::PostgresCopy;
 pub(crate) use engine::PostgresEngine;
+pub(crate) use keys::check_named;

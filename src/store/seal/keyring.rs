@@ -214,6 +214,12 @@ impl Keyring {
         ring.bytes(&self.store, &[&ring.master])
     }
 
+    /// The keys as they are now, for a copy of the store: they do not change any more.
+    pub(crate) fn frozen(&self) -> Self {
+        let save: SaveKeys = Box::new(|_: &[u8]| Err(StoreError::internal("the keys of a copy cannot change")));
+        Self::new(self.store, Ring::clone(&self.ring.load()), save)
+    }
+
     /// The id of the store.
     pub(crate) fn store(&self) -> StoreId {
         self.store
