@@ -14,6 +14,7 @@ pub(crate) mod otlp;
 pub(crate) mod reload;
 pub(crate) mod replicas;
 pub(crate) mod resilience;
+pub(crate) mod rolling_upgrade;
 pub(crate) mod serve;
 pub(crate) mod service;
 pub(crate) mod simulation;

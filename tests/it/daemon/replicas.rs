@@ -1,6 +1,7 @@
 //! Several servers on one database: one writes, the others follow and read, and one of them takes its place.
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
@@ -14,7 +15,7 @@ use super::activation::PASS_ONE;
 use crate::support::{
     http::{HttpAnswer, http, read_answer, request},
     postgres::Postgres,
-    program::{Folder, Serve, has, until, within},
+    program::{CONFIG_VARIABLE, Folder, Serve, has, until, within},
 };
 
 /// How long a commit takes to the servers that follow, at most.
@@ -35,6 +36,14 @@ struct Pair {
 impl Pair {
     fn start(postgres: &Postgres) -> (Self, String) {
         Self::start_with(postgres, Folder::serve)
+    }
+
+    /// Servers with a configuration file.
+    fn configured(postgres: &Postgres, config: &str) -> (Self, String) {
+        Self::start_with(postgres, |folder, options| {
+            folder.write("named.yaml", config);
+            folder.serve_with(options, &[(CONFIG_VARIABLE, "named.yaml")])
+        })
     }
 
     /// Servers that say where they are reached. They trust proxies on this machine.
@@ -98,6 +107,19 @@ impl Pair {
         HttpAnswer::parse(&String::from_utf8_lossy(&read_answer(&mut connection)))
     }
 
+    /// The lines of a stream of changes, with the ID of the last known event, or from now on.
+    fn watch(&self, serve: &Serve, last: Option<&str>) -> impl Iterator<Item = String> + use<> {
+        let mut stream = TcpStream::connect(&serve.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
+        let head = format!("Host: x\r\nAuthorization: Bearer {}\r\nService-Version: 2\r\n{last}", self.token);
+        stream.write_all(format!("GET /watch HTTP/1.0\r\n{head}\r\n").as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+        // The start of the stream has the revision that it begins after.
+        lines.find(|line| line.starts_with("id: ")).unwrap();
+        lines
+    }
+
     fn knows(&self, serve: &Serve, host: &str) -> Option<()> {
         self.get(serve, "/edges/https?limit=1000").body.contains(&format!("\"{host}.example.com:443\"")).then_some(())
     }
@@ -116,6 +138,13 @@ fn end_session(postgres: &Postgres, database: &str, serve: &Serve) {
     }
 }
 
+/// Reads the next change from a stream, which must be that of an edge. Returns the ID of its revision, which comes after its changes.
+fn told(mut lines: impl Iterator<Item = String>, host: &str) -> String {
+    let change = lines.find(|line| line.starts_with("data: ")).unwrap();
+    assert!(change.contains(&format!("{host}.example.com:443")), "{change}");
+    lines.find_map(|line| line.strip_prefix("id: ").map(str::to_owned)).unwrap()
+}
+
 #[test]
 fn who_follows_reads_what_the_writer_commits_and_changes_nothing() {
     let Some(postgres) = Postgres::shared() else { return };
@@ -130,15 +159,9 @@ fn who_follows_reads_what_the_writer_commits_and_changes_nothing() {
         assert_eq!((here.status, &here.body), (200, &there.body), "{path}");
         assert_eq!(here.header("etag"), there.header("etag"), "{path}");
     }
-    let mut watch = TcpStream::connect(&second.address).unwrap();
-    watch.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let head = format!("Host: x\r\nAuthorization: Bearer {}\r\nService-Version: 2\r\n", pair.token);
-    watch.write_all(format!("GET /watch HTTP/1.0\r\n{head}\r\n").as_bytes()).unwrap();
-    let mut lines = BufReader::new(watch).lines().map(Result::unwrap);
-    // The start of the stream has the revision that it begins after.
-    lines.find(|line| line.starts_with("id: ")).unwrap();
+    let lines = pair.watch(second, None);
     assert_eq!(pair.create(first, "two").status, 201);
-    assert!(lines.find(|line| line.starts_with("data: ")).unwrap().contains("two.example.com:443"));
+    told(lines, "two");
     for (method, path, body) in [
         ("POST", "/edges/https", r#"{"hostports":["three.example.com:443"]}"#),
         ("DELETE", path.as_str(), ""),
@@ -489,4 +512,81 @@ fn secrets_that_the_writer_destroys_are_in_no_answer_of_who_follows() {
     send("POST", "/store/rekey", r#"{"forget_secrets":true}"#);
     within(NEWS, "the end of the secret", || (!told(&former).contains("hunter2-first")).then_some(()));
     assert!(told("/edges/https").contains("hunter2-second"));
+}
+
+#[test]
+fn a_watch_goes_on_at_another_server_without_a_gap() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start(&postgres);
+    let Pair { first, second, .. } = &pair;
+    let lines = pair.watch(first, None);
+    assert_eq!(pair.create(first, "one").status, 201);
+    let one = told(lines, "one");
+    assert_eq!(pair.create(first, "two").status, 201);
+    within(NEWS, "the commit", || pair.knows(second, "two"));
+    let two = told(pair.watch(second, Some(&one)), "two");
+    first.signal("KILL");
+    within(CHANGE, "a write", || pair.creates(second, "three"));
+    assert_eq!(told(pair.watch(second, Some(&one)), "two"), two);
+    let three = told(pair.watch(second, Some(&two)), "three");
+    // One that was not there when they were made has read them.
+    let third = Folder::new();
+    let third = third.serve(&format!("{} --security-log security.log", pair.options));
+    assert_eq!(told(pair.watch(&third, Some(&one)), "two"), two);
+    assert_eq!(told(pair.watch(&third, Some(&two)), "three"), three);
+}
+
+#[test]
+fn an_etag_of_one_server_is_that_of_the_others() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start(&postgres);
+    let Pair { first, second, .. } = &pair;
+    let created = pair.create(first, "one").json();
+    let path = format!("/edges/https/{}", created["id"].as_str().unwrap());
+    within(NEWS, "the commit", || pair.knows(second, "one"));
+    let etag = |serve: &Serve| pair.get(serve, &path).header("etag")[0].to_owned();
+    let with = |serve: &Serve, method: &str, condition: (&str, &str), body: &str| {
+        let bearer = format!("Bearer {}", pair.token);
+        let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2"), condition];
+        http(&serve.address, method, &path, &headers, body).status
+    };
+    assert_eq!(with(second, "GET", ("If-None-Match", &etag(first)), ""), 304);
+    // What was read at one server is changed at another one, once.
+    let (read, body) = (etag(second), r#"{"description":"changed"}"#);
+    assert_eq!(with(first, "PATCH", ("If-Match", &read), body), 200);
+    assert_eq!(with(first, "PATCH", ("If-Match", &read), body), 412);
+    let changed = etag(first);
+    assert_ne!(changed, read);
+    within(NEWS, "the commit", || (etag(second) == changed).then_some(()));
+    first.signal("KILL");
+    within(CHANGE, "a write", || pair.creates(second, "two"));
+    assert_eq!(etag(second), changed);
+    assert_eq!(with(second, "PATCH", ("If-Match", &changed), r#"{"description":"again"}"#), 200);
+}
+
+#[test]
+fn notifications_come_from_the_server_that_writes_and_none_is_lost_when_another_one_does() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let config = "notifications: {files: [{name: audit, path: changes.jsonl}]}\n";
+    let (pair, _) = Pair::configured(&postgres, config);
+    let Pair { first, second, folders, .. } = &pair;
+    let revisions = |folder: &Folder| -> Vec<u64> {
+        let text = std::fs::read_to_string(folder.path("changes.jsonl")).unwrap_or_default();
+        let lines = text.lines().map_while(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        lines.map(|line| line["data"]["revision"].as_u64().unwrap()).collect()
+    };
+    for host in ["one", "two", "three"] {
+        assert_eq!(pair.create(first, host).status, 201);
+    }
+    // The first one is that of the first admin.
+    until("the lines", || (revisions(&folders[0]) == [1, 2, 3, 4]).then_some(()));
+    within(NEWS, "the commits", || pair.knows(second, "three"));
+    assert!(!folders[1].path("changes.jsonl").exists());
+    first.signal("KILL");
+    within(CHANGE, "a write", || pair.creates(second, "after"));
+    until("the line", || revisions(&folders[1]).contains(&5).then_some(()));
+    let (before, after) = (revisions(&folders[0]), revisions(&folders[1]));
+    assert!(after.is_sorted(), "{after:?}");
+    let all: BTreeSet<u64> = before.into_iter().chain(after).collect();
+    assert_eq!(all.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
 }

@@ -161,3 +161,30 @@ fn the_container_file_copies_what_exists_and_sets_what_is_known() {
     assert!(check.ends_with(r#"CMD ["/usr/bin/edgewright", "healthcheck"]"#), "{check}");
     assert_eq!(run_in_repository("healthcheck --help").code, 0);
 }
+
+#[test]
+fn the_variants_of_several_replicas_set_what_is_known() {
+    let help = help_of_serve();
+    let variable = regex::Regex::new("EDGEWRIGHT_[A-Z_]+").unwrap();
+    for file in ["examples/replicas/systemd/replica.conf", "examples/replicas/container/compose.yaml"] {
+        let text = read(file);
+        let names: Vec<&str> = variable.find_iter(&text).map(|found| found.as_str()).collect();
+        assert!(names.contains(&"EDGEWRIGHT_ADVERTISE_URL"), "{file}");
+        // The image is no option.
+        for name in names.into_iter().filter(|name| *name != "EDGEWRIGHT_IMAGE") {
+            assert!(help.contains(&format!("[env: {name}")), "{file}: {name}");
+        }
+    }
+    let options = read("examples/replicas/systemd/edgewright.yaml");
+    let options = options.lines().filter_map(|line| line.strip_prefix("  ")?.split_once(':'));
+    let options: Vec<&str> = options.map(|(name, _)| name).filter(|name| !name.starts_with('#')).collect();
+    assert!(options.contains(&"store") && options.len() > 5, "{options:?}");
+    for option in options {
+        assert!(help.contains(&format!("--{option} ")), "{option}");
+    }
+    let compose: serde_yaml::Value = serde_yaml::from_str(&read("examples/replicas/container/compose.yaml")).unwrap();
+    for replica in ["one", "two", "three"] {
+        assert!(compose["services"][replica].is_mapping(), "{replica}");
+        assert!(read("examples/replicas/container/replicas.conf").contains(&format!("server {replica}:8484 ")));
+    }
+}
