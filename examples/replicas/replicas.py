@@ -180,14 +180,18 @@ class Balancer:
         self.port, self.folder = port, folder
         self.process: subprocess.Popen | None = None
         self.command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", "daemon off;"]
-        folder.mkdir(mode=0o755)
+        (folder / "replicas").mkdir(parents=True)
         shutil.copy(HERE / "nginx.conf", folder)
         (folder / "listen.conf").write_text(f"listen 127.0.0.1:{port};\n")
 
     def pass_on_to(self, replicas: list[Replica]) -> None:
         """Passes requests on to these replicas from now on."""
-        lines = [f"server 127.0.0.1:{it.port} max_fails=3 fail_timeout=2s;\n" for it in replicas]
-        (self.folder / "replicas.conf").write_text("".join(lines))
+        files = {f"{it.number}.conf": f"server 127.0.0.1:{it.port} max_fails=3 fail_timeout=2s;\n" for it in replicas}
+        for name, text in files.items():
+            (self.folder / "replicas" / name).write_text(text)
+        for file in (self.folder / "replicas").iterdir():
+            if file.name not in files:
+                file.unlink()
         if self.process is None:
             # What it says before it has read where its log is.
             with open(self.folder / "start.log", "wb") as log:
