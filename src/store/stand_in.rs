@@ -44,7 +44,7 @@ impl Engine for StandIn {
     }
 
     fn followed_writer(&self) -> Option<FollowedWriter> {
-        Some(FollowedWriter { name: "unknown".to_owned(), gone_since: None, seen: self.opened })
+        Some(FollowedWriter { name: "unknown".to_owned(), url: None, gone_since: None, seen: self.opened })
     }
 
     fn stands_in_since(&self) -> Option<Timestamp> {

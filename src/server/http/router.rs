@@ -8,7 +8,6 @@ use super::docs::page_routes;
 use super::endpoint_paths::positional;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::checks::{OperationGate, admit};
-use crate::server::prelude::*;
 use crate::server::state::AppState;
 use crate::server::telemetry::metrics;
 
