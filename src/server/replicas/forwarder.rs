@@ -8,6 +8,7 @@
 //! response does not come, because the connection breaks or another server takes the place of the writer, nobody knows.
 
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Bytes;
 use axum::http::request::Parts;
@@ -76,6 +77,8 @@ pub(crate) struct Forwarder {
     store: Arc<Store>,
     key: ForwardingKey,
     agent: LazyLock<Agent>,
+    /// Whether the last request could not be forwarded.
+    is_failing: AtomicBool,
 }
 
 /// The server that writes, and where it is reached.
@@ -88,7 +91,12 @@ impl Forwarder {
     /// Prepares to forward the requests for a store. Connects to nothing yet.
     pub(in crate::server) fn new(store: Arc<Store>) -> Self {
         let key = ForwardingKey::new(&store);
-        Self { store, key, agent: LazyLock::new(|| http_client::server_agent(CONNECT, RESPONSE, CONNECTIONS)) }
+        Self {
+            store,
+            key,
+            agent: LazyLock::new(|| http_client::server_agent(CONNECT, RESPONSE, CONNECTIONS)),
+            is_failing: AtomicBool::new(false),
+        }
     }
 
     /// Whether another server writes to the store.
@@ -147,9 +155,8 @@ impl Forwarder {
                 Err(lost("another server takes its place"))
             }
         };
-        let response = sent.inspect_err(|error| {
-            tracing::warn!(writer = writer.name, url = writer.url, "cannot forward a request: {}", error.message());
-        })?;
+        self.note(&writer, sent.as_ref().err());
+        let response = sent?;
         if let Some(revision) = revision_of(response.headers()) {
             is_reached(&self.store, revision, TAKEN_IN).await;
         }
@@ -177,6 +184,15 @@ impl Forwarder {
         let said = self.key.sign((&parts.method, &parts.uri), headers, &client, clock::now());
         headers.insert(FORWARDED, said.ok_or_else(ApiError::internal)?);
         Ok(request)
+    }
+
+    /// Logs the first of several requests that cannot be forwarded.
+    fn note(&self, writer: &WriterAddress, error: Option<&ApiError>) {
+        let was_failing = self.is_failing.swap(error.is_some(), Ordering::Relaxed);
+        if let Some(error) = error.filter(|_| !was_failing) {
+            let WriterAddress { name, url } = writer;
+            tracing::warn!(writer = name, url, "cannot forward requests: {}", error.message());
+        }
     }
 
     /// Completes when a server no longer writes.

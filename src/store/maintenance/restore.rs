@@ -77,6 +77,8 @@ fn into_database(
     backup.verify()?;
     let unpacked = TempFolder::new()?;
     let (store, head) = unpack(backup, unpacked.path(), to, point, source)?;
+    // With its head, the files of others beside it are those of a store.
+    drop(HeadFile::create(unpacked.path(), head)?);
     let copied = copy_store(&store, to, source)?;
     Ok((copied.revision, head.position))
 }

@@ -149,6 +149,13 @@ impl Folder {
         self.started(command)
     }
 
+    /// The same at an address that others can be told of before.
+    pub(crate) fn try_serve_at(&self, address: &str, options: &str, variables: &[(&str, &str)]) -> Result<Serve, Run> {
+        let mut command = self.command(&format!("serve --listen {address} --admin-token-file admin.token {options}"));
+        command.envs(variables.iter().copied());
+        self.started(command)
+    }
+
     /// The same with a limit of open files.
     pub(crate) fn serve_with_files(&self, files: u32, options: &str) -> Serve {
         let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");

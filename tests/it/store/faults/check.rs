@@ -7,7 +7,7 @@ use std::{
 
 use edgewright::{
     Store,
-    resources::{Author, Kind, Secrets},
+    resources::{Author, Entry, Kind, Secrets},
     storage::{Outcome, Query},
 };
 
@@ -16,6 +16,26 @@ use super::load::{EDGES, Written};
 /// Opens a store as the next start does, and holds it to what was acknowledged.
 pub(super) fn check(path: &Path, written: &Written) -> Result<(), String> {
     let store = Store::open(path).map_err(|error| format!("it does not open: {error}"))?;
+    check_history(&store, written)?;
+    let (mut declared, mut edges) = (BTreeSet::new(), 0);
+    let snapshot = store.snapshot();
+    for entry in snapshot.iter().filter(|entry| entry.key.kind == Kind::HttpsEdge) {
+        declared.insert(description(entry)?);
+        edges += 1;
+    }
+    if declared.len() != 1 || edges != EDGES {
+        return Err(format!("a run was half applied: {edges} edges with {declared:?}"));
+    }
+    Ok(())
+}
+
+fn description(entry: &Entry) -> Result<String, String> {
+    let body = entry.spec().to_json(Secrets::Masked).map_err(|error| error.to_string())?;
+    Ok(body.get("description").and_then(|it| it.as_str()).unwrap_or_default().to_owned())
+}
+
+/// Holds the state and the history of a store to what was acknowledged: everything is there, once, and in order.
+pub(super) fn check_history(store: &Store, written: &Written) -> Result<(), String> {
     let snapshot = store.snapshot();
     let verified = store.verify().map_err(|error| format!("its history is broken: {error}"))?;
     let records = store.history(&Query::All, u64::MAX, usize::MAX).map_err(|error| error.to_string())?;
@@ -28,20 +48,9 @@ pub(super) fn check(path: &Path, written: &Written) -> Result<(), String> {
         return Err("a revision has no record, or two".to_owned());
     }
 
-    let mut declared = BTreeSet::new();
     let mut current = BTreeMap::new();
-    for entry in snapshot.iter() {
-        let body = entry.spec().to_json(Secrets::Masked).map_err(|error| error.to_string())?;
-        let description = body.get("description").and_then(|it| it.as_str()).unwrap_or_default().to_owned();
-        match entry.key.kind {
-            Kind::HttpsEdge => drop(declared.insert(description)),
-            Kind::IpRestriction => drop(current.insert(format!("/ip_restrictions/{}", entry.key.id), description)),
-            _ => {}
-        }
-    }
-    let edges = snapshot.iter().filter(|entry| entry.key.kind == Kind::HttpsEdge).count();
-    if declared.len() != 1 || edges != EDGES {
-        return Err(format!("a run was half applied: {edges} edges with {declared:?}"));
+    for entry in snapshot.iter().filter(|entry| entry.key.kind == Kind::IpRestriction) {
+        current.insert(format!("/ip_restrictions/{}", entry.key.id), description(entry)?);
     }
 
     let mut recorded: BTreeMap<(String, String), usize> = BTreeMap::new();

@@ -6,6 +6,7 @@
 
 mod check;
 mod load;
+mod replicas;
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
