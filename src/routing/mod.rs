@@ -10,7 +10,7 @@
 //! Host and port select the edge, the most specific hostport first. Among the edge's routes, a closer host wins over
 //! any path, an exact path over a prefix, and a longer prefix over a shorter one (`selector.rs`). A
 //! [`RouteTable`](table::RouteTable) answers many such questions about one edge. The modules of edge and route then act
-//! in a fixed order (`order.rs`, `module_pipeline.rs`).
+//! in a fixed order (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests.
 //!
 //! # An example
 //!
@@ -23,6 +23,7 @@
 //!
 //! See `docs/explanation/routing.md` and D42.
 
+pub(crate) mod behaviour;
 mod host_rank;
 mod module_pipeline;
 pub(crate) mod order;

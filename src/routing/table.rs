@@ -22,6 +22,9 @@ struct PathTable<'w> {
     prefixes: BTreeMap<&'w str, usize>,
 }
 
+/// The routes with one host, by port.
+type PortPaths<'w> = BTreeMap<Option<u16>, PathTable<'w>>;
+
 impl PathTable<'_> {
     /// The routes that can have the highest rank for a path.
     fn candidates(&self, path: &str, passes_through: bool) -> [Option<usize>; 2] {
@@ -55,7 +58,7 @@ impl PathTable<'_> {
 #[derive(Default)]
 pub(crate) struct RouteTable<'w> {
     routes: Vec<(KnownRoute<'w>, Selector<'w>)>,
-    hosts: HashMap<String, BTreeMap<Option<u16>, PathTable<'w>>>,
+    hosts: HashMap<String, PortPaths<'w>>,
     /// The lengths of the wildcards' suffixes.
     wildcards: BTreeSet<usize>,
     passes_through: bool,
@@ -100,7 +103,7 @@ impl<'w> RouteTable<'w> {
 
     /// The route that receives a request, with its selector.
     pub(crate) fn winner(&self, host: &str, port: u16, path: &str) -> Option<&(KnownRoute<'w>, Selector<'w>)> {
-        self.groups(host).find_map(|ports| {
+        self.groups(host).find_map(|(_, ports)| {
             let tables = [None, Some(port)].into_iter().filter_map(|port| ports.get(&port));
             let candidates = tables.flat_map(|paths| paths.candidates(path, self.passes_through)).flatten();
             let ranked = candidates.filter_map(|index| {
@@ -116,7 +119,7 @@ impl<'w> RouteTable<'w> {
     pub(crate) fn receiving(&self, host: &str, port: u16) -> impl Iterator<Item = KnownRoute<'w>> {
         let tables = self
             .groups(host)
-            .flat_map(move |ports| [None, Some(port)].into_iter().filter_map(move |port| ports.get(&port)));
+            .flat_map(move |(_, ports)| [None, Some(port)].into_iter().filter_map(move |port| ports.get(&port)));
         let indexes = tables.flat_map(|paths| paths.exact.values().chain(paths.prefixes.values()).copied());
         indexes.filter_map(move |index| {
             let (known, selector) = self.routes.get(index)?;
@@ -125,14 +128,38 @@ impl<'w> RouteTable<'w> {
         })
     }
 
+    /// The hosts in the matches of the routes.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.hosts.keys().map(String::as_str).filter(|host| !host.is_empty())
+    }
+
+    /// The hosts and ports in matches that compete for the requests to a host and port, the most specific first.
+    pub(super) fn competing(&self, host: &str, port: u16) -> Vec<(&str, Option<u16>)> {
+        let mut competing = Vec::new();
+        for (name, ports) in self.groups(host) {
+            competing
+                .extend([None, Some(port)].into_iter().filter(|own| ports.contains_key(own)).map(|own| (name, own)));
+        }
+        competing
+    }
+
+    /// The matches with a host and port.
+    pub(super) fn selectors(&self, host: &str, port: Option<u16>) -> impl Iterator<Item = &Selector<'w>> {
+        let paths = self.hosts.get(host).and_then(|ports| ports.get(&port));
+        let indexes = paths.into_iter().flat_map(|paths| paths.exact.values().chain(paths.prefixes.values()));
+        indexes.filter_map(move |index| self.routes.get(*index)).map(|(_, selector)| selector)
+    }
+
     /// The routes whose host covers a host, the most specific first.
-    fn groups(&self, host: &str) -> impl Iterator<Item = &BTreeMap<Option<u16>, PathTable<'w>>> {
+    fn groups(&self, host: &str) -> impl Iterator<Item = (&str, &PortPaths<'w>)> {
         let wildcards = self.wildcards.iter().rev().filter_map(move |length| {
             let at = host.len().checked_sub(*length).filter(|at| *at > 0)?;
             Some(Cow::<str>::Owned(format!("*{}", host.get(at..)?)))
         });
         let names = iter::once(Cow::Borrowed(host)).chain(wildcards).chain(iter::once(Cow::Borrowed("")));
-        names.filter_map(move |name: Cow<'_, str>| self.hosts.get(&*name))
+        names.filter_map(move |name: Cow<'_, str>| {
+            self.hosts.get_key_value(&*name).map(|(name, ports)| (name.as_str(), ports))
+        })
     }
 }
 

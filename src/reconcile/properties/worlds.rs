@@ -29,13 +29,13 @@ enum Side {
 
 /// The change of a resource between two worlds.
 #[derive(Debug, Clone)]
-struct Fate {
+struct SpecFate {
     before: Option<Spec>,
     after: Option<Spec>,
     renamed: bool,
 }
 
-fn fate(kind: Kind) -> BoxedStrategy<Fate> {
+fn fate(kind: Kind) -> BoxedStrategy<SpecFate> {
     let parts = (spec(kind), spec(kind), 0..7u8, any::<u32>());
     let fate = parts.prop_map(|(one, other, turn, mask)| {
         let (before, after) = match turn {
@@ -48,7 +48,7 @@ fn fate(kind: Kind) -> BoxedStrategy<Fate> {
             5 => (None, Some(other)),
             _ => (Some(one), None),
         };
-        Fate { before, after, renamed: turn == 1 }
+        SpecFate { before, after, renamed: turn == 1 }
     });
     fate.boxed()
 }
@@ -60,7 +60,7 @@ pub(super) fn some_fields(spec: &Spec, mask: u32) -> Vec<String> {
     free.enumerate().filter(|(index, _)| (mask >> (index % 32)) & 1 == 1).map(|(_, field)| field).collect()
 }
 
-impl Fate {
+impl SpecFate {
     /// Declares the resource of one side in a world, with a name derived from its place.
     fn declare(&self, side: Side, place: usize, parent: Option<&Id>, world: &mut Estate, fit: impl Fn(Spec) -> Spec) {
         let spec = if side == Side::Before { &self.before } else { &self.after };
@@ -86,9 +86,9 @@ impl Fate {
 #[derive(Debug, Clone)]
 struct Story {
     /// Resources without references and children.
-    simple: Vec<Vec<Fate>>,
-    edges: Vec<(Fate, Vec<Fate>)>,
-    sources: Vec<Fate>,
+    simple: Vec<Vec<SpecFate>>,
+    edges: Vec<(SpecFate, Vec<SpecFate>)>,
+    sources: Vec<SpecFate>,
 }
 
 impl Story {

@@ -1,0 +1,215 @@
+//! The visit of the classes: which hosts the same edges serve, and how their routes split hosts and paths further.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt as _};
+
+use super::affected::{Affected, NearPaths};
+use super::fate::{Fate, is_edge_alike};
+use super::host_class::HostClass;
+use super::host_tree::HostTree;
+use super::path_class::PathSplit;
+use super::request_class::RequestClass;
+use super::served_edges::{EdgesAt, ServedEdges};
+use crate::background::yield_to_requests;
+use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
+use crate::routing::passes_tls_through;
+use crate::routing::selector::Selector;
+use crate::routing::table::{KnownRoute, RouteTable};
+
+/// The classes to visit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ClassScope<'a> {
+    /// All that an edge serves in one of the states.
+    Everything,
+    /// Those that a change of these resources can affect.
+    Changed(&'a BTreeSet<Key>),
+    /// Those of the same that an edge serves in each state.
+    ChangedAndServed(&'a BTreeSet<Key>),
+}
+
+/// Visits all classes of a state.
+pub(crate) fn each_class<'s>(state: &'s Snapshot, mut visit: impl FnMut(&RequestClass<'_>, Fate<'s>)) {
+    let visit = &mut |class: &RequestClass<'_>, [fate]: [Fate<'s>; 1]| {
+        if class.example().is_some() {
+            visit(class, fate);
+        }
+    };
+    Visit::new([state], ClassScope::Everything).run(visit);
+}
+
+/// Visits the classes with different fates in two states. Needs memory for what changed only.
+pub(crate) fn each_difference<'s>(
+    before: &'s Snapshot,
+    after: &'s Snapshot,
+    scope: ClassScope<'_>,
+    mut visit: impl FnMut(&RequestClass<'_>, Fate<'s>, Fate<'s>),
+) {
+    // Many classes share a few pairs of edges and routes.
+    let mut known: HashMap<[Option<*const Entry>; 4], bool> = HashMap::new();
+    let visit = &mut |class: &RequestClass<'_>, [then, now]: [Fate<'s>; 2]| {
+        let pair = [then.edge, then.route, now.edge, now.route].map(|entry| entry.map(Arc::as_ptr));
+        let is_alike = *known.entry(pair).or_insert_with(|| then.is_like(&now));
+        if !is_alike && class.example().is_some() {
+            visit(class, then, now);
+        }
+    };
+    Visit::new([before, after], scope).run(visit);
+}
+
+/// What is done with a class and its fate in each state.
+type Visitor<'v, 's, const N: usize> = &'v mut dyn FnMut(&RequestClass<'_>, [Fate<'s>; N]);
+
+/// The hostports that the same edges serve, with these edges. Edges compare by their keys.
+struct EdgeGroup<'s, const N: usize> {
+    edges: EdgesAt<'s, N>,
+    hosts: BTreeMap<u16, Vec<String>>,
+}
+
+/// The hosts of a group at a port for which the same matches compete, and the matches of each state.
+type Competition<'t, const N: usize> = [Vec<(&'t str, Option<u16>)>; N];
+
+/// A visit of classes.
+struct Visit<'s, const N: usize> {
+    states: [&'s Snapshot; N],
+    /// None if all edges are visited.
+    affected: Option<Affected>,
+    served: ServedEdges<'s, N>,
+    needs_all: bool,
+}
+
+impl<'s, const N: usize> Visit<'s, N> {
+    fn new(states: [&'s Snapshot; N], scope: ClassScope<'_>) -> Self {
+        let affected = match scope {
+            ClassScope::Everything => None,
+            ClassScope::Changed(changed) | ClassScope::ChangedAndServed(changed) => {
+                Some(Affected::find(&states, changed))
+            }
+        };
+        let served = match &affected {
+            None => ServedEdges::all(states),
+            Some(affected) => ServedEdges::of(states, &affected.edges),
+        };
+        Self { states, affected, served, needs_all: matches!(scope, ClassScope::ChangedAndServed(_)) }
+    }
+
+    fn run(&self, visit: Visitor<'_, 's, N>) {
+        let mut groups: BTreeMap<[Option<&'s Key>; N], EdgeGroup<'s, N>> = BTreeMap::new();
+        for (port, host) in self.served.judged() {
+            let edges = self.served.serving(host, port);
+            if self.needs_all && edges.iter().any(Option::is_none) {
+                continue;
+            }
+            let keys = edges.map(|edge| edge.map(|edge| &edge.key));
+            let group = groups.entry(keys).or_insert_with(|| EdgeGroup { edges, hosts: BTreeMap::new() });
+            group.hosts.entry(port).or_default().push(host.to_owned());
+        }
+        for group in groups.values() {
+            self.visit_group(group, visit);
+        }
+    }
+
+    fn visit_group(&self, group: &EdgeGroup<'s, N>, visit: Visitor<'_, 's, N>) {
+        let near = self.near(&group.edges);
+        if near.as_ref().is_some_and(NearPaths::is_empty) {
+            return;
+        }
+        let mut edges = group.edges.iter();
+        let sides = self.states.map(|state| EdgeSide::new(state, edges.next().copied().flatten(), near.as_ref()));
+        let mut matched = HostTree::default();
+        for host in sides.iter().flat_map(|side| side.table.hosts()) {
+            matched.entry(host, ());
+        }
+        for (port, hostports) in &group.hosts {
+            let mut alike: BTreeMap<Competition<'_, N>, Vec<HostClass>> = BTreeMap::new();
+            for host in hostports.iter().flat_map(|hostport| self.split_hosts(hostport, *port, &matched)) {
+                let probe = host.probe();
+                alike.entry(sides.each_ref().map(|side| side.table.competing(&probe, *port))).or_default().push(host);
+            }
+            for (competition, hosts) in &alike {
+                visit_paths(&sides, competition, hosts, near.as_ref(), visit);
+            }
+        }
+    }
+
+    /// The paths outside of which nothing changes; none if anything may.
+    fn near(&self, edges: &EdgesAt<'s, N>) -> Option<NearPaths<'s>> {
+        let affected = self.affected.as_ref()?;
+        let mut all = self.states.into_iter().zip(edges.iter().copied());
+        let (first_state, first) = all.next()?;
+        let first = first?;
+        let stays = |(state, edge): (&'s Snapshot, Option<&'s Arc<Entry>>)| {
+            edge.is_some_and(|edge| edge.key == first.key && is_edge_alike((first_state, first), (state, edge)))
+        };
+        all.all(stays).then(|| affected.paths_of(first, &self.states))
+    }
+
+    /// The hosts of a hostport that no narrower one has, split by the hosts in matches.
+    fn split_hosts(&self, hostport: &str, port: u16, matched: &HostTree<()>) -> Vec<HostClass> {
+        let inside = matched.below(hostport).into_iter().filter(|host| self.served.is_closest(hostport, host, port));
+        let patterns = std::iter::once(hostport.to_owned()).chain(inside);
+        let classes = patterns.map(|pattern| {
+            let mut except = self.served.below(&pattern, port);
+            except.extend(matched.below(&pattern));
+            except.sort_unstable();
+            except.dedup();
+            HostClass { pattern, port, except: except.into() }
+        });
+        classes.collect()
+    }
+}
+
+/// Visits the classes of hosts for which the same matches compete.
+fn visit_paths<'s, const N: usize>(
+    sides: &[EdgeSide<'s>; N],
+    competition: &Competition<'_, N>,
+    hosts: &[HostClass],
+    near: Option<&NearPaths<'s>>,
+    visit: Visitor<'_, 's, N>,
+) {
+    let Some(first) = hosts.first() else { return };
+    let mut split = PathSplit::whole();
+    for (side, competing) in sides.iter().zip(competition).filter(|(side, _)| !side.passes_through) {
+        for selector in competing.iter().flat_map(|(host, port)| side.table.selectors(host, *port)) {
+            split.add(selector.path, selector.is_exact);
+        }
+    }
+    let host = first.probe();
+    for path in split.classes() {
+        yield_to_requests();
+        // A path that no changed route selects has the route that it had.
+        if near.is_none_or(|near| near.meet(path.path)) {
+            let probe = path.probe();
+            let fates = sides.each_ref().map(|side| side.fate(&host, first.port, &probe));
+            visit(&RequestClass { hosts, path }, fates);
+        }
+    }
+}
+
+/// An edge in a state, with its routes.
+struct EdgeSide<'s> {
+    state: &'s Snapshot,
+    edge: Option<&'s Arc<Entry>>,
+    passes_through: bool,
+    table: RouteTable<'s>,
+}
+
+impl<'s> EdgeSide<'s> {
+    /// The routes near some paths suffice if nothing else changed.
+    fn new(state: &'s Snapshot, edge: Option<&'s Arc<Entry>>, near: Option<&NearPaths<'s>>) -> Self {
+        let passes_through = edge.and_then(|edge| edge.spec_as::<HttpsEdge>()).is_some_and(passes_tls_through);
+        let routes = edge.into_iter().flat_map(|edge| state.children(&edge.key));
+        let known = routes.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?)));
+        let selected = known.filter_map(|known| Some((known, Selector::from_route(known.1)?)));
+        let mut near: Vec<(KnownRoute<'s>, Selector<'s>)> =
+            selected.filter(|(_, selector)| near.is_none_or(|near| near.meet(selector.path))).collect();
+        near.sort_by(|one, other| one.0.0.cmp(other.0.0));
+        Self { state, edge, passes_through, table: RouteTable::build(passes_through, near) }
+    }
+
+    fn fate(&self, host: &str, port: u16, path: &str) -> Fate<'s> {
+        let route = self.edge.and_then(|_| self.table.serving(host, port, path));
+        Fate::new(self.state, self.edge, route.and_then(|(key, _)| self.state.get(key)))
+    }
+}

@@ -1,0 +1,268 @@
+//! The fate of the requests of a class: what takes them, and what it does with them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::model::module::backend::Backend;
+use crate::model::module::tls_termination::TlsTermination;
+use crate::model::traffic::Stage;
+use crate::model::{
+    AnyModule, AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Module, Secrets, Slot, Snapshot,
+};
+use crate::routing::order::in_traffic_order;
+use crate::routing::selector::passes_tls_through;
+
+/// The modules that restrict access, by their sort: a login that replaces another one opens nothing.
+pub(crate) type Protections = BTreeMap<&'static str, &'static str>;
+
+/// What happens to requests in a state. Without an edge, nothing answers them; without a route, the edge answers 404.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fate<'s> {
+    state: &'s Snapshot,
+    /// The edge that serves them.
+    pub(crate) edge: Option<&'s Arc<Entry>>,
+    /// The route that handles them.
+    pub(crate) route: Option<&'s Arc<Entry>>,
+}
+
+/// An enabled module that requests pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FateModule<'s> {
+    /// Its slot.
+    pub(crate) slot: &'static Slot,
+    /// The module.
+    pub(crate) module: &'s dyn AnyModule,
+    /// The edge or route that has it.
+    pub(crate) host: &'s Arc<Entry>,
+    /// The stage at which it first takes effect.
+    pub(crate) stage: Stage,
+}
+
+impl<'s> Fate<'s> {
+    pub(super) fn new(state: &'s Snapshot, edge: Option<&'s Arc<Entry>>, route: Option<&'s Arc<Entry>>) -> Self {
+        Self { state, edge, route: route.filter(|_| edge.is_some()) }
+    }
+
+    /// The edge as its own type.
+    pub(crate) fn edge_spec(&self) -> Option<&'s HttpsEdge> {
+        self.edge?.spec_as()
+    }
+
+    /// The route as its own type.
+    pub(crate) fn route_spec(&self) -> Option<&'s HttpsEdgeRoute> {
+        self.route?.spec_as()
+    }
+
+    /// How the edge terminates TLS. Without the module, it has the defaults.
+    pub(crate) fn tls(&self) -> Option<TlsTermination> {
+        Some(self.edge_spec()?.tls_termination.as_deref().cloned().unwrap_or_default())
+    }
+
+    /// Whether the edge passes TLS through, so that only the upstream reads the requests.
+    pub(crate) fn passes_through(&self) -> bool {
+        self.edge_spec().is_some_and(passes_tls_through)
+    }
+
+    /// The enabled modules that requests pass, in traffic order; none without a route. Without a backend, nothing follows
+    /// it.
+    pub(crate) fn modules(&self) -> Vec<FateModule<'s>> {
+        let (Some(edge), Some(route)) = (self.edge, self.route) else { return Vec::new() };
+        let mut modules: Vec<FateModule<'s>> = [edge, route].into_iter().flat_map(modules_of).collect();
+        modules.sort_by_key(|it| it.stage);
+        if !modules.iter().any(|it| it.slot.name == Backend::SLOT) {
+            modules.retain(|it| it.stage < Stage::Backend);
+        }
+        modules
+    }
+
+    /// The ID of the backend, if the route has an enabled one.
+    pub(crate) fn backend(&self) -> Option<&'s str> {
+        let backend = self.route_spec()?.backend.as_deref().filter(|backend| backend.enabled)?;
+        Some(&backend.backend_id)
+    }
+
+    /// What restricts access to the backend.
+    pub(crate) fn protections(&self) -> Protections {
+        protections(self.modules().into_iter().map(|it| (it.slot, it.module)))
+    }
+
+    /// Whether requests are treated alike: by equal modules in the same order, wherever they are configured, and with the
+    /// same TLS. It does not matter which edge and route do it.
+    pub(crate) fn is_like(&self, other: &Fate<'_>) -> bool {
+        let (Some(edge), Some(route)) = (self.edge, self.route) else {
+            return other.route.is_none() && self.edge.is_some() == other.edge.is_some();
+        };
+        let (Some(other_edge), Some(other_route)) = (other.edge, other.route) else { return false };
+        if is_unchanged(edge, other_edge) && is_unchanged(route, other_route) {
+            return true;
+        }
+        let (modules, others) = (self.modules(), other.modules());
+        self.tls() == other.tls()
+            && modules.len() == others.len()
+            && modules.iter().zip(&others).all(|(one, another)| self.has_like(one, other, another))
+    }
+
+    /// Whether a module has the same effect as one of another fate.
+    pub(crate) fn has_like(&self, module: &FateModule<'_>, other: &Fate<'_>, another: &FateModule<'_>) -> bool {
+        module.slot == another.slot && is_like((self.state, module.module), (other.state, another.module))
+    }
+}
+
+/// Whether requests through an edge that stays are treated alike, as far as the edge decides it.
+pub(super) fn is_edge_alike(one: (&Snapshot, &Arc<Entry>), other: (&Snapshot, &Arc<Entry>)) -> bool {
+    if is_unchanged(one.1, other.1) {
+        return true;
+    }
+    let tls = |edge: &Entry| {
+        let edge = edge.spec_as::<HttpsEdge>()?;
+        Some(edge.tls_termination.as_deref().cloned().unwrap_or_default())
+    };
+    let (modules, others) = (modules_of(one.1), modules_of(other.1));
+    tls(one.1) == tls(other.1)
+        && modules.len() == others.len()
+        && modules.iter().zip(&others).all(|(module, another)| {
+            module.slot == another.slot && is_like((one.0, module.module), (other.0, another.module))
+        })
+}
+
+/// Returns what restricts access of some modules.
+pub(crate) fn protections<'m>(modules: impl Iterator<Item = (&'static Slot, &'m dyn AnyModule)>) -> Protections {
+    let restricting = modules.filter(|(_, module)| module.enabled() && module.restricts_access());
+    restricting.map(|(slot, _)| (if slot.is_login { "login" } else { slot.name }, slot.name)).collect()
+}
+
+/// Whether both have the same Spec in memory, and it references nothing that could differ.
+fn is_unchanged(one: &Entry, other: &Entry) -> bool {
+    one.lazy_spec.references().is_empty() && Arc::ptr_eq(one.spec(), other.spec())
+}
+
+/// The enabled modules of an edge or route that have an effect on requests.
+fn modules_of(host: &Arc<Entry>) -> Vec<FateModule<'_>> {
+    let spec: &dyn AnyResource = host.spec().as_ref();
+    let module = |it: crate::routing::order::OrderedModule<'_>| Some((it.slot, *it.stages.first()?));
+    let ordered: Vec<(&'static Slot, Stage)> = in_traffic_order(spec).into_iter().filter_map(module).collect();
+    let found = ordered.into_iter().filter_map(|(slot, stage)| {
+        let module = spec.module(slot)?;
+        Some(FateModule { slot, module, host, stage })
+    });
+    found.collect()
+}
+
+/// Whether two modules have the same configuration, with the content of what they reference instead of its ID.
+fn is_like(one: (&Snapshot, &dyn AnyModule), other: (&Snapshot, &dyn AnyModule)) -> bool {
+    let (targets, others) = (references(one.1), references(other.1));
+    if targets.is_empty() && others.is_empty() {
+        return one.1.same(other.1);
+    }
+    let blank = |module: &dyn AnyModule, count: usize| module.with_references(&vec![Id::new(""); count]);
+    let contents = targets.iter().zip(&others).all(|(target, another)| {
+        let (target, another) = (one.0.get(target), other.0.get(another));
+        match (target, another) {
+            (Some(target), Some(another)) => is_unchanged(target, another) || content(target) == content(another),
+            (target, another) => target.is_none() && another.is_none(),
+        }
+    });
+    targets.len() == others.len() && contents && blank(one.1, targets.len()).same(blank(other.1, others.len()).as_ref())
+}
+
+fn references(module: &dyn AnyModule) -> Vec<Key> {
+    let mut targets = Vec::new();
+    module.references(&mut |reference| targets.push(reference.target));
+    targets
+}
+
+/// The fields of a resource that have an effect on requests: not those that are for people. They are only compared.
+fn content(entry: &Entry) -> Option<Map<String, Value>> {
+    let mut fields = entry.spec().to_json(Secrets::Revealed).ok()?;
+    fields.retain(|field, _| !matches!(field.as_str(), "description" | "metadata"));
+    Some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{CertificateAuthority, Kind, LazySpec};
+
+    fn entry<R: crate::model::Resource>(key: Key, spec: R) -> Entry {
+        Entry {
+            key,
+            lazy_spec: LazySpec::new(Arc::new(spec)),
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            order: 0,
+            claim: None,
+            token: None,
+            rendered: Arc::default(),
+        }
+    }
+
+    /// A state with an edge, its route, and an authority with a description.
+    fn state(edge: Value, route: Value, authority: (&str, &str)) -> Snapshot {
+        let edge: HttpsEdge = serde_json::from_value(edge).unwrap_or_default();
+        let route: HttpsEdgeRoute = serde_json::from_value(route).unwrap_or_default();
+        let certificate: CertificateAuthority =
+            serde_json::from_value(json!({"description": authority.1, "ca_pem": "-"})).unwrap_or_default();
+        let entries = [
+            entry(Key::new(Kind::CertificateAuthority, Id::new(authority.0)), certificate),
+            entry(Key::new(Kind::HttpsEdge, Id::new("edghts_1")), edge),
+            entry(Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new("edghtsrt_1")), route),
+        ];
+        Snapshot::default().advance(1, 3, entries.into_iter().map(|entry| (entry.key.clone(), Ok(entry))))
+    }
+
+    fn fate(state: &Snapshot) -> Fate<'_> {
+        let edge = state.newest_first(Kind::HttpsEdge, None, u64::MAX).next();
+        let route = edge.and_then(|edge| state.children(&edge.key).next());
+        Fate::new(state, edge, route)
+    }
+
+    #[test]
+    fn fates_are_alike_if_equal_modules_act_whatever_they_are_called() {
+        let route = |more: Value| {
+            let mut route = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}});
+            if let (Some(route), Value::Object(more)) = (route.as_object_mut(), more) {
+                route.extend(more);
+            }
+            route
+        };
+        let mutual = |authority: &str| json!({"mutual_tls": {"certificate_authority_ids": [authority]}});
+        let plain = state(json!({}), route(json!({})), ("ca_1", ""));
+        let alike = [
+            state(json!({"description": "other"}), route(json!({"match": "/x", "metadata": "m"})), ("ca_1", "")),
+            state(json!({"tls_termination": {}}), route(json!({"compression": {"enabled": false}})), ("ca_1", "")),
+        ];
+        assert!(alike.iter().all(|other| fate(&plain).is_like(&fate(other))));
+        let different = [
+            state(json!({"tls_termination": {"min_version": "1.3"}}), route(json!({})), ("ca_1", "")),
+            state(mutual("ca_1"), route(json!({})), ("ca_1", "")),
+            state(json!({}), route(json!({"compression": {}})), ("ca_1", "")),
+            state(json!({}), route(json!({"backend": {"backend_id": "bkd_2"}})), ("ca_1", "")),
+        ];
+        assert!(!different.iter().any(|other| fate(&plain).is_like(&fate(other))));
+        let (one, renamed) = (
+            state(mutual("ca_1"), route(json!({})), ("ca_1", "")),
+            state(mutual("ca_2"), route(json!({})), ("ca_2", "d")),
+        );
+        assert!(fate(&one).is_like(&fate(&renamed)), "an authority with another ID and description");
+        assert_eq!(fate(&one).protections(), Protections::from([("mutual_tls", "mutual_tls")]));
+    }
+
+    #[test]
+    fn without_a_backend_nothing_that_would_follow_it_counts() {
+        let route = |more: &str| {
+            let mut route =
+                json!({"match_type": "path_prefix", "match": "/", "ip_restriction": {"ip_policy_ids": ["a"]}});
+            if let Some(route) = route.as_object_mut() {
+                route.insert(more.to_owned(), json!({}));
+            }
+            state(json!({}), route, ("ca_1", ""))
+        };
+        let (one, other) = (route("compression"), route("response_headers"));
+        assert!(fate(&one).is_like(&fate(&other)) && fate(&one).backend().is_none());
+        let names: Vec<&str> = fate(&one).modules().iter().map(|it| it.slot.name).collect();
+        assert_eq!(names, ["ip_restriction"]);
+    }
+}

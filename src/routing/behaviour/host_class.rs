@@ -1,0 +1,108 @@
+//! Classes of hosts at a port: one host, or those below a wildcard that no narrower pattern takes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::free_text::{TextState, free_text};
+use super::host_tree::reversed;
+use crate::routing::host_rank::rank_host;
+
+/// The letters of example hosts.
+const LETTERS: &str = "xabcdefghijklmnopqrstuvwyz0123456789";
+
+/// The hosts that a pattern selects at a port, without those that others of the same edges select more closely.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostClass {
+    /// A host, or a wildcard such as `*.example.com`, in normal form.
+    pub(crate) pattern: String,
+    /// The port.
+    pub(crate) port: u16,
+    /// The narrower patterns, whose hosts are in other classes.
+    pub(crate) except: Arc<[String]>,
+}
+
+impl HostClass {
+    /// Whether the class has a host and port.
+    pub(crate) fn contains(&self, host: &str, port: u16) -> bool {
+        port == self.port
+            && rank_host(host, &self.pattern).is_some()
+            && self.except.iter().all(|narrower| rank_host(host, narrower).is_none())
+    }
+
+    /// A host that stands for the class in all decisions about routing. No client can send it, so no pattern has it.
+    pub(super) fn probe(&self) -> String {
+        match self.pattern.strip_prefix('*') {
+            Some(suffix) => format!("\0{suffix}"),
+            None => self.pattern.clone(),
+        }
+    }
+
+    /// A host of the class, if there is one.
+    pub(super) fn example(&self) -> Option<String> {
+        let Some(suffix) = self.pattern.strip_prefix('*') else { return Some(self.pattern.clone()) };
+        let usual = format!("any{suffix}");
+        if self.contains(&usual, self.port) {
+            return Some(usual);
+        }
+        let state = |text: &str| {
+            let host = reversed(text);
+            let claims = || self.except.iter().filter(|narrower| rank_host(&host, narrower).is_some());
+            match claims().next() {
+                None => TextState::Free,
+                Some(_) if claims().any(|narrower| narrower.starts_with('*')) => TextState::Closed,
+                Some(_) => TextState::Taken,
+            }
+        };
+        free_text(&reversed(suffix), LETTERS, state).map(|text| reversed(&text))
+    }
+}
+
+/// The pattern, with its port if that is not the one of HTTPS.
+impl fmt::Display for HostClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let brackets = if self.pattern.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "{}{}{}", brackets.0, self.pattern, brackets.1)?;
+        if self.port == 443 { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(pattern: &str, except: &[&str]) -> HostClass {
+        let except = except.iter().map(ToString::to_string).collect();
+        HostClass { pattern: pattern.to_owned(), port: 443, except }
+    }
+
+    #[test]
+    fn a_wildcard_class_has_the_hosts_that_no_narrower_pattern_has() {
+        let class = class("*.example.com", &["shop.example.com", "*.eu.example.com"]);
+        assert!(class.contains("a.example.com", 443) && class.contains("a.b.example.com", 443));
+        assert!(class.contains("eu.example.com", 443) && !class.contains("a.eu.example.com", 443));
+        assert!(!class.contains("shop.example.com", 443) && !class.contains("a.example.com", 80));
+        assert!(!class.contains("example.com", 443));
+    }
+
+    #[test]
+    fn an_example_is_in_its_class_however_much_is_excluded() {
+        for (pattern, except) in [
+            ("a.example.com", vec![]),
+            ("*.example.com", vec![]),
+            ("*.example.com", vec!["any.example.com"]),
+            ("*.example.com", vec!["any.example.com", "x.example.com", "*x.example.com", "a.example.com"]),
+            ("*.example.com", vec!["*y.example.com", "*.eu.example.com"]),
+        ] {
+            let class = class(pattern, &except);
+            let example = class.example().unwrap_or_default();
+            assert!(class.contains(&example, 443), "{pattern} without {except:?}: {example}");
+        }
+        // Each host ends in some letter.
+        let all: Vec<String> = LETTERS.chars().map(|letter| format!("*{letter}.example.com")).collect();
+        let mut all: Vec<&str> = all.iter().map(String::as_str).collect();
+        assert!(class("*.example.com", &all).example().is_some_and(|host| host.len() == "x.example.com".len()));
+        let alone: Vec<String> = LETTERS.chars().map(|letter| format!("{letter}.example.com")).collect();
+        all.extend(alone.iter().map(String::as_str));
+        assert_eq!(class("*.example.com", &all).example(), None);
+    }
+}

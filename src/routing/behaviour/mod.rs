@@ -1,0 +1,46 @@
+//! Classes of requests: all requests that an edge and a route treat alike, in one state or in two.
+//!
+//! # The problem
+//!
+//! There are infinitely many requests, and a rule about all of them, or the difference between two revisions, must not
+//! depend on the examples that somebody thought of.
+//!
+//! # The idea
+//!
+//! Hosts are literal or have a wildcard, paths are exact or a prefix, so the hostports and matches of a state split all
+//! requests into finitely many classes: a [`RequestClass`] is a set of hosts at a port ([`HostClass`]) and a set of
+//! paths ([`PathClass`]). One edge and one route take all requests of a class, in each of the states that are looked at
+//! together. The [`Fate`] of a class has both, and the modules that the requests pass. What a module decides by anything
+//! else, such as the client's address, stays symbolic: the same configuration has the same effect.
+//!
+//! [`each_class`] visits the classes of a state, and [`each_difference`] those whose fates differ between two states.
+//! The second looks only at the edges that changed and at what competes with them (`served_edges.rs`, `affected.rs`).
+//!
+//! # An example
+//!
+//! An edge serves `*.example.com:443` with the routes `/` and `/api/`, another one `shop.example.com:443`. The first has
+//! two classes: `*.example.com` without `shop.example.com`, with all paths below `/api/`, and with all others. If its
+//! route `/api/` loses `oidc`, [`each_difference`] visits the first of them, with the fates before and after.
+//!
+//! # What it never does
+//!
+//! It does not evaluate modules. Requests that no edge serves in any of the states are in no class. A class that no URL
+//! can be in, such as an exact path with a space, has no [example](RequestClass::example), and is not visited.
+
+mod affected;
+mod classes;
+mod fate;
+mod free_text;
+mod host_class;
+mod host_tree;
+mod path_class;
+mod request_class;
+mod served_edges;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use classes::{ClassScope, each_class, each_difference};
+pub(crate) use fate::{Fate, FateModule, Protections, protections};
+pub(crate) use host_class::HostClass;
+pub(crate) use path_class::PathClass;
+pub(crate) use request_class::{RequestClass, url_of};

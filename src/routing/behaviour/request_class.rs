@@ -1,0 +1,71 @@
+//! Classes of requests: hosts and paths that are treated alike.
+
+use super::host_class::HostClass;
+use super::path_class::PathClass;
+use crate::model::traffic::TracedRequest;
+
+/// The requests to some hosts with some paths. In each state that is looked at, one edge and route take all of them. It
+/// has at least one host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestClass<'c> {
+    /// The hosts, which the same routes compete for.
+    pub(crate) hosts: &'c [HostClass],
+    /// The paths.
+    pub(crate) path: PathClass<'c>,
+}
+
+impl RequestClass<'_> {
+    /// Whether the class has a request.
+    pub(crate) fn contains(&self, request: &TracedRequest) -> bool {
+        self.hosts.iter().any(|host| host.contains(&request.host, request.port)) && self.path.contains(&request.path)
+    }
+
+    /// A request of the class that a client can send, if there is one.
+    pub(crate) fn example(&self) -> Option<TracedRequest> {
+        let path = self.path.example()?;
+        self.hosts.iter().find_map(|host| sent(&host.example()?, host.port, &path))
+    }
+}
+
+/// The request with a host and path, if a URL can have them.
+fn sent(host: &str, port: u16, path: &str) -> Option<TracedRequest> {
+    let brackets = if host.contains(':') { ("[", "]") } else { ("", "") };
+    let url = format!("https://{}{host}{}:{port}{path}", brackets.0, brackets.1);
+    let request = TracedRequest::new("GET", &url).ok()?;
+    (request.host == host && request.port == port && request.path == path).then_some(request)
+}
+
+/// The URL of a request as people write it: without the usual port.
+pub(crate) fn url_of(request: &TracedRequest) -> String {
+    let TracedRequest { host, port, path, .. } = request;
+    let brackets = if host.contains(':') { ("[", "]") } else { ("", "") };
+    let (scheme, port) = match port {
+        80 => ("http", String::new()),
+        443 => ("https", String::new()),
+        port => ("https", format!(":{port}")),
+    };
+    format!("{scheme}://{}{host}{}{port}{path}", brackets.0, brackets.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_leads_back_to_its_request() {
+        for url in ["https://a.example/", "http://a.example/b", "https://a.example:8443/", "https://[2001:db8::1]/c"] {
+            let shown = TracedRequest::new("GET", url).map(|request| url_of(&request));
+            assert_eq!(shown.as_deref(), Ok(url));
+        }
+    }
+
+    #[test]
+    fn a_host_or_path_that_no_url_has_is_no_example() {
+        assert!(sent("a.example", 443, "/a%20b").is_some());
+        for (host, path) in
+            [("a.example", "/a?b"), ("a.example", "/a b"), ("a b", "/"), ("*.example", "/"), ("a..b", "/")]
+        {
+            assert!(sent(host, 443, path).is_none(), "{host}{path}");
+        }
+    }
+}

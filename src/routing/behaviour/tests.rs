@@ -1,0 +1,185 @@
+//! What classes are, by example: estates in a few lines, and the requests that are treated differently.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{ClassScope, each_class, each_difference, url_of};
+use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, LazySpec, Snapshot};
+use crate::routing::{TracedRequest, trace};
+
+/// An edge of an example: its name, hostports and routes. Each route is a match, a backend and modules.
+type ExampleEdge<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str, Value)]);
+
+fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Entry {
+    let (created_at, rendered) = (Timestamp::UNIX_EPOCH, Arc::default());
+    Entry { key, lazy_spec: LazySpec::new(spec), created_at, order: 0, claim: None, token: None, rendered }
+}
+
+/// A match starts with `=` if it is exact.
+fn state(edges: &[ExampleEdge<'_>]) -> Snapshot {
+    let mut entries = Vec::new();
+    for (edge, hostports, routes) in edges {
+        let spec = HttpsEdge { hostports: hostports.iter().map(ToString::to_string).collect(), ..HttpsEdge::default() };
+        entries.push(entry(Key::new(Kind::HttpsEdge, Id::new(edge)), Arc::new(spec)));
+        for (matched, backend, modules) in *routes {
+            let exact = matched.strip_prefix('=');
+            let mut route = json!({
+                "match_type": if exact.is_some() { "exact_path" } else { "path_prefix" },
+                "match": exact.unwrap_or(matched),
+                "backend": {"backend_id": backend},
+            });
+            if let (Some(route), Some(modules)) = (route.as_object_mut(), modules.as_object()) {
+                route.extend(modules.clone());
+            }
+            let spec: HttpsEdgeRoute = serde_json::from_value(route).unwrap_or_default();
+            let key = Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(&format!("{edge} {matched}")));
+            entries.push(entry(key, Arc::new(spec)));
+        }
+    }
+    let entries = entries.into_iter().zip(0..).map(|(entry, order)| Entry { order, ..entry });
+    Snapshot::default().advance(1, 1000, entries.map(|entry| (entry.key.clone(), Ok(entry))))
+}
+
+/// The classes of a state with their backends, and an example that a trace confirms.
+fn classes(state: &Snapshot) -> Vec<String> {
+    let mut told = Vec::new();
+    each_class(state, |class, fate| {
+        let request = class.example().unwrap_or_default();
+        assert!(class.contains(&request), "{request}");
+        let traced = trace(state, &request);
+        assert_eq!(traced.edge.as_ref().map(|it| &it.edge.key), fate.edge.map(|it| &it.key), "{request}");
+        assert_eq!(traced.route().map(|it| &it.route.key), fate.route.map(|it| &it.key), "{request}");
+        let hosts: Vec<String> = class.hosts.iter().map(ToString::to_string).collect();
+        told.push(format!("{}{} → {}", hosts.join(","), class.path, fate.backend().unwrap_or("404")));
+    });
+    told
+}
+
+/// The changed classes with their backends before and after, by an example of each.
+fn differences(before: &[ExampleEdge<'_>], after: &[ExampleEdge<'_>], changed: &[&str]) -> Vec<String> {
+    let (before, after) = (state(before), state(after));
+    let keys = |state: &Snapshot| state.iter().map(|entry| entry.key.clone()).collect::<Vec<_>>();
+    let all = keys(&before).into_iter().chain(keys(&after));
+    let changed: BTreeSet<Key> = all.filter(|key| changed.contains(&key.id.as_str())).collect();
+    let told = |scope: ClassScope<'_>| {
+        let mut told = Vec::new();
+        each_difference(&before, &after, scope, |class, then, now| {
+            let example = class.example().map(|request| url_of(&request)).unwrap_or_default();
+            let backend = |fate: &super::Fate<'_>| match (fate.edge, fate.route) {
+                (None, _) => "none".to_owned(),
+                (_, None) => "404".to_owned(),
+                _ => fate.backend().unwrap_or("refused").to_owned(),
+            };
+            told.push(format!("{example}: {} → {}", backend(&then), backend(&now)));
+        });
+        told.sort_unstable();
+        told
+    };
+    let found = told(ClassScope::Changed(&changed));
+    assert_eq!(found, told(ClassScope::Everything), "what is not looked at is as before");
+    found
+}
+
+#[test]
+fn hosts_and_paths_split_into_classes_and_each_has_an_example() {
+    let none = || Value::Null;
+    let state = state(&[
+        ("a", &["*.example.com:443"], &[("/", "all", none()), ("/api/", "api", none()), ("=/api/", "root", none())]),
+        ("b", &["shop.example.com:443", "*.eu.example.com:443"], &[("shop.example.com/x", "shop", none())]),
+    ]);
+    let expected = [
+        "*.example.com/* → all",
+        "*.example.com/api/* → api",
+        "*.example.com/api/ → root",
+        "*.eu.example.com/* → 404",
+        "shop.example.com/* → 404",
+        "shop.example.com/x* → shop",
+    ];
+    assert_eq!(classes(&state), expected);
+}
+
+#[test]
+fn a_request_that_no_client_can_send_is_in_no_class() {
+    let routes = [("/", "all", Value::Null), ("=/a b", "space", Value::Null), ("/c?d", "query", Value::Null)];
+    assert_eq!(classes(&state(&[("a", &["a.example.com:443"], &routes)])), ["a.example.com/* → all"]);
+}
+
+#[test]
+fn a_deleted_route_leaves_its_requests_to_a_shorter_prefix() {
+    let (all, admin) = (("/", "all", Value::Null), ("/admin/", "admin", Value::Null));
+    let hosts: &[&str] = &["a.example.com:443"];
+    let (before, after) = ([all.clone(), admin.clone()], [all]);
+    let found = differences(&[("a", hosts, &before)], &[("a", hosts, &after)], &["a /admin/"]);
+    assert_eq!(found, ["https://a.example.com/admin/: admin → all"]);
+    let found = differences(&[("a", hosts, &[admin])], &[("a", hosts, &[])], &["a /admin/"]);
+    assert_eq!(found, ["https://a.example.com/admin/: admin → 404"]);
+}
+
+#[test]
+fn another_name_of_a_route_changes_nothing() {
+    let hosts: &[&str] = &["a.example.com:443"];
+    let (one, other) = ([("a.example.com/x", "b", Value::Null)], [("/x", "b", Value::Null)]);
+    let found = differences(&[("a", hosts, &one)], &[("a", hosts, &other)], &["a a.example.com/x", "a /x"]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn an_edge_with_a_closer_hostport_takes_requests_from_a_wildcard() {
+    let wide = ("wide", &["*.example.com:443"] as &[&str], &[("/", "wide", Value::Null)] as &[(&str, &str, Value)]);
+    let shop = ("shop", &["shop.example.com:443"] as &[&str], &[("/", "shop", Value::Null)] as &[(&str, &str, Value)]);
+    let other = ("other", &["x.example.com:443"] as &[&str], &[] as &[(&str, &str, Value)]);
+    let before = [wide.clone(), other.clone()];
+    let found = differences(&before, &[wide.clone(), other.clone(), shop.clone()], &["shop", "shop /"]);
+    assert_eq!(found, ["https://shop.example.com/: wide → shop"]);
+    let found = differences(&[wide.clone(), shop.clone(), other.clone()], &[shop, other], &["wide", "wide /"]);
+    assert_eq!(found, ["https://any.example.com/: wide → none"]);
+}
+
+#[test]
+fn of_two_edges_with_a_hostport_the_lower_id_has_the_requests() {
+    let hosts: &[&str] = &["a.example.com:443"];
+    let (a, b) = ([("/", "a", Value::Null)], [("/", "b", Value::Null)]);
+    let found = differences(&[("a", hosts, &a), ("b", hosts, &b)], &[("b", hosts, &b)], &["a", "a /"]);
+    assert_eq!(found, ["https://a.example.com/: a → b"]);
+    let found = differences(&[("a", hosts, &a)], &[("a", hosts, &a), ("b", hosts, &b)], &["b", "b /"]);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn a_match_with_a_host_splits_the_hosts_of_a_wildcard() {
+    let hosts: &[&str] = &["*.example.com:443", "*.example.com:8443"];
+    let all = ("/", "all", Value::Null);
+    let before = [all.clone(), ("*.eu.example.com:8443/x", "eu", Value::Null)];
+    let after = [all, ("*.eu.example.com:8443/x", "new", Value::Null)];
+    let found = differences(&[("a", hosts, &before)], &[("a", hosts, &after)], &["a *.eu.example.com:8443/x"]);
+    assert_eq!(found, ["https://any.eu.example.com:8443/x: eu → new"]);
+}
+
+#[test]
+fn an_edge_that_passes_tls_through_has_one_class_of_paths() {
+    let hosts: &[&str] = &["a.example.com:443"];
+    let through = |backend: &str| {
+        let state = state(&[("a", hosts, &[("/", backend, Value::Null), ("/x", "unread", Value::Null)])]);
+        let key = Key::new(Kind::HttpsEdge, Id::new("a"));
+        let edge = json!({"hostports": hosts, "tls_termination": {"terminate_at": "upstream"}});
+        let edge: HttpsEdge = serde_json::from_value(edge).unwrap_or_default();
+        state.advance(2, 1000, [(key.clone(), Ok(entry(key, Arc::new(edge))))])
+    };
+    assert_eq!(classes(&through("all")), ["a.example.com/* → all"]);
+}
+
+#[test]
+fn a_class_has_the_requests_that_its_example_stands_for() {
+    let state = state(&[("a", &["*.example.com:443", "b.example.com:443"], &[("/a", "a", Value::Null)])]);
+    let request = |url: &str| TracedRequest::new("GET", url).unwrap_or_default();
+    let mut backends = Vec::new();
+    each_class(&state, |class, fate| {
+        if class.contains(&request("https://b.example.com/ab")) {
+            backends.push(fate.backend().map(str::to_owned));
+        }
+    });
+    assert_eq!(backends, [Some("a".to_owned())]);
+}
