@@ -123,7 +123,9 @@ pub mod report {
 
     // Plans.
     pub use crate::plan::redacted_plan::{Call, RedactedChange, RedactedPlan};
-    pub use crate::plan::{Change, Effect, Exposure, KeptResource, Summary};
+    pub use crate::plan::{
+        BehaviourChange, BehaviourDiff, Change, Effect, Exposure, KeptResource, RequestPattern, Summary,
+    };
     pub use crate::tenancy::certificates::LostCertificate;
 
     // Traces.

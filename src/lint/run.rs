@@ -46,7 +46,7 @@ fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<NumberedFinding
             found.retain(|(_, finding)| world.judges(&finding.subject));
             found
         }
-        LintCheck::Edge(_) | LintCheck::Host(_) => Vec::new(),
+        LintCheck::Edge(_) | LintCheck::Host(_) | LintCheck::Plan => Vec::new(),
     });
     findings.collect()
 }

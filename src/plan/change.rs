@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::behaviour::BehaviourDiff;
 use super::{effect::Effect, exposure::Exposure, kept_in_use::KeptResource, summary::Summary};
 use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, DriftState, Entry, Id, Key, Kind, Operation};
 use crate::tenancy::certificates::LostCertificate;
@@ -24,8 +25,10 @@ pub struct Plan {
     pub kept_resources: Vec<KeptResource>,
     /// The number of changes whose drift was not looked up, because the plan is large and has drift (D85).
     pub unexamined_drift: usize,
-    /// The routes that take requests of others with less that restricts access. Known once the plan was tried (D113).
-    pub takeovers: Vec<Exposure>,
+    /// What the plan opens. What it means for HTTP requests is known once the plan was tried (D113).
+    pub opened: Vec<Exposure>,
+    /// How requests are treated differently, if that was asked for and the plan was tried.
+    pub behaviour: Option<BehaviourDiff>,
     /// The hosts of other sources' edges that lose their last certificate. Known once the plan was tried (D112).
     pub lost_certificates: Vec<LostCertificate>,
     /// The values of a followed source that have changed since the same commit was applied (D28).

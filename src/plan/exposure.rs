@@ -1,35 +1,44 @@
-//! Plans that open access: resources that lose a restriction of access, and routes that take requests from more
-//! restricted ones (D113).
+//! Plans that open access: requests that meet less that restricts it, and other resources that restrict nothing any
+//! longer (D113).
 //!
 //! # The problem
 //!
-//! One removed line among many opens an admin page to everyone, and reviewers miss it.
+//! One removed line among many opens an admin page to everyone, and reviewers miss it. A plan that deletes the route
+//! `/admin` takes no module from any resource, but the route `/` without a login has its requests from then on.
 //!
 //! # The idea
 //!
-//! Each module says whether it restricts access, and of which sort it is. A resource that has fewer sorts after its
-//! change than before is an [`Exposure`] (`lost_protection.rs`). So one login in the place of another opens nothing.
-//! `takeover.rs` asks the same of requests that change hands.
+//! Each module says whether it restricts access, and of which sort it is. Requests whose fate has fewer sorts after the
+//! plan than before are opened, whichever edge and route took them and takes them now (`opened_requests.rs`, and
+//! [`behaviour`](crate::routing::behaviour)). So one login in the place of another opens nothing. Resources without HTTP
+//! requests are judged by themselves (`lost_protection.rs`).
 //!
 //! For example, a route that loses `oauth` and keeps `ip_restriction` opens, and the message names both.
 //!
 //! # What it never does
 //!
-//! It never refuses a plan: whoever may apply a source may open it. It does not compare what a list or an address range
-//! lets in; the plan shows that field by field.
+//! The level of the lint `access-opened` decides what an exposure does: the default only warns, because whoever may apply
+//! a source may open it. It does not compare what a list or an address range lets in; the plan shows that field by field.
+//! What requests meet is known once a plan was tried, so a refused one tells nothing of them.
 
 mod lost_protection;
-mod takeover;
+mod opened_requests;
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::model::Key;
+use crate::lint::Level;
+use crate::model::{Diagnostic, Key, Name, Severity};
+
+/// The lint whose level decides what an exposure does.
+pub(crate) const ACCESS_OPENED: &str = "access-opened";
 
 /// A resource that loses what restricts access to it, or whose requests another one takes with less of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposure {
     /// The resource that has the requests once the plan is applied.
     pub key: Key,
+    /// The level of the lint for that resource.
+    pub level: Level,
     /// The kind, and the name in the manifests.
     name: String,
     /// The kind and name of the other resource that takes the requests, if one does.
@@ -38,6 +47,26 @@ pub struct Exposure {
     lost: Vec<&'static str>,
     /// The modules that still do.
     left: Vec<&'static str>,
+    /// One of the requests, as a URL.
+    example: Option<String>,
+}
+
+impl Exposure {
+    /// What is reported; nothing if the lint is allowed.
+    pub(crate) fn diagnostic(&self) -> Option<Diagnostic> {
+        let severity = match self.level {
+            Level::Allow => return None,
+            Level::Warn => Severity::Warning,
+            Level::Deny => Severity::Error,
+        };
+        let example = self.example.iter().map(|url| format!("`{url}` is one of these requests; "));
+        let how = match self.level {
+            Level::Deny => "restrict it, or set the annotation `edgewright/lint.access-opened: allow (REASON)`",
+            _ => "apply it if this is intended; in CI, deny `access-opened` or require an approval",
+        };
+        let help = example.chain([how.to_owned()]).collect::<String>();
+        Some(Diagnostic { severity, ..Diagnostic::error(Name::Lint(ACCESS_OPENED), self.to_string()).help(help) })
+    }
 }
 
 impl Display for Exposure {

@@ -22,13 +22,14 @@
 //! It does no IO, and reads no clock and no random number: the same input gives the same plan. It never deletes what
 //! another source uses (`kept_in_use.rs`), nor more than the limit allows (`deletion_budget.rs`).
 
+pub(crate) mod behaviour;
 mod calls;
 mod change;
 pub(crate) mod deletion_budget;
 mod destroy;
 mod diff;
 mod effect;
-mod exposure;
+pub(crate) mod exposure;
 pub(crate) mod format;
 mod kept_in_use;
 pub(crate) mod overview;
@@ -40,6 +41,7 @@ pub(crate) mod saved;
 mod summary;
 pub(crate) mod transfer;
 
+pub use behaviour::{BehaviourChange, BehaviourDiff, RequestPattern};
 pub use change::{Change, Plan};
 pub(crate) use deletion_budget::DeletionBudget;
 pub(crate) use destroy::destroy;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
+use super::behaviour::BehaviourDiff;
 use super::change::{Change, ChangeIdentity, Plan};
 use super::effect::Effect;
 use super::summary::{Summary, is_zero};
@@ -31,6 +32,9 @@ pub struct RedactedPlan {
     /// The number of changes whose drift was not looked up, because the plan is large and has drift.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unexamined_drift: usize,
+    /// How requests are treated differently; absent unless it was asked for, and for a plan that was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behaviour: Option<BehaviourDiff>,
 }
 
 /// The detail of each change in a redacted plan. Lines and bodies take most of its memory, and only some formats show them.
@@ -107,7 +111,8 @@ impl RedactedPlan {
                 changes.collect::<Result<Vec<RedactedChange>, JsonError>>()?
             }
         };
-        Ok(Self { base: plan.base, unchanged: plan.unchanged, changes, unexamined_drift: plan.unexamined_drift })
+        let (base, unchanged, unexamined_drift) = (plan.base, plan.unchanged, plan.unexamined_drift);
+        Ok(Self { base, unchanged, changes, unexamined_drift, behaviour: plan.behaviour.clone() })
     }
 
     /// Whether the plan has no changes.

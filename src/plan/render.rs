@@ -5,6 +5,7 @@ use std::fmt::Write;
 use owo_colors::{OwoColorize, Style};
 use rayon::prelude::*;
 
+use super::behaviour;
 use super::change::Plan;
 use super::effect::Effect;
 use super::redacted_plan::{Detail, RedactedChange, RedactedPlan, Redactor};
@@ -52,6 +53,15 @@ pub(crate) fn stream<E: From<JsonError>>(
 /// The number of changes, after all that a text shows of a plan.
 pub(super) fn conclusion(plan: &RedactedPlan, in_colour: bool) -> String {
     let (mut last, summary) = (String::new(), plan.summary());
+    if let Some(diff) = &plan.behaviour {
+        let _ = writeln!(last, "{}", behaviour::summary(diff, plan.is_empty()));
+        for (opens, line) in behaviour::lines(diff) {
+            let (sign, style) = if opens { ("! ", Style::new().red()) } else { ("  ", Style::new()) };
+            let _ = put(&mut last, in_colour, style, &format!("{sign}{}", escaped(&line)));
+            last.push('\n');
+        }
+        last.push('\n');
+    }
     if plan.unexamined_drift > 0 {
         let _ = writeln!(last, "Drift is not shown for {} of the changes.", plan.unexamined_drift);
     }

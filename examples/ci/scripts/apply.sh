@@ -44,7 +44,7 @@ if [ -f "$plan" ]; then
             exit "$status"
         }
         opens=0
-        grep -q ERR_EDGEWRIGHT_OPENS_ACCESS "$report" || opens=$?
+        grep -q access-opened "$report" || opens=$?
         if [ "$opens" = 0 ]; then
             summarize "$report"
             echo "The plan of source '$source' opens access. Nothing was applied. Apply it with a run that asks for approval." >&2

@@ -22,7 +22,7 @@ in_context validate "$folder" --source "$source" --secrets=assume --format markd
     status=$?
 if [ "$status" = 0 ]; then
     # If BASE cannot be read, the report keeps the findings in the change.
-    in_context diff --rev "$base...HEAD" "$folder" --source "$source" --secrets=assume \
+    in_context diff --rev "$base...HEAD" "$folder" --source "$source" --secrets=assume --behaviour \
         --format markdown --output "$difference" || status=$?
     if [ "$status" = 0 ]; then
         mv "$difference" "$report"

@@ -3,7 +3,7 @@
 # Usage: plan.sh SOURCE FOLDER
 #
 # Writes plan-SOURCE.md, the comment, and plan-SOURCE.json, the saved plan that apply.sh applies, to $REVIEW_DIR. Exits
-# with edgewright's code: 0 with or without changes, 3 for invalid manifests, 4 for a refused plan.
+# with edgewright's code: 0 with or without changes, 3 for invalid manifests, 4 for a refused plan, such as one that opens access.
 # With BASE, the commit that the change begins from, warnings that it has, too, are only counted. Fetch its history.
 # Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may plan. WITH has the context of FOLDER, if there is one.
 set -eu
@@ -17,7 +17,12 @@ require_variables EDGEWRIGHT_SERVER
 
 report="$REVIEW_DIR/plan-$source.md" plan="$REVIEW_DIR/plan-$source.json"
 prepare_review_dir "$report" "$plan"
+# Whoever opens access on purpose allows it in the manifest, with a reason. With ACCESS_OPENED=warn, the comment only says so first.
+deny="--deny access-opened"
+[ "${ACCESS_OPENED:-deny}" = deny ] || deny=""
 status=0
-in_context plan "$folder" --source "$source" ${BASE:+--base "$BASE"} --format markdown --output "$report" --out "$plan" || status=$?
+# shellcheck disable=SC2086
+in_context plan "$folder" --source "$source" ${BASE:+--base "$BASE"} --behaviour $deny --format markdown --output "$report" \
+    --out "$plan" || status=$?
 summarize "$report"
 exit "$status"

@@ -1,5 +1,6 @@
 //! `edgewright diff`.
 
+use super::behaviour_args::BehaviourArgs;
 use super::reconcile::exit_without_changes;
 use super::review::{ComparedRevision, ReviewArgs};
 use super::source_args::{Loading, ReportedSource, report_source};
@@ -22,6 +23,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "A..B", env = "EDGEWRIGHT_REV")]
     rev: Option<String>,
     #[command(flatten)]
+    behaviour: BehaviourArgs,
+    #[command(flatten)]
     reported: ReportedSource,
     #[command(flatten)]
     review: ReviewArgs,
@@ -40,9 +43,10 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let [old, new] = self.sides()?;
+        let lints = self.behaviour.levels(lints)?;
         let options = |tree: Arc<dyn Tree>| {
             let source = self.reported.source.clone();
-            Options { tree, source, lints: lints.clone(), ..Options::default() }
+            Options { tree, source, lints: lints.clone(), behaviour: self.behaviour.shows, ..Options::default() }
         };
         if let Some(url) = self.server.url() {
             // As without a server, the limit of deletions is for those who apply.

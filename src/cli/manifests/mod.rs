@@ -1,7 +1,9 @@
 //! Commands for manifests. Their shared options are in `source_args.rs` (what is read, and which source owns it), `review.rs`
-//! (context and unset values) and `base_findings.rs` (warnings that are not new).
+//! (context and unset values), `base_findings.rs` (warnings that are not new) and `behaviour_args.rs` (what a plan means for
+//! requests).
 
 mod base_findings;
+mod behaviour_args;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fmt;

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 
 use super::base_findings::BaseArgs;
+use super::behaviour_args::BehaviourArgs;
 use super::review::ReviewArgs;
 use super::source_args::{Manifests, Ownership, report_source};
 use crate::cli::command_prelude::*;
@@ -52,6 +53,8 @@ pub(crate) struct PlanArgs {
     #[arg(long, env = "EDGEWRIGHT_NO_CACHE")]
     no_cache: bool,
     #[command(flatten)]
+    behaviour: BehaviourArgs,
+    #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
     base: BaseArgs,
@@ -87,6 +90,7 @@ impl PlanArgs {
             huge_pages::turn_off();
         }
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
+        let lints = self.behaviour.levels(lints)?;
         let mut target = self.target(lints.clone(), dry_run, reviewed.is_some())?;
         let document = match &reviewed {
             Some(reviewed) => Some(PlanFile::LikeReviewed(reviewed)),
@@ -137,7 +141,8 @@ impl PlanArgs {
 
     fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
         let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
-        let mut options = Options { tree, lints, recreate_ids: self.recreate_ids, ..self.ownership.options() };
+        let (recreate_ids, behaviour) = (self.recreate_ids, self.behaviour.shows);
+        let mut options = Options { tree, lints, recreate_ids, behaviour, ..self.ownership.options() };
         if reviewed && self.ownership.max_deletes.is_none() {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = DeletionBudget::Percent(100.0);

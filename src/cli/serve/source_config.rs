@@ -225,6 +225,7 @@ impl ConfiguredSource {
             lints: self.lints,
             key_owner: None,
             scope: Arc::new(self.scope),
+            behaviour: false,
             cancel,
         };
         let (is_suspended, observer, drift) = (self.is_suspended, None, self.drift.unwrap_or(drift));

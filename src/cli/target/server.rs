@@ -93,6 +93,7 @@ impl ServerTarget {
             assume_values: self.options.tree.assumes_values(),
             compare: false,
             trace: self.to_trace.clone(),
+            behaviour: self.options.behaviour,
         }
     }
 

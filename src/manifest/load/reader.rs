@@ -223,7 +223,7 @@ impl Reader<'_> {
                 self.findings.error(|| self.origin.diagnostic(fault()));
                 continue;
             };
-            match lint_level(value) {
+            match annotated_level(lint, value) {
                 Ok(level) => {
                     self.facts.levels.insert(name.to_owned(), level);
                     if level != Level::Allow {
@@ -454,6 +454,21 @@ pub(crate) fn unknown_lint(name: &str, prefix: &str) -> Fault {
         Some(near) => fault.help(format!("did you mean `{prefix}{near}`?")),
         None => fault.help("run `edgewright explain` to list all lints"),
     }
+}
+
+/// Parses the value of an annotation: a level, also with a reason in parentheses.
+fn annotated_level(lint: &lint::Lint, value: &str) -> Result<Level, Fault> {
+    let with_reason =
+        value.split_once(" (").and_then(|(level, reason)| Some((level, reason.strip_suffix(')')?.trim())));
+    let (level, reason) = with_reason.unwrap_or((value, ""));
+    let level = lint_level(level)?;
+    if lint.name == "access-opened" && level == Level::Allow && reason.is_empty() {
+        let message = "a reason is required to allow `access-opened`";
+        return Err(
+            Fault::new(Code::Required, message).help("write `allow (REASON)`, such as `allow (public status page)`")
+        );
+    }
+    Ok(level)
 }
 
 /// Parses the level of a lint.

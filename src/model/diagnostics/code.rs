@@ -24,7 +24,7 @@ pub struct CodeInfo {
 impl CodeInfo {
     /// Whether only warnings have the code, so that no response of the API fails with it.
     pub fn is_warning(&self) -> bool {
-        matches!(self.code, Code::UnreviewedSecrets | Code::UncomparedSecrets | Code::OpensAccess | Code::KnownFindings)
+        matches!(self.code, Code::UnreviewedSecrets | Code::UncomparedSecrets | Code::KnownFindings)
     }
 }
 
@@ -311,9 +311,6 @@ codes! {
     UncomparedSecrets "UNCOMPARED_SECRETS" 409
         "The caller cannot read the secrets that the manifests set, so the plan does not show whether they change."
         => "No action is needed if only other changes matter. To compare the secrets, plan with an API key that may apply the source, or whose scope has `secrets`.";
-    OpensAccess "OPENS_ACCESS" 409
-        "The plan removes or disables a login, an IP restriction, mutual TLS or another module that restricts access to a resource, or moves its requests to a less restricted route."
-        => "Apply the plan if this is intended. In CI, require an approval for such a plan.";
     KnownFindings "KNOWN_FINDINGS" 409
         "Warnings that the manifests at `--base` also have are counted, not listed."
         => "No action is needed to review the change. To see all warnings, omit `--base`.";

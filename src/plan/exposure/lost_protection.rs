@@ -1,20 +1,19 @@
-//! Changes that take what restricts access from a resource.
-
-use std::collections::BTreeMap;
+//! Changes that take what restricts access from a resource that has no routes, such as a TLS edge.
 
 use super::Exposure;
-use crate::model::{AnyModule, AnyResource, Operation, Slot};
+use crate::lint::Level;
+use crate::model::{AnyModule, AnyResource, Kind, Operation, Slot};
 use crate::plan::change::{Change, Plan};
 use crate::plan::effect::Effect;
+use crate::routing::behaviour::protections;
 use crate::syntax::text::printable;
 
-/// The restrictions of access, by their sort: a login that replaces another one opens nothing.
-pub(super) type Protections = BTreeMap<&'static str, &'static str>;
-
 impl Plan {
-    /// The exposures of the plan, in execution order.
-    pub(crate) fn exposures(&self) -> Vec<Exposure> {
-        self.changes.iter().filter_map(Change::exposure).chain(self.takeovers.iter().cloned()).collect()
+    /// Returns what the plan opens apart from HTTP requests, in execution order.
+    pub(crate) fn lost_protections(&self) -> Vec<Exposure> {
+        let judged = self.changes.iter();
+        let judged = judged.filter(|it| !matches!(it.key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute));
+        judged.filter_map(Change::exposure).collect()
     }
 }
 
@@ -23,13 +22,13 @@ impl Change {
         let before = self.before.as_deref()?;
         let exposure = |lost, left| {
             let name = format!("{} {}", self.key.kind, printable(&self.name));
-            Exposure { key: self.key.clone(), name, successor: None, lost, left }
+            let key = self.key.clone();
+            Exposure { key, level: Level::Warn, name, successor: None, lost, left, example: None }
         };
         if before.slots().is_empty() {
             return (is_enforced(before) && !self.keeps_enforcing()).then(|| exposure(Vec::new(), Vec::new()));
         }
-        // `takeover` judges who takes its requests. An implicit resource belongs to another system, and continues
-        // without its modules.
+        // What is gone serves nobody. An implicit resource belongs to another system, and continues without its modules.
         let goes = matches!(self.effect, Effect::Delete | Effect::Replaced);
         if goes && !self.key.kind.info().implicit {
             return None;
@@ -65,9 +64,4 @@ impl Change {
 
 fn is_enforced(spec: &dyn AnyResource) -> bool {
     spec.access_lists().iter().any(|list| list.enforced)
-}
-
-pub(super) fn protections<'m>(modules: impl Iterator<Item = (&'static Slot, &'m dyn AnyModule)>) -> Protections {
-    let restricting = modules.filter(|(_, module)| module.enabled() && module.restricts_access());
-    restricting.map(|(slot, _)| (if slot.is_login { "login" } else { slot.name }, slot.name)).collect()
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::diagnostics::{limited, path_of, position};
 use super::verdict::{store_note, summary, verdict};
-use crate::{model::Diagnostic, plan::report::Report, syntax::text::escaped};
+use crate::{model::Diagnostic, plan::behaviour, plan::report::Report, syntax::text::escaped};
 
 /// The most annotations. GitHub shows ten errors and ten warnings of a step; the others are for readers of the log.
 const MOST: usize = 1_000;
@@ -22,6 +22,11 @@ pub(crate) fn render(report: &Report) -> String {
     let title = property(&format!("edgewright {}", report.command));
     if let Some(note) = store_note(report) {
         let _ = writeln!(out, "::notice title={title}::{}", data(&note));
+    }
+    if let Some(plan) = &report.plan
+        && let Some(diff) = &plan.behaviour
+    {
+        let _ = writeln!(out, "::notice title={title}::{}", data(&behaviour::summary(diff, plan.is_empty())));
     }
     let _ = writeln!(out, "::notice title={title}::{}", data(&format!("{}: {}", verdict(report), summary(report))));
     out

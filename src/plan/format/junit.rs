@@ -1,6 +1,7 @@
 //! JUnit XML for test reports: one case per file with findings, one for all other files, and one for the plan.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
@@ -8,6 +9,7 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 use super::diagnostics::position;
 use super::verdict::{store_note, summary};
 use crate::model::{Code, Diagnostic, JsonError, Name, Severity};
+use crate::plan::behaviour;
 use crate::plan::report::Report;
 use crate::syntax::text::{escaped, number_of};
 
@@ -99,10 +101,14 @@ fn cases(report: &Report) -> Vec<TestCase> {
     if others > 0 {
         cases.push(manifests(&format!("{} without findings", number_of(others, "file")), Vec::new()));
     }
-    if report.plan.is_some() {
+    if let Some(plan) = &report.plan {
         let failures: Vec<&Diagnostic> = report.refusals.iter().collect();
         let note = store_note(report).map(|note| legal(&note));
-        let output = [summary(report)].into_iter().chain(note).collect::<Vec<_>>().join("\n");
+        let diff = plan.behaviour.iter().flat_map(|diff| {
+            let lines = behaviour::lines(diff).into_iter().map(|(_, line)| line);
+            iter::once(behaviour::summary(diff, plan.is_empty())).chain(lines).map(|line| legal(&line))
+        });
+        let output = iter::once(summary(report)).chain(note).chain(diff).collect::<Vec<_>>().join("\n");
         cases.push(case("plan", "plan", &failures, output));
     }
     cases

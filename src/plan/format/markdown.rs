@@ -5,6 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::diagnostics::{everything, position};
 use super::verdict::{store_note, summary, verdict};
 use crate::model::{Diagnostic, Drift};
+use crate::plan::behaviour;
 use crate::plan::effect::Effect;
 use crate::plan::redacted_plan::{Call, RedactedChange};
 use crate::plan::render::{notes, sign};
@@ -33,6 +34,16 @@ pub(crate) fn render(report: &Report) -> String {
         // Many warnings must not crowd out the plan.
         let most = if changes.is_empty() { MOST_CHARACTERS } else { MOST_CHARACTERS / 2 };
         page.list(most, "diagnostics", found.len(), found.into_iter().map(item));
+    }
+    if let Some(diff) = report.plan.as_ref().and_then(|plan| plan.behaviour.as_ref()) {
+        page.push(&format!("\n{}\n", inline(&behaviour::summary(diff, changes.is_empty()))));
+        let lines = behaviour::lines(diff);
+        let item = |(opens, line): &(bool, String)| {
+            let mark = if *opens { "⚠️ " } else { "" };
+            format!("- {mark}{}\n", inline(line))
+        };
+        page.push("\n");
+        page.list(MOST_CHARACTERS / 2, "changes of behaviour", lines.len(), lines.iter().map(item));
     }
     // Deletions come first: a reviewer must see them even if the comment is cut.
     let goes = |change: &&RedactedChange| matches!(change.effect, Effect::Delete | Effect::Replace | Effect::Replaced);

@@ -62,7 +62,7 @@ mod tests {
             calls: Vec::new(),
             drift: None,
         };
-        let plan = Some(RedactedPlan { base: 1, unchanged: 2, changes: vec![change], unexamined_drift: 0 });
+        let plan = Some(RedactedPlan { base: 1, unchanged: 2, changes: vec![change], ..RedactedPlan::default() });
         let report = Report { plan, ..Report::default() };
         assert_eq!(render(Format::Text, &report).ok(), report.plan.as_ref().map(text::text));
     }

@@ -7,6 +7,7 @@ use super::options::LintLevels;
 use crate::lint::{self, Finding, Level, LintMemo, Subject, World};
 use crate::manifest::resolve::Resolution;
 use crate::model::{FaultTarget, Name, Path, Place};
+use crate::plan::exposure::ACCESS_OPENED;
 use crate::reconcile::prelude::*;
 
 /// The most routes that a finding in a module set lists.
@@ -124,6 +125,24 @@ fn severity(resolved: &Resolution, lints: &LintLevels, subject: &Subject, lint: 
         Level::Allow => None,
         Level::Warn => Some(Severity::Warning),
         Level::Deny => Some(Severity::Error),
+    }
+}
+
+/// Judges what a plan opens by the level of its lint. What is denied is refused.
+pub(super) fn judge_opened(resolved: &Resolution, lints: &LintLevels, plan: &mut Plan) {
+    for exposure in &mut plan.opened {
+        let subject = Subject::Resource(exposure.key.clone());
+        exposure.level = match severity(resolved, lints, &subject, ACCESS_OPENED) {
+            None => Level::Allow,
+            Some(Severity::Warning) => Level::Warn,
+            Some(Severity::Error) => Level::Deny,
+        };
+        let Some(found) = exposure.diagnostic().filter(|_| exposure.level == Level::Deny) else { continue };
+        let place = resolved.place(&subject, &Path::root(), FaultTarget::Value);
+        plan.refusals.push(match place {
+            Some(place) => found.at(place),
+            None => found,
+        });
     }
 }
 

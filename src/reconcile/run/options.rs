@@ -33,6 +33,8 @@ pub struct Options {
     pub key_owner: Option<Id>,
     /// The limits on what the source may declare (D112).
     pub scope: Arc<SourceScope>,
+    /// Whether the plan says how requests are treated differently.
+    pub behaviour: bool,
     /// Cancels the run when nobody waits for it (D52).
     pub cancel: Cancel,
 }
@@ -68,6 +70,7 @@ impl Default for Options {
             lints: LintLevels::default(),
             key_owner: None,
             scope: Arc::default(),
+            behaviour: false,
             cancel: Cancel::default(),
         }
     }

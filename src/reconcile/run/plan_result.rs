@@ -121,10 +121,11 @@ impl PlanResult {
 
     /// The warnings of what the plan opens and takes from others, at their manifests. They come first: a reviewer must see them.
     fn exposure_warnings(&self) -> Vec<Diagnostic> {
-        let exposures = self.plan.iter().flat_map(Plan::exposures);
-        let told = exposures.map(|exposure| {
-            let help = "apply it if this is intended; in CI, require an approval";
-            self.warning(Some(&exposure.key), Code::OpensAccess, exposure.to_string(), help)
+        let exposures = self.plan.iter().flat_map(|plan| &plan.opened);
+        let told = exposures.filter_map(|exposure| {
+            // A denied one is a refusal.
+            let warning = exposure.diagnostic().filter(|it| it.severity == Severity::Warning)?;
+            Some(self.placed(Some(&exposure.key), &Path::root(), warning))
         });
         // Edges of other sources may lose their last certificate for a host.
         let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);

@@ -151,7 +151,7 @@ impl RunReport {
             RunReport::Failed(diagnostics) => {
                 let message = diagnostics.first().map(|it| it.message.clone()).unwrap_or_default();
                 let reason = match diagnostics.first().map(|it| it.code) {
-                    Some(Name::Code(Code::PreventDestroy | Code::TooManyDeletions)) => Reason::Refused,
+                    Some(Name::Code(Code::PreventDestroy | Code::TooManyDeletions) | Name::Lint(_)) => Reason::Refused,
                     Some(Name::Code(Code::Internal)) => Reason::Panicked,
                     _ => Reason::Failed,
                 };

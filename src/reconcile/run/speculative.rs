@@ -9,7 +9,8 @@ pub(crate) fn apply_speculatively(
     snapshot: &Snapshot,
     plan: &mut Plan,
 ) -> Result<Option<Arc<SpeculativeCommit>>, Refusal> {
-    plan.takeovers.clear();
+    plan.opened = plan.lost_protections();
+    plan.behaviour = None;
     plan.lost_certificates.clear();
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);

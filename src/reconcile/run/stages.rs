@@ -20,7 +20,7 @@
 
 mod changes_from;
 
-use super::lint_stage::findings;
+use super::lint_stage::{findings, judge_opened};
 use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
 use super::spans::stage;
@@ -246,7 +246,14 @@ impl Prepared {
         match stage("try", || apply_speculatively(snapshot, &mut plan)) {
             Err(refusal) => PlanEnd::without_plan(resolved.refused(refusal, snapshot), unsettled),
             Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), unsettled),
-            Ok(tried) => PlanEnd { resolved, plan: Some((plan, tried)), unsettled },
+            Ok(tried) => {
+                judge_opened(&resolved, &options.lints, &mut plan);
+                // What a plan does that was refused before it was tried is unknown.
+                if options.behaviour && (tried.is_some() || plan.is_empty()) {
+                    plan.note_behaviour(snapshot, tried.as_ref().map_or(snapshot, |tried| tried.after()));
+                }
+                PlanEnd { resolved, plan: Some((plan, tried)), unsettled }
+            }
         }
     }
 

@@ -89,7 +89,7 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
 }
 
 fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
-    for exposure in plan.exposures() {
+    for exposure in &plan.opened {
         tracing::warn!(target: SYNC, source, revision, id = %exposure.key.id, "{exposure}");
     }
     for lost in &plan.lost_certificates {

@@ -14,8 +14,7 @@ use super::request_class::RequestClass;
 use super::served_edges::{EdgesAt, ServedEdges};
 use crate::background::yield_to_requests;
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
-use crate::routing::passes_tls_through;
-use crate::routing::selector::Selector;
+use crate::routing::selector::{Selector, passes_tls_through};
 use crate::routing::table::{KnownRoute, RouteTable};
 
 /// The classes to visit.

@@ -57,13 +57,22 @@ impl HostClass {
     }
 }
 
-/// The pattern, with its port if that is not the one of HTTPS.
+/// The beginning of URLs of the class: the scheme, the pattern, and the port if it is not the usual one.
 impl fmt::Display for HostClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let brackets = if self.pattern.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "{}{}{}", brackets.0, self.pattern, brackets.1)?;
-        if self.port == 443 { Ok(()) } else { write!(f, ":{}", self.port) }
+        f.write_str(&origin(&self.pattern, self.port))
     }
+}
+
+/// The scheme, host and port of a URL as people write it: without the usual port.
+pub(super) fn origin(host: &str, port: u16) -> String {
+    let brackets = if host.contains(':') { ("[", "]") } else { ("", "") };
+    let (scheme, port) = match port {
+        80 => ("http", String::new()),
+        443 => ("https", String::new()),
+        port => ("https", format!(":{port}")),
+    };
+    format!("{scheme}://{}{host}{}{port}", brackets.0, brackets.1)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Classes of requests: hosts and paths that are treated alike.
 
-use super::host_class::HostClass;
+use super::host_class::{HostClass, origin};
 use super::path_class::PathClass;
 use crate::model::traffic::TracedRequest;
 
@@ -35,16 +35,9 @@ fn sent(host: &str, port: u16, path: &str) -> Option<TracedRequest> {
     (request.host == host && request.port == port && request.path == path).then_some(request)
 }
 
-/// The URL of a request as people write it: without the usual port.
+/// The URL of a request.
 pub(crate) fn url_of(request: &TracedRequest) -> String {
-    let TracedRequest { host, port, path, .. } = request;
-    let brackets = if host.contains(':') { ("[", "]") } else { ("", "") };
-    let (scheme, port) = match port {
-        80 => ("http", String::new()),
-        443 => ("https", String::new()),
-        port => ("https", format!(":{port}")),
-    };
-    format!("{scheme}://{}{host}{}{port}{path}", brackets.0, brackets.1)
+    format!("{}{}", origin(&request.host, request.port), request.path)
 }
 
 #[cfg(test)]

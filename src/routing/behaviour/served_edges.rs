@@ -36,6 +36,9 @@ impl<'s, const N: usize> ServedEdges<'s, N> {
         for (at, state) in states.into_iter().enumerate() {
             judged.iter().filter_map(|key| state.get(key)).for_each(|edge| served.judge(edge, at));
         }
+        if served.judged.is_empty() {
+            return served;
+        }
         let mut others = Vec::new();
         for edge in states.into_iter().take(1).flat_map(edges).filter(|edge| !judged.contains(&edge.key)) {
             others.extend(hostports(edge).filter(|(host, port)| served.competes(host, *port)).map(|it| (edge, it)));

@@ -91,12 +91,12 @@ fn hosts_and_paths_split_into_classes_and_each_has_an_example() {
         ("b", &["shop.example.com:443", "*.eu.example.com:443"], &[("shop.example.com/x", "shop", none())]),
     ]);
     let expected = [
-        "*.example.com/* → all",
-        "*.example.com/api/* → api",
-        "*.example.com/api/ → root",
-        "*.eu.example.com/* → 404",
-        "shop.example.com/* → 404",
-        "shop.example.com/x* → shop",
+        "https://*.example.com/* → all",
+        "https://*.example.com/api/* → api",
+        "https://*.example.com/api/ → root",
+        "https://*.eu.example.com/* → 404",
+        "https://shop.example.com/* → 404",
+        "https://shop.example.com/x* → shop",
     ];
     assert_eq!(classes(&state), expected);
 }
@@ -104,7 +104,7 @@ fn hosts_and_paths_split_into_classes_and_each_has_an_example() {
 #[test]
 fn a_request_that_no_client_can_send_is_in_no_class() {
     let routes = [("/", "all", Value::Null), ("=/a b", "space", Value::Null), ("/c?d", "query", Value::Null)];
-    assert_eq!(classes(&state(&[("a", &["a.example.com:443"], &routes)])), ["a.example.com/* → all"]);
+    assert_eq!(classes(&state(&[("a", &["a.example.com:443"], &routes)])), ["https://a.example.com/* → all"]);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn an_edge_that_passes_tls_through_has_one_class_of_paths() {
         let edge: HttpsEdge = serde_json::from_value(edge).unwrap_or_default();
         state.advance(2, 1000, [(key.clone(), Ok(entry(key, Arc::new(edge))))])
     };
-    assert_eq!(classes(&through("all")), ["a.example.com/* → all"]);
+    assert_eq!(classes(&through("all")), ["https://a.example.com/* → all"]);
 }
 
 #[test]

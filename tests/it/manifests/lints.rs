@@ -26,8 +26,8 @@ fn findings(text: &str, lint: &Lint, level: Level) -> Vec<Diagnostic> {
 #[test]
 fn every_lint_finds_its_own_example_and_no_rule_does() {
     let mut wrong = Vec::new();
-    // What `expiring-certificate` finds depends on the day: it has a test beside the loader.
-    for lint in LINTS.iter().filter(|lint| lint.name != "expiring-certificate") {
+    // What `expiring-certificate` finds depends on the day: it has a test beside the loader. `access-opened` is about plans.
+    for lint in LINTS.iter().filter(|lint| !["expiring-certificate", "access-opened"].contains(&lint.name)) {
         let raised = findings(lint.example(), lint, Level::Warn);
         if raised.iter().any(|it| matches!(it.code, Name::Code(_))) {
             wrong.push(format!("{}: its example breaks a rule: {:?}", lint.name, raised[0].message));
@@ -54,9 +54,11 @@ fn every_lint_finds_its_own_example_and_no_rule_does() {
 #[test]
 fn a_code_of_warnings_has_no_status() {
     let folder = Folder::new();
-    for (code, says) in
-        [("OPENS_ACCESS", "Severity: warning"), ("KNOWN_FINDINGS", "Severity: warning"), ("STALE", "HTTP status: ")]
-    {
+    for (code, says) in [
+        ("UNREVIEWED_SECRETS", "Severity: warning"),
+        ("KNOWN_FINDINGS", "Severity: warning"),
+        ("STALE", "HTTP status: "),
+    ] {
         let out = folder.ok(&format!("explain ERR_EDGEWRIGHT_{code}")).out;
         assert!(out.contains(says) && out.contains("HTTP status") != (says == "Severity: warning"), "{out}");
     }

@@ -57,7 +57,7 @@ fn every_format_and_the_log_say_what_is_opened() {
     for format in ["text", "json", "markdown", "github", "sarif", "junit"] {
         let run = folder.run(&format!("plan m --format {format}"));
         let said = run.all().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains("opens access") && run.all().contains("ERR_EDGEWRIGHT_OPENS_ACCESS"), "{format}: {said}");
+        assert!(said.contains("opens access") && run.all().contains("access-opened"), "{format}: {said}");
     }
     let serve = folder.serve("--manifests m");
     until("the change", || {
@@ -107,6 +107,7 @@ fn requests_that_change_hands_are_told_if_less_restricts_them() {
         ("gone", edge("shop", &[all]), "shop/all"),
         ("another match", edge("shop", &[all, ("admin", "/intern/", RESTRICTED)]), "shop/all"),
         ("another edge", edge("market", &[all]), "market/all"),
+        ("an exception", edge("shop", &[all, guarded, ("health", "/admin/health/", "")]), "shop/health"),
     ] {
         let told = plan(&before, &after);
         assert!(told.contains(&format!("this opens access: HttpsEdgeRoute {successor} {of_route}")), "{what}: {told}");
@@ -117,7 +118,6 @@ fn requests_that_change_hands_are_told_if_less_restricts_them() {
         ("as restricted", edge("shop", &[("all", "/", RESTRICTED)])),
         ("nobody", edge("shop", &[("other", "/other/", "")])),
         ("another edge", edge("market", &[all, guarded])),
-        ("an exception", edge("shop", &[all, guarded, ("health", "/admin/health/", "")])),
     ] {
         let told = plan(&before, &after);
         assert!(!told.contains("opens access"), "{what}: {told}");
@@ -160,4 +160,54 @@ fn a_restriction_that_is_no_longer_enforced_is_told() {
     folder.write("m/a.yaml", "# nothing is left\n");
     folder.write("m/b.yaml", &manifest(""));
     assert!(folder.run("plan m").all().contains(said), "{}", folder.run("plan m").all());
+}
+
+#[test]
+fn what_is_opened_can_be_denied_and_allowed_with_a_reason() {
+    let folder = Folder::new();
+    folder.write("m/shop.yaml", &edge("shop", &[("admin", "/admin/", RESTRICTED)]));
+    folder.ok("reconcile m");
+    let open = edge("shop", &[("admin", "/admin/", "")]);
+    folder.write("m/shop.yaml", &open);
+    for command in ["plan m --deny access-opened", "reconcile m --deny access-opened"] {
+        let run = folder.run(command);
+        assert!(run.code == 4 && run.all().contains("access-opened"), "{}", run.all());
+    }
+    assert!(restricts(&folder));
+    let annotated = |level: &str| {
+        let metadata = format!("{{name: shop, annotations: {{edgewright/lint.access-opened: {level}}}}}");
+        folder.write("m/shop.yaml", &open.replace("{name: shop}", &metadata));
+    };
+    annotated("allow");
+    let run = folder.run("plan m --deny access-opened");
+    assert!(run.code == 3 && run.all().contains("a reason is required"), "{}", run.all());
+    annotated("allow (the admin page is public now)");
+    let plan = folder.ok("plan m --deny access-opened");
+    assert!(!plan.all().contains("opens access"), "{}", plan.all());
+    folder.ok("reconcile m --deny access-opened");
+    assert!(!restricts(&folder));
+}
+
+#[test]
+fn a_plan_says_which_requests_it_treats_differently() {
+    let folder = Folder::new();
+    let (all, admin) = (("all", "/", ""), ("admin", "/admin/", RESTRICTED));
+    folder.write("m/shop.yaml", &edge("shop", &[all, admin]));
+    folder.ok("reconcile m");
+    folder.write("m/shop.yaml", &edge("shop", &[all]));
+    let line = "`https://shop.example.com/admin/*`: opens access: `ip_restriction` required → open";
+    let text = folder.ok("plan m --behaviour").out;
+    assert!(text.contains(&format!("! {line}")), "{text}");
+    assert!(!folder.ok("plan m").out.contains("Behaviour:"));
+    let json = folder.ok("plan m --behaviour --format json").out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let change = &json["plan"]["behaviour"]["changes"][0];
+    assert_eq!(change["opens"], true, "{json}");
+    assert_eq!(change["example"], "https://shop.example.com/admin/");
+    assert_eq!(change["requests"][0]["path"], "/admin/*");
+    let comment = folder.ok("plan m --behaviour --format markdown").out;
+    assert!(comment.contains("opens access"), "{comment}");
+    folder.write("m/shop.yaml", &edge("shop", &[all, ("intern", "/admin/", RESTRICTED)]));
+    let renamed = folder.ok("plan m --behaviour").out;
+    assert!(renamed.contains("no request is treated differently. The plan is a safe refactoring."), "{renamed}");
 }

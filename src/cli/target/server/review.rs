@@ -46,6 +46,8 @@ impl ServerTarget {
         let lacks = |name: &str| rejects_field(text, |field| field == name);
         let (lack, help) = if request.compare && lacks("/compare") {
             ("it cannot compare manifests", "upgrade the server, or compare without it")
+        } else if request.behaviour && lacks("/behaviour") {
+            ("it cannot compare how requests are treated", "upgrade the server, or omit --behaviour")
         } else if request.trace.is_some() && lacks("/trace") {
             ("it cannot trace manifests", "upgrade the server, or trace the manifests without it")
         } else {

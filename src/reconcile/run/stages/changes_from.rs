@@ -21,6 +21,7 @@ use crate::manifest::resolve::resolve;
 use crate::manifest::{self, with_source};
 use crate::model::Snapshot;
 use crate::plan::diff;
+use crate::reconcile::run::speculative::apply_speculatively;
 
 impl Prepared {
     /// Reads manifests to compare them with others: no value of the store becomes theirs.
@@ -41,7 +42,14 @@ impl Prepared {
             let options = &self.options;
             let state = with_source(snapshot, &options.source, &before.desired);
             let (source, prune, owner) = (&options.source, options.prune, options.key_owner.as_ref());
-            planned.plan = Some(diff(&state, &planned.desired, source, prune, options.budget, owner, None));
+            let mut plan = diff(&state, &planned.desired, source, prune, options.budget, owner, None);
+            // Only to see what it does to requests: it may refer to what a commit would refuse.
+            if let Ok(Some(tried)) = apply_speculatively(&state, &mut plan)
+                && options.behaviour
+            {
+                plan.note_behaviour(&state, tried.after());
+            }
+            planned.plan = Some(plan);
             // The outcome belongs to the plan that was replaced.
             planned.tried = None;
         }

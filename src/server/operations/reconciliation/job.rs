@@ -70,6 +70,7 @@ impl<'a> ReconciliationJob<'a> {
             lints,
             key_owner: Some(caller.owner.clone()),
             scope: Arc::default(), // that of the key decides
+            behaviour: request.behaviour,
             cancel,
         };
         let (dry_run, tokens) = (request.dry_run, TokenHashes(hashes.collect()));

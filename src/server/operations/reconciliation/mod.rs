@@ -27,7 +27,7 @@ const MANIFEST: &str =
 pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Propose, |method| on(method, create))
     .with_manifests()
     .named("Reconciliations", "createReconciliation", "Plan or apply manifests")
-    .described("Plans manifests and applies the plan as one revision, unless `dry_run` is set. A dry run responds with 200: its diagnostics and refusals are the errors that would prevent applying the plan. If the server lacks the text of a file with a `digest`, it responds with 409 and `ERR_EDGEWRIGHT_MISSING_FILES`, plans and changes nothing, and keeps the texts of the request for the next one. With `compare`, a dry run returns the changes from the files with `older` to the others; with `trace`, it also returns how a request is routed before and after the plan.")
+    .described("Plans manifests and applies the plan as one revision, unless `dry_run` is set. A dry run responds with 200: its diagnostics and refusals are the errors that would prevent applying the plan. If the server lacks the text of a file with a `digest`, it responds with 409 and `ERR_EDGEWRIGHT_MISSING_FILES`, plans and changes nothing, and keeps the texts of the request for the next one. With `compare`, a dry run returns the changes from the files with `older` to the others; with `trace`, it also returns how a request is routed before and after the plan. With `behaviour`, the plan says which requests are treated differently.")
     .documented("400 401 403 408 409 413 415 429 500 503", |operation, schemas| {
         let example =
             json!({"dry_run": true, "source": "example", "files": [{"name": "example.yaml", "text": MANIFEST}]});

@@ -89,6 +89,9 @@ pub(crate) struct Request {
     /// A request to trace in the store as it is and as the plan leaves it. Only for a dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<RequestToTrace>,
+    /// Whether the plan says how requests are treated differently.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub behaviour: bool,
 }
 
 /// A manifest file in a request.

@@ -63,8 +63,11 @@ fn a_plan_that_opens_access_needs_an_approval() {
     estate.ok("plan.sh shop manifests/shop");
     estate.ok("apply.sh shop manifests/shop");
     manifest("");
-    let planned = estate.ok("plan.sh shop manifests/shop");
-    assert!(estate.here.read("edgewright-review/plan-shop.md").contains("this opens access"), "{}", planned.all());
+    let denied = estate.run("plan.sh shop manifests/shop");
+    assert!(denied.code == 4 && !estate.here.path("edgewright-review/plan-shop.json").exists(), "{}", denied.all());
+    assert!(estate.here.read("edgewright-review/plan-shop.md").contains("this opens access"), "{}", denied.all());
+    let planned = estate.run_with("plan.sh shop manifests/shop", &[("ACCESS_OPENED", "warn")]);
+    assert_eq!(planned.code, 0, "{}", planned.all());
     let run = estate.run("apply.sh shop manifests/shop");
     assert!(run.code == 5 && run.err.contains("opens access. Nothing was applied."), "{}", run.all());
     estate.ok_with("apply.sh shop manifests/shop", &[("APPROVED", "true")]);

@@ -1,0 +1,90 @@
+//! Classes of requests with the same difference, as one change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::diff::{BehaviourChange, BehaviourDiff, RequestPattern};
+use super::patterns::ChangedPaths;
+use super::wording::WordedDifference;
+use crate::model::{Entry, Key, Snapshot};
+use crate::plan::change::Plan;
+use crate::routing::behaviour::{ClassScope, HostClass, RequestClass, each_difference, url_of};
+use crate::syntax::text::printable;
+
+/// What the classes of a change have in common: the difference, and the edges before and after it.
+type Alike<'s> = (WordedDifference, Option<&'s Key>, Option<&'s Key>);
+
+/// The classes of a change.
+struct ChangedClasses<'s> {
+    edges: [Option<&'s Entry>; 2],
+    /// The paths for each set of hosts.
+    paths: BTreeMap<Arc<[String]>, ChangedPaths>,
+    example: String,
+}
+
+impl Plan {
+    /// Notes how the plan treats requests differently, from the states before and after it.
+    pub(crate) fn note_behaviour(&mut self, before: &Snapshot, after: &Snapshot) {
+        self.behaviour = Some(compare(before, after, &self.changed_keys()));
+    }
+}
+
+/// Compares how requests are treated before and after a change of some resources.
+fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> BehaviourDiff {
+    let mut found: BTreeMap<Alike<'_>, ChangedClasses<'_>> = BTreeMap::new();
+    let mut origins = LastOrigins::default();
+    each_difference(before, after, ClassScope::Changed(changed), |class, then, now| {
+        let difference = WordedDifference::new(&then, &now);
+        let edges: [Option<&Entry>; 2] = [then.edge, now.edge].map(|edge| edge.map(AsRef::as_ref));
+        let [from, to] = edges.map(|edge| edge.map(|edge| &edge.key));
+        let classes = found.entry((difference, from, to)).or_insert_with(|| {
+            let example = class.example().map(|request| url_of(&request)).unwrap_or_default();
+            ChangedClasses { edges, paths: BTreeMap::new(), example }
+        });
+        classes.paths.entry(origins.of(class)).or_default().add(class.path);
+    });
+    let mut changes: Vec<BehaviourChange> =
+        found.into_iter().map(|((difference, ..), classes)| classes.change(difference, [before, after])).collect();
+    let first = |change: &BehaviourChange| change.requests.first().map(|it| (it.origins.clone(), it.path.clone()));
+    changes.sort_by_cached_key(|change| (!change.opens, first(change)));
+    BehaviourDiff { changes }
+}
+
+impl ChangedClasses<'_> {
+    fn change(self, difference: WordedDifference, states: [&Snapshot; 2]) -> BehaviourChange {
+        let name = |(edge, state): (Option<&Entry>, &Snapshot)| {
+            edge.map(|edge| printable(&state.full_name(edge))).unwrap_or_default()
+        };
+        let [from, to] = self.edges;
+        let [before, after] = states;
+        let requests = self.paths.iter().flat_map(|(origins, paths)| {
+            let patterns = paths.patterns().into_iter();
+            patterns.map(move |(path, except)| RequestPattern { origins: origins.to_vec(), path, except })
+        });
+        BehaviourChange {
+            opens: difference.opens,
+            change: difference.words,
+            before: name((from, before)),
+            after: name((to, after)),
+            requests: requests.collect(),
+            example: self.example,
+        }
+    }
+}
+
+/// The hosts of the last class as they are shown: many classes in a row have the same ones.
+#[derive(Default)]
+struct LastOrigins {
+    hosts: Vec<HostClass>,
+    shown: Arc<[String]>,
+}
+
+impl LastOrigins {
+    fn of(&mut self, class: &RequestClass<'_>) -> Arc<[String]> {
+        if self.hosts != class.hosts {
+            self.shown = class.hosts.iter().map(ToString::to_string).collect();
+            self.hosts = class.hosts.to_vec();
+        }
+        Arc::clone(&self.shown)
+    }
+}

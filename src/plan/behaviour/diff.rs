@@ -1,0 +1,40 @@
+//! What a behaviour diff has, as reports and the API show it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How requests are treated differently once a plan is applied.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BehaviourDiff {
+    /// The differences; those that open access first. Empty if every request is treated as before.
+    pub changes: Vec<BehaviourChange>,
+}
+
+/// Requests that are treated differently in the same way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BehaviourChange {
+    /// Whether fewer sorts of modules restrict access.
+    pub opens: bool,
+    /// The difference, in words.
+    pub change: String,
+    /// The edge that served the requests, by its name in the manifests or ID; empty if there was none.
+    pub before: String,
+    /// The edge that serves them then, or empty.
+    pub after: String,
+    /// The requests.
+    pub requests: Vec<RequestPattern>,
+    /// The URL of one of them.
+    pub example: String,
+}
+
+/// Requests to some hosts with some paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestPattern {
+    /// The scheme, host and port of URLs, such as `https://*.example.com`. Hosts that another pattern of the same edges
+    /// selects more closely are not meant.
+    pub origins: Vec<String>,
+    /// The path; it ends in `*` if more can follow.
+    pub path: String,
+    /// The paths that are not meant.
+    pub except: Vec<String>,
+}

@@ -1,0 +1,34 @@
+//! The behaviour diff: which requests a plan treats differently, and how.
+//!
+//! # The problem
+//!
+//! A plan says which objects change. Before a merge, a team wants to know which requests are treated differently, and
+//! whether anything is open that was closed.
+//!
+//! # The idea
+//!
+//! Classes of requests with different fates before and after the plan
+//! ([`behaviour`](crate::routing::behaviour)) are put into words (`wording.rs`), and those with the same words and the
+//! same edges are one [`BehaviourChange`] with the patterns of its requests (`patterns.rs`). What opens access comes
+//! first.
+//!
+//! # An example
+//!
+//! ```text
+//! ! https://shop.example.com/admin/*  opens: `oauth` required → open
+//!   https://shop.example.com/api/*    backend bkd_old → bkd_new; loses `circuit_breaker`
+//! ```
+//!
+//! # What it never does
+//!
+//! It shows no configuration of a module, and so no secret. It is complete: a request in no listed class is treated alike
+//! in both states.
+
+mod changes;
+mod diff;
+mod patterns;
+mod text;
+mod wording;
+
+pub use diff::{BehaviourChange, BehaviourDiff, RequestPattern};
+pub(crate) use text::{lines, summary};

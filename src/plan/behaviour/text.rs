@@ -1,0 +1,90 @@
+//! A behaviour diff as lines for people. Their number is bounded; a report in JSON has everything.
+
+use super::diff::{BehaviourChange, BehaviourDiff, RequestPattern};
+use crate::syntax::text::number_of;
+
+/// The most changes that are listed.
+const MOST_CHANGES: usize = 50;
+/// The most patterns of a change, and exceptions of a pattern.
+const MOST_PATTERNS: usize = 3;
+
+/// The sentence about the whole diff.
+pub(crate) fn summary(diff: &BehaviourDiff, is_empty_plan: bool) -> String {
+    let opening = diff.changes.iter().filter(|change| change.opens).count();
+    match (diff.changes.len(), opening) {
+        (0, _) if is_empty_plan => "Behaviour: no request is treated differently.".to_owned(),
+        (0, _) => "Behaviour: no request is treated differently. The plan is a safe refactoring.".to_owned(),
+        (all, 0) => format!("Behaviour: {} in how requests are treated.", number_of(all, "change")),
+        (all, open) => {
+            format!("Behaviour: {} in how requests are treated, of which {open} open access.", number_of(all, "change"))
+        }
+    }
+}
+
+/// The lines of the changes: the requests, and what becomes of them.
+pub(crate) fn lines(diff: &BehaviourDiff) -> Vec<(bool, String)> {
+    let shown = diff.changes.iter().take(MOST_CHANGES).map(|change| (change.opens, line(change)));
+    let omitted = diff.changes.len().saturating_sub(MOST_CHANGES);
+    let more = (omitted > 0).then(|| (false, format!("… and {omitted} more: use --format json to list all")));
+    shown.chain(more).collect()
+}
+
+fn line(change: &BehaviourChange) -> String {
+    let count: usize = change.requests.iter().map(|it| it.origins.len()).sum();
+    let all = change.requests.iter().flat_map(urls).take(MOST_PATTERNS);
+    let mut requests = all.collect::<Vec<_>>().join(", ");
+    if count > MOST_PATTERNS {
+        requests += &format!(" and {} more", count - MOST_PATTERNS);
+    }
+    let opens = if change.opens { "opens access: " } else { "" };
+    format!("{requests}: {opens}{}", change.change)
+}
+
+/// The URLs of a pattern as code, with its first exceptions.
+fn urls(pattern: &RequestPattern) -> impl Iterator<Item = String> {
+    let listed = pattern.except.iter().take(MOST_PATTERNS).map(|path| format!("`{path}`")).collect::<Vec<_>>();
+    let omitted = pattern.except.len().saturating_sub(MOST_PATTERNS);
+    let more = if omitted > 0 { format!(" and {omitted} more") } else { String::new() };
+    let except = if listed.is_empty() { String::new() } else { format!(" except {}{more}", listed.join(", ")) };
+    pattern.origins.iter().map(move |origin| format!("`{origin}{}`{except}", pattern.path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(opens: bool, words: &str, requests: Vec<RequestPattern>) -> BehaviourChange {
+        let (before, after, example) = Default::default();
+        BehaviourChange { opens, change: words.to_owned(), before, after, requests, example }
+    }
+
+    fn pattern(origins: &[&str], path: &str, except: &[&str]) -> RequestPattern {
+        let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+        RequestPattern { origins: owned(origins), path: path.to_owned(), except: owned(except) }
+    }
+
+    #[test]
+    fn a_line_names_the_requests_and_what_becomes_of_them() {
+        let admin = pattern(&["https://shop.example.com"], "/admin/*", &["/admin/health"]);
+        let diff = BehaviourDiff { changes: vec![change(true, "`oidc` required → open", vec![admin])] };
+        let expected =
+            "`https://shop.example.com/admin/*` except `/admin/health`: opens access: `oidc` required → open";
+        assert_eq!(lines(&diff), [(true, expected.to_owned())]);
+        assert_eq!(summary(&diff, false), "Behaviour: 1 change in how requests are treated, of which 1 open access.");
+        let none = BehaviourDiff::default();
+        assert!(summary(&none, false).ends_with("a safe refactoring.") && lines(&none).is_empty());
+    }
+
+    #[test]
+    fn long_lists_are_cut_with_their_number() {
+        let hosts = ["https://a", "https://b", "https://c", "https://d", "https://e"];
+        let diff = BehaviourDiff {
+            changes: vec![change(false, "now 404", vec![pattern(&hosts, "/x", &[])]); MOST_CHANGES + 2],
+        };
+        let lines = lines(&diff);
+        assert_eq!(lines.len(), MOST_CHANGES + 1);
+        let first = lines.first().map(|(_, line)| line.as_str());
+        assert_eq!(first, Some("`https://a/x`, `https://b/x`, `https://c/x` and 2 more: now 404"));
+        assert!(lines.last().is_some_and(|(_, line)| line.starts_with("… and 2 more")));
+    }
+}

@@ -1,0 +1,102 @@
+//! The difference between two fates, in words.
+
+use crate::model::Module;
+use crate::model::module::backend::Backend;
+use crate::routing::behaviour::{Fate, FateModule};
+use crate::syntax::text::printable;
+
+/// The difference between two fates.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WordedDifference {
+    /// Whether fewer sorts of modules restrict access.
+    pub opens: bool,
+    /// The words.
+    pub words: String,
+}
+
+impl WordedDifference {
+    /// Describes the difference between fates that are not alike.
+    pub(super) fn new(then: &Fate<'_>, now: &Fate<'_>) -> Self {
+        let words = match (then.route.is_some(), now.route.is_some()) {
+            (true, true) => return served(then, now),
+            (false, true) => appears(now),
+            (true, false) if now.edge.is_some() => "now 404: no route handles them".to_owned(),
+            (true, false) => "no edge serves them any longer".to_owned(),
+            (false, false) if now.edge.is_some() => {
+                "now 404: an edge serves the host, and no route handles them".to_owned()
+            }
+            (false, false) => "no edge serves the host any longer, which answered 404".to_owned(),
+        };
+        Self { opens: false, words }
+    }
+}
+
+/// The words for requests that nothing handled before.
+fn appears(now: &Fate<'_>) -> String {
+    let Some(backend) = now.backend() else { return "new: refused, because no backend is enabled".to_owned() };
+    let restrictions: Vec<&str> = now.protections().into_values().collect();
+    match restrictions.as_slice() {
+        [] => format!("new: open, to backend {}", printable(backend)),
+        some => format!("new: {} required, to backend {}", names(some), printable(backend)),
+    }
+}
+
+/// The words for requests that a route handles before and after.
+fn served(then: &Fate<'_>, now: &Fate<'_>) -> WordedDifference {
+    let (had, has) = (then.protections(), now.protections());
+    let lost: Vec<&str> = had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, name)| *name).collect();
+    let gained: Vec<&str> = has.iter().filter(|(sort, _)| !had.contains_key(*sort)).map(|(_, name)| *name).collect();
+    let opens = !lost.is_empty() && now.backend().is_some();
+    let left: Vec<&str> = has.values().copied().collect();
+    let mut parts = Vec::new();
+    if !lost.is_empty() {
+        parts.push(match left.as_slice() {
+            [] => format!("{} required → open", names(&lost)),
+            left => format!("{} no longer required, {} stays", names(&lost), names(left)),
+        });
+    }
+    if !gained.is_empty() {
+        parts.push(match had.is_empty() {
+            true => format!("open → {} required", names(&gained)),
+            false => format!("{} also required", names(&gained)),
+        });
+    }
+    let backend = |fate: &Fate<'_>| fate.backend().map_or_else(|| "none".to_owned(), printable);
+    if then.backend() != now.backend() {
+        parts.push(format!("backend {} → {}", backend(then), backend(now)));
+    }
+    if then.tls() != now.tls() {
+        parts.push(match (then.passes_through(), now.passes_through()) {
+            (false, true) => "TLS passes through to the upstream".to_owned(),
+            (true, false) => "TLS terminates at the edge".to_owned(),
+            _ => "`tls_termination` configured differently".to_owned(),
+        });
+    }
+    let (before, after) = (then.modules(), now.modules());
+    let told = |name: &str| lost.contains(&name) || gained.contains(&name) || name == Backend::SLOT;
+    let within = |modules: &[FateModule<'_>], name: &str| modules.iter().any(|it| it.slot.name == name);
+    let other = |modules: &[FateModule<'_>], others: &[FateModule<'_>]| {
+        let names = modules.iter().map(|it| it.slot.name).filter(|name| !told(name) && !within(others, name));
+        names.collect::<Vec<&str>>()
+    };
+    let (loses, gains) = (other(&before, &after), other(&after, &before));
+    let differs = before.iter().filter(|it| it.slot.name != Backend::SLOT).filter(|it| {
+        let same_slot = after.iter().find(|another| another.slot == it.slot);
+        same_slot.is_some_and(|another| !then.has_like(it, now, another))
+    });
+    let differs: Vec<&str> = differs.map(|it| it.slot.name).collect();
+    for (verb, modules) in [("loses ", loses), ("gains ", gains)] {
+        if !modules.is_empty() {
+            parts.push(format!("{verb}{}", names(&modules)));
+        }
+    }
+    if !differs.is_empty() {
+        parts.push(format!("{} configured differently", names(&differs)));
+    }
+    WordedDifference { opens, words: parts.join("; ") }
+}
+
+/// Names of modules for a sentence.
+fn names(modules: &[&str]) -> String {
+    modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,194 @@
+//! The law of differences, on generated pairs of states and all of a set of requests: a request is treated differently if and
+//! only if it is in a listed class, and the fates of that class are those that traces show.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use proptest::{collection::vec, prelude::*, sample::select};
+use serde_json::{Value, json};
+
+use super::{ClassScope, Fate, each_class, each_difference};
+use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, LazySpec, Snapshot};
+use crate::routing::{PipelineStep, Trace, TracedRequest, trace};
+
+const HOSTPORTS: [&str; 7] = [
+    "a.example.com:443",
+    "b.example.com:443",
+    "*.example.com:443",
+    "*.example.com:8443",
+    "*.eu.example.com:443",
+    "x.eu.example.com:443",
+    "x.eu.example.com:8443",
+];
+/// A match starts with `=` if it is exact.
+const MATCHES: [&str; 12] = [
+    "/",
+    "/a",
+    "/a/",
+    "=/a",
+    "=/a/b",
+    "=/",
+    "a.example.com",
+    "*.example.com/a",
+    "*.eu.example.com:8443/",
+    "=b.example.com/a",
+    "x.eu.example.com/a",
+    "*u.example.com/b",
+];
+const HOSTS: [&str; 8] = [
+    "a.example.com",
+    "b.example.com",
+    "z.example.com",
+    "eu.example.com",
+    "x.eu.example.com",
+    "y.eu.example.com",
+    "neu.example.com",
+    "example.com",
+];
+const PATHS: [&str; 7] = ["/", "/a", "/ab", "/a/", "/a/b", "/a/bc", "/b"];
+
+/// An edge or route by its number, with its Spec.
+type Numbered<T> = (u8, T);
+
+fn route() -> impl Strategy<Value = HttpsEdgeRoute> {
+    let modules = select(vec![
+        json!({}),
+        json!({}),
+        json!({"ip_restriction": {"ip_policy_ids": ["ipp_1"]}}),
+        json!({"ip_restriction": {"ip_policy_ids": ["ipp_2"]}}),
+        json!({"compression": {}, "backend": {"backend_id": "bkd_2"}}),
+        json!({"backend": {"enabled": false, "backend_id": "bkd_1"}}),
+    ]);
+    (select(MATCHES.to_vec()), modules).prop_map(|(matched, modules)| {
+        let exact = matched.strip_prefix('=');
+        let mut route = json!({
+            "match_type": if exact.is_some() { "exact_path" } else { "path_prefix" },
+            "match": exact.unwrap_or(matched),
+            "backend": {"backend_id": "bkd_1"},
+        });
+        route.as_object_mut().unwrap().extend(modules.as_object().unwrap().clone());
+        serde_json::from_value(route).unwrap()
+    })
+}
+
+fn edge() -> impl Strategy<Value = HttpsEdge> {
+    let tls =
+        select(vec![Value::Null, Value::Null, json!({"min_version": "1.3"}), json!({"terminate_at": "upstream"})]);
+    (vec(select(HOSTPORTS.to_vec()), 0..4), tls).prop_map(|(hostports, tls)| {
+        serde_json::from_value(json!({"hostports": hostports, "tls_termination": tls})).unwrap()
+    })
+}
+
+/// Resources of one edge, which both states can have.
+fn estate() -> impl Strategy<Value = Vec<Numbered<(HttpsEdge, Vec<Numbered<HttpsEdgeRoute>>)>>> {
+    vec((0..3_u8, (edge(), vec((0..4_u8, route()), 0..5))), 0..4)
+}
+
+fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Entry {
+    let (created_at, rendered) = (Timestamp::UNIX_EPOCH, Arc::default());
+    Entry { key, lazy_spec: LazySpec::new(spec), created_at, order: 0, claim: None, token: None, rendered }
+}
+
+fn state(edges: &[Numbered<(HttpsEdge, Vec<Numbered<HttpsEdgeRoute>>)>]) -> Snapshot {
+    let mut entries: BTreeMap<Key, Entry> = BTreeMap::new();
+    for (number, (edge, routes)) in edges {
+        let id = Id::new(&format!("edghts_{number}"));
+        let key = Key::new(Kind::HttpsEdge, id.clone());
+        entries.insert(key.clone(), entry(key, Arc::new(edge.clone())));
+        for (number, route) in routes {
+            let key = Key::child(Kind::HttpsEdgeRoute, id.clone(), Id::new(&format!("edghtsrt_{number}")));
+            entries.insert(key.clone(), entry(key, Arc::new(route.clone())));
+        }
+    }
+    let entries = entries.into_iter().zip(0..).map(|((key, entry), order)| (key, Ok(Entry { order, ..entry })));
+    Snapshot::default().advance(1, 100, entries)
+}
+
+/// The resources that differ between two states.
+fn changed(before: &Snapshot, after: &Snapshot) -> BTreeSet<Key> {
+    let keys = before.iter().chain(after.iter()).map(|entry| entry.key.clone());
+    let differs = |key: &Key| match (before.get(key), after.get(key)) {
+        (Some(one), Some(other)) => !one.spec().same(other.spec().as_ref()),
+        (one, other) => one.is_some() != other.is_some(),
+    };
+    keys.filter(differs).collect()
+}
+
+fn requests() -> Vec<TracedRequest> {
+    let hosts = HOSTS.iter().flat_map(|host| [443_u16, 8443].map(|port| format!("{host}:{port}")));
+    let urls = hosts.flat_map(|host| PATHS.map(|path| format!("https://{host}{path}")));
+    urls.map(|url| TracedRequest::new("GET", &url).unwrap()).collect()
+}
+
+fn fate<'s>(state: &'s Snapshot, traced: &Trace) -> Fate<'s> {
+    let edge = traced.edge.as_ref().and_then(|it| state.get(&it.edge.key));
+    Fate::new(state, edge, traced.route().and_then(|it| state.get(&it.route.key)))
+}
+
+/// The keys of a fate.
+fn keys<'s>(fate: &Fate<'s>) -> (Option<&'s Key>, Option<&'s Key>) {
+    (fate.edge.map(|it| &it.key), fate.route.map(|it| &it.key))
+}
+
+/// What a trace shows of the treatment of a request, without the names of the edge and route.
+fn treatment(traced: &Trace) -> (bool, Option<bool>, Vec<PipelineStep>) {
+    let passes_through = traced.edge.as_ref().filter(|_| traced.route().is_some()).map(|it| it.passes_through);
+    (traced.edge.is_some(), passes_through, traced.modules.clone())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn a_request_is_treated_differently_if_and_only_if_its_class_is_listed((before, after) in (estate(), estate())) {
+        // Half of the edges stay as they are.
+        let after: Vec<_> = before.iter().take(before.len() / 2).cloned().chain(after).collect();
+        let (before, after) = (state(&before), state(&after));
+        let (requests, changed) = (requests(), changed(&before, &after));
+        for scope in [ClassScope::Everything, ClassScope::Changed(&changed)] {
+            let mut listed = vec![None; requests.len()];
+            let mut faults = Vec::new();
+            each_difference(&before, &after, scope, |class, then, now| {
+                let example = class.example().unwrap();
+                for (state, told) in [(&before, &then), (&after, &now)] {
+                    if !class.contains(&example) || keys(&fate(state, &trace(state, &example))) != keys(told) {
+                        faults.push(format!("{example} is no example of {class:?}"));
+                    }
+                }
+                for (request, place) in requests.iter().zip(&mut listed).filter(|(it, _)| class.contains(it)) {
+                    if place.replace((keys(&then), keys(&now))).is_some() {
+                        faults.push(format!("{request} is in two classes"));
+                    }
+                }
+            });
+            prop_assert!(faults.is_empty(), "{faults:?}");
+            for (request, listed) in requests.iter().zip(listed) {
+                let (was, is) = (trace(&before, request), trace(&after, request));
+                let (then, now) = (fate(&before, &was), fate(&after, &is));
+                let differs = !then.is_like(&now);
+                prop_assert_eq!(listed, differs.then(|| (keys(&then), keys(&now))), "{}", request);
+                prop_assert!(differs || treatment(&was) == treatment(&is), "{}: {:?} and {:?}", request, was, is);
+            }
+        }
+    }
+
+    #[test]
+    fn each_served_request_is_in_one_class_with_its_fate(edges in estate()) {
+        let state = state(&edges);
+        let requests = requests();
+        let mut found = vec![Vec::new(); requests.len()];
+        each_class(&state, |class, fate| {
+            for (request, place) in requests.iter().zip(&mut found).filter(|(it, _)| class.contains(it)) {
+                place.push((request.to_string(), keys(&fate)));
+            }
+        });
+        for (request, found) in requests.iter().zip(found) {
+            let fate = fate(&state, &trace(&state, request));
+            let expected: Vec<_> = fate.edge.map(|_| (request.to_string(), keys(&fate))).into_iter().collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
