@@ -145,10 +145,23 @@ fn by_name(files: &[Arc<ManifestFile>]) -> HashMap<&str, Arc<SourceFile>> {
 fn question(options: &Options) -> Option<String> {
     let program = program()?;
     // The tree is known by what is read from it.
-    let Options { tree: _, source, prune, isolate, recreate_ids, budget, lints, key_owner, scope, cancel: _ } = options;
+    let Options {
+        tree: _,
+        source,
+        prune,
+        isolate,
+        recreate_ids,
+        budget,
+        lints,
+        key_owner,
+        scope,
+        behaviour,
+        cancel: _,
+    } = options;
     let folder = std::env::current_dir().ok()?;
     let asked = format!(
-        "{program} {folder:?} {source:?} {prune} {isolate} {recreate_ids} {budget:?} {lints:?} {key_owner:?} {scope:?}"
+        "{program} {folder:?} {source:?} {prune} {isolate} {recreate_ids} {budget:?} {lints:?} {key_owner:?} {scope:?} \
+         {behaviour}"
     );
     Some(blake3::hash(asked.as_bytes()).to_hex().to_string())
 }
