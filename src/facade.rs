@@ -58,7 +58,8 @@ pub mod resources {
     pub use crate::model::secrets::secret_spans::SecretSpans;
     pub use crate::model::secrets::serialization_mode::{Review, Secrets};
     pub use crate::model::secrets::text::{Reading, Text};
-    pub use crate::model::traffic::{Stage, Step};
+    pub use crate::model::route_test::{ExpectedHeaders, RouteTest, TestExpectation, TestVerdict, TestedRequest};
+    pub use crate::model::traffic::{HeaderChange, Stage, Step, StepOutcome};
 
     // Rules.
     pub use crate::model::diagnostics::fault::{Check, Fault, FaultTarget, Faults, Path as FieldPath, Segment};

@@ -35,6 +35,7 @@ pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod reference;
 pub(crate) mod resource;
+pub(crate) mod route_test;
 pub(crate) mod schema;
 pub(crate) mod secrets;
 pub(crate) mod snapshot;

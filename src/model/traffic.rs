@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use http::Uri;
 
-use super::{diagnostics::check::parse_hostport, names::names};
+use super::diagnostics::check::parse_hostport;
+use super::diagnostics::{Code, Fault};
+use super::names::names;
+use crate::syntax::text::printable;
 
 /// A client's request.
 #[derive(Debug, Clone, Default)]
@@ -23,9 +26,31 @@ pub struct TracedRequest {
     pub headers: Vec<(String, String)>,
     /// The User-Agent, if known.
     pub user_agent: Option<String>,
+    /// Whether the client presents a certificate that the edge trusts, if known.
+    pub client_certificate: Option<bool>,
 }
 
 impl TracedRequest {
+    /// Creates a request from the texts that people write; an empty method is `GET`, and an empty address is unknown. The
+    /// path of a fault is the field with the text.
+    pub(crate) fn parse(method: &str, url: &str, client_ip: &str) -> Result<Self, Fault> {
+        let invalid = |field: &str, message: String| Fault::new(Code::InvalidFormat, message).at(field);
+        let method = if method.is_empty() { "GET" } else { method };
+        if !method.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            return Err(invalid("method", format!("`{}` is not an HTTP method", printable(method))));
+        }
+        let request = Self::new(method, url)
+            .map_err(|reason| invalid("url", format!("invalid URL `{}`: {reason}", printable(url))))?;
+        let client_ip = match client_ip {
+            "" => None,
+            text => match text.parse::<IpAddr>() {
+                Ok(ip) => Some(ip),
+                Err(_) => return Err(invalid("client_ip", format!("`{}` is not an IP address", printable(text)))),
+            },
+        };
+        Ok(Self { client_ip, ..request })
+    }
+
     /// Creates a request for a URL; the scheme defaults to `https`.
     pub fn new(method: &str, url: &str) -> Result<Self, &'static str> {
         let has_scheme = url.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']));
@@ -131,6 +156,30 @@ pub enum StepEffect {
     Refused,
 }
 
+/// What certainly becomes of a request at a step, for those who must not guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepOutcome {
+    /// The request goes on. What only a failing backend changes does not count.
+    GoesOn,
+    /// A client without a session is sent to a login.
+    Login,
+    /// The request is answered with a redirect.
+    Redirected,
+    /// The request is rejected.
+    Refused,
+    /// The outcome depends on something that the configuration and the request do not tell.
+    Unknown,
+}
+
+/// A header that a step adds or removes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderChange {
+    /// The name.
+    pub name: String,
+    /// Whether it is added, and not removed.
+    pub is_added: bool,
+}
+
 /// One step of a module in the course of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -142,12 +191,21 @@ pub struct Step {
     pub effect: StepEffect,
     /// A short explanation.
     pub note: String,
+    /// The outcome. It can be certain where the effect depends: a login always asks for a session.
+    pub outcome: StepOutcome,
+    /// The headers that it adds and removes, of the request or, after the backend, of the response.
+    pub header_changes: Vec<HeaderChange>,
 }
 
 impl Step {
-    /// Creates a step with the name of its slot.
+    /// Creates a step with the name of its slot, and an outcome that follows from the effect.
     pub fn new(stage: Stage, effect: StepEffect, note: impl Into<String>) -> Self {
-        Self { stage, name: None, effect, note: note.into() }
+        let outcome = match effect {
+            StepEffect::Passes => StepOutcome::GoesOn,
+            StepEffect::Depends => StepOutcome::Unknown,
+            StepEffect::Refused => StepOutcome::Refused,
+        };
+        Self { stage, name: None, effect, note: note.into(), outcome, header_changes: Vec::new() }
     }
 
     /// Creates the step of a login, which OPTIONS requests can skip as CORS requires.
@@ -157,7 +215,7 @@ impl Step {
             Self::new(Stage::Authentication, StepEffect::Passes, note)
         } else {
             let note = format!("requires a session or a login with {with}");
-            Self::new(Stage::Authentication, StepEffect::Depends, note)
+            Self { outcome: StepOutcome::Login, ..Self::new(Stage::Authentication, StepEffect::Depends, note) }
         }
     }
 }
@@ -167,11 +225,14 @@ pub(crate) fn or_none(items: &[String]) -> String {
     if items.is_empty() { "none".into() } else { items.join(", ") }
 }
 
-/// Describes header changes for the note of a step.
-pub(crate) fn header_changes(add: &BTreeMap<String, String>, remove: &[String]) -> String {
-    let added = add.keys().map(|name| format!("+{name}"));
-    let changes: Vec<String> = added.chain(remove.iter().map(|name| format!("-{name}"))).collect();
-    or_none(&changes)
+/// Creates the step of a module that adds and removes headers.
+pub(crate) fn header_step(stage: Stage, add: &BTreeMap<String, String>, remove: &[String]) -> Step {
+    let change = |name: &String, is_added: bool| HeaderChange { name: name.clone(), is_added };
+    let added = add.keys().map(|name| change(name, true));
+    let header_changes: Vec<HeaderChange> = added.chain(remove.iter().map(|name| change(name, false))).collect();
+    let signed = |change: &HeaderChange| format!("{}{}", if change.is_added { '+' } else { '-' }, change.name);
+    let note = or_none(&header_changes.iter().map(signed).collect::<Vec<_>>());
+    Step { header_changes, ..Step::new(stage, StepEffect::Passes, note) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The modules that a request passes through, in traffic order (D42).
 
 use crate::model::module::backend::Backend;
-use crate::model::traffic::{Stage, StepEffect, TracedRequest};
+use crate::model::traffic::{HeaderChange, Stage, Step, StepEffect, StepOutcome, TracedRequest};
 use crate::model::{AnyModule, AnyResource, Module, Slot};
 
 /// A module that a request passes through.
@@ -13,6 +13,20 @@ pub struct PipelineStep {
     pub effect: StepEffect,
     /// A short explanation.
     pub note: String,
+    /// When it acts.
+    pub stage: Stage,
+    /// The certain outcome.
+    pub outcome: StepOutcome,
+    /// The headers that it adds and removes.
+    pub header_changes: Vec<HeaderChange>,
+}
+
+impl PipelineStep {
+    /// The step of the module in a slot.
+    fn new(slot: &'static str, step: Step) -> Self {
+        let Step { stage, name, effect, note, outcome, header_changes } = step;
+        Self { module: name.unwrap_or(slot), effect, note, stage, outcome, header_changes }
+    }
 }
 
 /// Returns the steps of the enabled modules of an edge and its route in traffic order, up to the first that rejects the
@@ -27,19 +41,14 @@ fn in_order<'a>(
 ) -> Vec<PipelineStep> {
     let enabled = modules.filter(|(_, module)| module.enabled());
     let steps = enabled.flat_map(|(slot, module)| module.steps(request).into_iter().map(move |step| (slot.name, step)));
-    let mut staged: Vec<(Stage, PipelineStep)> = steps
-        .map(|(slot, step)| {
-            let module = step.name.unwrap_or(slot);
-            (step.stage, PipelineStep { module, effect: step.effect, note: step.note })
-        })
-        .collect();
-    if staged.iter().all(|(stage, _)| *stage != Stage::Backend) {
-        let note = "no backend is enabled".to_owned();
-        staged.push((Stage::Backend, PipelineStep { module: Backend::SLOT, effect: StepEffect::Refused, note }));
+    let mut staged: Vec<PipelineStep> = steps.map(|(slot, step)| PipelineStep::new(slot, step)).collect();
+    if staged.iter().all(|step| step.stage != Stage::Backend) {
+        let missing = Step::new(Stage::Backend, StepEffect::Refused, "no backend is enabled");
+        staged.push(PipelineStep::new(Backend::SLOT, missing));
     }
-    staged.sort_by_key(|(stage, _)| *stage);
+    staged.sort_by_key(|step| step.stage);
     let mut refused = false;
-    let reached = staged.into_iter().map(|(_, step)| step).take_while(|step| {
+    let reached = staged.into_iter().take_while(|step| {
         let goes_on = !refused;
         refused |= step.effect == StepEffect::Refused;
         goes_on
@@ -59,9 +68,9 @@ mod tests {
             host: "a.example".into(),
             port: 443,
             path: "/".into(),
-            client_ip: None,
             headers: vec![("Authorization".into(), "Bearer token".into())],
             user_agent: Some("shop-app/1".into()),
+            ..TracedRequest::default()
         }
     }
 

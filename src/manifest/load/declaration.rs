@@ -1,4 +1,4 @@
-//! What a document declares: a resource with unresolved references, or a module set.
+//! What a document declares: a resource with unresolved references, a module set, or a route test.
 
 use foldhash::{HashMap, HashSet};
 
@@ -6,6 +6,7 @@ use super::lint_facts::LintFacts;
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::Origin;
 use crate::manifest::resolve::transfer_markers::TransferMarkers;
+use crate::model::route_test::RouteTest;
 use crate::model::{SharedModule, Slot};
 
 /// A resource as a manifest declares it.
@@ -78,4 +79,13 @@ impl ModuleSet {
         self.modules.len() == other.modules.len()
             && pairs.all(|((slot, one), (other_slot, other))| slot == other_slot && one.same(other.as_ref()))
     }
+}
+
+/// A route test of a source.
+#[derive(Debug, Clone)]
+pub(crate) struct DeclaredTest {
+    pub name: String,
+    pub test: RouteTest,
+    /// The origin of the `spec`.
+    pub origin: Origin,
 }

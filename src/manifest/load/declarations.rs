@@ -4,7 +4,8 @@ use std::ptr;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
-use super::declaration::{Declaration, ModuleSet};
+use super::declaration::{Declaration, DeclaredTest, ModuleSet};
+use super::kinds::ROUTE_TEST;
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::{DocumentKey, Origin};
 use crate::model::{Path, is_name};
@@ -39,6 +40,9 @@ impl DeclaredName {
 pub(crate) struct Declarations {
     pub resources: Vec<Arc<Declaration>>,
     pub sets: BTreeMap<String, Arc<ModuleSet>>,
+    pub tests: Vec<Arc<DeclaredTest>>,
+    /// Whether a document with a route test has errors, so that it cannot be run.
+    pub has_faulty_tests: bool,
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
     /// document is not a second error.
     pub(super) names: Vec<DeclaredName>,
@@ -61,6 +65,8 @@ impl Declarations {
         for (name, set) in other.sets {
             self.sets.entry(name).or_insert(set);
         }
+        self.tests.extend(other.tests);
+        self.has_faulty_tests |= other.has_faulty_tests;
         self.names.extend(other.names);
         self.ids.extend(other.ids);
         self.invalid.extend(other.invalid);
@@ -96,6 +102,7 @@ impl Declarations {
 
     /// Records the names in a file that could not be read to the end: a reference to one of them may be correct.
     pub(crate) fn note_unread(&mut self, text: &str) {
+        self.has_faulty_tests |= text.contains(ROUTE_TEST);
         self.unread.extend(written_names(text).map(str::to_owned));
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::model::decode::{list, one_of};
 use crate::model::kind::event_subscription::EventSubscription;
+use crate::model::route_test::TestedRequest;
 use crate::model::schema::{add_property, inline, require};
 use crate::model::{
     ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, IpRestriction, Kind, Node, Resource,
@@ -14,6 +15,8 @@ use crate::syntax::text::printable;
 
 /// The manifest kind of named modules, which is no resource.
 pub(crate) const MODULE_SET: &str = "ModuleSet";
+/// The manifest kind of requests with what must become of them, which is no resource.
+pub(crate) const ROUTE_TEST: &str = "RouteTest";
 /// The field of an edge with the other sources that may add routes.
 pub(super) const DELEGATES_TO: &str = "delegates_to";
 /// The field of an edge with the other sources whose certificates it presents.
@@ -25,9 +28,9 @@ pub(crate) const REQUIRED_MODULES: &str = "required_modules";
 pub(crate) struct ManifestKind {
     /// The value of `kind`.
     pub name: &'static str,
-    /// The resource that a manifest declares; `None` for [`MODULE_SET`].
+    /// The resource that a manifest declares; `None` for [`MODULE_SET`] and [`ROUTE_TEST`].
     pub resource: Option<Kind>,
-    /// The fields that the API's write form lacks.
+    /// The fields that the API's write form lacks: all fields of [`ROUTE_TEST`], which is no part of the API.
     pub fields: &'static [ManifestField],
     /// The field that names the parent; a name is unique within the parent.
     pub parent_field: Option<&'static str>,
@@ -47,7 +50,7 @@ pub(crate) struct ManifestField {
 
 /// The form in which a kind is exported.
 pub(crate) enum Export {
-    /// Not by itself: module sets are part of the routes that use them.
+    /// Not by itself: module sets are part of the routes that use them, and tests are in no store.
     Never,
     /// One file for all resources.
     File(&'static str),
@@ -69,7 +72,7 @@ impl ManifestKind {
 }
 
 /// Every manifest kind, in the order of [`Kind`].
-pub(crate) static KINDS: [ManifestKind; 9] = [
+pub(crate) static KINDS: [ManifestKind; 10] = [
     ManifestKind {
         fields: &[ManifestField { name: "token_file", required: true, schema: token_file }],
         ..ManifestKind::for_resource::<ApiKey>("api-keys.yaml")
@@ -101,6 +104,16 @@ pub(crate) static KINDS: [ManifestKind; 9] = [
         ..ManifestKind::for_resource::<EventSubscription>("event-subscriptions.yaml")
     },
     ManifestKind { name: MODULE_SET, resource: None, fields: &[], parent_field: None, export: Export::Never },
+    ManifestKind {
+        name: ROUTE_TEST,
+        resource: None,
+        fields: &[
+            ManifestField { name: "requests", required: true, schema: requests },
+            ManifestField { name: "informing_only", required: false, schema: informing_only },
+        ],
+        parent_field: None,
+        export: Export::Never,
+    },
 ];
 
 /// Finds a manifest kind by name.
@@ -185,6 +198,15 @@ fn sources(generator: &mut SchemaGenerator) -> Value {
     json!({"type": "array", "items": source, "description": "The event types that trigger the subscription."})
 }
 
+fn requests(generator: &mut SchemaGenerator) -> Value {
+    let request = generator.subschema_for::<TestedRequest>().to_value();
+    json!({"type": "array", "items": request, "minItems": 1, "description": "The requests, each with what must become of it."})
+}
+
+fn informing_only(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "boolean", "default": false, "description": "Whether a failure is only a warning, so that the source is applied."})
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,7 +216,7 @@ mod tests {
         // Owners are created with their keys, and sources are declared inside their subscription.
         let others = [Kind::Owner, Kind::EventSource];
         let expected = Kind::all().filter(|info| !others.contains(&info.kind)).map(|info| (info.name, Some(info.kind)));
-        let expected: Vec<_> = expected.chain([(MODULE_SET, None)]).collect();
+        let expected: Vec<_> = expected.chain([(MODULE_SET, None), (ROUTE_TEST, None)]).collect();
         assert_eq!(KINDS.iter().map(|kind| (kind.name, kind.resource)).collect::<Vec<_>>(), expected);
     }
 

@@ -3,13 +3,14 @@
 mod adopted_id;
 mod edge;
 mod module_set;
+mod route_test;
 
 use super::declaration::Declaration;
 use super::declarations::{Declarations, DeclaredName};
 use super::document::Document;
 use super::envelope::{API_VERSION, Envelope, Metadata};
 use super::findings::FileFindings;
-use super::kinds::{self, ManifestKind};
+use super::kinds::{self, ManifestKind, ROUTE_TEST};
 use super::lint_facts::LintFacts;
 use super::values::Values;
 use crate::lint;
@@ -63,8 +64,10 @@ pub(crate) fn declare(
     let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors);
     reader.document(document.node());
     if reader.findings.errors > errors || document.faulty {
-        let name = document.node().get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::as_str);
-        reader.declared.mark_faulty(resources, name.unwrap_or_default());
+        let text = |node: Option<Node<'_>>| node.and_then(Node::as_str).unwrap_or_default().to_owned();
+        let name = text(document.node().get("metadata").and_then(|metadata| metadata.get("name")));
+        reader.declared.mark_faulty(resources, &name);
+        reader.declared.has_faulty_tests |= text(document.node().get("kind")) == ROUTE_TEST;
     }
 }
 
@@ -267,7 +270,7 @@ impl Reader<'_> {
         }
         let faults = match kind.resource {
             Some(_) => transfer_markers::faults(metadata),
-            None => transfer_markers::faults_of_set(metadata),
+            None => transfer_markers::faults_without_resource(metadata, kind.name),
         };
         faults.into_iter().for_each(|fault| self.report(fault));
         let body = Body { kind, metadata, spec };
@@ -284,6 +287,7 @@ impl Reader<'_> {
                 | Kind::TlsEdge
                 | Kind::EventSource,
             ) => self.resource(&body),
+            None if kind.name == ROUTE_TEST => self.route_test(&body),
             None => self.module_set(&body),
         }
     }

@@ -4,7 +4,7 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::json;
 
 use super::envelope::{API_VERSION, Metadata};
-use super::kinds::{KINDS, ManifestKind};
+use super::kinds::{KINDS, MODULE_SET, ManifestKind};
 use crate::manifest::prelude::*;
 use crate::model::schema::{add_property, add_required, inline, refine, require};
 use crate::model::secrets::redact::Fields;
@@ -64,10 +64,19 @@ fn document(generator: &mut SchemaGenerator, kind: &'static ManifestKind, metada
 }
 
 fn spec(generator: &mut SchemaGenerator, kind: &'static ManifestKind) -> Value {
-    let Some(resource) = kind.resource else { return module_set(generator) };
-    let info = resource.info();
-    let mut whole = inline(generator, info.spec_schema);
-    require(info.required, &mut whole);
+    let mut whole = match kind.resource.map(Kind::info) {
+        Some(info) => {
+            let mut whole = inline(generator, info.spec_schema);
+            require(info.required, &mut whole);
+            whole
+        }
+        None if kind.name == MODULE_SET => return module_set(generator),
+        None => json!({
+            "type": "object",
+            "description": "Requests with what must become of them. It is in no store.",
+            "additionalProperties": false,
+        }),
+    };
     for field in kind.fields {
         let property = (field.schema)(generator);
         add_property(&mut whole, field.name, property);

@@ -51,11 +51,11 @@ fn markers(metadata: &Metadata) -> impl Iterator<Item = (&'static str, &String)>
     markers.into_iter().filter_map(|(field, name)| Some((field, name.as_ref()?)))
 }
 
-/// Checks the markers of a module set, which cannot have any.
-pub(crate) fn faults_of_set(metadata: &Metadata) -> Vec<Fault> {
+/// Checks the markers of a document of a kind without a resource, which cannot have any.
+pub(crate) fn faults_without_resource(metadata: &Metadata, kind: &str) -> Vec<Fault> {
     let faults = markers(metadata).map(|(field, _)| {
-        let fault = Fault::new(Code::NotAllowed, format!("a ModuleSet has no `{field}`: it exists in manifests only"));
-        fault.at(["metadata", field]).help("copy the set to the manifests of the other source")
+        let fault = Fault::new(Code::NotAllowed, format!("a {kind} has no `{field}`: it exists in manifests only"));
+        fault.at(["metadata", field]).help("copy it to the manifests of the other source")
     });
     faults.collect()
 }
@@ -104,6 +104,6 @@ mod tests {
         assert_eq!(codes(faults(&metadata(Some("a"), Some("a")))), [Code::NotAllowed]);
         let invalid = faults(&metadata(Some(" "), Some("a\nb")));
         assert_eq!(codes(invalid), [Code::InvalidFormat, Code::InvalidFormat]);
-        assert_eq!(codes(faults_of_set(&metadata(Some("a"), None))), [Code::NotAllowed]);
+        assert_eq!(codes(faults_without_resource(&metadata(Some("a"), None), "ModuleSet")), [Code::NotAllowed]);
     }
 }

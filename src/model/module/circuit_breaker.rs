@@ -45,7 +45,7 @@ impl Module for CircuitBreaker {
 
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         let note = format!("opens at an error rate of {}", self.error_threshold_percentage);
-        vec![Step::new(Stage::Dispatch, StepEffect::Depends, note)]
+        vec![Step { outcome: StepOutcome::GoesOn, ..Step::new(Stage::Dispatch, StepEffect::Depends, note) }]
     }
 
     fn example() -> Value {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::prelude::*;
-use crate::model::traffic::header_changes;
+use crate::model::traffic::header_step;
 
 /// Declares a module that changes headers. The two have different types because schemas name and document each.
 macro_rules! header_module {
@@ -43,8 +43,7 @@ macro_rules! header_module {
             type View = Self;
 
             fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
-                let note = header_changes(&self.add, &self.remove);
-                vec![Step::new(Stage::$stage, StepEffect::Passes, note)]
+                vec![header_step(Stage::$stage, &self.add, &self.remove)]
             }
 
             fn example() -> Value {

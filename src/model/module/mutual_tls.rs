@@ -60,9 +60,14 @@ impl Module for MutualTls {
         true
     }
 
-    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
+    fn steps(&self, request: &TracedRequest) -> Vec<Step> {
+        let effect = match request.client_certificate {
+            None => StepEffect::Depends,
+            Some(true) => StepEffect::Passes,
+            Some(false) => StepEffect::Refused,
+        };
         let note = format!("requires a client certificate issued by {}", or_none(&self.certificate_authority_ids));
-        vec![Step::new(Stage::Connection, StepEffect::Depends, note)]
+        vec![Step::new(Stage::Connection, effect, note)]
     }
 
     fn example() -> Value {

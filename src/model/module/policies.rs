@@ -63,6 +63,32 @@ fn names(policies: &[EndpointPolicy]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
+/// What certainly becomes of traffic. Expressions are not evaluated, so only policies without any, and actions that stop
+/// nothing, are certain.
+fn outcome(policies: &[EndpointPolicy]) -> StepOutcome {
+    for policy in policies {
+        let ends = policy.actions.iter().map(outcome_of_action).find(|outcome| *outcome != StepOutcome::GoesOn);
+        match ends {
+            Some(end) if policy.expressions.is_empty() => return end,
+            Some(_) => return StepOutcome::Unknown,
+            None => {}
+        }
+    }
+    StepOutcome::GoesOn
+}
+
+fn outcome_of_action(action: &EndpointAction) -> StepOutcome {
+    match action.r#type.as_str() {
+        "add-headers" | "compress-response" | "log" | "remove-headers" => StepOutcome::GoesOn,
+        "deny" => StepOutcome::Refused,
+        // With `from`, it depends on the URL.
+        "redirect" if action.config.as_ref().is_none_or(|config| !config.contains_key("from")) => {
+            StepOutcome::Redirected
+        }
+        _ => StepOutcome::Unknown,
+    }
+}
+
 impl Module for Policies {
     const SLOT: &'static str = "policies";
     const NEEDS_TERMINATION: bool = false;
@@ -86,7 +112,7 @@ impl Module for Policies {
         let used = directions.into_iter().filter(|(.., policies)| !policies.is_empty());
         used.map(|(stage, name, policies)| {
             let step = Step::new(stage, StepEffect::Depends, names(policies));
-            Step { name: Some(name), ..step }
+            Step { name: Some(name), outcome: outcome(policies), ..step }
         })
         .collect()
     }
@@ -123,5 +149,25 @@ mod tests {
         assert!(policies(&["log", "deny"], &[]).restricts_access());
         assert!(!policies(&["log"], &["deny"]).restricts_access());
         assert!(!policies(&[], &[]).restricts_access());
+    }
+
+    #[test]
+    fn only_what_needs_no_expression_is_certain() {
+        let policy = |expressions: &[&str], actions: &[&str]| EndpointPolicy {
+            expressions: expressions.iter().map(|it| (*it).to_owned()).collect(),
+            actions: actions
+                .iter()
+                .map(|it| EndpointAction { r#type: (*it).to_owned(), config: None })
+                .collect(),
+            name: String::new(),
+        };
+        let always = |actions: &[&str]| outcome(&[policy(&[], actions)]);
+        assert_eq!(always(&["log", "add-headers"]), StepOutcome::GoesOn);
+        assert_eq!(always(&["log", "deny"]), StepOutcome::Refused);
+        assert_eq!(always(&["redirect"]), StepOutcome::Redirected);
+        assert_eq!(always(&["rate-limit", "deny"]), StepOutcome::Unknown);
+        assert_eq!(outcome(&[policy(&["a"], &["log"])]), StepOutcome::GoesOn);
+        assert_eq!(outcome(&[policy(&["a"], &["deny"]), policy(&[], &["deny"])]), StepOutcome::Unknown);
+        assert_eq!(outcome(&[policy(&["a"], &["log"]), policy(&[], &["deny"])]), StepOutcome::Refused);
     }
 }

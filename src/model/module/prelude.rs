@@ -10,4 +10,4 @@ pub(super) use crate::model::base_urls::{BaseUrls, Ref};
 pub(super) use crate::model::diagnostics::{Check, Code, Fault, Faults, check};
 pub(super) use crate::model::key::Key;
 pub(super) use crate::model::schema::Constraint;
-pub(super) use crate::model::traffic::{Stage, Step, StepEffect, TracedRequest};
+pub(super) use crate::model::traffic::{Stage, Step, StepEffect, StepOutcome, TracedRequest};

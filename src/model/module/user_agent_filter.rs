@@ -111,9 +111,8 @@ mod tests {
             host: "a.example".into(),
             port: 443,
             path: "/".into(),
-            client_ip: None,
-            headers: Vec::new(),
             user_agent: Some(agent.into()),
+            ..TracedRequest::default()
         };
         filter.judge(&request)
     }

@@ -92,23 +92,10 @@ pub(crate) struct ModuleInTrace {
 impl RequestToTrace {
     /// Parses the request.
     pub(crate) fn parse(self) -> Result<TracedRequest, Fault> {
-        let invalid = |field: &str, message: String| Fault::new(Code::InvalidFormat, message).at(field);
-        let method = if self.method.is_empty() { "GET" } else { self.method.as_str() };
-        if !method.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-            return Err(invalid("method", format!("`{}` is not an HTTP method", printable(method))));
-        }
-        let request = TracedRequest::new(method, &self.url)
-            .map_err(|reason| invalid("url", format!("invalid URL `{}`: {reason}", printable(&self.url))))?;
-        let client_ip = match self.client_ip.as_str() {
-            "" => None,
-            text => match text.parse::<IpAddr>() {
-                Ok(ip) => Some(ip),
-                Err(_) => return Err(invalid("client_ip", format!("`{}` is not an IP address", printable(text)))),
-            },
-        };
+        let request = TracedRequest::parse(&self.method, &self.url, &self.client_ip)?;
         let user_agent = Some(self.user_agent).filter(|text| !text.is_empty());
         let headers = self.headers.into_iter().map(|header| (header.name, header.value)).collect();
-        Ok(TracedRequest { client_ip, user_agent, headers, ..request })
+        Ok(TracedRequest { user_agent, headers, ..request })
     }
 }
 
