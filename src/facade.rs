@@ -54,11 +54,11 @@ pub mod resources {
     pub use crate::model::module::traits::AnyModule;
     pub use crate::model::reference::Reference;
     pub use crate::model::resource::any_resource::{AccessList, AnyResource, ViewContext};
+    pub use crate::model::route_test::{ExpectedHeaders, RouteTest, TestExpectation, TestVerdict, TestedRequest};
     pub use crate::model::secrets::secret::{MASK, Secret};
     pub use crate::model::secrets::secret_spans::SecretSpans;
     pub use crate::model::secrets::serialization_mode::{Review, Secrets};
     pub use crate::model::secrets::text::{Reading, Text};
-    pub use crate::model::route_test::{ExpectedHeaders, RouteTest, TestExpectation, TestVerdict, TestedRequest};
     pub use crate::model::traffic::{HeaderChange, Stage, Step, StepOutcome};
 
     // Rules.
@@ -136,6 +136,9 @@ pub mod report {
     pub use crate::model::json::JsonError;
     pub use crate::plan::format::{Format, render};
     pub use crate::plan::report::Report;
+    pub use crate::plan::test_report::{
+        CoveredItems, LiveComparison, TestCoverage, TestOutcome, TestReport, TestResult,
+    };
 }
 
 pub mod storage {

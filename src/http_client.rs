@@ -1,11 +1,18 @@
-//! The client for requests to other servers: webhooks, collectors of traces, and other servers of edgewright.
+//! The client for requests to other servers: webhooks, collectors of traces, other servers of edgewright, and gateways.
 
+use std::net::SocketAddr;
 use std::{io::ErrorKind, time::Duration};
 
-use ureq::config::ConfigBuilder;
+use ureq::config::{Config, ConfigBuilder};
+use ureq::http::Uri;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::typestate::AgentScope;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Error, Timeout};
+
+/// The most addresses of a server that are tried: a resolver has room for no more.
+const MOST_ADDRESSES: usize = 16;
 
 /// Creates a client that trusts the authorities of the system.
 pub(crate) fn agent(connect: Duration, response: Duration) -> Agent {
@@ -56,6 +63,29 @@ pub(crate) fn probe_agent(timeout: Duration) -> Agent {
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).disable_verification(true);
     // A proxy does not lead to this machine.
     config(timeout).proxy(None).tls_config(tls.build()).build().new_agent()
+}
+
+/// Creates a client that connects to these addresses, whatever the host of a URL is: a gateway is asked for the host of a
+/// request, and has its certificate.
+pub(crate) fn agent_at(addresses: Vec<SocketAddr>, timeout: Duration) -> Agent {
+    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+    let config = config(timeout).proxy(None).tls_config(tls).build();
+    Agent::with_parts(config, DefaultConnector::default(), FixedAddresses(addresses))
+}
+
+/// Resolves every host to the same addresses.
+#[derive(Debug)]
+struct FixedAddresses(Vec<SocketAddr>);
+
+impl Resolver for FixedAddresses {
+    fn resolve(&self, _uri: &Uri, _config: &Config, _timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        if self.0.is_empty() {
+            return Err(Error::HostNotFound);
+        }
+        let mut addresses = self.empty();
+        self.0.iter().take(MOST_ADDRESSES).for_each(|address| addresses.push(*address));
+        Ok(addresses)
+    }
 }
 
 /// Describes why a request failed, or returns none if the error can contain the URL.

@@ -8,7 +8,7 @@ use super::config::section::ConfigSection;
 use super::failure::CommandResult;
 use super::input::option_origins::{CurrentContext, OptionOrigins};
 use super::inspect::{blame, export, get, history, status, trace};
-use super::manifests::{diff, explain, fmt, reconcile, schema, validate};
+use super::manifests::{diff, explain, fmt, reconcile, schema, test, validate};
 use super::operate::{destroy, healthcheck, resume, rollback, suspend, transfer};
 use super::store::{self, backup, restore};
 use super::{completions, man, reference, serve};
@@ -34,6 +34,7 @@ pub(super) enum Command {
     Plan(reconcile::PlanArgs),
     Diff(diff::Args),
     Validate(validate::Args),
+    Test(test::Args),
     Get(get::Args),
     Trace(trace::Args),
     Export(export::Args),
@@ -88,6 +89,7 @@ pub(super) fn dispatch(
         Command::Transfer(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Diff(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
         Command::Validate(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Test(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
         Command::Serve(args) => without_server(args.run(config, &Cli::command(), matches)),
         Command::Status(mut args) => args.server.choose(&origins).and_then(|()| args.run()),
         Command::Suspend(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
@@ -135,7 +137,7 @@ fn without_server(result: CommandResult) -> CommandResult {
 pub(super) fn current_context(command: &Command) -> CurrentContext {
     let reads = match command {
         Command::History(args) if args.needs_files() => return CurrentContext::Ignored,
-        Command::Validate(_) | Command::Diff(_) => return CurrentContext::OnlyByFlag,
+        Command::Validate(_) | Command::Test(_) | Command::Diff(_) => return CurrentContext::OnlyByFlag,
         Command::Trace(args) if args.reads_manifests() => return CurrentContext::OnlyByFlag,
         Command::Reconcile(args) => args.dry_run,
         Command::Rollback(args) => args.dry_run,
@@ -156,7 +158,7 @@ pub(super) fn used_by(command: &Command) -> &'static [ConfigSection] {
         Command::Serve(_) => &ConfigSection::ALL,
         // `validate` also checks the section for `serve`: nothing else finds its mistakes before a server starts.
         Command::Validate(_) => &[ConfigSection::Lints, ConfigSection::Server],
-        Command::Reconcile(_) | Command::Plan(_) | Command::Diff(_) => &[ConfigSection::Lints],
+        Command::Reconcile(_) | Command::Plan(_) | Command::Diff(_) | Command::Test(_) => &[ConfigSection::Lints],
         Command::Trace(args) if args.reads_manifests() => &[ConfigSection::Lints],
         _ => &[],
     }

@@ -3,6 +3,7 @@
 use foldhash::HashMap;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
+use super::load::declaration::DeclaredTest;
 use super::load::declarations::Declarations;
 use super::load::document::{self, Document};
 use super::load::findings::FileFindings;
@@ -35,6 +36,10 @@ pub struct Loaded {
     pub(super) is_consistent: bool,
     /// The lints that documents of the source set to `warn` or `deny`: what they find is seen somewhere.
     pub(crate) raised_lints: BTreeSet<&'static str>,
+    /// The route tests of the source, in the order of files and lines.
+    pub(crate) tests: Vec<Arc<DeclaredTest>>,
+    /// Whether a route test cannot be run, because its document has errors.
+    pub(crate) has_faulty_tests: bool,
     /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
     /// The files.
@@ -154,6 +159,8 @@ impl Loaded {
             } else {
                 self.diagnostics.extend(found);
                 self.raised_lints.extend(&read.declared.raised_lints);
+                self.tests.extend(read.declared.tests.iter().cloned());
+                self.has_faulty_tests |= read.declared.has_faulty_tests;
             }
         }
         self.context = SourceContext::from_files(context);

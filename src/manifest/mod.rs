@@ -39,7 +39,7 @@ pub(crate) mod resolve;
 mod tests;
 pub(crate) mod tree;
 
-pub(crate) use load::declaration::Origins;
+pub(crate) use load::declaration::{DeclaredTest, Origins};
 pub(crate) use loaded::load_again;
 pub use loaded::{Loaded, load};
 pub(crate) use resolve::context::with_source;

@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_request_names_what_exists_and_expects_something() {
         let forwarded = TestExpectation { verdict: Some(TestVerdict::Forwarded), ..TestExpectation::default() };
-        assert_eq!(faults(expecting(forwarded.clone())), []);
+        assert!(faults(expecting(forwarded.clone())).is_empty());
         let at = |path: &str, code| vec![(format!("/requests/0{path}"), code)];
         assert_eq!(faults(expecting(TestExpectation::default())), at("/expect", Code::Required));
         let modules = Some(vec!["policies inbound".to_owned(), "backnd".to_owned()]);

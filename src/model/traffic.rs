@@ -156,6 +156,8 @@ pub enum StepEffect {
     Refused,
 }
 
+names!(StepEffect: Passes "passes", Depends "depends", Refused "refused");
+
 /// What certainly becomes of a request at a step, for those who must not guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepOutcome {

@@ -39,6 +39,7 @@ pub(crate) mod report;
 mod revert;
 pub(crate) mod saved;
 mod summary;
+pub(crate) mod test_report;
 pub(crate) mod transfer;
 
 pub use behaviour::{BehaviourChange, BehaviourDiff, RequestPattern};

@@ -1,9 +1,10 @@
 //! The report of a command, independent of its format.
 
 use super::redacted_plan::RedactedPlan;
+use super::test_report::TestReport;
 use crate::model::{Diagnostic, Severity};
 
-/// The result of `validate`, `reconcile` or `diff`.
+/// The result of `validate`, `test`, `reconcile` or `diff`.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The command's name.
@@ -24,6 +25,8 @@ pub struct Report {
     pub applied: Option<u64>,
     /// The path of the store, if the run found none there: it may be mistyped.
     pub new_store: Option<String>,
+    /// The results of the route tests, if they were asked for.
+    pub tests: Option<TestReport>,
 }
 
 /// Says that there is no store at a path, so that a plan creates everything.

@@ -9,7 +9,8 @@
 //!
 //! Host and port select the edge, the most specific hostport first. Among the edge's routes, a closer host wins over
 //! any path, an exact path over a prefix, and a longer prefix over a shorter one (`selector.rs`). A
-//! [`RouteTable`](table::RouteTable) answers many such questions about one edge. The modules of edge and route then act
+//! [`RouteTable`](table::RouteTable) answers many such questions about one edge, and an
+//! [`EdgeTable`](edge_table::EdgeTable) which edge serves a host and port. The modules of edge and route then act
 //! in a fixed order (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests.
 //!
 //! # An example
@@ -24,10 +25,12 @@
 //! See `docs/explanation/routing.md` and D42.
 
 pub(crate) mod behaviour;
+pub(crate) mod edge_table;
 mod host_rank;
 mod module_pipeline;
 pub(crate) mod order;
 mod route_decision;
+pub(crate) mod route_test;
 pub(crate) mod selector;
 pub(crate) mod table;
 mod trace;

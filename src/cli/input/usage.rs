@@ -26,7 +26,7 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["list", "ls"], "to list resources, run `edgewright get KIND`"),
     (&["log", "logs"], "to show what was changed, run `edgewright history`"),
     (&["revert", "undo"], "to go back to an earlier revision, run `edgewright rollback`"),
-    (&["check", "lint", "test", "verify"], "to check manifests, run `edgewright validate PATH`"),
+    (&["check", "lint", "verify"], "to check manifests, run `edgewright validate PATH`"),
     (&["format"], "to format manifests, run `edgewright fmt PATH`"),
     (&["import", "dump"], "to write existing resources as manifests, run `edgewright export`"),
     (&["run", "server", "start"], "to start a server, run `edgewright serve`"),
@@ -35,7 +35,7 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
 ];
 
 /// The commands whose arguments are paths of manifests, and the options for them of other tools.
-const PATH_COMMANDS: [&str; 6] = ["plan", "reconcile", "apply", "validate", "fmt", "diff"];
+const PATH_COMMANDS: [&str; 7] = ["plan", "reconcile", "apply", "validate", "test", "fmt", "diff"];
 const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
 /// The options of other tools for a change without a question, and what the commands have in their place.

@@ -172,6 +172,8 @@ impl Args {
     /// are there.
     fn applied(&self, state: Option<&Snapshot>, lints: LintLevels) -> Result<Snapshot, Failure> {
         let prepared = Prepared::load(Options { tree: self.tree(), lints, ..self.ownership.options() });
+        // The trace may be to show why a test fails.
+        let prepared = prepared.without_tests();
         let snapshot = state.map_or_else(|| prepared.context_state(), Snapshot::clone);
         let planned = prepared.plan(&snapshot);
         if planned.has_errors() {

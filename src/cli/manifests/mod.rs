@@ -11,4 +11,5 @@ pub(crate) mod reconcile;
 pub(crate) mod review;
 pub(crate) mod schema;
 pub(crate) mod source_args;
+pub(crate) mod test;
 pub(crate) mod validate;

@@ -45,7 +45,7 @@ impl Output {
     }
 
     /// Whether the text report is printed: always, unless another format is written to stdout.
-    fn shows_text(&self) -> bool {
+    pub(in crate::cli) fn shows_text(&self) -> bool {
         self.format == Format::Text || self.output.is_some()
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct ServerTarget {
     /// A request to trace with the plan.
     to_trace: Option<RequestToTrace>,
     traced: Option<TraceOfPlan>,
+    /// Whether the server returns the results of the route tests.
+    asks_for_tests: bool,
     proposed: Option<LastProposal>,
 }
 
@@ -63,6 +65,7 @@ impl ServerTarget {
             reviewed: None,
             to_trace: None,
             traced: None,
+            asks_for_tests: false,
             proposed: None,
         })
     }
@@ -94,6 +97,7 @@ impl ServerTarget {
             compare: false,
             trace: self.to_trace.clone(),
             behaviour: self.options.behaviour,
+            tests: self.asks_for_tests,
         }
     }
 
@@ -160,6 +164,8 @@ impl ServerTarget {
     /// too.
     fn check(&self, loaded: &Loaded) -> (PlanResult, bool) {
         let mut validated = validate_loaded(loaded, &self.options.lints, &self.options.source);
+        // The server runs the tests among everything else that it has.
+        validated.diagnostics.retain(|it| it.code != Name::Code(Code::RouteTestFailed));
         let unresolved = [Code::UnknownReference, Code::NotDelegated, Code::RequiredModule].map(Name::Code);
         let is_resolved = validated.diagnostics.iter().all(|it| !unresolved.contains(&it.code));
         let counts = |code: Name| is_resolved || (!unresolved.contains(&code) && !matches!(code, Name::Lint(_)));
@@ -229,6 +235,7 @@ fn to_report(run: &mut Run, validated: &[&PlanResult]) -> Report {
         diagnostics: diagnostics(&run.report.diagnostics),
         refusals: diagnostics(&run.report.refusals),
         plan: run.report.plan.take(),
+        tests: run.report.tests.take(),
         files: validated.iter().map(|validated| validated.own_files()).sum(),
         first_file: files().next().map(|file| file.source.name.clone()),
         ..Report::default()

@@ -19,8 +19,8 @@ pub(crate) struct ServerArgs {
     server: Option<String>,
     /// Work through the server of a context; see `edgewright login`.
     ///
-    /// Commands that only read use the current context by default; `validate`, `diff` and `trace --manifests` read files, and
-    /// use a server only with one of these flags.
+    /// Commands that only read use the current context by default; `validate`, `test`, `diff` and `trace --manifests` read files,
+    /// and use a server only with one of these flags.
     #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_CONTEXT", value_parser = context_name)]
     context: Option<String>,

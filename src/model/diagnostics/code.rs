@@ -181,6 +181,9 @@ codes! {
     LintDenied "LINT_DENIED" 400
         "A lint at level `deny` has a finding in the manifests; the message starts with the lint's name."
         => "Run `edgewright explain NAME` to see the reason, the fix and how to change the level.";
+    RouteTestFailed "ROUTE_TEST_FAILED" 400
+        "A route test of the source fails: a request would be handled otherwise than its `expect` says, so nothing of the source is applied. As a warning: the test is marked with `informing_only`."
+        => "Compare the expectation with the way of the request in the help, and correct the routes or the test. `edgewright test` shows the results of all tests, and `edgewright trace` why a route takes a request.";
     // Codes of requests, the server, the store, and conflicts between sources.
     NotFound "NOT_FOUND" 404
         "No resource or endpoint exists at this address."

@@ -155,10 +155,7 @@ mod tests {
     fn only_what_needs_no_expression_is_certain() {
         let policy = |expressions: &[&str], actions: &[&str]| EndpointPolicy {
             expressions: expressions.iter().map(|it| (*it).to_owned()).collect(),
-            actions: actions
-                .iter()
-                .map(|it| EndpointAction { r#type: (*it).to_owned(), config: None })
-                .collect(),
+            actions: actions.iter().map(|it| EndpointAction { r#type: (*it).to_owned(), config: None }).collect(),
             name: String::new(),
         };
         let always = |actions: &[&str]| outcome(&[policy(&[], actions)]);

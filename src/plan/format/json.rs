@@ -10,6 +10,7 @@ use crate::model::{Code, Diagnostic, JsonError, Name, Place, Secrets, Severity, 
 use crate::plan::redacted_plan::RedactedPlan;
 use crate::plan::report::Report;
 use crate::plan::summary::Summary;
+use crate::plan::test_report::TestReport;
 
 /// The name and version of the format. New fields keep the version; any other change needs a new one.
 pub(crate) const VERSION: &str = "edgewright/report/v1";
@@ -34,6 +35,9 @@ pub(crate) struct ReportDocument {
     /// The path of the store, if there was none before the run; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_store: Option<String>,
+    /// The results of the route tests, if they were asked for; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestReport>,
 }
 
 /// Counts of changes, diagnostics and files.
@@ -111,6 +115,7 @@ impl ReportDocument {
             plan: report.plan.clone(),
             applied: report.applied,
             new_store: report.new_store.clone(),
+            tests: report.tests.clone(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! JUnit XML for test reports: one case per file with findings, one for all other files, and one for the plan.
+//! JUnit XML for test reports: one case per file with findings, one for all other files, one for the plan, and one for each
+//! request that was tested.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -11,6 +12,7 @@ use super::verdict::{store_note, summary};
 use crate::model::{Code, Diagnostic, JsonError, Name, Severity};
 use crate::plan::behaviour;
 use crate::plan::report::Report;
+use crate::plan::test_report::{TestOutcome, TestResult};
 use crate::syntax::text::{escaped, number_of};
 
 /// The most diagnostics in the text of a case.
@@ -84,7 +86,9 @@ impl TestCase {
 fn cases(report: &Report) -> Vec<TestCase> {
     let mut files: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();
     let mut elsewhere = Vec::new();
-    for it in &report.diagnostics {
+    // A request that was tested has a case of its own.
+    let is_of_test = |it: &&Diagnostic| report.tests.is_some() && it.code == Name::Code(Code::RouteTestFailed);
+    for it in report.diagnostics.iter().filter(|it| !is_of_test(it)) {
         match &it.place {
             Some(place) => files.entry(&place.file.name).or_default().push(it),
             None => elsewhere.push(it),
@@ -111,7 +115,28 @@ fn cases(report: &Report) -> Vec<TestCase> {
         let output = iter::once(summary(report)).chain(note).chain(diff).collect::<Vec<_>>().join("\n");
         cases.push(case("plan", "plan", &failures, output));
     }
+    cases.extend(report.tests.iter().flat_map(|tests| &tests.results).map(tested_request));
     cases
+}
+
+/// The case of a request that was tested.
+fn tested_request(it: &TestResult) -> TestCase {
+    let lines = |lines: &[String]| legal_lines(lines.iter().map(String::as_str).chain([it.trace.as_str()]));
+    let failure = (it.result == TestOutcome::Failed).then(|| TestFailure {
+        message: it.problems.first().map(|problem| legal(problem)).unwrap_or_default(),
+        code: Code::RouteTestFailed.to_string(),
+        text: format!("{}:{}\n{}", legal(&it.file), it.line, lines(&it.problems)),
+    });
+    let output = match it.result {
+        TestOutcome::Warned => lines(&it.problems),
+        TestOutcome::Skipped => "not judged: another source may have the edge".to_owned(),
+        TestOutcome::Passed | TestOutcome::Failed => String::new(),
+    };
+    TestCase { class: "route", name: legal(&format!("{}: {}", it.test, it.request)), failure, output }
+}
+
+fn legal_lines<'l>(lines: impl Iterator<Item = &'l str>) -> String {
+    lines.map(legal).collect::<Vec<_>>().join("\n")
 }
 
 fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {

@@ -6,7 +6,7 @@ pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod markdown;
 pub(crate) mod sarif;
-mod verdict;
+pub(crate) mod verdict;
 
 use super::{render as text, report::Report};
 use crate::model::{JsonError, names::names};

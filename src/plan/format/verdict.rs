@@ -3,6 +3,7 @@
 use crate::model::Severity;
 use crate::model::diagnostics::diagnostic::counted;
 use crate::plan::report::{Report, no_store_found};
+use crate::plan::test_report::{TestOutcome, TestReport};
 use crate::syntax::text::number_of;
 
 /// The result of the run.
@@ -28,10 +29,22 @@ pub(super) fn summary(report: &Report) -> String {
     if !report.refusals.is_empty() {
         line += &format!(", {}", number_of(report.refusals.len(), "refusal"));
     }
+    if let Some(tests) = &report.tests {
+        line += &format!("; {}", tested(tests));
+    }
     match &report.plan {
         Some(plan) => format!("{line}; {}", plan.summary()),
         None => line,
     }
+}
+
+/// The counts of tested requests by their results.
+pub(crate) fn tested(tests: &TestReport) -> String {
+    let other =
+        [TestOutcome::Failed, TestOutcome::Warned, TestOutcome::Skipped].map(|result| (result, tests.count(result)));
+    let other = other.into_iter().filter(|(_, count)| *count > 0);
+    let other: String = other.map(|(result, count)| format!(", {count} {}", result.as_str())).collect();
+    format!("{} tested: {} passed{other}", number_of(tests.results.len(), "request"), tests.count(TestOutcome::Passed))
 }
 
 /// Returns the notice to reviewers about a plan for a store that does not exist.

@@ -38,6 +38,7 @@ pub(crate) mod rollback;
 pub(crate) mod spans;
 pub(super) mod speculative;
 pub(crate) mod stages;
+pub(crate) mod test_stage;
 pub(crate) mod token;
 pub(crate) mod transfer;
 mod validation;

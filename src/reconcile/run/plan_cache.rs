@@ -28,6 +28,7 @@
 
 use std::ops::Range;
 
+use super::test_stage::{TestCounts, TestRun};
 use super::{options::Options, plan_result::PlanResult};
 use crate::manifest::ManifestFile;
 use crate::manifest::tree::{ReadDigests, Recorder};
@@ -60,6 +61,9 @@ struct CachedRun {
     revision: u64,
     unchanged: usize,
     warnings: Vec<CachedWarning>,
+    /// The numbers of its route tests.
+    #[serde(default)]
+    tests: TestCounts,
 }
 
 /// A warning.
@@ -86,7 +90,8 @@ pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Op
     let named = by_name(&files);
     let diagnostics = run.warnings.into_iter().map(|warning| warning.located(&named)).collect::<Option<_>>()?;
     let plan = Plan { base: run.revision, unchanged: run.unchanged, ..Plan::default() };
-    Some(PlanResult { diagnostics, plan: Some(plan), files, ..PlanResult::default() })
+    let tests = TestRun { counts: run.tests, ..TestRun::default() };
+    Some(PlanResult { diagnostics, plan: Some(plan), files, tests, ..PlanResult::default() })
 }
 
 /// Remembers a run after which the next one has nothing to do. None if it is not remembered. `store` must have the state of its
@@ -105,6 +110,7 @@ pub(crate) fn save(store: &OnDisk, options: &Options, recorder: &Recorder, done:
         until,
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
+        tests: planned.tests.counts,
         warnings: planned.diagnostics.iter().map(|it| CachedWarning::new(it, &named)).collect::<Option<_>>()?,
     };
     let mut runs = read(store, key);

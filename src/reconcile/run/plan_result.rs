@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{fault_message::fault_message, speculative::apply_speculatively, token};
+use super::{fault_message::fault_message, speculative::apply_speculatively, test_stage::TestRun, token};
 use crate::background::yield_to_requests;
 use crate::manifest::{ManifestFile, Origins};
 use crate::model::{Code, Desired, Diagnostic, FaultTarget, Key, Name, Path, Severity, Snapshot};
 use crate::plan::report::Report;
+use crate::plan::test_report::TestReport;
 use crate::plan::{Detail, Plan, RedactedPlan};
 use crate::store::{Places, SpeculativeCommit, Store};
 
@@ -41,6 +42,8 @@ pub struct PlanResult {
     /// The result of the plan on the state it was computed from. Code that may have changed the plan must not commit
     /// it.
     pub(crate) tried: Option<Arc<SpeculativeCommit>>,
+    /// The results of the route tests.
+    pub(crate) tests: TestRun,
 }
 
 impl PlanResult {
@@ -177,6 +180,11 @@ impl PlanResult {
         self.warn_about_kept();
     }
 
+    /// The results of the route tests, for a report.
+    pub(crate) fn test_report(&self) -> TestReport {
+        self.tests.report(&self.desired)
+    }
+
     /// Creates the report of a command.
     pub fn report(&self, command: &'static str) -> Report {
         self.report_with(command, Detail::Bodies)
@@ -201,6 +209,7 @@ impl PlanResult {
             first_file: self.files.first().map(|file| file.source.name.clone()),
             applied: None,
             new_store: None,
+            tests: None,
         }
     }
 }

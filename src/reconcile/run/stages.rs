@@ -1,4 +1,4 @@
-//! The stages of a run, each from one value to the next: load, resolve, judge, isolate, diff, try.
+//! The stages of a run, each from one value to the next: load, resolve, judge, isolate, diff, try, test.
 //!
 //! # The problem
 //!
@@ -16,7 +16,8 @@
 //!
 //! # What it never does
 //!
-//! While there are errors, nothing is deleted, because a resource may have moved to the part that cannot be read.
+//! While there are errors, nothing is deleted, because a resource may have moved to the part that cannot be read. Nothing is
+//! applied that fails a route test of the source, not even a part of it (D118).
 
 mod changes_from;
 
@@ -25,6 +26,7 @@ use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
 use super::spans::stage;
 use super::speculative::apply_speculatively;
+use super::test_stage::{TestRun, run_tests};
 use crate::lint::LintMemo;
 use crate::manifest::resolve::memo::{LastResolution, ResolveMemo};
 use crate::manifest::resolve::{Resolution, resolve, resolve_offline};
@@ -35,6 +37,7 @@ use crate::reconcile::prelude::*;
 use crate::reconcile::sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning};
 use crate::reconcile::sync_loop::clock::Clock;
 use crate::reconcile::sync_loop::freshness::FinishedRun;
+use crate::routing::edge_table::RoutedState;
 
 /// Loaded manifests, which can be planned on any revision.
 pub(crate) struct Prepared {
@@ -46,6 +49,8 @@ pub(crate) struct Prepared {
     clock: Clock,
     /// The resources whose secrets the reader of the plan sees, if not all.
     pub sees: Option<SecretFilter>,
+    /// Whether the route tests of the source are run.
+    runs_tests: bool,
 }
 
 /// The state that a run on a followed source keeps for the next one.
@@ -62,11 +67,13 @@ struct PlanEnd {
     plan: Option<(Plan, Option<Arc<SpeculativeCommit>>)>,
     /// The resources that differ from those in the store. None if these may be any.
     unsettled: Option<BTreeSet<Key>>,
+    /// The results of the route tests.
+    tests: TestRun,
 }
 
 impl PlanEnd {
     fn without_plan(resolved: Resolution, unsettled: Option<BTreeSet<Key>>) -> Self {
-        Self { resolved, plan: None, unsettled }
+        Self { resolved, plan: None, unsettled, tests: TestRun::default() }
     }
 }
 
@@ -82,7 +89,13 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> PlanResult {
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> PlanResult {
     let context = loaded.context_state();
     let resolved = resolve_offline(loaded, &context, source);
-    judge(loaded, resolved, lints, None, clock::now()).capped().planned(loaded, None)
+    let mut resolved = judge(loaded, resolved, lints, None, clock::now());
+    let (tests, found) = match resolved.has_errors() {
+        true => Default::default(),
+        false => run_tests(loaded, RoutedState { snapshot: &context, source, desired: Some(&resolved.desired) }),
+    };
+    resolved.diagnostics.extend(found);
+    PlanResult { tests, ..resolved.capped().planned(loaded, None) }
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
@@ -106,7 +119,8 @@ impl Prepared {
     }
 
     fn new(options: Options, loaded: Loaded) -> Self {
-        Self { options, loaded: Arc::new(loaded), memo: None, clock: Clock::default(), sees: None }
+        let (loaded, clock) = (Arc::new(loaded), Clock::default());
+        Self { options, loaded, memo: None, clock, sees: None, runs_tests: true }
     }
 
     /// Reads the manifests of a source that is followed. What has not changed since the last run is not read, merged or
@@ -140,7 +154,14 @@ impl Prepared {
     /// Plans these manifests for a reader who sees no secrets at all.
     pub(crate) fn masked(&self) -> Self {
         let (options, loaded, clock) = (self.options.clone(), Arc::clone(&self.loaded), self.clock.clone());
-        Self { options, loaded, memo: None, clock, sees: Some(Arc::new(|_: &Entry| false)) }
+        let sees: Option<SecretFilter> = Some(Arc::new(|_: &Entry| false));
+        Self { options, loaded, memo: None, clock, sees, runs_tests: self.runs_tests }
+    }
+
+    /// Plans although route tests may fail, to find out why. These plans are not the ones to apply.
+    #[must_use]
+    pub(crate) fn without_tests(self) -> Self {
+        Self { runs_tests: false, ..self }
     }
 
     fn resolve(&self, snapshot: &Snapshot) -> Resolution {
@@ -196,7 +217,8 @@ impl Prepared {
         if stops() {
             return PlanEnd::without_plan(resolved.capped().cancelled(), may_differ);
         }
-        if faulty && !options.isolate {
+        // A test that cannot be read may be one that fails.
+        if faulty && (!options.isolate || loaded.has_faulty_tests) {
             return PlanEnd::without_plan(resolved.capped(), may_differ);
         }
         if faulty {
@@ -252,9 +274,32 @@ impl Prepared {
                 if options.behaviour && (tried.is_some() || plan.is_empty()) {
                     plan.note_behaviour(snapshot, tried.as_ref().map_or(snapshot, |tried| tried.after()));
                 }
-                PlanEnd { resolved, plan: Some((plan, tried)), unsettled }
+                let end = PlanEnd { plan: Some((plan, tried)), ..PlanEnd::without_plan(resolved, unsettled) };
+                self.tested(end, snapshot)
             }
         }
+    }
+
+    /// Runs the route tests on the state that a plan leaves. If one of them fails, there is no plan to apply.
+    fn tested(&self, mut end: PlanEnd, snapshot: &Snapshot) -> PlanEnd {
+        if !self.runs_tests || self.loaded.tests.is_empty() {
+            return end;
+        }
+        let source = &self.options.source;
+        let stored = RoutedState::stored(snapshot, source);
+        let state = match &end.plan {
+            Some((_, Some(tried))) => RoutedState::stored(tried.after(), source),
+            Some((plan, None)) if plan.is_empty() => stored,
+            // A plan that is refused was not tried.
+            _ => RoutedState { desired: Some(&end.resolved.desired), ..stored },
+        };
+        let (tests, found) = stage("test", || run_tests(&self.loaded, state));
+        end.tests = tests;
+        if found.iter().any(|it| it.severity == Severity::Error) {
+            end.plan = None;
+        }
+        end.resolved.diagnostics.extend(found);
+        PlanEnd { resolved: end.resolved.capped(), ..end }
     }
 
     /// Skips invalid resources and everything that depends on them, and judges the rest again.
@@ -284,11 +329,11 @@ impl Prepared {
 
     /// Completes a plan, and keeps for the next run what was resolved.
     fn planned(&self, end: PlanEnd, snapshot: &Snapshot, keeps_all_names: bool) -> PlanResult {
-        let PlanEnd { mut resolved, plan, unsettled } = end;
+        let PlanEnd { mut resolved, plan, unsettled, tests } = end;
         let facts = std::mem::take(&mut resolved.facts);
         let (others, is_self_contained) = (Arc::clone(&resolved.others), resolved.is_self_contained);
         let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
-        let mut planned = PlanResult { tried, ..resolved.planned(&self.loaded, plan) };
+        let mut planned = PlanResult { tried, tests, ..resolved.planned(&self.loaded, plan) };
         if let Some(memo) = &self.memo {
             memo.resolved.keep(LastResolution {
                 loaded: Arc::clone(&self.loaded),
@@ -312,7 +357,8 @@ impl Prepared {
 pub(crate) fn compare(old: &Options, new: &Options) -> PlanResult {
     let lenient =
         |options: &Options| Options { budget: DeletionBudget::Percent(100.0), recreate_ids: true, ..options.clone() };
-    let former = Prepared::load(lenient(old));
+    // The older manifests only have to be readable.
+    let former = Prepared::load(lenient(old)).without_tests();
     let context = former.context_state();
     let mut before = former.plan(&context);
     let Some(first) = before.plan.take() else { return before };

@@ -1,6 +1,6 @@
 //! Validation of resolved resources, and the places of the findings.
 
-use super::{fault_message::fault_message, plan_result::PlanResult};
+use super::{fault_message::fault_message, plan_result::PlanResult, test_stage::TestRun};
 use crate::lint::Subject;
 use crate::manifest::Loaded;
 use crate::manifest::resolve::Resolution;
@@ -55,6 +55,7 @@ impl Resolution {
             files: loaded.files.clone(),
             origins: Arc::new(self.origins),
             tried: None,
+            tests: TestRun::default(),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::plan::Summary;
 use crate::plan::format::json::Item;
 use crate::reconcile::prelude::*;
 use crate::reconcile::run::plan_result::PlanResult;
+use crate::reconcile::run::test_stage::TestCounts;
 
 /// The most diagnostics of a status.
 const MOST_DIAGNOSTICS: usize = 100;
@@ -57,6 +58,8 @@ pub(crate) struct RunFindings {
     pub files: usize,
     /// The number of declared resources.
     pub declared: usize,
+    /// The numbers of its route tests.
+    pub tests: TestCounts,
     /// The changes that are planned and not applied, without those of resources that only drifted.
     pub pending: Summary,
     /// The declared resources of other sources.
@@ -80,6 +83,7 @@ impl RunFindings {
         Self {
             files: planned.files.len(),
             declared: planned.desired.len(),
+            tests: planned.tests.counts,
             pending: planned.plan.as_ref().map(|plan| plan.summary_of(is_pending)).unwrap_or_default(),
             ownership_conflicts: ownership_conflicts(planned, snapshot),
             drifted: changes().filter(|change| !is_pending(change)).count(),
@@ -183,6 +187,11 @@ impl StatusBoard {
     /// The number of resources that others have changed, and that are not reverted.
     pub(crate) fn drifted(&self) -> usize {
         self.0.lock().findings.drifted
+    }
+
+    /// The numbers of the source's route tests.
+    pub(crate) fn tests(&self) -> TestCounts {
+        self.0.lock().findings.tests
     }
 
     /// Counts a sync that begins now, before anything is fetched or read.

@@ -41,6 +41,12 @@ impl ServerTarget {
         Ok((report, self.traced))
     }
 
+    /// Plans, and returns a report with the results of the route tests, unless the manifests have errors that stop the request.
+    pub(crate) fn test(mut self) -> Result<Report, Failure> {
+        self.asks_for_tests = true;
+        Ok(Report { command: "test", plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
+    }
+
     /// The failure for a server that does not know these requests.
     pub(super) fn too_old(&self, request: &Request, text: &[u8]) -> Option<Failure> {
         let lacks = |name: &str| rejects_field(text, |field| field == name);
@@ -50,6 +56,8 @@ impl ServerTarget {
             ("it cannot compare how requests are treated", "upgrade the server, or omit --behaviour")
         } else if request.trace.is_some() && lacks("/trace") {
             ("it cannot trace manifests", "upgrade the server, or trace the manifests without it")
+        } else if request.tests && lacks("/tests") {
+            ("it has no route tests", "upgrade the server, or test the manifests without it")
         } else {
             return None;
         };

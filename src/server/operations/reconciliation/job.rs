@@ -34,6 +34,8 @@ pub(super) struct ReconciliationJob<'a> {
     /// The request to trace.
     to_trace: Option<TracedRequest>,
     traced: Option<TraceOfPlan>,
+    /// Whether the results of the route tests are returned.
+    shows_tests: bool,
 }
 
 impl<'a> ReconciliationJob<'a> {
@@ -73,9 +75,10 @@ impl<'a> ReconciliationJob<'a> {
             behaviour: request.behaviour,
             cancel,
         };
-        let (dry_run, tokens) = (request.dry_run, TokenHashes(hashes.collect()));
+        let (dry_run, shows_tests, tokens) = (request.dry_run, request.tests, TokenHashes(hashes.collect()));
         let expect = request.expect.filter(|expect| !expect.is_empty());
-        Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens, older, to_trace, traced: None })
+        let traced = None;
+        Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens, older, to_trace, traced, shows_tests })
     }
 
     pub(super) fn run(self) -> ApiResult {
@@ -97,6 +100,8 @@ impl<'a> ReconciliationJob<'a> {
             return self.compared(older);
         }
         let prepared = Prepared::load(self.options.clone());
+        // Whoever traces a request may look for the reason why a test of it fails.
+        let prepared = if self.to_trace.is_some() { prepared.without_tests() } else { prepared };
         if self.dry_run { self.plan_only(prepared) } else { self.apply(&prepared) }
     }
 
@@ -228,6 +233,7 @@ impl<'a> ReconciliationJob<'a> {
     fn answer(&self, planned: &PlanResult, saved: Option<SavedPlan>, revision: Option<u64>) -> ApiResult {
         let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
         report.applied = revision;
+        report.tests = self.shows_tests.then(|| planned.test_report());
         let run = Run {
             report: ReportDocument::from_report(&report),
             left_out: planned.left_out_names(),

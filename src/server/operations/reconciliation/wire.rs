@@ -92,6 +92,9 @@ pub(crate) struct Request {
     /// Whether the plan says how requests are treated differently.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub behaviour: bool,
+    /// Whether to return the result of each request in the route tests, and what no test touches. The tests run in any case.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tests: bool,
 }
 
 /// A manifest file in a request.

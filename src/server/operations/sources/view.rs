@@ -222,6 +222,12 @@ pub(crate) struct SourceCounts {
     pub declared: usize,
     /// Manifest files.
     pub files: usize,
+    /// Requests in the route tests of the last run.
+    #[serde(default)]
+    pub tests: usize,
+    /// Those of them that something else becomes of than expected, also in tests that are informing only.
+    #[serde(default)]
+    pub failed_tests: usize,
     /// Errors.
     pub errors: usize,
     /// Warnings.
@@ -244,6 +250,8 @@ impl SourceCounts {
             owned,
             declared: findings.declared,
             files: findings.files,
+            tests: findings.tests.requests,
+            failed_tests: findings.tests.failures,
             errors: findings.errors,
             warnings: findings.warnings + further_warnings,
             pending_create: pending.create,

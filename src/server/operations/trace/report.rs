@@ -1,6 +1,6 @@
 //! The bodies of `/trace`: a request to trace, and its way through the gateway. Dry runs of manifests have them too.
 
-use crate::routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest};
+use crate::routing::{HostRank, Named, RouteDecision, Trace, TracedRequest};
 use crate::server::prelude::*;
 
 /// A client's request to trace.
@@ -123,13 +123,10 @@ impl TraceReport {
                 verdict: considered.verdict.to_string(),
             }
         });
-        let modules = trace.modules.iter().map(|step| {
-            let effect = match step.effect {
-                StepEffect::Passes => "passes",
-                StepEffect::Depends => "depends",
-                StepEffect::Refused => "refused",
-            };
-            ModuleInTrace { module: step.module.to_owned(), effect: effect.to_owned(), note: step.note.clone() }
+        let modules = trace.modules.iter().map(|step| ModuleInTrace {
+            module: step.module.to_owned(),
+            effect: step.effect.as_str().to_owned(),
+            note: step.note.clone(),
         });
         Self { request: request.to_string(), edge, routes: routes.collect(), modules: modules.collect() }
     }

@@ -105,7 +105,7 @@ type SourceGauge = fn(&SourceHandle) -> f64;
 
 /// The state of each followed source.
 fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
-    let gauges: [(&str, &str, SourceGauge); 5] = [
+    let gauges: [(&str, &str, SourceGauge); 7] = [
         ("edgewright_reconcile_loop_up", "1 while a source's reconcile loop is running and not stuck.", |it| {
             flag(it.health.is_up())
         }),
@@ -114,6 +114,10 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
         }),
         ("edgewright_drifted_resources", "Drifted resources of a source that are not reverted.", |it| {
             it.status.drifted() as f64
+        }),
+        ("edgewright_route_tests", "Requests in the route tests of a source.", |it| it.status.tests().requests as f64),
+        ("edgewright_route_tests_failed", "Requests of a source's route tests that are not as expected.", |it| {
+            it.status.tests().failures as f64
         }),
         ("edgewright_source_suspended", "1 while a source is suspended.", |it| flag(it.suspension().is_some())),
         (

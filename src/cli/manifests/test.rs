@@ -1,0 +1,171 @@
+//! `edgewright test`.
+
+mod live;
+
+use super::review::ReviewArgs;
+use super::source_args::{Manifests, ReportedSource, report_source};
+use crate::cli::command_prelude::*;
+use crate::manifest::{Loaded, load};
+use crate::plan::format::verdict::tested;
+use crate::plan::test_report::{CoveredItems, TestOutcome, TestReport, TestResult};
+use crate::reconcile::validate_loaded;
+use live::LiveGateway;
+
+/// Run the route tests in manifests.
+///
+/// A `RouteTest` says what must become of requests. Shows each request with its result and, if something is otherwise than
+/// expected, with its way through edge, route and modules. `validate`, `plan` and `reconcile` run the same tests. With
+/// --server, the tests run among everything that the server has, as if it had applied the manifests.
+#[derive(Debug, clap::Args)]
+// `test` shows no plan.
+#[command(mut_arg("full", |argument| argument.hide(true)))]
+pub(crate) struct Args {
+    /// Show the routes and modules that no test touches.
+    #[arg(long, env = "EDGEWRIGHT_COVERAGE")]
+    coverage: bool,
+    /// Fail if the tests touch a smaller share of the routes or of the modules.
+    #[arg(long, value_name = "PERCENT", env = "EDGEWRIGHT_FAIL_UNDER", value_parser = percent)]
+    fail_under: Option<f64>,
+    /// Send the requests to the gateway at this URL, too, and compare what can be seen from outside.
+    ///
+    /// Connects to the address in the URL with the host of each request. Sends only GET, HEAD and OPTIONS.
+    #[arg(long, value_name = "URL")]
+    live: Option<String>,
+    #[command(flatten)]
+    reported: ReportedSource,
+    #[command(flatten)]
+    review: ReviewArgs,
+    #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    manifests: Manifests,
+}
+
+/// Parses a share in percent.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>().ok();
+    number.filter(|number| (0.0..=100.0).contains(number)).ok_or_else(|| "expected a number from 0 to 100".to_owned())
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
+        let tree = self.review.tree(&self.manifests.paths, &self.manifests.loading);
+        // The requests for a gateway come from the files.
+        let gateway = self.live.as_deref().map(LiveGateway::new).transpose()?;
+        let mut report = match self.server.url() {
+            Some(url) => {
+                let source = self.reported.source.clone();
+                let options = Options { tree: Arc::clone(&tree), source, lints, ..Options::default() };
+                let report = ServerTarget::new(url, &self.server, options)?.test()?;
+                Report { source: report_source(self.server.source().unwrap_or(&self.reported.source)), ..report }
+            }
+            None => during("Testing", || {
+                let validated = validate_loaded(&load(tree.as_ref()), &lints, &self.reported.source);
+                let (source, tests) = (report_source(&self.reported.source), Some(validated.test_report()));
+                Report { source, tests, ..validated.report("test") }
+            }),
+        };
+        if let Some(gateway) = gateway {
+            during("Asking the gateway", || compare(&gateway, &load(tree.as_ref()), &mut report));
+        }
+        self.check_coverage(&mut report);
+        self.conclude(&report)
+    }
+
+    /// Reports a coverage below the limit. Tests that were not run touch nothing, and have an error that says why.
+    fn check_coverage(&self, report: &mut Report) {
+        let (Some(limit), Some(tests)) = (self.fail_under, &report.tests) else { return };
+        if report.has_errors() && tests.results.is_empty() {
+            return;
+        }
+        for (what, items) in [("routes", &tests.coverage.routes), ("modules", &tests.coverage.modules)] {
+            if items.percent() < limit {
+                let message = format!("the tests touch {} of the {what}, less than {limit} %", share(items));
+                let help = "test more requests; --coverage lists what no test touches";
+                report.diagnostics.push(Diagnostic::error(Code::RouteTestFailed, message).help(help));
+            }
+        }
+    }
+
+    fn conclude(&self, report: &Report) -> CommandResult {
+        self.output.announce(report, None)?;
+        if let Some(tests) = report.tests.as_ref().filter(|_| self.output.shows_text()) {
+            print(self.text(tests))?;
+        }
+        self.output.conclude(report)?;
+        Ok(if report.has_errors() { Exit::Invalid } else { Exit::Done })
+    }
+
+    /// The results for a terminal.
+    fn text(&self, tests: &TestReport) -> String {
+        let mut out: String = tests.results.iter().map(lines).collect();
+        out += &format!("{}\n", tested(tests));
+        if self.coverage || self.fail_under.is_some() {
+            for (what, items) in [("routes", &tests.coverage.routes), ("modules", &tests.coverage.modules)] {
+                out += &format!("{what}: {} of {} tested ({})\n", items.tested, items.total, share(items));
+                let untested = items.untested.iter().filter(|_| self.coverage);
+                untested.for_each(|name| out += &format!("  {}\n", escaped(name)));
+            }
+        }
+        out
+    }
+}
+
+/// The share of what is touched.
+fn share(items: &CoveredItems) -> String {
+    format!("{:.1} %", items.percent())
+}
+
+/// A result, with the way of the request if something is otherwise than expected.
+fn lines(it: &TestResult) -> String {
+    let mut line = format!("{:8}{}:{}  {}: {}", it.result.as_str(), it.file, it.line, it.test, it.request);
+    if it.result == TestOutcome::Skipped {
+        line += " (another source may have the edge: use --server or --with)";
+    }
+    let mut out = format!("{}\n", escaped(&line));
+    let mut add = |text: &str| out += &format!("        {}\n", escaped(text));
+    it.problems.iter().for_each(|problem| add(problem));
+    if !it.problems.is_empty() {
+        add(&it.trace);
+    }
+    if let Some(live) = &it.live {
+        let status = live.status.map_or("no response".to_owned(), |status| format!("status {status}"));
+        add(&format!("the gateway: {status}; not compared: {}", or_nothing(&live.not_compared)));
+    }
+    out
+}
+
+fn or_nothing(items: &[String]) -> String {
+    if items.is_empty() { "nothing".to_owned() } else { items.join(", ") }
+}
+
+/// Sends the requests of the tests to a gateway, and adds to their results how it answers.
+fn compare(gateway: &LiveGateway, loaded: &Loaded, report: &mut Report) {
+    let Some(tests) = &mut report.tests else { return };
+    for declared in &loaded.tests {
+        for (index, request) in declared.test.requests.iter().enumerate() {
+            let is_its =
+                |it: &&mut TestResult| it.live.is_none() && it.test == declared.name && it.request == request.label();
+            let Some(result) = tests.results.iter_mut().find(is_its) else { continue };
+            let compared = gateway.compare(request, result.verdict);
+            for difference in &compared.differences {
+                let message = format!("{}: {difference}", printable(&result.request));
+                let fault = Fault::new(Code::RouteTestFailed, message).at(FieldPath::from(("requests", index)));
+                let fault = fault.help("check that the gateway has applied the manifests");
+                report.diagnostics.push(match declared.test.informing_only {
+                    true => declared.origin.warning(fault),
+                    false => declared.origin.diagnostic(fault),
+                });
+            }
+            if !compared.differences.is_empty() {
+                let is_informing = declared.test.informing_only;
+                result.result = if is_informing { TestOutcome::Warned } else { TestOutcome::Failed };
+                result.problems.extend(compared.differences.iter().cloned());
+            }
+            result.live = Some(compared);
+        }
+    }
+}

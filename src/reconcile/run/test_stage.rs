@@ -1,0 +1,147 @@
+//! Runs the route tests of a source, and places what is not as expected (D118).
+
+use crate::background::yield_to_requests;
+use crate::manifest::{DeclaredTest, Loaded};
+use crate::model::route_test::{TestVerdict, means_module};
+use crate::model::{Desired, FaultTarget, Kind, Path};
+use crate::plan::test_report::{CoveredItems, TestCoverage, TestOutcome, TestReport, TestResult};
+use crate::reconcile::prelude::*;
+use crate::routing::edge_table::RoutedState;
+use crate::routing::order::in_traffic_order;
+use crate::routing::route_test::RouteTester;
+use crate::syntax::text::printable;
+
+/// The results of the route tests of a source.
+#[derive(Debug, Default)]
+pub(crate) struct TestRun {
+    results: Vec<TestedRequestResult>,
+    /// The modules that requests have met, by the edge or route that took them.
+    touched: BTreeMap<Key, BTreeSet<&'static str>>,
+    /// Known without the results if the run is a remembered one.
+    pub(crate) counts: TestCounts,
+}
+
+/// The numbers of tested requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TestCounts {
+    /// All of them.
+    pub(crate) requests: usize,
+    /// Those that something else became of than expected, also in tests that are informing only.
+    pub(crate) failures: usize,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+struct TestedRequestResult {
+    declared: Arc<DeclaredTest>,
+    /// The index of the request in the test.
+    index: usize,
+    verdict: Option<TestVerdict>,
+    problems: Vec<String>,
+    trace: String,
+}
+
+/// Runs the tests on a state. Also returns what is not as expected.
+pub(super) fn run_tests(loaded: &Loaded, state: RoutedState<'_>) -> (TestRun, Vec<Diagnostic>) {
+    let (mut run, mut found) = (TestRun::default(), Vec::new());
+    if loaded.tests.is_empty() {
+        return (run, found);
+    }
+    let mut tester = RouteTester::new(state);
+    for declared in &loaded.tests {
+        for (index, tested) in declared.test.requests.iter().enumerate() {
+            yield_to_requests();
+            // The document was checked.
+            let Ok(request) = tested.traced() else { continue };
+            let way = tester.run(tested, &request);
+            let at = Path::from(("requests", index)).join("expect");
+            for mismatch in &way.mismatches {
+                let message = format!("{}: {}", printable(&tested.label()), mismatch.message);
+                let fault = Fault::new(Code::RouteTestFailed, message).at(mismatch.path.under(&at));
+                let fault = fault.help(way.trace.clone());
+                found.push(match declared.test.informing_only {
+                    true => declared.origin.warning(fault),
+                    false => declared.origin.diagnostic(fault),
+                });
+            }
+            for key in way.taken_by {
+                run.touched.entry(key.clone()).or_default().extend(&way.modules);
+            }
+            run.counts.requests += 1;
+            run.counts.failures += usize::from(!way.mismatches.is_empty());
+            let problems = way.mismatches.into_iter().map(|mismatch| mismatch.message).collect();
+            let (declared, verdict, trace) = (Arc::clone(declared), way.verdict, way.trace);
+            run.results.push(TestedRequestResult { declared, index, verdict, problems, trace });
+        }
+    }
+    (run, found)
+}
+
+impl TestRun {
+    /// The results for a report. `desired` has the resources of the source.
+    pub(super) fn report(&self, desired: &BTreeMap<Key, Desired>) -> TestReport {
+        TestReport {
+            results: self.results.iter().map(TestedRequestResult::report).collect(),
+            coverage: self.coverage(desired),
+        }
+    }
+
+    /// What the tests touch of the source.
+    fn coverage(&self, desired: &BTreeMap<Key, Desired>) -> TestCoverage {
+        let mut coverage = TestCoverage::default();
+        let of_traffic = |key: &Key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute);
+        for (key, wanted) in desired.iter().filter(|(key, _)| of_traffic(key)) {
+            let touched = self.touched.get(key);
+            let name = || match key.parent_key() {
+                Some(edge) => {
+                    let named = desired.get(&edge).map(|edge| edge.claim.name.clone());
+                    format!("{}/{}", named.unwrap_or_else(|| edge.id.to_string()), wanted.claim.name)
+                }
+                None => wanted.claim.name.clone(),
+            };
+            if key.kind == Kind::HttpsEdgeRoute {
+                count(&mut coverage.routes, touched.is_some(), || Some(name()));
+            }
+            for module in in_traffic_order(wanted.spec.as_ref()) {
+                let slot = module.slot.name;
+                let is_met = touched.is_some_and(|met| met.iter().any(|met| means_module(slot, met)));
+                let listed = || touched.map(|_| format!("{} {slot}", name()));
+                count(&mut coverage.modules, is_met, listed);
+            }
+        }
+        coverage
+    }
+}
+
+/// Counts one of some things, and lists it if no test touches it.
+fn count(items: &mut CoveredItems, is_tested: bool, name: impl FnOnce() -> Option<String>) {
+    items.total += 1;
+    match is_tested {
+        true => items.tested += 1,
+        false => items.untested.extend(name()),
+    }
+}
+
+impl TestedRequestResult {
+    fn report(&self) -> TestResult {
+        let DeclaredTest { name, test, origin } = self.declared.as_ref();
+        let place = origin.place(&Path::from(("requests", self.index)), FaultTarget::Value);
+        let result = match (self.verdict, self.problems.is_empty()) {
+            (None, _) => TestOutcome::Skipped,
+            (Some(_), true) => TestOutcome::Passed,
+            (Some(_), false) if test.informing_only => TestOutcome::Warned,
+            (Some(_), false) => TestOutcome::Failed,
+        };
+        TestResult {
+            test: name.clone(),
+            request: test.requests.get(self.index).map(|request| request.label()).unwrap_or_default(),
+            file: place.file.name.clone(),
+            line: place.line_column().0,
+            result,
+            verdict: self.verdict,
+            problems: self.problems.clone(),
+            trace: self.trace.clone(),
+            live: None,
+        }
+    }
+}

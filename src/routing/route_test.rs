@@ -1,0 +1,436 @@
+//! Runs route tests: what becomes of each request, and where that differs from what the test expects (D118).
+//!
+//! A verdict is certain or it is `depends`: a test cannot pass on a guess. What a module decides by something that the
+//! manifests do not have, such as a session or a policy, is unknown unless the test names it in `assumed_to_pass`, and no
+//! such assumption lets a request pass that is certainly rejected.
+//!
+//! For example, `GET /admin` without a session is `login` on a route with `oidc`. With an `ip_restriction` before it, the
+//! verdict is `depends`, because nobody knows whether the request gets as far as the login.
+
+use std::cell::OnceCell;
+
+use foldhash::HashMap;
+
+use super::edge_table::{EdgeTable, RoutedState, ServingEdge};
+use super::module_pipeline::{PipelineStep, pipeline};
+use super::selector::passes_tls_through;
+use super::table::{KnownRoute, RouteTable};
+use crate::model::claim::CONTEXT_OWNER;
+use crate::model::route_test::{ExpectedHeaders, TestExpectation, TestVerdict, TestedRequest, means_module};
+use crate::model::traffic::{Stage, StepEffect, StepOutcome, TracedRequest, host_name};
+use crate::model::{Claim, FieldPath, Key, MatchType};
+use crate::syntax::text::printable;
+
+/// Runs tests on a state.
+pub(crate) struct RouteTester<'s> {
+    state: RoutedState<'s>,
+    edges: EdgeTable<'s>,
+    /// The routes of the edges that have served a request.
+    routes: HashMap<&'s Key, RouteTable<'s>>,
+    /// Whether the state lacks edges that may serve a request.
+    lacks_edges: OnceCell<bool>,
+}
+
+/// What becomes of a tested request.
+#[derive(Debug)]
+pub(crate) struct TestedWay<'s> {
+    /// The verdict; none if the edge of the request may be one that this state lacks.
+    pub(crate) verdict: Option<TestVerdict>,
+    /// What the request does otherwise than expected.
+    pub(crate) mismatches: Vec<TestMismatch>,
+    /// The edge and the route that take it.
+    pub(crate) taken_by: Vec<&'s Key>,
+    /// The modules that it meets.
+    pub(crate) modules: Vec<&'static str>,
+    /// The way of the request in one line.
+    pub(crate) trace: String,
+}
+
+/// An expectation that is not met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TestMismatch {
+    /// The field, inside the expectation.
+    pub(crate) path: FieldPath,
+    /// What the request does instead, as a clause.
+    pub(crate) message: String,
+}
+
+/// The way of a request.
+struct RequestWay<'s> {
+    edge: Option<ServingEdge<'s>>,
+    route: Option<KnownRoute<'s>>,
+    steps: Vec<PipelineStep>,
+}
+
+impl<'s> RouteTester<'s> {
+    /// Prepares for the tests of a source.
+    pub(crate) fn new(state: RoutedState<'s>) -> Self {
+        Self { state, edges: EdgeTable::new(state), routes: HashMap::default(), lacks_edges: OnceCell::new() }
+    }
+
+    /// Runs the test of a request.
+    pub(crate) fn run(&mut self, tested: &TestedRequest, request: &TracedRequest) -> TestedWay<'s> {
+        let way = self.way(request);
+        let is_unknown = way.edge.is_none() && *self.lacks_edges.get_or_init(|| self.state.lacks_edges());
+        let (verdict, unknown) = way.verdict(&tested.assumed_to_pass);
+        let mismatches = match is_unknown {
+            true => Vec::new(),
+            false => self.mismatches(&tested.expect, &way, verdict, &unknown),
+        };
+        TestedWay {
+            verdict: (!is_unknown).then_some(verdict),
+            mismatches,
+            taken_by: way.edge.map(|edge| edge.0).into_iter().chain(way.route.map(|route| route.0)).collect(),
+            modules: way.steps.iter().map(|step| step.module).collect(),
+            trace: self.describe(request, &way),
+        }
+    }
+
+    /// The way of a request, which is that of a trace.
+    fn way(&mut self, request: &TracedRequest) -> RequestWay<'s> {
+        let Some(edge) = self.edges.serving(&request.host, request.port) else {
+            return RequestWay { edge: None, route: None, steps: Vec::new() };
+        };
+        let (state, passes_through) = (self.state, passes_tls_through(edge.1));
+        let table = self.routes.entry(edge.0);
+        let table = table.or_insert_with(|| RouteTable::new(passes_through, state.routes(edge.0)));
+        let route = table.serving(&host_name(&request.host), request.port, &request.path);
+        let steps = route.map(|route| pipeline(request, [edge.1, route.1])).unwrap_or_default();
+        RequestWay { edge: Some(edge), route, steps }
+    }
+
+    fn mismatches(
+        &self,
+        expect: &TestExpectation,
+        way: &RequestWay<'s>,
+        verdict: TestVerdict,
+        unknown: &[&'static str],
+    ) -> Vec<TestMismatch> {
+        let mut found = Vec::new();
+        let mut report = |path: FieldPath, message: String| found.push(TestMismatch { path, message });
+        for (field, expected, key) in [
+            ("edge", &expect.edge, way.edge.map(|edge| edge.0)),
+            ("route", &expect.route, way.route.map(|route| route.0)),
+        ] {
+            let Some(expected) = expected.as_deref().filter(|name| !key.is_some_and(|key| self.is_named(key, name)))
+            else {
+                continue;
+            };
+            let taken = key.map_or_else(|| format!("no {field}"), |key| format!("the {field} `{}`", self.name(key)));
+            report(field.into(), format!("{taken} takes it, not `{}`", printable(expected)));
+        }
+        if let Some(expected) = expect.verdict.filter(|expected| *expected != verdict) {
+            let on = if unknown.is_empty() { String::new() } else { format!(" (on {})", quoted(unknown)) };
+            let message = format!("the verdict is `{}`{on}, not `{}`", verdict.as_str(), expected.as_str());
+            report("verdict".into(), message);
+        }
+        if let Some(expected) = &expect.backend {
+            let reached = way.backend();
+            if reached != Some(expected.as_str()) {
+                let reached = reached.map_or("no backend".to_owned(), |id| format!("the backend `{}`", printable(id)));
+                report("backend".into(), format!("it reaches {reached}, not `{}`", printable(expected)));
+            }
+        }
+        let met: Vec<&str> = way.steps.iter().map(|step| step.module).collect();
+        if let Some(expected) = &expect.modules
+            && !(expected.len() == met.len() && expected.iter().zip(&met).all(|(name, met)| means_module(name, met)))
+        {
+            let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+            let message = format!("it meets the modules {}, not {}", quoted(&met), quoted(&expected));
+            report("modules".into(), message);
+        }
+        for (index, name) in expect.modules_include.iter().enumerate() {
+            if !met.iter().any(|met| means_module(name, met)) {
+                let message = format!("it does not meet the module `{}`", printable(name));
+                report(("modules_include", index).into(), message);
+            }
+        }
+        for (field, what, expected) in [
+            ("request_headers", "request", &expect.request_headers),
+            ("response_headers", "response", &expect.response_headers),
+        ] {
+            for (path, message) in way.unchanged_headers(what, expected) {
+                report(path.under(&field.into()), message);
+            }
+        }
+        found
+    }
+
+    /// Whether a name in a test means a resource: its ID, its name with the source before it, or its name alone. A name
+    /// alone means the resource of the own source, if that has one of this name.
+    fn is_named(&self, key: &Key, expected: &str) -> bool {
+        if key.id.as_str() == expected {
+            return true;
+        }
+        let Some(claim) = self.state.claim(key) else { return false };
+        if claim.name == expected {
+            return claim.source == self.state.source || !self.declares(key, expected);
+        }
+        // Surrounding manifests do not say which source they are.
+        let is_source = |source: &str| claim.source == source || claim.source == CONTEXT_OWNER;
+        expected.split_once('/').is_some_and(|(source, name)| is_source(source) && claim.name == name)
+    }
+
+    /// Whether the own source has another resource of a name beside one of another source.
+    fn declares(&self, beside: &Key, name: &str) -> bool {
+        let is_own = |key: &Key| {
+            let claim: Option<&Claim> = self.state.claim(key);
+            claim.is_some_and(|claim| claim.source == self.state.source && claim.name == name)
+        };
+        match beside.parent_key() {
+            Some(edge) => self.state.routes(&edge).into_iter().any(|(key, _)| is_own(key)),
+            None => self.edges.keys().any(is_own),
+        }
+    }
+
+    /// The name of a resource; its ID if no source owns it.
+    fn name(&self, key: &Key) -> String {
+        let name = self.state.claim(key).map_or_else(|| key.id.as_str(), |claim| claim.name.as_str());
+        printable(name)
+    }
+
+    /// The way of a request in one line.
+    fn describe(&self, request: &TracedRequest, way: &RequestWay<'s>) -> String {
+        let Some((edge, _, hostport)) = way.edge else {
+            return format!("no edge serves {}:{}", printable(&request.host), request.port);
+        };
+        let edge = format!("edge `{}` by {}", self.name(edge), printable(hostport));
+        let Some((route, spec)) = way.route else {
+            return format!("{edge}, no route matches {}", printable(&request.path));
+        };
+        let match_type = spec.match_type.map(MatchType::as_str).unwrap_or_default();
+        let steps = way.steps.iter().map(|step| format!("{} {} ({})", step.module, step.effect.as_str(), step.note));
+        let steps: Vec<String> = steps.collect();
+        let by_match = format!("{match_type} {}", printable(&spec.r#match));
+        format!("{edge}, route `{}` by {by_match}: {}", self.name(route), steps.join(", "))
+    }
+}
+
+impl RequestWay<'_> {
+    /// What becomes of the request, and the modules on which that depends.
+    fn verdict(&self, assumed: &[String]) -> (TestVerdict, Vec<&'static str>) {
+        if self.route.is_none() {
+            return (TestVerdict::Unserved, Vec::new());
+        }
+        let mut unknown = Vec::new();
+        let mut certain = TestVerdict::Forwarded;
+        for step in &self.steps {
+            let is_assumed = || assumed.iter().any(|name| means_module(name, step.module));
+            certain = match (step.outcome, step.stage) {
+                (StepOutcome::GoesOn, _) => continue,
+                (StepOutcome::Unknown | StepOutcome::Login, _) if is_assumed() => continue,
+                (StepOutcome::Unknown, _) => {
+                    unknown.push(step.module);
+                    continue;
+                }
+                (StepOutcome::Login, _) => TestVerdict::Login,
+                (StepOutcome::Redirected, _) => TestVerdict::Redirected,
+                (StepOutcome::Refused, Stage::Connection | Stage::Authentication) => TestVerdict::Denied,
+                (StepOutcome::Refused, Stage::Backend) => TestVerdict::Unserved,
+                (StepOutcome::Refused, _) => TestVerdict::Blocked,
+            };
+            break;
+        }
+        (if unknown.is_empty() { certain } else { TestVerdict::Depends }, unknown)
+    }
+
+    /// The backend that handles the request. The note of its step is its ID.
+    fn backend(&self) -> Option<&str> {
+        let step = self.steps.iter().find(|step| step.stage == Stage::Backend)?;
+        (step.effect == StepEffect::Passes).then_some(step.note.as_str())
+    }
+
+    /// The expected changes of the headers of a request or its response that no module makes.
+    fn unchanged_headers(&self, what: &str, expected: &ExpectedHeaders) -> Vec<(FieldPath, String)> {
+        let is_of = |stage: Stage| if what == "request" { stage < Stage::Backend } else { stage > Stage::Backend };
+        let changes = || self.steps.iter().filter(|step| is_of(step.stage)).flat_map(|step| &step.header_changes);
+        let mut found = Vec::new();
+        for (field, names, is_added, verb) in
+            [("added", &expected.added, true, "add"), ("removed", &expected.removed, false, "remove")]
+        {
+            for (index, name) in names.iter().enumerate() {
+                if !changes().any(|change| change.is_added == is_added && change.name.eq_ignore_ascii_case(name)) {
+                    let message = format!("no module {verb}s the {what} header `{}`", printable(name));
+                    found.push(((field, index).into(), message));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Names in quotes, in their order.
+fn quoted(names: &[&str]) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    names.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::{AnyResource, Desired, HttpsEdge, HttpsEdgeRoute, Id, Kind, Snapshot};
+
+    /// Declared resources: no rule checks their Specs.
+    type State = BTreeMap<Key, Desired>;
+
+    fn declare(state: &mut State, key: Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) {
+        let claim = Arc::new(Claim { source: source.to_owned(), name: name.to_owned(), ..Claim::default() });
+        state.insert(key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None });
+    }
+
+    /// An edge of the source `shop`, with routes: their names, sources and Specs.
+    fn state(edge: Value, routes: &[(&str, &str, Value)]) -> State {
+        let mut state = State::new();
+        let edge: HttpsEdge = serde_json::from_value(edge).unwrap_or_default();
+        declare(&mut state, Key::new(Kind::HttpsEdge, Id::new("edghts_1")), Arc::new(edge), "shop", "storefront");
+        for (index, (name, source, spec)) in routes.iter().enumerate() {
+            let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(&format!("edghtsrt_{index}")));
+            let spec: HttpsEdgeRoute = serde_json::from_value(spec.clone()).unwrap_or_default();
+            assert!(spec.match_type.is_some(), "{name}");
+            declare(&mut state, key, Arc::new(spec), source, name);
+        }
+        state
+    }
+
+    fn storefront(modules: &Value) -> State {
+        let mut route = json!({"match_type": "path_prefix", "match": "/cart", "backend": {"backend_id": "bkd_cart"}});
+        if let (Some(route), Some(modules)) = (route.as_object_mut(), modules.as_object()) {
+            route.extend(modules.clone());
+        }
+        state(json!({"hostports": ["shop.example.com:443"]}), &[("cart", "shop", route)])
+    }
+
+    fn tested(request: Value) -> TestedRequest {
+        serde_json::from_value(request).unwrap_or_default()
+    }
+
+    /// The verdict on a request, and what is otherwise than expected.
+    fn told(state: &State, request: Value) -> (Option<TestVerdict>, Vec<(String, String)>) {
+        let (tested, stored) = (tested(request), Snapshot::default());
+        let state = RoutedState { desired: Some(state), ..RoutedState::stored(&stored, "shop") };
+        let mut tester = RouteTester::new(state);
+        let way = tester.run(&tested, &tested.traced().unwrap_or_default());
+        (way.verdict, way.mismatches.into_iter().map(|it| (it.path.to_string(), it.message)).collect())
+    }
+
+    fn verdict(modules: &Value, more: &Value) -> Option<TestVerdict> {
+        let mut request = json!({"url": "https://shop.example.com/cart/1"});
+        if let (Some(request), Some(more)) = (request.as_object_mut(), more.as_object()) {
+            request.extend(more.clone());
+        }
+        told(&storefront(modules), request).0
+    }
+
+    #[test]
+    fn a_verdict_is_certain_or_depends() {
+        use TestVerdict::{Blocked, Denied, Depends, Forwarded, Login, Redirected, Unserved};
+        let (oidc, none) = (json!({"issuer": "https://id.example.com", "client_id": "a"}), json!({}));
+        let policies = |actions: Value| json!({"policies": {"inbound": [{"name": "all", "actions": actions}]}});
+        let limited = json!({"ip_restriction": {"ip_policy_ids": ["ipp_1"]}, "oidc": oidc});
+        let tokens = json!([{"type": "jwt", "method": "header", "name": "Authorization", "prefix": "Bearer "}]);
+        let jwt = json!({"jwt_validation": {"http": {"tokens": tokens}}});
+        let token = json!({"headers": {"Authorization": "Bearer x"}});
+        for (modules, more, expected) in [
+            (json!({}), none.clone(), Forwarded),
+            (json!({"circuit_breaker": {}, "compression": {}}), none.clone(), Forwarded),
+            (json!({"backend": {"backend_id": "bkd_1", "enabled": false}}), none.clone(), Unserved),
+            (json!({}), json!({"url": "https://shop.example.com/other"}), Unserved),
+            (json!({}), json!({"url": "https://other.example.com/cart"}), Unserved),
+            (json!({"oidc": oidc}), none.clone(), Login),
+            (json!({"oidc": oidc}), json!({"assumed_to_pass": ["oidc"]}), Forwarded),
+            (limited.clone(), none.clone(), Depends),
+            (limited.clone(), json!({"assumed_to_pass": ["ip_restriction"]}), Login),
+            (limited, json!({"assumed_to_pass": ["ip_restriction", "oidc"]}), Forwarded),
+            (jwt.clone(), none.clone(), Denied),
+            (jwt.clone(), json!({"assumed_to_pass": ["jwt_validation"]}), Denied),
+            (jwt, token, Depends),
+            (json!({"user_agent_filter": {"deny": ["bot"]}}), json!({"user_agent": "bot/1"}), Blocked),
+            (json!({"user_agent_filter": {"deny": ["bot"]}}), json!({"headers": {"User-Agent": "app"}}), Forwarded),
+            (json!({"user_agent_filter": {"deny": ["bot"]}}), none.clone(), Depends),
+            (policies(json!([{"type": "deny"}])), none.clone(), Blocked),
+            (policies(json!([{"type": "redirect"}])), none.clone(), Redirected),
+            (policies(json!([{"type": "rate-limit"}])), none.clone(), Depends),
+            (policies(json!([{"type": "rate-limit"}])), json!({"assumed_to_pass": ["policies"]}), Forwarded),
+        ] {
+            assert_eq!(verdict(&modules, &more), Some(expected), "{modules} {more}");
+        }
+    }
+
+    #[test]
+    fn a_client_certificate_is_presented_or_not() {
+        let edge = json!({"hostports": ["shop.example.com:443"], "mutual_tls": {}});
+        let route = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}});
+        let snapshot = state(edge, &[("all", "shop", route)]);
+        let of = |more: Value| told(&snapshot, json!({"url": "shop.example.com", "client_certificate": more})).0;
+        assert_eq!(of(json!(true)), Some(TestVerdict::Forwarded));
+        assert_eq!(of(json!(false)), Some(TestVerdict::Denied));
+        assert_eq!(of(Value::Null), Some(TestVerdict::Depends));
+    }
+
+    #[test]
+    fn each_expectation_that_is_not_met_is_reported_at_its_field() {
+        let headers = json!({"add": {"X-Edge": "shop"}, "remove": ["Cookie"]});
+        let snapshot = storefront(&json!({"request_headers": headers, "response_headers": {"remove": ["Server"]}}));
+        let expecting = |expect: Value| told(&snapshot, json!({"url": "shop.example.com/cart", "expect": expect})).1;
+        let met = json!({
+            "edge": "storefront", "route": "shop/cart", "backend": "bkd_cart", "verdict": "forwarded",
+            "modules": ["request_headers", "backend", "response_headers"], "modules_include": ["backend"],
+            "request_headers": {"added": ["x-edge"], "removed": ["Cookie"]},
+            "response_headers": {"removed": ["Server"]}
+        });
+        assert!(expecting(met).is_empty());
+        let found = expecting(json!({
+            "edge": "docs", "route": "checkout", "backend": "bkd_1", "verdict": "login",
+            "modules": ["backend"], "modules_include": ["backend", "oidc"],
+            "request_headers": {"added": ["Cookie"]},
+            "response_headers": {"removed": ["Cookie"]}
+        }));
+        let found: Vec<(&str, &str)> = found.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let expected = [
+            ("/edge", "the edge `storefront` takes it, not `docs`"),
+            ("/route", "the route `cart` takes it, not `checkout`"),
+            ("/verdict", "the verdict is `forwarded`, not `login`"),
+            ("/backend", "it reaches the backend `bkd_cart`, not `bkd_1`"),
+            ("/modules", "it meets the modules `request_headers`, `backend`, `response_headers`, not `backend`"),
+            ("/modules_include/1", "it does not meet the module `oidc`"),
+            ("/request_headers/added/0", "no module adds the request header `Cookie`"),
+            ("/response_headers/removed/0", "no module removes the response header `Cookie`"),
+        ];
+        assert_eq!(found, expected);
+        let nowhere = told(&snapshot, json!({"url": "a.example", "expect": {"edge": "storefront", "route": "cart"}}));
+        let messages: Vec<&str> = nowhere.1.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(messages, ["no edge takes it, not `storefront`", "no route takes it, not `cart`"]);
+    }
+
+    #[test]
+    fn a_name_alone_is_that_of_the_own_source() {
+        let route =
+            |text: &str| json!({"match_type": "path_prefix", "match": text, "backend": {"backend_id": "bkd_1"}});
+        let edge = json!({"hostports": ["shop.example.com:443"]});
+        let routes =
+            [("cart", "shop", route("/cart")), ("cart", "team", route("/cart/new")), ("pay", "team", route("/pay"))];
+        let snapshot = state(edge, &routes);
+        let passes = |path: &str, name: &str| {
+            let request = json!({"url": format!("shop.example.com{path}"), "expect": {"route": name}});
+            told(&snapshot, request).1.is_empty()
+        };
+        assert!(passes("/cart", "cart") && passes("/cart/new", "team/cart") && passes("/cart/new", "edghtsrt_1"));
+        assert!(!passes("/cart/new", "cart"), "the route of another source has the name, too");
+        assert!(passes("/pay", "pay") && passes("/pay", "team/pay") && !passes("/pay", "shop/pay"));
+    }
+
+    #[test]
+    fn a_request_to_an_edge_that_only_a_server_has_is_not_judged() {
+        let mut state = State::new();
+        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_9"), Id::new("edghtsrt_1"));
+        declare(&mut state, key, Arc::new(HttpsEdgeRoute::default()), "shop", "cart");
+        let request = json!({"url": "shop.example.com", "expect": {"verdict": "forwarded"}});
+        assert_eq!(told(&state, request), (None, Vec::new()));
+    }
+}
