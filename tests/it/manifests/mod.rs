@@ -13,3 +13,4 @@ pub(crate) mod lint_places;
 pub(crate) mod lints;
 pub(crate) mod mistakes;
 pub(crate) mod root_cause;
+pub(crate) mod route_tests;
