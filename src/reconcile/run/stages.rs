@@ -92,7 +92,10 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str)
     let mut resolved = judge(loaded, resolved, lints, None, clock::now());
     let (tests, found) = match resolved.has_errors() {
         true => Default::default(),
-        false => run_tests(loaded, RoutedState { snapshot: &context, source, desired: Some(&resolved.desired) }),
+        false => {
+            let state = RoutedState { snapshot: &context, source, desired: Some(&resolved.desired) };
+            run_tests(loaded, state, || false)
+        }
     };
     resolved.diagnostics.extend(found);
     PlanResult { tests, ..resolved.capped().planned(loaded, None) }
@@ -293,7 +296,11 @@ impl Prepared {
             // A plan that is refused was not tried.
             _ => RoutedState { desired: Some(&end.resolved.desired), ..stored },
         };
-        let (tests, found) = stage("test", || run_tests(&self.loaded, state));
+        let stops = || self.options.cancel.is_cancelled();
+        let (tests, found) = stage("test", || run_tests(&self.loaded, state, stops));
+        if stops() {
+            return PlanEnd::without_plan(end.resolved.cancelled(), end.unsettled);
+        }
         end.tests = tests;
         if found.iter().any(|it| it.severity == Severity::Error) {
             end.plan = None;

@@ -41,8 +41,12 @@ struct TestedRequestResult {
     trace: String,
 }
 
-/// Runs the tests on a state. Also returns what is not as expected.
-pub(super) fn run_tests(loaded: &Loaded, state: RoutedState<'_>) -> (TestRun, Vec<Diagnostic>) {
+/// Runs the tests on a state, until the run stops. Also returns what is not as expected.
+pub(super) fn run_tests(
+    loaded: &Loaded,
+    state: RoutedState<'_>,
+    stops: impl Fn() -> bool,
+) -> (TestRun, Vec<Diagnostic>) {
     let (mut run, mut found) = (TestRun::default(), Vec::new());
     if loaded.tests.is_empty() {
         return (run, found);
@@ -51,6 +55,10 @@ pub(super) fn run_tests(loaded: &Loaded, state: RoutedState<'_>) -> (TestRun, Ve
     for declared in &loaded.tests {
         for (index, tested) in declared.test.requests.iter().enumerate() {
             yield_to_requests();
+            // The patterns of a filter are compiled for each request.
+            if stops() {
+                return (run, found);
+            }
             // The document was checked.
             let Ok(request) = tested.traced() else { continue };
             let way = tester.run(tested, &request);
