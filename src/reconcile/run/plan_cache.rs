@@ -90,7 +90,7 @@ pub(crate) fn load(store: &OnDisk, options: &Options, recorder: &Recorder) -> Op
     let named = by_name(&files);
     let diagnostics = run.warnings.into_iter().map(|warning| warning.located(&named)).collect::<Option<_>>()?;
     let plan = Plan { base: run.revision, unchanged: run.unchanged, ..Plan::default() };
-    let tests = TestRun { counts: run.tests, ..TestRun::default() };
+    let tests = TestRun::counted(run.tests);
     Some(PlanResult { diagnostics, plan: Some(plan), files, tests, ..PlanResult::default() })
 }
 

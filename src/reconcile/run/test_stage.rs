@@ -86,6 +86,11 @@ pub(super) fn run_tests(
 }
 
 impl TestRun {
+    /// The tests of a remembered run, of which only the numbers are known.
+    pub(crate) fn counted(counts: TestCounts) -> Self {
+        Self { counts, ..Self::default() }
+    }
+
     /// The results for a report. `desired` has the resources of the source.
     pub(super) fn report(&self, desired: &BTreeMap<Key, Desired>) -> TestReport {
         TestReport {
