@@ -35,7 +35,29 @@ pub(super) fn pipeline(request: &TracedRequest, [edge, route]: [&dyn AnyResource
     in_order(request, edge.modules().chain(route.modules()))
 }
 
+/// Returns the steps of the enabled modules of an edge and its route in traffic order with their stages, whatever they do with
+/// the request.
+pub(super) fn staged_steps(
+    request: &TracedRequest,
+    [edge, route]: [&dyn AnyResource; 2],
+) -> Vec<PipelineStep> {
+    staged(request, edge.modules().chain(route.modules()))
+}
+
 fn in_order<'a>(
+    request: &TracedRequest,
+    modules: impl Iterator<Item = (&'static Slot, &'a dyn AnyModule)>,
+) -> Vec<PipelineStep> {
+    let mut refused = false;
+    let reached = staged(request, modules).into_iter().take_while(|step| {
+        let goes_on = !refused;
+        refused |= step.effect == StepEffect::Refused;
+        goes_on
+    });
+    reached.collect()
+}
+
+fn staged<'a>(
     request: &TracedRequest,
     modules: impl Iterator<Item = (&'static Slot, &'a dyn AnyModule)>,
 ) -> Vec<PipelineStep> {
@@ -47,13 +69,7 @@ fn in_order<'a>(
         staged.push(PipelineStep::new(Backend::SLOT, missing));
     }
     staged.sort_by_key(|step| step.stage);
-    let mut refused = false;
-    let reached = staged.into_iter().take_while(|step| {
-        let goes_on = !refused;
-        refused |= step.effect == StepEffect::Refused;
-        goes_on
-    });
-    reached.collect()
+    staged
 }
 
 #[cfg(test)]

@@ -103,13 +103,18 @@ impl<'w> RouteTable<'w> {
 
     /// The route that receives a request, with its selector.
     pub(crate) fn winner(&self, host: &str, port: u16, path: &str) -> Option<&(KnownRoute<'w>, Selector<'w>)> {
+        self.routes.get(self.winning(host, port, path)?)
+    }
+
+    /// The place of the route that receives a request, in [`routes`](Self::routes).
+    pub(crate) fn winning(&self, host: &str, port: u16, path: &str) -> Option<usize> {
         self.groups(host).find_map(|(_, ports)| {
             let tables = [None, Some(port)].into_iter().filter_map(|port| ports.get(&port));
             let candidates = tables.flat_map(|paths| paths.candidates(path, self.passes_through)).flatten();
             let ranked = candidates.filter_map(|index| {
                 let candidate = self.routes.get(index)?;
                 let rank = candidate.1.rank(host, port, path, self.passes_through).ok()?;
-                Some((rank, Reverse(candidate.0.0), candidate))
+                Some((rank, Reverse(candidate.0.0), index))
             });
             ranked.max_by_key(|it| (it.0, it.1)).map(|it| it.2)
         })
