@@ -7,7 +7,7 @@ use super::config::Config;
 use super::config::section::ConfigSection;
 use super::failure::CommandResult;
 use super::input::option_origins::{CurrentContext, OptionOrigins};
-use super::inspect::{blame, export, get, history, status, trace};
+use super::inspect::{blame, export, get, history, replay, status, trace};
 use super::manifests::{diff, explain, fmt, reconcile, schema, test, validate};
 use super::operate::{destroy, healthcheck, resume, rollback, suspend, transfer};
 use super::store::{self, backup, restore};
@@ -37,6 +37,7 @@ pub(super) enum Command {
     Test(test::Args),
     Get(get::Args),
     Trace(trace::Args),
+    Replay(replay::Args),
     Export(export::Args),
     Fmt(fmt::Args),
     Rollback(rollback::Args),
@@ -96,6 +97,7 @@ pub(super) fn dispatch(
         Command::Resume(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Get(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Trace(mut args) => args.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Replay(mut args) => args.place.choose(&origins).and_then(|()| args.run(lints)),
         Command::Export(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Fmt(args) => args.run(),
         Command::History(mut args) if args.needs_files() => {
@@ -147,6 +149,7 @@ pub(super) fn current_context(command: &Command) -> CurrentContext {
         Command::Owners(args) => args.only_reads(),
         Command::Plan(_) | Command::Get(_) | Command::Trace(_) | Command::Export(_) | Command::Backup(_) => true,
         Command::Status(_) | Command::History(_) | Command::Blame(_) | Command::Context(_) => true,
+        Command::Replay(_) => true,
         _ => false,
     };
     if reads { CurrentContext::Used } else { CurrentContext::Refused }
@@ -158,7 +161,9 @@ pub(super) fn used_by(command: &Command) -> &'static [ConfigSection] {
         Command::Serve(_) => &ConfigSection::ALL,
         // `validate` also checks the section for `serve`: nothing else finds its mistakes before a server starts.
         Command::Validate(_) => &[ConfigSection::Lints, ConfigSection::Server],
-        Command::Reconcile(_) | Command::Plan(_) | Command::Diff(_) | Command::Test(_) => &[ConfigSection::Lints],
+        Command::Reconcile(_) | Command::Plan(_) | Command::Diff(_) | Command::Test(_) | Command::Replay(_) => {
+            &[ConfigSection::Lints]
+        }
         Command::Trace(args) if args.reads_manifests() => &[ConfigSection::Lints],
         _ => &[],
     }

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | `program`, `command` | The start of the program, and the list of commands with what each needs |
 //! | `manifests` | `reconcile`, `plan`, `validate`, `diff`, `fmt`, `schema`, `explain` |
-//! | `inspect` | Commands that only read: `get`, `status`, `history`, `blame`, `trace`, `export` |
+//! | `inspect` | Commands that only read: `get`, `status`, `history`, `blame`, `trace`, `replay`, `export` |
 //! | `operate` | `rollback`, `transfer`, `destroy`, `suspend`, `resume`, `healthcheck` |
 //! | `access` | `keys`, `owners`, `login`, `logout`, `context`, `security-log` |
 //! | `store` | `store`, `backup`, `restore` |

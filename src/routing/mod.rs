@@ -11,7 +11,8 @@
 //! any path, an exact path over a prefix, and a longer prefix over a shorter one (`selector.rs`). A
 //! [`RouteTable`](table::RouteTable) answers many such questions about one edge, and an
 //! [`EdgeTable`](edge_table::EdgeTable) which edge serves a host and port. The modules of edge and route then act
-//! in a fixed order (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests.
+//! in a fixed order (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests, and
+//! `replay/` compares two states by the requests of logs.
 //!
 //! # An example
 //!
@@ -29,6 +30,7 @@ pub(crate) mod edge_table;
 mod host_rank;
 mod module_pipeline;
 pub(crate) mod order;
+pub(crate) mod replay;
 mod route_decision;
 pub(crate) mod route_test;
 pub(crate) mod selector;

@@ -77,7 +77,8 @@ impl<R: Read> GzipReader<R> {
             TINFLStatus::Done => {
                 self.is_inside = false;
                 let end = [!self.checksum, self.size].map(u32::to_le_bytes).concat();
-                let is_whole = end.iter().try_fold(true, |is_whole, byte| self.input.byte().map(|it| is_whole && it == *byte))?;
+                let is_whole =
+                    end.iter().try_fold(true, |is_whole, byte| self.input.byte().map(|it| is_whole && it == *byte))?;
                 if is_whole { Ok(()) } else { Err(damaged("the checksum is wrong")) }
             }
             _ => Err(damaged("no valid gzip")),

@@ -4,5 +4,6 @@ pub(crate) mod blame;
 pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod history;
+pub(crate) mod replay;
 pub(crate) mod status;
 pub(crate) mod trace;

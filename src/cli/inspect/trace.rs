@@ -4,14 +4,13 @@ use std::{fmt::Write as _, net::IpAddr};
 
 use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
+use crate::cli::manifests::planned_state::planned_state;
 use crate::cli::manifests::review::ContextArgs;
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::output::table::table;
 use crate::cli::store::store_args::snapshot_of;
-use crate::reconcile::Prepared;
 use crate::routing::{TracedRequest, trace};
 use crate::server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, TraceReport};
-use crate::store::CommitError;
 
 /// Show which route takes a request, and what happens to it.
 ///
@@ -109,7 +108,8 @@ impl Args {
             return Ok((Some(before).filter(|_| self.after), after));
         }
         let before = if self.after { Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())) } else { None };
-        let after = self.applied(before.as_ref(), lints)?;
+        let options = Options { tree: self.tree(), lints, ..self.ownership.options() };
+        let after = planned_state(options, before.as_ref())?;
         Ok((before.map(|before| report(&before, request)), report(&after, request)))
     }
 
@@ -166,27 +166,6 @@ impl Args {
         })?;
         // An empty User-Agent is a known one, which the body for a server cannot say.
         Ok(TracedRequest { user_agent: self.user_agent.clone(), ..request })
-    }
-
-    /// Returns a copy of a store's state with the manifests' plan applied. Without a store, only the surrounding manifests
-    /// are there.
-    fn applied(&self, state: Option<&Snapshot>, lints: LintLevels) -> Result<Snapshot, Failure> {
-        let prepared = Prepared::load(Options { tree: self.tree(), lints, ..self.ownership.options() });
-        // The trace may be to show why a test fails.
-        let prepared = prepared.without_tests();
-        let snapshot = state.map_or_else(|| prepared.context_state(), Snapshot::clone);
-        let planned = prepared.plan(&snapshot);
-        if planned.has_errors() {
-            diagnostics::diagnostics(&planned.diagnostics);
-        }
-        let Some(plan) = planned.plan else {
-            return Err(Failure::new(Vec::new(), Exit::Invalid));
-        };
-        if !plan.refusals.is_empty() {
-            return Err(Failure::new(plan.refusals, Exit::Refused));
-        }
-        let applied = snapshot.apply(&plan.operations(), clock::now());
-        Ok(applied.map_err(|refusal| ApplyError::Commit(CommitError::Refused(refusal)))?.0)
     }
 }
 

@@ -19,7 +19,9 @@ use crate::plan::{Effect, SavedPlan};
 use crate::reconcile::run::token::{TokenFiles, Tokens};
 use crate::reconcile::validate_loaded;
 use crate::server::http::body::Limits;
-use crate::server::operations::reconciliation::wire::{FOLLOWED_HELP, Request, Run, TraceOfPlan, followed_message};
+use crate::server::operations::reconciliation::wire::{
+    FOLLOWED_HELP, Request, RoutingOfPlan, Run, TraceOfPlan, followed_message,
+};
 use crate::server::operations::trace::RequestToTrace;
 
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
@@ -37,6 +39,9 @@ pub(crate) struct ServerTarget {
     traced: Option<TraceOfPlan>,
     /// Whether the server returns the results of the route tests.
     asks_for_tests: bool,
+    /// Whether to ask for what routes requests before and after the plan.
+    wants_routing: bool,
+    routing: Option<RoutingOfPlan>,
     proposed: Option<LastProposal>,
 }
 
@@ -66,6 +71,8 @@ impl ServerTarget {
             to_trace: None,
             traced: None,
             asks_for_tests: false,
+            wants_routing: false,
+            routing: None,
             proposed: None,
         })
     }
@@ -98,6 +105,7 @@ impl ServerTarget {
             trace: self.to_trace.clone(),
             behaviour: self.options.behaviour,
             tests: self.asks_for_tests,
+            routing: self.wants_routing,
         }
     }
 
@@ -181,6 +189,7 @@ impl ServerTarget {
     /// Converts the server's run into a proposal, with places in the local files.
     fn proposal(&mut self, mut run: Run, files: UploadFiles, validated: PlanResult) -> Proposal {
         self.traced = run.traced.take();
+        self.routing = run.routing.take();
         let report = to_report(&mut run, &[&validated]);
         let wanted = |name: &str| {
             let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);

@@ -19,6 +19,7 @@ pub(crate) mod reconciliation;
 pub(crate) mod rekey;
 pub(crate) mod resource_names;
 pub(crate) mod rollback;
+pub(crate) mod routing_state;
 pub(crate) mod saml;
 pub(crate) mod sources;
 pub(crate) mod trace;
@@ -30,7 +31,7 @@ use super::{auth::permission::Intent, gateway_feed};
 use operation::ApiOperation;
 
 /// All operations.
-pub(in crate::server) static OPERATIONS: [&ApiOperation; 32] = [
+pub(in crate::server) static OPERATIONS: [&ApiOperation; 33] = [
     &reconciliation::CREATE,
     &reconciliation::records::LIST,
     &reconciliation::records::GET,
@@ -56,6 +57,7 @@ pub(in crate::server) static OPERATIONS: [&ApiOperation; 32] = [
     &whoami::GET,
     &export::GET,
     &trace::CREATE,
+    &routing_state::GET,
     &transfer::CREATE,
     &watch::GET,
     &saml::GET,

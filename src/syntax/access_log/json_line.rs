@@ -37,7 +37,9 @@ pub(super) fn read(line: &[u8]) -> Result<AccessLine<'_>, LineProblem> {
         host: given.or(asked.host).map(text),
         path: asked.path,
         client: fields.client(),
-        user_agent: fields.user_agent.map(|agent| if agent == b"-" { Cow::Borrowed("") } else { text(unescaped(agent)) }),
+        user_agent: fields
+            .user_agent
+            .map(|agent| if agent == b"-" { Cow::Borrowed("") } else { text(unescaped(agent)) }),
         bytes: fields.bytes.map(number).unwrap_or_default(),
     })
 }

@@ -35,7 +35,8 @@ pub(super) fn read(line: &[u8], has_host: bool) -> Result<AccessLine<'_>, LinePr
     let (given, given_port) = fields.host.map(|host| host_and_port(Cow::Borrowed(host))).unwrap_or_default();
     let given = Some(given).filter(|host| !host.is_empty() && **host != *b"-");
     let (host, port) = if given.is_some() { (given, given_port.or(asked.port)) } else { (asked.host, asked.port) };
-    let user_agent = fields.user_agent.map(|agent| if agent == b"-" { Cow::Borrowed("") } else { text(unescaped(agent)) });
+    let user_agent =
+        fields.user_agent.map(|agent| if agent == b"-" { Cow::Borrowed("") } else { text(unescaped(agent)) });
     Ok(AccessLine {
         method,
         host: host.map(text),

@@ -1,4 +1,4 @@
-//! Comparisons and traces of manifests among everything else that a server has (D111).
+//! Comparisons, traces and replays of manifests among everything else that a server has (D111).
 
 use super::{ServerTarget, to_report};
 use crate::cli::output::during;
@@ -7,7 +7,7 @@ use crate::cli::target::client::{foreign_response, rejects_field};
 use crate::cli::target::proposal::Target;
 use crate::cli::target::upload::UploadFiles;
 use crate::manifest::tree::collect;
-use crate::server::operations::reconciliation::wire::{Request, TraceOfPlan};
+use crate::server::operations::reconciliation::wire::{Request, RoutingOfPlan, TraceOfPlan};
 use crate::server::operations::trace::RequestToTrace;
 
 impl ServerTarget {
@@ -47,6 +47,17 @@ impl ServerTarget {
         Ok(Report { command: "test", plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
     }
 
+    /// Plans, and returns what routes requests in the store as it is and as the plan leaves it. Both are there if the report has
+    /// a plan without refusals.
+    pub(crate) fn routing(mut self) -> Result<(Report, Option<RoutingOfPlan>), Failure> {
+        self.wants_routing = true;
+        let report = self.propose(None)?.report;
+        if report.plan.is_some() && self.routing.is_none() {
+            return Err(foreign_response(&self.url, 200));
+        }
+        Ok((report, self.routing))
+    }
+
     /// The failure for a server that does not know these requests.
     pub(super) fn too_old(&self, request: &Request, text: &[u8]) -> Option<Failure> {
         let lacks = |name: &str| rejects_field(text, |field| field == name);
@@ -58,6 +69,8 @@ impl ServerTarget {
             ("it cannot trace manifests", "upgrade the server, or trace the manifests without it")
         } else if request.tests && lacks("/tests") {
             ("it has no route tests", "upgrade the server, or test the manifests without it")
+        } else if request.routing && lacks("/routing") {
+            ("it cannot route requests by manifests", "upgrade the server, or replay without it")
         } else {
             return None;
         };

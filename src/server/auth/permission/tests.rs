@@ -71,7 +71,7 @@ fn rule_of_operation(operation: &ApiOperation) -> EndpointRule {
         }
         ("post", "/sources/{name}/suspend" | "/sources/{name}/resume" | "/sources/{name}/sync") => EndpointRule::Change,
         ("get", "/history" | "/history/blame" | "/history/{revision}" | "/export")
-        | ("get", "/resources" | "/resources/{id}")
+        | ("get", "/resources" | "/resources/{id}" | "/routing")
         | ("get", "/reconciliations" | "/reconciliations/{id}" | "/sources" | "/sources/{name}")
         | ("post", "/trace") => EndpointRule::Read,
         (method, path) => panic!("{method} {path} has no rule"),

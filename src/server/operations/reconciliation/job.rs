@@ -3,7 +3,7 @@
 use super::checked_request::CheckedRequest;
 use super::records::find;
 use super::review;
-use super::wire::{self, Request, Run, TraceOfPlan};
+use super::wire::{self, Request, RoutingOfPlan, Run, TraceOfPlan};
 use crate::manifest::tree::{ContextTree, GitCommitDetails, Sent, Tree, UnsetValues};
 use crate::model::{CommitAuthor, MOST_FAULTS, Path, Severity};
 use crate::plan::format::json::ReportDocument;
@@ -36,6 +36,8 @@ pub(super) struct ReconciliationJob<'a> {
     traced: Option<TraceOfPlan>,
     /// Whether the results of the route tests are returned.
     shows_tests: bool,
+    wants_routing: bool,
+    routing: Option<RoutingOfPlan>,
 }
 
 impl<'a> ReconciliationJob<'a> {
@@ -75,10 +77,25 @@ impl<'a> ReconciliationJob<'a> {
             behaviour: request.behaviour,
             cancel,
         };
-        let (dry_run, shows_tests, tokens) = (request.dry_run, request.tests, TokenHashes(hashes.collect()));
+        let (dry_run, shows_tests, wants_routing) = (request.dry_run, request.tests, request.routing);
+        let tokens = TokenHashes(hashes.collect());
         let expect = request.expect.filter(|expect| !expect.is_empty());
-        let traced = None;
-        Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens, older, to_trace, traced, shows_tests })
+        Ok(Self {
+            app,
+            headers,
+            caller,
+            options,
+            files,
+            dry_run,
+            expect,
+            tokens,
+            older,
+            to_trace,
+            traced: None,
+            shows_tests,
+            wants_routing,
+            routing: None,
+        })
     }
 
     pub(super) fn run(self) -> ApiResult {
@@ -143,6 +160,9 @@ impl<'a> ReconciliationJob<'a> {
             ));
         }
         self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
+        if self.wants_routing {
+            self.routing = Some(review::routing_of_plan(&snapshot, &planned)?);
+        }
         if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
             warn_unreviewed(&mut planned);
             let saved = self.saved(&prepared.masked().plan(&snapshot), true)?;
@@ -242,6 +262,7 @@ impl<'a> ReconciliationJob<'a> {
             reconciliation: revision.and_then(|revision| find(&self.app.served, revision).ok().flatten()),
             followed: is_followed(self.app, &self.options.source),
             traced: self.traced.clone(),
+            routing: self.routing.clone(),
         };
         let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
         if let Some(made) = &run.reconciliation {

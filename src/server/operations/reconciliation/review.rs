@@ -1,12 +1,13 @@
-//! Dry runs that return something else than a plan of the store: the changes between two sets of manifests, and the way of a
-//! request through what a plan leaves (D111).
+//! Dry runs that return something else than a plan of the store: the changes between two sets of manifests, and how
+//! requests are routed by what a plan leaves (D111).
 
-use super::wire::{Request, TraceOfPlan};
+use super::wire::{Request, RoutingOfPlan, TraceOfPlan};
 use crate::manifest::tree::{ContextTree, Sent, SentFile, Tree, UnsetValues};
 use crate::model::Path;
 use crate::reconcile::PlanResult;
 use crate::routing::{TracedRequest, trace};
 use crate::server::handler_prelude::*;
+use crate::server::operations::routing_state::RoutingState;
 use crate::server::operations::trace::TraceReport;
 
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.
@@ -23,6 +24,13 @@ pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<Trac
     {
         let path = Path::from(("files", at)).join("older");
         faults.push(fault(path, "`older` requires `compare`", "set `compare`, or remove the file"));
+    }
+    if request.routing && !request.dry_run {
+        faults.push(fault("routing".into(), "only a dry run returns what routes requests", "set `dry_run`"));
+    }
+    if request.routing && request.compare {
+        let message = "a comparison has no state that routes requests";
+        faults.push(fault("routing".into(), message, "remove `routing` or `compare`"));
     }
     let wanted = request.trace.clone()?;
     if !request.dry_run {
@@ -57,10 +65,20 @@ pub(super) fn tree(older: Vec<SentFile>, unset: UnsetValues) -> Arc<dyn Tree> {
 /// The ways of a request at a revision and once a plan is applied to it.
 pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planned: &PlanResult) -> TraceOfPlan {
     let way = |state: &Snapshot| TraceReport::new(request, &trace(state, request));
-    let plan = planned.plan.as_ref().filter(|plan| plan.refusals.is_empty());
+    TraceOfPlan { before: way(snapshot), after: state_after(snapshot, planned).map(|state| way(&state)) }
+}
+
+/// What routes requests at a revision and once a plan is applied to it.
+pub(super) fn routing_of_plan(snapshot: &Snapshot, planned: &PlanResult) -> Result<RoutingOfPlan, JsonError> {
+    let after = state_after(snapshot, planned).map(|state| RoutingState::new(&state)).transpose()?;
+    Ok(RoutingOfPlan { before: RoutingState::new(snapshot)?, after })
+}
+
+/// The state once a plan is applied; none if it is refused.
+fn state_after(snapshot: &Snapshot, planned: &PlanResult) -> Option<Snapshot> {
+    let plan = planned.plan.as_ref().filter(|plan| plan.refusals.is_empty())?;
     // The plan was tried, so that nothing refuses it.
-    let after = plan.and_then(|plan| snapshot.apply(&plan.each_operation(), clock::now()).ok());
-    TraceOfPlan { before: way(snapshot), after: after.map(|(state, _)| way(&state)) }
+    snapshot.apply(&plan.each_operation(), clock::now()).ok().map(|(state, _)| state)
 }
 
 #[cfg(test)]
@@ -96,6 +114,9 @@ mod tests {
             (json!({"trace": url, "dry_run": false}), vec!["/trace"]),
             (json!({"trace": url, "compare": true}), vec!["/trace"]),
             (json!({"trace": {"url": "ftp://a.example"}}), vec!["/trace/url"]),
+            (json!({"routing": true}), vec![]),
+            (json!({"routing": true, "dry_run": false}), vec!["/routing"]),
+            (json!({"routing": true, "compare": true}), vec!["/routing"]),
         ] {
             assert_eq!(faults(&more), paths, "{more}");
         }

@@ -5,6 +5,7 @@ use crate::model::Secret;
 use crate::plan::format::json::ReportDocument;
 use crate::plan::{DeletionBudget, SavedPlan};
 use crate::reconcile::DEFAULT_SOURCE;
+use crate::server::operations::routing_state::RoutingState;
 use crate::server::operations::trace::report::{RequestToTrace, TraceReport};
 use crate::server::prelude::*;
 use crate::store::commit::header::CommitHeader;
@@ -95,6 +96,9 @@ pub(crate) struct Request {
     /// Whether to return the result of each request in the route tests, and what no test touches. The tests run in any case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tests: bool,
+    /// Whether to return what routes requests before and after the plan. Only for a dry run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub routing: bool,
 }
 
 /// A manifest file in a request.
@@ -160,6 +164,18 @@ pub(crate) struct Run {
     /// How the traced request is routed; null if the request traces none.
     #[serde(default)]
     pub traced: Option<TraceOfPlan>,
+    /// What routes requests before and after the plan; null if the request does not ask for it.
+    #[serde(default)]
+    pub routing: Option<RoutingOfPlan>,
+}
+
+/// What routes requests before and after a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct RoutingOfPlan {
+    /// The edges and routes of the current revision.
+    pub before: RoutingState,
+    /// The edges and routes once the plan is applied; null if the plan cannot be applied.
+    pub after: Option<RoutingState>,
 }
 
 /// How a request is routed before and after a plan.

@@ -1,0 +1,242 @@
+//! The report of a replay, as programs read it. Text is made of it, so that both say the same.
+//!
+//! Logs have personal data: addresses, and paths with names in them. The report has the matches of routes in place of paths,
+//! and the places of lines in place of examples, unless it is asked for more.
+
+use super::log_files::shown;
+use super::pipeline::LineCounts;
+use crate::cli::prelude::*;
+use crate::routing::replay::edge_index::{EdgeIndex, RoutedTo};
+use crate::routing::replay::tally::{LinePlace, ReplayClass, ReplayExample, ReplaySide, ReplayTally, RequestCount};
+use crate::routing::replay::treatment::ReplayVerdict;
+
+/// The report of a replay.
+#[derive(Debug, Serialize)]
+pub(super) struct ReplayReport {
+    /// The lines that were read.
+    pub(super) lines: u64,
+    /// The lines that are no request.
+    pub(super) unread: UnreadLines,
+    /// All requests.
+    pub(super) all: ReplayCount,
+    /// What would be treated differently; null if nothing was compared.
+    pub(super) differing: Option<DifferingRequests>,
+    /// The requests by where they go; null if states were compared.
+    pub(super) counts: Option<Vec<PlaceCount>>,
+}
+
+/// Requests with what they have in sum.
+#[derive(Debug, Serialize)]
+pub(super) struct ReplayCount {
+    pub(super) requests: u64,
+    /// The bytes of the responses.
+    pub(super) bytes: u64,
+    /// The different clients.
+    pub(super) clients: u64,
+    /// Whether the number of clients is an estimate, usually within 3 %.
+    pub(super) clients_estimated: bool,
+}
+
+/// Lines that were not counted as requests.
+#[derive(Debug, Serialize)]
+pub(super) struct UnreadLines {
+    /// Lines that cannot be read.
+    pub(super) unreadable: u64,
+    /// Lines of connections without a request.
+    pub(super) without_request: u64,
+    /// Lines without a host, of which nothing says where they go.
+    pub(super) without_host: u64,
+    /// The first lines that cannot be read.
+    pub(super) first: Vec<UnreadLine>,
+}
+
+/// A line that cannot be read.
+#[derive(Debug, Serialize)]
+pub(super) struct UnreadLine {
+    pub(super) file: String,
+    pub(super) line: u64,
+    pub(super) reason: String,
+}
+
+/// The requests that would be treated differently.
+#[derive(Debug, Serialize)]
+pub(super) struct DifferingRequests {
+    #[serde(flatten)]
+    pub(super) count: ReplayCount,
+    /// The number of classes.
+    pub(super) all_classes: usize,
+    /// The first classes: those that open access, and then those with the most requests.
+    pub(super) classes: Vec<DifferingClass>,
+}
+
+/// Requests that are treated differently in the same way.
+#[derive(Debug, Serialize)]
+pub(super) struct DifferingClass {
+    #[serde(flatten)]
+    pub(super) count: ReplayCount,
+    /// Whether something that restricts access is gone.
+    pub(super) opens_access: bool,
+    pub(super) before: TreatedRequests,
+    pub(super) after: TreatedRequests,
+    /// The modules that the requests no longer pass, if a route takes them before and after.
+    pub(super) lost_modules: Vec<&'static str>,
+    /// The modules that they pass now.
+    pub(super) gained_modules: Vec<&'static str>,
+    /// The modules that do something else.
+    pub(super) changed_modules: Vec<&'static str>,
+    pub(super) examples: Vec<LoggedExample>,
+}
+
+/// What becomes of requests.
+#[derive(Debug, Serialize)]
+pub(super) struct TreatedRequests {
+    #[serde(flatten)]
+    pub(super) place: RequestPlace,
+    /// `no_edge`, `no_route`, `refused`, `depends` or `forwarded`.
+    pub(super) verdict: &'static str,
+    /// The modules that refuse the requests, or on which it depends.
+    pub(super) modules: Vec<&'static str>,
+    /// The backend that the requests can reach.
+    pub(super) backend: Option<String>,
+}
+
+/// Where requests go: the names, or IDs of what has none.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct RequestPlace {
+    pub(super) edge: Option<String>,
+    /// The hostports of the edge.
+    pub(super) hostports: Vec<String>,
+    pub(super) route: Option<String>,
+    /// The match of the route.
+    pub(super) r#match: Option<String>,
+}
+
+/// A line of a class.
+#[derive(Debug, Serialize)]
+pub(super) struct LoggedExample {
+    pub(super) file: String,
+    pub(super) line: u64,
+    /// The method and the URL without its query, with `--show-urls`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) url: Option<String>,
+    /// The client, with `--show-clients`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) client: Option<String>,
+}
+
+/// The requests of a route, those of an edge that no route takes, or those of no edge.
+#[derive(Debug, Serialize)]
+pub(super) struct PlaceCount {
+    #[serde(flatten)]
+    pub(super) place: RequestPlace,
+    #[serde(flatten)]
+    pub(super) count: ReplayCount,
+}
+
+impl ReplayReport {
+    /// Describes what was counted. At most `top` classes are listed.
+    pub(super) fn new(
+        logs: &[PathBuf],
+        (tally, lines): (&ReplayTally, &LineCounts),
+        before: &EdgeIndex<'_>,
+        after: Option<&EdgeIndex<'_>>,
+        top: usize,
+    ) -> Self {
+        let file = |place: &LinePlace| logs.get(place.file).map(|path| shown(path)).unwrap_or_default();
+        let unread = lines.problems.iter().map(|(place, problem)| UnreadLine {
+            file: file(place),
+            line: place.line,
+            reason: problem.to_string(),
+        });
+        let differing = after.map(|after| {
+            let classes = tally.classes();
+            let listed = classes.iter().take(top).map(|class| differing_class(class, before, after, &file));
+            DifferingRequests {
+                count: ReplayCount::new(&tally.differing),
+                all_classes: classes.len(),
+                classes: listed.collect(),
+            }
+        });
+        Self {
+            lines: lines.lines,
+            unread: UnreadLines {
+                unreadable: lines.unread,
+                without_request: lines.without_request,
+                without_host: lines.without_host,
+                first: unread.collect(),
+            },
+            all: ReplayCount::new(&tally.all),
+            differing,
+            counts: after.is_none().then(|| counts(tally, before)),
+        }
+    }
+}
+
+impl ReplayCount {
+    fn new(count: &RequestCount) -> Self {
+        let RequestCount { requests, bytes, clients } = count;
+        Self { requests: *requests, bytes: *bytes, clients: clients.count(), clients_estimated: !clients.is_exact() }
+    }
+}
+
+fn differing_class(
+    class: &ReplayClass,
+    before: &EdgeIndex<'_>,
+    after: &EdgeIndex<'_>,
+    file: &dyn Fn(&LinePlace) -> String,
+) -> DifferingClass {
+    let example = |example: &ReplayExample| LoggedExample {
+        file: file(&example.place),
+        line: example.place.line,
+        url: example.url.clone(),
+        client: example.client.clone(),
+    };
+    DifferingClass {
+        count: ReplayCount::new(&class.count),
+        opens_access: class.opens,
+        before: treated(&class.before, before),
+        after: treated(&class.after, after),
+        lost_modules: class.lost.clone(),
+        gained_modules: class.gained.clone(),
+        changed_modules: class.changed.clone(),
+        examples: class.examples.iter().map(example).collect(),
+    }
+}
+
+fn treated(side: &ReplaySide, state: &EdgeIndex<'_>) -> TreatedRequests {
+    let (verdict, modules) = match &side.verdict {
+        ReplayVerdict::NoEdge => ("no_edge", Vec::new()),
+        ReplayVerdict::NoRoute => ("no_route", Vec::new()),
+        ReplayVerdict::Refused(module) => ("refused", vec![*module]),
+        ReplayVerdict::Depends(modules) => ("depends", modules.clone()),
+        ReplayVerdict::Forwarded => ("forwarded", Vec::new()),
+    };
+    TreatedRequests { place: place(side.to, state), verdict, modules, backend: side.backend.clone() }
+}
+
+fn place(to: RoutedTo, state: &EdgeIndex<'_>) -> RequestPlace {
+    let Some(edge) = state.edge(to) else { return RequestPlace::default() };
+    let route = state.edge_and_route(to).map(|(_, route)| route);
+    RequestPlace {
+        edge: Some(state.name(&edge.entry.key)),
+        hostports: edge.edge.hostports.clone(),
+        route: route.map(|(key, _)| state.name(key)),
+        r#match: route.map(|(_, route)| route.r#match.clone()),
+    }
+}
+
+/// The requests of every route, also of those without any; of edges without a route for them, and of no edge.
+fn counts(tally: &ReplayTally, state: &EdgeIndex<'_>) -> Vec<PlaceCount> {
+    let mut places: Vec<RoutedTo> = Vec::new();
+    for (at, edge) in state.edges().iter().enumerate() {
+        places.extend((0..state.routes(edge).routes().len()).map(|route| RoutedTo::Route(at, route)));
+    }
+    places.extend(tally.counts.keys().filter(|to| !matches!(to, RoutedTo::Route(..))));
+    let none = RequestCount::default();
+    let mut counted: Vec<(RoutedTo, &RequestCount)> =
+        places.into_iter().map(|to| (to, tally.counts.get(&to).unwrap_or(&none))).collect();
+    counted.sort_by_key(|(to, count)| (std::cmp::Reverse(count.requests), *to));
+    let described =
+        counted.into_iter().map(|(to, count)| PlaceCount { place: place(to, state), count: ReplayCount::new(count) });
+    described.collect()
+}

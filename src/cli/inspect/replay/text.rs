@@ -1,0 +1,203 @@
+//! The report of a replay as text.
+
+use std::fmt::Write as _;
+
+use super::report::{
+    DifferingClass, DifferingRequests, LoggedExample, PlaceCount, ReplayCount, ReplayReport, RequestPlace,
+    TreatedRequests, UnreadLines,
+};
+use crate::cli::output::table::table;
+use crate::cli::prelude::*;
+
+/// The width that lines keep, for what can be cut.
+const WIDTH: usize = 80;
+
+/// Renders a report.
+pub(super) fn text(report: &ReplayReport, top: usize) -> String {
+    let mut out = format!("{} in {} lines\n", sums(&report.all), grouped(report.lines));
+    unread(&mut out, &report.unread);
+    if let Some(differing) = &report.differing {
+        changes(&mut out, differing, report.all.requests);
+    }
+    if let Some(counts) = &report.counts {
+        places(&mut out, counts, top);
+    }
+    out
+}
+
+fn unread(out: &mut String, unread: &UnreadLines) {
+    let counts = [
+        (unread.unreadable, "cannot be read"),
+        (unread.without_request, "without a request, such as those of port scanners"),
+        (unread.without_host, "without a host: set --host"),
+    ];
+    for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        let lines = if count == 1 { "line" } else { "lines" };
+        let _ = writeln!(out, "Not counted: {} {lines} {what}", grouped(count));
+    }
+    for line in &unread.first {
+        let _ = writeln!(out, "  {}:{}: {}", escaped(&line.file), line.line, line.reason);
+    }
+}
+
+fn changes(out: &mut String, differing: &DifferingRequests, all: u64) {
+    if differing.count.requests == 0 {
+        out.push_str("\nEvery request would be treated as before.\n");
+        return;
+    }
+    let _ =
+        writeln!(out, "\nTreated differently: {} ({})", sums(&differing.count), share(differing.count.requests, all));
+    for (number, class) in (1..).zip(&differing.classes) {
+        one_class(out, number, class);
+    }
+    let more = differing.all_classes - differing.classes.len();
+    if more > 0 {
+        let _ = writeln!(out, "\n… and {more} more: see --top and --format json");
+    }
+}
+
+fn one_class(out: &mut String, number: usize, class: &DifferingClass) {
+    let mark = if class.opens_access { "  OPENS ACCESS" } else { "" };
+    let _ = writeln!(out, "\n{number}. {}{mark}", sums(&class.count));
+    for (title, side) in [("before", &class.before), ("after", &class.after)] {
+        let _ = writeln!(out, "   {title:<7} {}", within(&place(&side.place), 11));
+        let _ = writeln!(out, "           {}", within(&verdict(side), 11));
+    }
+    for (title, modules) in
+        [("loses", &class.lost_modules), ("gains", &class.gained_modules), ("changes", &class.changed_modules)]
+    {
+        if !modules.is_empty() {
+            let _ = writeln!(out, "   {title:<7} {}", within(&modules.join(", "), 11));
+        }
+    }
+    for example in &class.examples {
+        let _ = writeln!(out, "   line    {}", within(&described(example), 11));
+    }
+}
+
+/// An example: its place, and what of it may be shown.
+fn described(example: &LoggedExample) -> String {
+    let shown = [&example.url, &example.client].into_iter().flatten();
+    shown.fold(format!("{}:{}", example.file, example.line), |text, part| format!("{text}  {part}"))
+}
+
+/// Where requests go.
+fn place(place: &RequestPlace) -> String {
+    let Some(edge) = &place.edge else { return "no edge".to_owned() };
+    match (&place.route, &place.r#match) {
+        (Some(route), Some(pattern)) => format!("{edge}/{route}  {pattern}"),
+        _ => format!("{edge}  {}", place.hostports.join(", ")),
+    }
+}
+
+fn verdict(side: &TreatedRequests) -> String {
+    let backend = side.backend.as_ref().map(|backend| format!("forwarded to {backend}")).unwrap_or_default();
+    let modules = side.modules.join(", ");
+    match side.verdict {
+        "no_edge" => "no edge serves the host and port".to_owned(),
+        "no_route" => "no route matches".to_owned(),
+        "refused" => format!("refused by {modules}"),
+        "depends" => format!("depends on {modules}; then {backend}"),
+        _ => backend,
+    }
+}
+
+/// The routes with the most requests, and how many have none.
+fn places(out: &mut String, counts: &[PlaceCount], top: usize) {
+    let (used, unused): (Vec<&PlaceCount>, Vec<&PlaceCount>) = counts.iter().partition(|it| it.count.requests > 0);
+    let mut rows = vec![["REQUESTS", "BYTES", "CLIENTS", "ROUTE", "MATCH"].map(str::to_owned).to_vec()];
+    rows.extend(used.iter().take(top).map(|it| {
+        let (route, pattern) = match (&it.place.edge, &it.place.route) {
+            (None, _) => ("(no edge)".to_owned(), String::new()),
+            (Some(edge), None) => (format!("{edge} (no route)"), String::new()),
+            (Some(edge), Some(route)) => (format!("{edge}/{route}"), it.place.r#match.clone().unwrap_or_default()),
+        };
+        vec![grouped(it.count.requests), size(it.count.bytes), clients(&it.count), route, pattern]
+    }));
+    if !used.is_empty() {
+        let _ = write!(out, "\n{}", table("", &rows));
+    }
+    let more = used.len().saturating_sub(top);
+    if more > 0 {
+        let _ = writeln!(out, "… and {more} more: see --top and --format json");
+    }
+    if !unused.is_empty() {
+        let _ = writeln!(out, "\nWithout a request: {}", number_of(unused.len(), "route"));
+        for it in unused.iter().take(top) {
+            let _ = writeln!(out, "  {}", within(&place(&it.place), 2));
+        }
+        let more = unused.len().saturating_sub(top);
+        if more > 0 {
+            let _ = writeln!(out, "  … and {more} more: see --top and --format json");
+        }
+    }
+}
+
+/// Requests, bytes and clients.
+fn sums(count: &ReplayCount) -> String {
+    let noun = |count: u64, noun: &'static str| if count == 1 { noun.to_owned() } else { plural(noun) };
+    let (requests, people) = (noun(count.requests, "request"), noun(count.clients, "client"));
+    format!("{} {requests}, {}, {} {people}", grouped(count.requests), size(count.bytes), clients(count))
+}
+
+fn clients(count: &ReplayCount) -> String {
+    let about = if count.clients_estimated { "~" } else { "" };
+    format!("{about}{}", grouped(count.clients))
+}
+
+/// A number with a comma before every third digit from the end.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes in the largest unit that has at least one.
+fn size(bytes: u64) -> String {
+    let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
+    match units.into_iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// A part of all in percent, with one digit behind the point.
+fn share(part: u64, all: u64) -> String {
+    let thousandths = u128::from(part) * 1000 / u128::from(all.max(1));
+    match thousandths {
+        0 => "less than 0.1 %".to_owned(),
+        _ => format!("{}.{} %", thousandths / 10, thousandths % 10),
+    }
+}
+
+/// A text without what a terminal interprets, cut to what is left of a line behind an indent.
+fn within(text: &str, indent: usize) -> String {
+    let text = escaped(text);
+    let room = WIDTH.saturating_sub(indent);
+    match text.char_indices().nth(room) {
+        Some(_) => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
+        None => text.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([999, 1000, 1_250_000, u64::MAX].map(size), ["999 B", "1.0 kB", "1.2 MB", "18446744.0 TB"]);
+        assert_eq!(
+            [(1, 3000), (1, 3), (3, 3), (0, 0)].map(|(part, all)| share(part, all)),
+            ["less than 0.1 %", "33.3 %", "100.0 %", "less than 0.1 %"]
+        );
+        assert_eq!(within(&"a".repeat(90), 10).chars().count(), 70);
+    }
+}

@@ -1,0 +1,25 @@
+//! The state that a store would have once the plan of manifests is applied.
+
+use crate::cli::output::diagnostics;
+use crate::cli::prelude::*;
+use crate::reconcile::Prepared;
+use crate::store::CommitError;
+
+/// Returns a copy of a state with the plan of manifests applied. Without a state, only the surrounding manifests are there.
+pub(crate) fn planned_state(options: Options, state: Option<&Snapshot>) -> Result<Snapshot, Failure> {
+    // What a test fails on may be what somebody wants to see.
+    let prepared = Prepared::load(options).without_tests();
+    let snapshot = state.map_or_else(|| prepared.context_state(), Snapshot::clone);
+    let planned = prepared.plan(&snapshot);
+    if planned.has_errors() {
+        diagnostics::diagnostics(&planned.diagnostics);
+    }
+    let Some(plan) = planned.plan else {
+        return Err(Failure::new(Vec::new(), Exit::Invalid));
+    };
+    if !plan.refusals.is_empty() {
+        return Err(Failure::new(plan.refusals, Exit::Refused));
+    }
+    let applied = snapshot.apply(&plan.operations(), clock::now());
+    Ok(applied.map_err(|refusal| ApplyError::Commit(CommitError::Refused(refusal)))?.0)
+}

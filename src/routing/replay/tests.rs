@@ -1,0 +1,202 @@
+//! Tests of the index against traces, and of what a worker finds.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::edge_index::{EdgeIndex, RoutedTo};
+use super::tally::{LinePlace, ReplayTally};
+use super::treatment::ReplayVerdict;
+use super::worker::{LoggedRequest, ReplayWorker, ShownDetails};
+use crate::model::snapshot::lazy_spec::LazySpec;
+use crate::model::traffic::TracedRequest;
+use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Snapshot};
+use crate::routing::trace;
+
+fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Entry {
+    let created_at = jiff::Timestamp::UNIX_EPOCH;
+    let lazy_spec = LazySpec::new(spec);
+    Entry { key, lazy_spec, created_at, order: 0, claim: None, token: None, rendered: Arc::default() }
+}
+
+/// A state with edges of hostports and routes.
+fn state(edges: &[(&[&str], Vec<Value>)]) -> Snapshot {
+    let mut entries = Vec::new();
+    for (number, (hostports, routes)) in edges.iter().enumerate() {
+        let id = Id::new(&format!("edghts_{number}"));
+        let hostports = hostports.iter().map(|hostport| (*hostport).to_owned()).collect();
+        let edge = HttpsEdge { hostports, ..HttpsEdge::default() };
+        entries.push(entry(Key::new(Kind::HttpsEdge, id.clone()), Arc::new(edge)));
+        for (at, route) in routes.iter().enumerate() {
+            let route: HttpsEdgeRoute = serde_json::from_value(route.clone()).unwrap_or_default();
+            let key = Key::child(Kind::HttpsEdgeRoute, id.clone(), Id::new(&format!("edghtsrt_{number}_{at}")));
+            entries.push(entry(key, Arc::new(route)));
+        }
+    }
+    Snapshot::restore(1, 0, [], entries)
+}
+
+/// A route of a path prefix with a backend and other modules.
+fn route(prefix: &str, modules: Value) -> Value {
+    let backend = json!({"enabled": true, "backend_id": "bkd_1"});
+    let mut route = json!({"match_type": "path_prefix", "match": prefix, "backend": backend});
+    if let (Some(route), Value::Object(modules)) = (route.as_object_mut(), modules) {
+        route.extend(modules);
+    }
+    route
+}
+
+fn request<'l>(method: &'l str, host: &'l str, path: &'l str, client: &'l str, agent: &'l str) -> LoggedRequest<'l> {
+    LoggedRequest {
+        method: Cow::Borrowed(method),
+        host: Cow::Borrowed(host),
+        port: 443,
+        path: Cow::Borrowed(path),
+        client: Cow::Borrowed(client.as_bytes()),
+        user_agent: Some(Cow::Borrowed(agent)),
+        bytes: 10,
+    }
+}
+
+fn replayed(before: &Snapshot, after: Option<&Snapshot>, requests: &[LoggedRequest<'_>]) -> ReplayTally {
+    let (before, after) = (EdgeIndex::new(before), after.map(EdgeIndex::new));
+    let shown = ShownDetails { urls: true, clients: false };
+    // Every other request is that of another worker.
+    let counted = |part: usize| {
+        let mut worker = ReplayWorker::new(&before, after.as_ref(), shown);
+        for (request, line) in requests.iter().zip(1_u64..).skip(part).step_by(2) {
+            worker.count(request, LinePlace { file: 0, line });
+        }
+        worker.finish()
+    };
+    counted(0).merged(counted(1))
+}
+
+#[test]
+fn the_index_finds_the_edge_and_route_of_a_trace() {
+    let routes = || vec![route("/", json!({})), route("/a", json!({})), route("b.example.com/a", json!({}))];
+    let snapshot = state(&[
+        (&["*.example.com:443", "a.example.com:8443"], routes()),
+        (&["b.example.com:443", "[2001:DB8::1]:443", "*.b.example.com:443"], routes()),
+        (&["B.example.com:443", "*.example.com:8443"], routes()),
+        (&["c.example.org:443"], vec![]),
+    ]);
+    let index = EdgeIndex::new(&snapshot);
+    let hosts =
+        ["a.example.com", "b.example.com", "x.b.example.com", "example.com", "2001:db8::1", "c.example.org", "d"];
+    let mut found = 0;
+    for host in hosts {
+        for port in [443, 8443] {
+            for path in ["/", "/a", "/ab", ""] {
+                let request = TracedRequest {
+                    method: "GET".into(),
+                    host: host.into(),
+                    port,
+                    path: path.into(),
+                    ..TracedRequest::default()
+                };
+                let traced = trace(&snapshot, &request);
+                let to = index.route(host, port, path);
+                let expected = [
+                    traced.edge.as_ref().map(|choice| &choice.edge.key),
+                    traced.route().map(|candidate| &candidate.route.key),
+                ];
+                assert_eq!(index.keys(to), expected, "{host}:{port}{path}");
+                found += usize::from(matches!(to, RoutedTo::Route(..)));
+            }
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+#[test]
+fn requests_are_classes_of_what_changes_for_them() {
+    let oidc = json!({"oidc": {"enabled": true, "issuer": "https://id.example.com", "client_id": "a", "client_secret": "s",
+        "options_passthrough": true}});
+    let before = state(&[(
+        &["a.example.com:443"],
+        vec![route("/", json!({})), route("/admin", oidc), route("/old", json!({}))],
+    )]);
+    let after = state(&[(&["a.example.com:443"], vec![route("/", json!({})), route("/admin", json!({}))])]);
+    let host = "a.example.com";
+    let tally = replayed(
+        &before,
+        Some(&after),
+        &[
+            request("GET", host, "/", "192.0.2.1", "a"),
+            request("GET", host, "/admin/1", "192.0.2.1", "a"),
+            request("GET", host, "/admin/1", "192.0.2.2", "a"),
+            request("GET", host, "/admin/2", "192.0.2.2", "b"),
+            request("GET", host, "/old/x", "192.0.2.3", "a"),
+            request("GET", "elsewhere.example", "/", "192.0.2.3", "a"),
+            request("OPTIONS", host, "/admin/2", "192.0.2.3", "a"),
+        ],
+    );
+    assert_eq!((tally.all.requests, tally.all.bytes, tally.all.clients.count()), (7, 70, 3));
+    assert_eq!((tally.differing.requests, tally.differing.clients.count()), (5, 3));
+    let classes = tally.classes();
+    let told: Vec<_> = classes
+        .iter()
+        .map(|class| (class.before.verdict.clone(), class.after.verdict.clone(), class.opens, class.count.requests))
+        .collect();
+    let (depends, forwarded) = (ReplayVerdict::Depends(vec!["oidc"]), ReplayVerdict::Forwarded);
+    assert_eq!(
+        told,
+        [
+            (depends, forwarded.clone(), true, 3),
+            // A preflight passed without a login, and the module is gone, too.
+            (forwarded.clone(), forwarded.clone(), true, 1),
+            (forwarded.clone(), forwarded, false, 1),
+        ]
+    );
+    let [admin, _, old] = classes.as_slice() else { panic!("{classes:?}") };
+    assert_eq!((admin.lost.as_slice(), admin.gained.len(), admin.changed.len()), (["oidc"].as_slice(), 0, 0));
+    assert_eq!(admin.before.backend.as_deref(), Some("bkd_1"));
+    assert_ne!(old.before.to, old.after.to);
+    let examples: Vec<_> =
+        admin.examples.iter().map(|it| (it.place.line, it.url.clone().unwrap_or_default())).collect();
+    let url = |path: &str| format!("GET https://a.example.com{path}");
+    assert_eq!(examples, [(2, url("/admin/1")), (4, url("/admin/2"))]);
+    assert!(admin.examples.iter().all(|example| example.client.is_none()));
+}
+
+#[test]
+fn an_agent_matters_where_a_module_looks_at_it() {
+    let filter = |deny: &str| json!({"user_agent_filter": {"enabled": true, "deny": [deny]}});
+    let before = state(&[(&["a.example.com:443"], vec![route("/", filter("^curl/"))])]);
+    let after = state(&[(&["a.example.com:443"], vec![route("/", filter("^(curl|wget)/"))])]);
+    let agents = ["curl/8", "wget/1", "wget/2", "firefox", "curl/9"];
+    let requests: Vec<_> =
+        agents.iter().map(|agent| request("GET", "a.example.com", "/", "192.0.2.1", agent)).collect();
+    let tally = replayed(&before, Some(&after), &requests);
+    let classes = tally.classes();
+    let told: Vec<_> = classes.iter().map(|class| (class.after.verdict.clone(), class.count.requests)).collect();
+    assert_eq!(told, [(ReplayVerdict::Refused("user_agent_filter"), 2)]);
+}
+
+#[test]
+fn a_log_does_not_tell_whether_there_was_a_token() {
+    let tokens = json!({"tokens": [{"type": "jwt", "method": "header", "name": "Authorization", "prefix": "Bearer "}]});
+    let jwt = json!({"jwt_validation": {"enabled": true, "http": tokens}});
+    let before = state(&[(&["a.example.com:443"], vec![route("/", json!({}))])]);
+    let after = state(&[(&["a.example.com:443"], vec![route("/", jwt)])]);
+    let tally = replayed(&before, Some(&after), &[request("GET", "a.example.com", "/", "", "a")]);
+    let verdicts: Vec<_> = tally.classes().into_iter().map(|class| class.after.verdict.clone()).collect();
+    assert_eq!(verdicts, [ReplayVerdict::Depends(vec!["jwt_validation"])]);
+    // Nothing differs in the same state.
+    assert_eq!(replayed(&after, Some(&after), &[request("GET", "a.example.com", "/", "", "a")]).differing.requests, 0);
+}
+
+#[test]
+fn one_state_is_counted_by_route() {
+    let one = state(&[(&["a.example.com:443"], vec![route("/a", json!({})), route("/b", json!({}))])]);
+    let paths = ["/a", "/a/1", "/c", "/a"];
+    let mut requests: Vec<_> =
+        paths.iter().map(|path| request("GET", "a.example.com", path, "192.0.2.1", "a")).collect();
+    requests.push(request("GET", "b.example.com", "/", "192.0.2.1", "a"));
+    let tally = replayed(&one, None, &requests);
+    let count = |to: RoutedTo| tally.counts.get(&to).map_or(0, |count| count.requests);
+    let places = [RoutedTo::Route(0, 0), RoutedTo::Route(0, 1), RoutedTo::Edge(0), RoutedTo::Nowhere];
+    assert_eq!(places.map(count), [3, 0, 1, 1]);
+}

@@ -1,0 +1,257 @@
+//! Counts requests by what becomes of them in one state, or by what differs between two.
+
+use std::borrow::Cow;
+use std::hash::BuildHasher as _;
+use std::net::IpAddr;
+
+use foldhash::quality::FixedState;
+use foldhash::{HashMap, HashMapExt as _};
+
+use super::decision_cache::DecisionCache;
+use super::edge_index::{EdgeIndex, RoutedTo};
+use super::tally::{ClassKey, LinePlace, ReplayClass, ReplayExample, ReplayTally, RequestCount};
+use super::treatment::{RequestTreatment, enabled};
+use crate::model::traffic::TracedRequest;
+
+/// The most outcomes that are remembered. Then the next ones begin anew: agents and addresses can be any.
+const MOST_OUTCOMES: usize = 1 << 16;
+
+/// A logged request.
+#[derive(Debug, Clone)]
+pub(crate) struct LoggedRequest<'l> {
+    pub(crate) method: Cow<'l, str>,
+    /// The host in its normal form.
+    pub(crate) host: Cow<'l, str>,
+    pub(crate) port: u16,
+    /// The path without the query.
+    pub(crate) path: Cow<'l, str>,
+    pub(crate) client: Cow<'l, [u8]>,
+    pub(crate) user_agent: Option<Cow<'l, str>>,
+    pub(crate) bytes: u64,
+}
+
+/// What examples show of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ShownDetails {
+    pub(crate) urls: bool,
+    pub(crate) clients: bool,
+}
+
+/// What the two ways of requests have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PairEffect {
+    /// Every request is treated alike.
+    Same,
+    /// There is one state, and its requests are counted here.
+    Counted(usize),
+    /// Requests may be treated differently, and it may depend on the User-Agent and on the address of the client.
+    Differs { by_agent: bool, by_address: bool },
+}
+
+/// Counts requests. Several workers can count parts of a log.
+pub(crate) struct ReplayWorker<'r, 's> {
+    before: &'r EdgeIndex<'s>,
+    after: Option<&'r EdgeIndex<'s>>,
+    shown: ShownDetails,
+    hasher: FixedState,
+    decisions: DecisionCache,
+    pairs: Vec<([RoutedTo; 2], PairEffect)>,
+    pair_of: HashMap<[RoutedTo; 2], usize>,
+    /// The class of a pair with a method, and with an agent and an address if they matter; none if nothing differs.
+    outcomes: HashMap<Vec<u8>, Option<usize>>,
+    all: RequestCount,
+    differing: RequestCount,
+    classes: Vec<ReplayClass>,
+    class_of: HashMap<ClassKey, usize>,
+    counts: Vec<(RoutedTo, RequestCount)>,
+    /// The key of a search, whose memory is used again.
+    key: Vec<u8>,
+}
+
+impl<'r, 's> ReplayWorker<'r, 's> {
+    /// Prepares to count requests in one state, or those that another one treats differently.
+    pub(crate) fn new(before: &'r EdgeIndex<'s>, after: Option<&'r EdgeIndex<'s>>, shown: ShownDetails) -> Self {
+        Self {
+            before,
+            after,
+            shown,
+            hasher: FixedState::default(),
+            decisions: DecisionCache::default(),
+            pairs: Vec::new(),
+            pair_of: HashMap::new(),
+            outcomes: HashMap::new(),
+            all: RequestCount::default(),
+            differing: RequestCount::default(),
+            classes: Vec::new(),
+            class_of: HashMap::new(),
+            counts: Vec::new(),
+            key: Vec::new(),
+        }
+    }
+
+    /// Counts a request. The places of a worker's requests rise.
+    pub(crate) fn count(&mut self, request: &LoggedRequest<'_>, place: LinePlace) {
+        let client = self.hasher.hash_one(&*request.client);
+        self.all.add(request.bytes, client);
+        let (pair, hash) = self.pair_of_request(request);
+        let Some(&(_, effect)) = self.pairs.get(pair) else { return };
+        let class = match effect {
+            PairEffect::Same => return,
+            PairEffect::Counted(at) => {
+                if let Some((_, count)) = self.counts.get_mut(at) {
+                    count.add(request.bytes, client);
+                }
+                return;
+            }
+            PairEffect::Differs { by_agent, by_address } => self.class_of_request(pair, by_agent, by_address, request),
+        };
+        let Some(class) = class.and_then(|at| self.classes.get_mut(at)) else { return };
+        self.differing.add(request.bytes, client);
+        class.count.add(request.bytes, client);
+        if class.wants(hash) {
+            let url = self.shown.urls.then(|| url(request));
+            let client = self.shown.clients.then(|| String::from_utf8_lossy(&request.client).into_owned());
+            class.examples.push(ReplayExample { place, url, client, hash });
+        }
+    }
+
+    /// What was counted.
+    pub(crate) fn finish(self) -> ReplayTally {
+        ReplayTally::new(self.all, self.differing, self.classes, self.counts)
+    }
+
+    /// The pair of places where a request goes, and the hash of its host, port and path.
+    fn pair_of_request(&mut self, request: &LoggedRequest<'_>) -> (usize, u64) {
+        self.key.clear();
+        self.key.extend_from_slice(request.host.as_bytes());
+        self.key.push(0);
+        self.key.extend_from_slice(&request.port.to_le_bytes());
+        self.key.extend_from_slice(request.path.as_bytes());
+        let hash = self.hasher.hash_one(self.key.as_slice());
+        if let Some(pair) = self.decisions.find(hash, &self.key) {
+            return (pair, hash);
+        }
+        let from = self.before.route(&request.host, request.port, &request.path);
+        let to = self.after.map_or(from, |after| after.route(&request.host, request.port, &request.path));
+        let pair = match self.pair_of.get(&[from, to]) {
+            Some(known) => *known,
+            None => self.add_pair([from, to], request),
+        };
+        self.decisions.keep(hash, &self.key, pair);
+        (pair, hash)
+    }
+
+    fn add_pair(&mut self, pair: [RoutedTo; 2], request: &LoggedRequest<'_>) -> usize {
+        let [from, to] = pair;
+        let effect = match self.after {
+            None => {
+                self.counts.push((from, RequestCount::default()));
+                PairEffect::Counted(self.counts.len() - 1)
+            }
+            Some(after) => effect(self.before, after, from, to, request),
+        };
+        self.pairs.push((pair, effect));
+        self.pair_of.insert(pair, self.pairs.len() - 1);
+        self.pairs.len() - 1
+    }
+
+    /// The class of a request that may be treated differently; none if it is not.
+    fn class_of_request(
+        &mut self,
+        pair: usize,
+        by_agent: bool,
+        by_address: bool,
+        request: &LoggedRequest<'_>,
+    ) -> Option<usize> {
+        self.key.clear();
+        self.key.extend_from_slice(&pair.to_le_bytes());
+        self.key.extend_from_slice(request.method.as_bytes());
+        if by_agent {
+            self.key.push(0);
+            let agent = request.user_agent.as_deref();
+            self.key.push(u8::from(agent.is_some()));
+            self.key.extend_from_slice(agent.unwrap_or_default().as_bytes());
+        }
+        if by_address {
+            self.key.push(0);
+            self.key.extend_from_slice(&request.client);
+        }
+        if let Some(known) = self.outcomes.get(self.key.as_slice()) {
+            return *known;
+        }
+        let class = self.judge(pair, request);
+        if self.outcomes.len() >= MOST_OUTCOMES {
+            self.outcomes.clear();
+        }
+        self.outcomes.insert(self.key.clone(), class);
+        class
+    }
+
+    /// Treats a request in both states, and finds or adds its class.
+    fn judge(&mut self, pair: usize, request: &LoggedRequest<'_>) -> Option<usize> {
+        let ([from, to], _) = *self.pairs.get(pair)?;
+        let after = self.after?;
+        let client_ip = std::str::from_utf8(&request.client).ok().and_then(|client| client.parse::<IpAddr>().ok());
+        let user_agent = request.user_agent.as_deref().map(str::to_owned);
+        let traced = TracedRequest { client_ip, user_agent, ..traced(request) };
+        let (old, new) = (RequestTreatment::new(self.before, from, &traced), RequestTreatment::new(after, to, &traced));
+        if self.before.keys(from) == after.keys(to) && old.is_like(&new) {
+            return None;
+        }
+        let class = ReplayClass::new([self.before, after], [from, to], [old, new]);
+        let key = class.key();
+        if let Some(known) = self.class_of.get(&key) {
+            return Some(*known);
+        }
+        self.classes.push(class);
+        self.class_of.insert(key, self.classes.len() - 1);
+        Some(self.classes.len() - 1)
+    }
+}
+
+/// Whether requests may be treated differently that go to these places, and what it depends on.
+fn effect(
+    before: &EdgeIndex<'_>,
+    after: &EdgeIndex<'_>,
+    from: RoutedTo,
+    to: RoutedTo,
+    request: &LoggedRequest<'_>,
+) -> PairEffect {
+    let hosts = [before.hosts_of_modules(from), after.hosts_of_modules(to)];
+    let [old, new] = hosts.map(|hosts| hosts.map(enabled).unwrap_or_default());
+    let same_modules = old.len() == new.len()
+        && old.iter().zip(&new).all(|(one, other)| one.0.name == other.0.name && one.1.same(other.1));
+    if before.keys(from) == after.keys(to) && same_modules {
+        return PairEffect::Same;
+    }
+    // A module that looks at something says so in its steps: the effect differs, or the note.
+    let traced = traced(request);
+    let looks_at = |changed: &TracedRequest| {
+        old.iter().chain(&new).any(|(_, module)| module.steps(&traced) != module.steps(changed))
+    };
+    let by_agent = looks_at(&TracedRequest { user_agent: Some("agent".to_owned()), ..traced.clone() });
+    let by_address = looks_at(&TracedRequest { client_ip: Some(IpAddr::from([192, 0, 2, 1])), ..traced.clone() });
+    PairEffect::Differs { by_agent, by_address }
+}
+
+/// The request, without what few modules look at.
+fn traced(request: &LoggedRequest<'_>) -> TracedRequest {
+    TracedRequest {
+        method: request.method.to_ascii_uppercase(),
+        host: request.host.to_string(),
+        port: request.port,
+        path: request.path.to_string(),
+        ..TracedRequest::default()
+    }
+}
+
+/// The method and the URL of a request without its query.
+fn url(request: &LoggedRequest<'_>) -> String {
+    let LoggedRequest { method, host, port, path, .. } = request;
+    let host = if host.contains(':') { Cow::Owned(format!("[{host}]")) } else { Cow::Borrowed(&**host) };
+    match port {
+        443 => format!("{method} https://{host}{path}"),
+        80 => format!("{method} http://{host}{path}"),
+        port => format!("{method} https://{host}:{port}{path}"),
+    }
+}
