@@ -4,6 +4,8 @@
 //! size. `fuzz/` runs them with cargo-fuzz, which also limits time and memory; the tests below run them with the seeds,
 //! mutations of them, and every former finding.
 
+use std::io::Read as _;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::filter::{self, Filter};
@@ -16,6 +18,8 @@ use crate::plan::saved::SavedPlan;
 use crate::server::http::body::{self, Limits};
 use crate::server::operations::hooks;
 use crate::store::fuzzed_frame;
+use crate::syntax::access_log::AccessLogFormat;
+use crate::syntax::gzip::GzipReader;
 use crate::syntax::{cel, x509, xml};
 use crate::{LintLevels, Sent, SentFile, cli, validate};
 
@@ -23,7 +27,7 @@ use crate::{LintLevels, Sent, SentFile, cli, validate};
 pub type FuzzTarget = fn(&[u8]);
 
 /// Every target, with the name of its program in `fuzz/` and of its folder in `fuzz/regressions/`.
-pub const TARGETS: [(&str, FuzzTarget); 10] = [
+pub const TARGETS: [(&str, FuzzTarget); 11] = [
     ("manifests", manifests),
     ("certificates", certificates),
     ("bodies", bodies),
@@ -34,6 +38,7 @@ pub const TARGETS: [(&str, FuzzTarget); 10] = [
     ("filters", filters),
     ("hooks", hook_payloads),
     ("yaml", plain_yaml),
+    ("access_logs", access_logs),
 ];
 
 /// The bytes of a report that do not depend on its input: the 100 errors of a file with their helps, and the rules of
@@ -41,6 +46,8 @@ pub const TARGETS: [(&str, FuzzTarget); 10] = [
 const REPORT_BYTES: usize = 2 << 20;
 /// The bytes of a report for each byte of its input.
 const REPORT_FACTOR: usize = 64;
+/// Each byte of compressed data makes at most this many.
+const DEFLATE_FACTOR: u64 = 1032;
 /// The longest error about a single text.
 const ERROR_BYTES: usize = 4096;
 
@@ -167,6 +174,27 @@ pub fn hook_payloads(bytes: &[u8]) {
 pub fn plain_yaml(bytes: &[u8]) {
     if let Some(text) = text(bytes) {
         let _ = node::plain_reader_agrees(text);
+    }
+}
+
+/// Lines of access logs in every format, and compressed logs: what a line has comes from it.
+pub fn access_logs(bytes: &[u8]) {
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let _ = AccessLogFormat::recognize(line);
+        for format in AccessLogFormat::ALL {
+            let Ok(read) = format.read(line) else { continue };
+            let longest = 3 * line.len() + 1;
+            assert!(read.path.starts_with('/') && read.path.len() <= longest, "the path {:?}", read.path);
+            assert!(!read.path.contains('?') && !read.method.is_empty(), "{:?} has a query", read.path);
+        }
+    }
+    let most = DEFLATE_FACTOR * (bytes.len() as u64 + 1);
+    let mut decompressed = 0_u64;
+    let mut reader = GzipReader::new(bytes);
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = reader.read(&mut buffer) {
+        decompressed += count as u64;
+        assert!(decompressed <= most, "more than {most} bytes");
     }
 }
 

@@ -143,11 +143,11 @@
 //! | `lock` | Locks that a panic does not poison | knows what it protects |
 //! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
 //! | `subprocess` | Running `git` and shell commands, which end with this process | knows what they are for |
-//! | `syntax` | Notations of others: CEL, certificates and keys, XML, quoted text | knows resources |
+//! | `syntax` | Notations of others: CEL, certificates and keys, XML, access logs, gzip, quoted text | knows resources |
 //! | `filter` | The selection of resources in lists | sees a secret |
 //! | `lint` | Legal configuration that is probably a mistake; `rules` has one file per lint, and `rules/shared` what several use | rejects what the API accepts |
 //! | `tenancy` | What keeps sources apart: the table of all ways between them, and the decisions (D112) | depends on who asks |
-//! | `routing` | Route selection, the effect of each module on a request, and the classes of all requests | handles traffic |
+//! | `routing` | Route selection, the effect of each module on a request, the classes of all requests, and those of logs | handles traffic |
 //! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a Git repository, a request | knows the store |
 //! | `plan` | The difference as [operations](resources::Operation), and its output formats | does IO |
 //! | `store` | Revisions, former states and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |

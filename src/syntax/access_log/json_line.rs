@@ -13,7 +13,7 @@ const DEEPEST: usize = 64;
 /// Reads a line.
 pub(super) fn read(line: &[u8]) -> Result<AccessLine<'_>, LineProblem> {
     let fields = Fields::new(line).ok_or(LineProblem::OtherFormat)?;
-    if fields.request.is_none() && fields.method.is_none() && fields.target.is_none() {
+    if !fields.has_request {
         return Err(LineProblem::OtherFormat);
     }
     let request = fields.request.map(unescaped);
@@ -48,6 +48,8 @@ pub(super) fn read(line: &[u8]) -> Result<AccessLine<'_>, LineProblem> {
 #[derive(Default)]
 struct Fields<'l> {
     request: Option<&'l [u8]>,
+    /// Whether a field is for the request or a part of it.
+    has_request: bool,
     method: Option<&'l [u8]>,
     target: Option<&'l [u8]>,
     host: Option<&'l [u8]>,
@@ -88,6 +90,7 @@ impl<'l> Fields<'l> {
     /// Keeps a field. An empty value and `-` say that there is none.
     fn set(&mut self, name: &[u8], value: Option<&'l [u8]>) {
         let value = value.filter(|value| !value.is_empty() && *value != b"-");
+        self.has_request |= matches!(name, b"request" | b"request_uri" | b"method" | b"request_method" | b":method");
         match name {
             b"request" => self.request = value,
             b"request_method" | b"method" | b":method" => self.method = value,

@@ -114,7 +114,7 @@ fn what_is_no_request_is_told_from_what_cannot_be_read() {
         let text = format!(r#"192.0.2.7 - - [x] "{request}" 400 0 "-" "-""#);
         assert_eq!(COMBINED.read(text.as_bytes()), Err(LineProblem::NoRequest), "{text}");
     }
-    assert_eq!(JSON.read(br#"{"request":"","status":400}"#), Err(LineProblem::OtherFormat));
+    assert_eq!(JSON.read(br#"{"request":"","status":400}"#), Err(LineProblem::NoRequest));
     assert_eq!(JSON.read(br#"{"request":"\u0016","status":400}"#), Err(LineProblem::NoRequest));
     for text in [
         "",

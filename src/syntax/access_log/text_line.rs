@@ -16,9 +16,7 @@ pub(super) fn recognize(line: &[u8]) -> Option<AccessLogFormat> {
     let is_address = |word: &[u8]| std::str::from_utf8(word).is_ok_and(|word| word.parse::<IpAddr>().is_ok());
     // The second word after the client is nearly always a `-`: nobody has that service any more.
     match (second == b"-", third == b"-") {
-        (true, false) => Some(AccessLogFormat::Combined),
-        (true, true) if !is_address(first) && is_address(second) => Some(AccessLogFormat::VhostCombined),
-        (true, true) => Some(AccessLogFormat::Combined),
+        (true, _) => Some(AccessLogFormat::Combined),
         (false, true) if is_address(first) && !is_address(second) => Some(AccessLogFormat::Combined),
         (false, true) => Some(AccessLogFormat::VhostCombined),
         (false, false) if is_address(first) => Some(AccessLogFormat::Combined),

@@ -101,14 +101,14 @@ pub(super) struct TreatedRequests {
 }
 
 /// Where requests go: the names, or IDs of what has none.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct RequestPlace {
     pub(super) edge: Option<String>,
     /// The hostports of the edge.
     pub(super) hostports: Vec<String>,
-    pub(super) route: Option<String>,
     /// The match of the route.
     pub(super) r#match: Option<String>,
+    pub(super) route: Option<String>,
 }
 
 /// A line of a class.
@@ -233,10 +233,14 @@ fn counts(tally: &ReplayTally, state: &EdgeIndex<'_>) -> Vec<PlaceCount> {
     }
     places.extend(tally.counts.keys().filter(|to| !matches!(to, RoutedTo::Route(..))));
     let none = RequestCount::default();
-    let mut counted: Vec<(RoutedTo, &RequestCount)> =
-        places.into_iter().map(|to| (to, tally.counts.get(&to).unwrap_or(&none))).collect();
-    counted.sort_by_key(|(to, count)| (std::cmp::Reverse(count.requests), *to));
-    let described =
-        counted.into_iter().map(|(to, count)| PlaceCount { place: place(to, state), count: ReplayCount::new(count) });
-    described.collect()
+    let described = places.into_iter().map(|to| PlaceCount {
+        place: place(to, state),
+        count: ReplayCount::new(tally.counts.get(&to).unwrap_or(&none)),
+    });
+    let mut described: Vec<PlaceCount> = described.collect();
+    described.sort_by(|one, other| {
+        let by_count = other.count.requests.cmp(&one.count.requests);
+        by_count.then_with(|| one.place.cmp(&other.place))
+    });
+    described
 }

@@ -71,7 +71,7 @@ fn one_class(out: &mut String, number: usize, class: &DifferingClass) {
         }
     }
     for example in &class.examples {
-        let _ = writeln!(out, "   line    {}", within(&described(example), 11));
+        let _ = writeln!(out, "   line    {}", escaped(&described(example)));
     }
 }
 

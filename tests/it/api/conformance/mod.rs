@@ -41,6 +41,7 @@ const BESIDE: [&str; 22] = [
     "GET /whoami",
     "GET /export",
     "POST /trace",
+    "GET /routing",
     "POST /transfers",
 ];
 

@@ -15,7 +15,7 @@ fn administration() {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![caller_row(), export_row(), adopted_row(), trace_row(), refused_trace_row()]
+    vec![caller_row(), export_row(), adopted_row(), trace_row(), refused_trace_row(), routing_row()]
 }
 
 fn caller_row() -> Row {
@@ -113,6 +113,30 @@ fn trace_row() -> Row {
         .send(TRACE, json!({"url": "elsewhere{n}.example"}))
         .succeeds(200)
         .shows("/edge", Value::Null)
+}
+
+fn routing_row() -> Row {
+    row("what routes requests has no secret, also for an admin")
+        .route()
+        .send(
+            "PUT /edges/https/{edge}/routes/{route}/webhook_verification",
+            json!({"provider": "github", "secret": "hunter3-{n}"}),
+        )
+        .succeeds(200)
+        .call("GET /routing")
+        .by("viewer")
+        .succeeds(200)
+        .says("webhook_verification")
+        .call("GET /routing")
+        .succeeds(200)
+        .says("{route}")
+        .hides("hunter3")
+        .call("GET /routing?at=999999")
+        .fails(404, "REVISION_NOT_FOUND", "/at")
+        .call("GET /routing?at=yesterday")
+        .fails(400, "PARAMETER", "/at")
+        .call("GET /routing?edge=x")
+        .fails(400, "PARAMETER", "/edge")
 }
 
 fn refused_trace_row() -> Row {
