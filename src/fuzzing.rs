@@ -8,6 +8,7 @@ use std::io::Read as _;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
+use crate::files::gzip::GzipReader;
 use crate::filter::{self, Filter};
 use crate::manifest::format;
 use crate::manifest::load::schema;
@@ -19,7 +20,6 @@ use crate::server::http::body::{self, Limits};
 use crate::server::operations::hooks;
 use crate::store::fuzzed_frame;
 use crate::syntax::access_log::AccessLogFormat;
-use crate::syntax::gzip::GzipReader;
 use crate::syntax::{cel, x509, xml};
 use crate::{LintLevels, Sent, SentFile, cli, validate};
 

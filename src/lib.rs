@@ -138,12 +138,12 @@
 //! | --- | --- | --- |
 //! | `model` | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
 //! | `cache` | Caches within bounds, and of what can become invalid | knows what it keeps |
-//! | `files` | Files that are complete or missing, and the fail points of the disk | knows what it writes |
+//! | `files` | Files that are complete or missing, the fail points of the disk, and gzip | knows what it writes |
 //! | `http_client` | Requests to other servers: timeouts, authorities, and why one failed | knows what it sends |
 //! | `lock` | Locks that a panic does not poison | knows what it protects |
 //! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
 //! | `subprocess` | Running `git` and shell commands, which end with this process | knows what they are for |
-//! | `syntax` | Notations of others: CEL, certificates and keys, XML, access logs, gzip, quoted text | knows resources |
+//! | `syntax` | Notations of others: CEL, certificates and keys, XML, access logs, quoted text | knows resources |
 //! | `filter` | The selection of resources in lists | sees a secret |
 //! | `lint` | Legal configuration that is probably a mistake; `rules` has one file per lint, and `rules/shared` what several use | rejects what the API accepts |
 //! | `tenancy` | What keeps sources apart: the table of all ways between them, and the decisions (D112) | depends on who asks |

@@ -1,7 +1,8 @@
 //! Files that are either complete or missing, even after a power loss: written under another name, synced, and renamed. And
-//! files that must be files.
+//! files that must be files. `gzip.rs` reads what is compressed.
 
 pub(crate) mod fault;
+pub(crate) mod gzip;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read};

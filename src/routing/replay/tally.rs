@@ -61,7 +61,7 @@ pub(crate) struct ReplayExample {
 pub(crate) struct ReplaySide {
     pub(crate) to: RoutedTo,
     pub(crate) verdict: ReplayVerdict,
-    pub(crate) backend: Option<String>,
+    pub(crate) backend_id: Option<String>,
 }
 
 /// Requests that go different ways, or are treated differently on the same one, all in the same manner.
@@ -106,8 +106,8 @@ impl ReplayClass {
         let (was, is) = (restricting(old, from), restricting(new, to));
         let opens = is_open && both && (was_refused || was.difference(&is).next().is_some());
         Self {
-            before: ReplaySide { to: from, verdict: before.verdict, backend: before.backend },
-            after: ReplaySide { to, verdict: after.verdict, backend: after.backend },
+            before: ReplaySide { to: from, verdict: before.verdict, backend_id: before.backend_id },
+            after: ReplaySide { to, verdict: after.verdict, backend_id: after.backend_id },
             lost,
             gained,
             changed,

@@ -153,7 +153,7 @@ fn requests_are_classes_of_what_changes_for_them() {
     );
     let [admin, _, old] = classes.as_slice() else { unreachable!("{classes:?}") };
     assert_eq!((admin.lost.as_slice(), admin.gained.len(), admin.changed.len()), (["oidc"].as_slice(), 0, 0));
-    assert_eq!(admin.before.backend.as_deref(), Some("bkd_1"));
+    assert_eq!(admin.before.backend_id.as_deref(), Some("bkd_1"));
     assert_ne!(old.before.to, old.after.to);
     let examples: Vec<_> =
         admin.examples.iter().map(|it| (it.place.line, it.url.clone().unwrap_or_default())).collect();

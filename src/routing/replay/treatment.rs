@@ -24,7 +24,7 @@ pub(crate) enum ReplayVerdict {
 pub(super) struct RequestTreatment {
     pub(super) verdict: ReplayVerdict,
     /// The backend, if it may be reached.
-    pub(super) backend: Option<String>,
+    pub(super) backend_id: Option<String>,
     /// The steps of all modules, also behind one that refuses.
     pub(super) steps: Vec<PipelineStep>,
 }
@@ -34,7 +34,7 @@ impl RequestTreatment {
     pub(super) fn new(state: &EdgeIndex<'_>, to: RoutedTo, request: &TracedRequest) -> Self {
         let Some(hosts) = state.hosts_of_modules(to) else {
             let verdict = if to == RoutedTo::Nowhere { ReplayVerdict::NoEdge } else { ReplayVerdict::NoRoute };
-            return Self { verdict, backend: None, steps: Vec::new() };
+            return Self { verdict, backend_id: None, steps: Vec::new() };
         };
         let mut staged = staged_steps(request, hosts);
         for (stage, step) in &mut staged {
@@ -47,7 +47,7 @@ impl RequestTreatment {
         let reaches = |(stage, step): &&(Stage, PipelineStep)| {
             *stage == Stage::Backend && step.effect == StepEffect::Passes && refused.is_none()
         };
-        let backend = staged.iter().find(reaches).map(|(_, step)| step.note.clone());
+        let backend_id = staged.iter().find(reaches).map(|(_, step)| step.note.clone());
         // A policy for the response does not decide whether the request is forwarded.
         let deciding =
             staged.iter().filter(|(stage, step)| *stage < Stage::Backend && step.effect == StepEffect::Depends);
@@ -57,7 +57,7 @@ impl RequestTreatment {
             None if deciding.is_empty() => ReplayVerdict::Forwarded,
             None => ReplayVerdict::Depends(deciding),
         };
-        Self { verdict, backend, steps: staged.into_iter().map(|(_, step)| step).collect() }
+        Self { verdict, backend_id, steps: staged.into_iter().map(|(_, step)| step).collect() }
     }
 
     /// Whether two requests that the same route takes are treated alike.

@@ -12,7 +12,7 @@ const DEEPEST: usize = 64;
 
 /// Reads a line.
 pub(super) fn read(line: &[u8]) -> Result<AccessLine<'_>, LineProblem> {
-    let fields = Fields::new(line).ok_or(LineProblem::OtherFormat)?;
+    let fields = JsonFields::new(line).ok_or(LineProblem::OtherFormat)?;
     if !fields.has_request {
         return Err(LineProblem::OtherFormat);
     }
@@ -46,7 +46,7 @@ pub(super) fn read(line: &[u8]) -> Result<AccessLine<'_>, LineProblem> {
 
 /// The fields of an object that matter, still with escapes.
 #[derive(Default)]
-struct Fields<'l> {
+struct JsonFields<'l> {
     request: Option<&'l [u8]>,
     /// Whether a field is for the request or a part of it.
     has_request: bool,
@@ -63,10 +63,10 @@ struct Fields<'l> {
     bytes: Option<&'l [u8]>,
 }
 
-impl<'l> Fields<'l> {
+impl<'l> JsonFields<'l> {
     fn new(line: &'l [u8]) -> Option<Self> {
         let mut fields = Self::default();
-        let mut cursor = Cursor { rest: line };
+        let mut cursor = JsonCursor { rest: line };
         cursor.expect(b'{')?;
         if cursor.expect(b'}').is_none() {
             loop {
@@ -134,11 +134,11 @@ impl<'l> Fields<'l> {
 }
 
 /// What is left of a line.
-struct Cursor<'l> {
+struct JsonCursor<'l> {
     rest: &'l [u8],
 }
 
-impl<'l> Cursor<'l> {
+impl<'l> JsonCursor<'l> {
     fn skip_blanks(&mut self) {
         self.rest = self.rest.trim_ascii_start();
     }

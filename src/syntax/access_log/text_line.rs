@@ -26,7 +26,7 @@ pub(super) fn recognize(line: &[u8]) -> Option<AccessLogFormat> {
 
 /// Reads a line.
 pub(super) fn read(line: &[u8], has_host: bool) -> Result<AccessLine<'_>, LineProblem> {
-    let fields = Fields::new(line, has_host).ok_or(LineProblem::OtherFormat)?;
+    let fields = TextFields::new(line, has_host).ok_or(LineProblem::OtherFormat)?;
     let request = unescaped(fields.request);
     let (method, asked) = method_and_target(&request).ok_or(LineProblem::NoRequest)?;
     let asked = target(&asked).ok_or(LineProblem::NoRequest)?;
@@ -47,7 +47,7 @@ pub(super) fn read(line: &[u8], has_host: bool) -> Result<AccessLine<'_>, LinePr
 }
 
 /// The fields of a line, still with escapes.
-struct Fields<'l> {
+struct TextFields<'l> {
     host: Option<&'l [u8]>,
     client: &'l [u8],
     request: &'l [u8],
@@ -55,7 +55,7 @@ struct Fields<'l> {
     user_agent: Option<&'l [u8]>,
 }
 
-impl<'l> Fields<'l> {
+impl<'l> TextFields<'l> {
     fn new(line: &'l [u8], has_host: bool) -> Option<Self> {
         let (host, rest) = if has_host { word(line).map(|(host, rest)| (Some(host), rest))? } else { (None, line) };
         let (client, rest) = word(rest)?;

@@ -106,7 +106,7 @@ fn requests_that_a_change_concerns_are_counted_in_classes() {
     );
     let class = &report["differing"]["classes"][0];
     assert_eq!((&class["opens_access"], &class["lost_modules"]), (&json!(true), &json!(["ip_restriction"])));
-    assert_eq!((&class["before"]["verdict"], &class["after"]["backend"]), (&json!("depends"), &json!("bkd_admin")));
+    assert_eq!((&class["before"]["verdict"], &class["after"]["backend_id"]), (&json!("depends"), &json!("bkd_admin")));
     assert_eq!(report["differing"]["classes"][1], Value::Null);
 }
 

@@ -5,9 +5,9 @@ use std::io::{self, Cursor, Read};
 use std::process::ChildStdout;
 
 use crate::cli::prelude::*;
+use crate::files::gzip::{self, GzipReader};
 use crate::subprocess::Subprocess;
 use crate::syntax::access_log::{AccessLogFormat, LONGEST_LINE};
-use crate::syntax::gzip::{self, GzipReader};
 
 /// The name of standard input.
 const STDIN: &str = "-";
@@ -29,7 +29,7 @@ pub(super) struct LogChunk {
 }
 
 /// A log that is read.
-pub(super) struct LogReader<'p> {
+pub(super) struct AccessLogReader<'p> {
     path: &'p Path,
     file: usize,
     format: Option<AccessLogFormat>,
@@ -39,7 +39,7 @@ pub(super) struct LogReader<'p> {
     next_line: u64,
 }
 
-impl<'p> LogReader<'p> {
+impl<'p> AccessLogReader<'p> {
     /// Opens a log. Without a format, it is recognized by the first readable line.
     pub(super) fn open(path: &'p Path, file: usize, format: Option<AccessLogFormat>) -> Result<Self, Failure> {
         let input = open(path).map_err(|error| unreadable(path, &error))?;
@@ -162,7 +162,7 @@ mod tests {
         let path = folder.path().join("access.log");
         let long = "x".repeat(3 << 20);
         fs::write(&path, format!("{}{long}\n{line}end", line.repeat(40_000))).unwrap();
-        let mut reader = LogReader::open(&path, 3, None).unwrap();
+        let mut reader = AccessLogReader::open(&path, 3, None).unwrap();
         let (mut lines, mut lengths) = (0, Vec::new());
         while let Some(chunk) = reader.next().unwrap() {
             assert_eq!((chunk.file, chunk.format, chunk.first_line), (3, AccessLogFormat::Combined, lines + 1));

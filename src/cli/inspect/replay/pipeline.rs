@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use super::log_files::{LogChunk, LogReader};
+use super::log_files::{AccessLogReader, LogChunk};
 use crate::cli::prelude::*;
 use crate::model::traffic::host_name;
 use crate::routing::replay::edge_index::EdgeIndex;
@@ -108,7 +108,7 @@ fn each_chunk(
     mut send: impl FnMut(LogChunk) -> bool,
 ) -> Result<(), Failure> {
     for (file, path) in logs.iter().enumerate() {
-        let mut reader = LogReader::open(path, file, format)?;
+        let mut reader = AccessLogReader::open(path, file, format)?;
         while let Some(chunk) = reader.next()? {
             if !send(chunk) {
                 return Ok(());

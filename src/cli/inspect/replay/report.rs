@@ -91,18 +91,18 @@ pub(super) struct DifferingClass {
 #[derive(Debug, Serialize)]
 pub(super) struct TreatedRequests {
     #[serde(flatten)]
-    pub(super) place: RequestPlace,
+    pub(super) place: ReplayPlace,
     /// `no_edge`, `no_route`, `refused`, `depends` or `forwarded`.
     pub(super) verdict: &'static str,
     /// The modules that refuse the requests, or on which it depends.
     pub(super) modules: Vec<&'static str>,
     /// The backend that the requests can reach.
-    pub(super) backend: Option<String>,
+    pub(super) backend_id: Option<String>,
 }
 
 /// Where requests go: the names, or IDs of what has none.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct RequestPlace {
+pub(super) struct ReplayPlace {
     pub(super) edge: Option<String>,
     /// The hostports of the edge.
     pub(super) hostports: Vec<String>,
@@ -128,7 +128,7 @@ pub(super) struct LoggedExample {
 #[derive(Debug, Serialize)]
 pub(super) struct PlaceCount {
     #[serde(flatten)]
-    pub(super) place: RequestPlace,
+    pub(super) place: ReplayPlace,
     #[serde(flatten)]
     pub(super) count: ReplayCount,
 }
@@ -211,13 +211,13 @@ fn treated(side: &ReplaySide, state: &EdgeIndex<'_>) -> TreatedRequests {
         ReplayVerdict::Depends(modules) => ("depends", modules.clone()),
         ReplayVerdict::Forwarded => ("forwarded", Vec::new()),
     };
-    TreatedRequests { place: place(side.to, state), verdict, modules, backend: side.backend.clone() }
+    TreatedRequests { place: place(side.to, state), verdict, modules, backend_id: side.backend_id.clone() }
 }
 
-fn place(to: RoutedTo, state: &EdgeIndex<'_>) -> RequestPlace {
-    let Some(edge) = state.edge(to) else { return RequestPlace::default() };
+fn place(to: RoutedTo, state: &EdgeIndex<'_>) -> ReplayPlace {
+    let Some(edge) = state.edge(to) else { return ReplayPlace::default() };
     let route = state.edge_and_route(to).map(|(_, route)| route);
-    RequestPlace {
+    ReplayPlace {
         edge: Some(state.name(&edge.entry.key)),
         hostports: edge.edge.hostports.clone(),
         route: route.map(|(key, _)| state.name(key)),

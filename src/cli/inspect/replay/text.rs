@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{
-    DifferingClass, DifferingRequests, LoggedExample, PlaceCount, ReplayCount, ReplayReport, RequestPlace,
+    DifferingClass, DifferingRequests, LoggedExample, PlaceCount, ReplayCount, ReplayPlace, ReplayReport,
     TreatedRequests, UnreadLines,
 };
 use crate::cli::output::table::table;
@@ -82,7 +82,7 @@ fn described(example: &LoggedExample) -> String {
 }
 
 /// Where requests go.
-fn place(place: &RequestPlace) -> String {
+fn place(place: &ReplayPlace) -> String {
     let Some(edge) = &place.edge else { return "no edge".to_owned() };
     match (&place.route, &place.r#match) {
         (Some(route), Some(pattern)) => format!("{edge}/{route}  {pattern}"),
@@ -91,7 +91,7 @@ fn place(place: &RequestPlace) -> String {
 }
 
 fn verdict(side: &TreatedRequests) -> String {
-    let backend = side.backend.as_ref().map(|backend| format!("forwarded to {backend}")).unwrap_or_default();
+    let backend = side.backend_id.as_ref().map(|backend| format!("forwarded to {backend}")).unwrap_or_default();
     let modules = side.modules.join(", ");
     match side.verdict {
         "no_edge" => "no edge serves the host and port".to_owned(),
