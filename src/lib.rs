@@ -178,8 +178,8 @@
 //!   asks for it with [`Secrets`](resources::Secrets).
 //! - [`Lint`](report::Lint): a check for a probable mistake in legal configuration; one file each, and one table.
 //!
-//! In addition, `routing` implements `edgewright trace`, `manifest::export` turns a Snapshot back into manifests, and
-//! `manifest::format` formats their text.
+//! In addition, `routing` implements `edgewright trace` and `edgewright replay`, `manifest::export` turns a Snapshot back into
+//! manifests, and `manifest::format` formats their text.
 //!
 //! ## Invariants
 //!
