@@ -141,10 +141,11 @@ impl ReplayClass {
     }
 }
 
-/// The enabled modules that restrict access, of where a request goes.
+/// What restricts access where a request goes. A login that replaces another one opens nothing.
 fn restricting(state: &EdgeIndex<'_>, to: RoutedTo) -> BTreeSet<&'static str> {
     let modules = state.hosts_of_modules(to).map(enabled).unwrap_or_default();
-    modules.into_iter().filter(|(_, module)| module.restricts_access()).map(|(slot, _)| slot.name).collect()
+    let restricting = modules.into_iter().filter(|(_, module)| module.restricts_access());
+    restricting.map(|(slot, _)| if slot.is_login { "login" } else { slot.name }).collect()
 }
 
 /// What a replay has counted.

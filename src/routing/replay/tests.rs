@@ -201,3 +201,16 @@ fn one_state_is_counted_by_route() {
     let places = [RoutedTo::Route(0, 0), RoutedTo::Route(0, 1), RoutedTo::Edge(0), RoutedTo::Nowhere];
     assert_eq!(places.map(count), [3, 0, 1, 1]);
 }
+
+#[test]
+fn a_login_that_replaces_another_one_opens_nothing() {
+    let oidc =
+        json!({"oidc": {"enabled": true, "issuer": "https://id.example.com", "client_id": "a", "client_secret": "s"}});
+    let saml = json!({"saml": {"enabled": true, "authorized_groups": ["finance"]}});
+    let before = state(&[(&["a.example.com:443"], vec![route("/", oidc)])]);
+    let after = state(&[(&["a.example.com:443"], vec![route("/", saml)])]);
+    let tally = replayed(&before, Some(&after), &[request("GET", "a.example.com", "/", "", "a")]);
+    let told: Vec<_> =
+        tally.classes().into_iter().map(|class| (class.opens, class.lost.clone(), class.gained.clone())).collect();
+    assert_eq!(told, [(false, vec!["oidc"], vec!["saml"])]);
+}
