@@ -37,10 +37,7 @@ pub(super) fn pipeline(request: &TracedRequest, [edge, route]: [&dyn AnyResource
 
 /// Returns the steps of the enabled modules of an edge and its route in traffic order with their stages, whatever they do with
 /// the request.
-pub(super) fn staged_steps(
-    request: &TracedRequest,
-    [edge, route]: [&dyn AnyResource; 2],
-) -> Vec<PipelineStep> {
+pub(super) fn staged_steps(request: &TracedRequest, [edge, route]: [&dyn AnyResource; 2]) -> Vec<PipelineStep> {
     staged(request, edge.modules().chain(route.modules()))
 }
 

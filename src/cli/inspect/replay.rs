@@ -1,4 +1,4 @@
-//! `edgewright replay`: the requests of access logs, sent once more through another state (D116).
+//! `edgewright replay`: the requests of access logs, sent once more through another state (D119).
 
 mod log_files;
 mod pipeline;

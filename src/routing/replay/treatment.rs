@@ -37,27 +37,26 @@ impl RequestTreatment {
             return Self { verdict, backend_id: None, steps: Vec::new() };
         };
         let mut staged = staged_steps(request, hosts);
-        for (stage, step) in &mut staged {
+        for step in &mut staged {
             // Whoever asks proves who it is by headers, a body or a certificate. A log has none of them.
-            if *stage == Stage::Authentication && step.effect == StepEffect::Refused {
+            if step.stage == Stage::Authentication && step.effect == StepEffect::Refused {
                 step.effect = StepEffect::Depends;
             }
         }
-        let refused = staged.iter().find(|(_, step)| step.effect == StepEffect::Refused).map(|(_, step)| step.module);
-        let reaches = |(stage, step): &&(Stage, PipelineStep)| {
-            *stage == Stage::Backend && step.effect == StepEffect::Passes && refused.is_none()
+        let refused = staged.iter().find(|step| step.effect == StepEffect::Refused).map(|step| step.module);
+        let reaches = |step: &&PipelineStep| {
+            step.stage == Stage::Backend && step.effect == StepEffect::Passes && refused.is_none()
         };
-        let backend_id = staged.iter().find(reaches).map(|(_, step)| step.note.clone());
+        let backend_id = staged.iter().find(reaches).map(|step| step.note.clone());
         // A policy for the response does not decide whether the request is forwarded.
-        let deciding =
-            staged.iter().filter(|(stage, step)| *stage < Stage::Backend && step.effect == StepEffect::Depends);
-        let deciding: Vec<&'static str> = deciding.map(|(_, step)| step.module).collect();
+        let deciding = staged.iter().filter(|step| step.stage < Stage::Backend && step.effect == StepEffect::Depends);
+        let deciding: Vec<&'static str> = deciding.map(|step| step.module).collect();
         let verdict = match refused {
             Some(module) => ReplayVerdict::Refused(module),
             None if deciding.is_empty() => ReplayVerdict::Forwarded,
             None => ReplayVerdict::Depends(deciding),
         };
-        Self { verdict, backend_id, steps: staged.into_iter().map(|(_, step)| step).collect() }
+        Self { verdict, backend_id, steps: staged }
     }
 
     /// Whether two requests that the same route takes are treated alike.

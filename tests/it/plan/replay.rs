@@ -1,4 +1,4 @@
-//! `edgewright replay`: what a change does to the requests of logs (D116).
+//! `edgewright replay`: what a change does to the requests of logs (D119).
 
 use std::fs;
 use std::process::Command;

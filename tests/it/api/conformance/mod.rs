@@ -19,7 +19,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 22] = [
+const BESIDE: [&str; 23] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
