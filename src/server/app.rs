@@ -6,6 +6,8 @@ use axum::body::Bytes;
 
 use super::auth::authentication::AccessControl;
 use super::auth::client_certificates::ClientCertificates;
+use super::auth::key_use::KeyUse;
+use super::auth::session::SessionSealer;
 use super::gateway_feed::cache::Feeds;
 use super::limits::guards::{GuardSettings, Guards};
 use super::limits::slots::Slots;
@@ -75,6 +77,8 @@ impl App {
                 store: Arc::clone(&store),
                 guards: Guards::new(GuardSettings::default(), None),
                 client_certificates: ClientCertificates::default(),
+                key_use: KeyUse::default(),
+                sessions: SessionSealer::new(store.root_secret()),
                 version_header,
             }),
             forwarder: Arc::new(Forwarder::new(Arc::clone(&store))),
@@ -100,6 +104,7 @@ impl App {
             }),
             telemetry: Arc::default(),
             document: Arc::new(LazyLock::new(Box::new(make))),
+            has_dashboard: true,
             stopping: None,
         })
     }
@@ -129,6 +134,13 @@ impl App {
     #[must_use]
     pub fn blanks_count(mut self, count: bool) -> Self {
         set(&mut self.0.writes, |writes| writes.blanks_count = count);
+        self
+    }
+
+    /// Sets whether the dashboard is served at `/ui/`. It is, unless this says otherwise.
+    #[must_use]
+    pub fn dashboard(mut self, is_served: bool) -> Self {
+        self.0.has_dashboard = is_served;
         self
     }
 

@@ -33,6 +33,7 @@
 // | `limits` | Rates, places and sizes, so that no client starves the others |
 // | `resources` | The endpoints of all kinds and modules |
 // | `operations` | All other endpoints, one file or folder each |
+// | `dashboard` | The pages for people at `/ui/`: who signs in sees what the API would answer |
 // | `gateway_feed` | The resolved configuration for gateways |
 // | `openapi` | The OpenAPI document |
 // | `notify` | Webhooks and files that tell others of changes |
@@ -42,6 +43,7 @@
 
 mod app;
 pub(crate) mod auth;
+mod dashboard;
 mod gateway_feed;
 mod handler_prelude;
 pub(crate) mod http;

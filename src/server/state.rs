@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::auth::authentication::AccessControl;
 use super::gateway_feed::cache::Feeds;
+use super::gateway_feed::readers::GatewayReads;
 use super::limits::slots::Slots;
 use super::net::tls::Tls;
 use super::notify::Outbox;
@@ -33,6 +34,8 @@ pub(crate) struct AppState {
     pub caches: Arc<Caches>,
     pub telemetry: Arc<Telemetry>,
     pub document: Arc<ApiDocument>,
+    /// Whether the dashboard is served.
+    pub has_dashboard: bool,
     /// Becomes true when the server stops.
     pub stopping: Option<watch::Receiver<bool>>,
 }
@@ -120,6 +123,8 @@ pub(crate) struct Telemetry {
     pub inventories: Inventories,
     /// The metrics pages that are on their way.
     pub scraped: ScrapedPages,
+    /// What gateways have read from this process.
+    pub gateways: GatewayReads,
     /// The notifications that are to be delivered.
     pub outbox: Option<Arc<Outbox>>,
     /// TLS of the server.

@@ -81,6 +81,9 @@ pub(crate) struct Args {
     /// nothing: the texts of a route along with a blank `match`, and `ip_policy_ids` along with other fields.
     #[arg(help_heading = help::REQUESTS, long, env = "EDGEWRIGHT_BLANKS_COUNT")]
     pub(super) blanks_count: bool,
+    /// Do not serve the dashboard, the pages for browsers at `/ui/`.
+    #[arg(help_heading = help::REQUESTS, long, env = "EDGEWRIGHT_NO_DASHBOARD")]
+    pub(super) no_dashboard: bool,
     #[command(flatten)]
     pub(super) limits: LimitArgs,
     /// URL of an OpenTelemetry collector, such as `http://127.0.0.1:4318`, to export traces of requests and syncs to (OTLP

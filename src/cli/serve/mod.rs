@@ -246,6 +246,7 @@ impl Args {
             .file_cache(self.file_cache_mib.saturating_mul(1 << 20))
             .max_watchers(self.max_watchers)
             .blanks_count(self.blanks_count)
+            .dashboard(!self.no_dashboard)
             .outbox(outputs.notifier.as_ref().map(Notifier::outbox))
             .tls(bound.tls.clone(), ClientCertificates::new(config.client_certificates.clone()))
             .guarded(self.limits.settings(bound.server.limits.most), outputs.log.clone())

@@ -23,6 +23,7 @@ pub(crate) mod view;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
@@ -216,6 +217,28 @@ impl Snapshot {
     /// The children of a resource, and the resources that reference it.
     pub(crate) fn dependents(&self, key: &Key) -> impl Iterator<Item = &Key> {
         self.children(key).map(|child| &child.key).chain(self.users(key))
+    }
+
+    /// The children of a resource after one of them, by key: they are read one after the other, however many there are.
+    pub(crate) fn children_after(&self, parent: &Key, after: Option<&Id>) -> impl Iterator<Item = &Arc<Entry>> {
+        let first = Key {
+            kind: parent.kind.facts().children.unwrap_or(parent.kind),
+            parent: Some(parent.id.clone()),
+            id: after.cloned().unwrap_or_else(|| Id::new("")),
+        };
+        self.entries_after(first.clone()).take_while(move |entry| entry.key.parent == first.parent)
+    }
+
+    /// The resources of the kind of a key that come after it, by key, likewise.
+    pub(crate) fn entries_after(&self, key: Key) -> impl Iterator<Item = &Arc<Entry>> {
+        let kind = key.kind;
+        let after = self.entries.range((Bound::Excluded(key), Bound::Unbounded));
+        after.take_while(move |(key, _)| key.kind == kind).map(|(_, entry)| entry)
+    }
+
+    /// The resources of a kind without a parent, oldest first, from an `order` on.
+    pub(crate) fn oldest_first(&self, kind: Kind, from: u64) -> impl Iterator<Item = &Arc<Entry>> {
+        self.by_order.range((kind, from)..=(kind, u64::MAX)).filter_map(|(_, key)| self.entries.get(key))
     }
 
     /// The resources of a kind and parent that were created before `before`, newest first.

@@ -2,7 +2,9 @@
 
 use super::caller::Caller;
 use super::client_certificates::ClientCertificates;
+use super::key_use::KeyUse;
 use super::permission::{self, Intent};
+use super::session::{DashboardSession, SessionSealer};
 use crate::model::ApiKey;
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::guards::{self, Guards, RequestPlace};
@@ -23,6 +25,10 @@ pub(crate) struct AccessControl {
     pub(in crate::server) guards: Guards,
     /// The owners that clients with certificates act as.
     pub(in crate::server) client_certificates: ClientCertificates,
+    /// When keys were used last.
+    pub(in crate::server) key_use: KeyUse,
+    /// The sessions of the dashboard.
+    pub(in crate::server) sessions: SessionSealer,
     /// The name of the version header (D4).
     pub(in crate::server) version_header: String,
 }
@@ -60,6 +66,16 @@ impl AccessControl {
         caller: Caller,
     ) -> Result<Caller, ApiError> {
         self.check_version(headers)?;
+        self.decide(snapshot, intent, headers, caller)
+    }
+
+    fn decide(
+        &self,
+        snapshot: &Snapshot,
+        intent: &Intent<'_>,
+        headers: &HeaderMap,
+        caller: Caller,
+    ) -> Result<Caller, ApiError> {
         permission::allows_address(&caller, guards::client_of(headers))
             .and_then(|()| permission::allows(&caller, intent, snapshot))
             .map_err(|fault| caller.refused(fault))?;
@@ -70,6 +86,77 @@ impl AccessControl {
     /// Whether a request has a valid token. What is wrong with another one is said when it is admitted.
     pub(crate) fn knows(&self, headers: &HeaderMap) -> bool {
         self.identify(&self.store.snapshot(), headers).is_ok()
+    }
+
+    /// Checks a request of a session like [`Self::admit`]. A browser sends no version header.
+    pub(crate) fn admit_session(
+        &self,
+        snapshot: &Snapshot,
+        intent: &Intent<'_>,
+        headers: &HeaderMap,
+        session: &DashboardSession,
+    ) -> Result<Caller, ApiError> {
+        let caller = Self::session_caller(snapshot, session)?;
+        note_actor(&caller.key);
+        self.key_use.note(&caller.key);
+        self.guards.take(&caller)?;
+        RequestPlace::note_owner(&caller.owner)?;
+        self.decide(snapshot, intent, headers, caller)
+    }
+
+    /// Checks a request of a session that was admitted before: its key may have been revoked meanwhile.
+    pub(crate) fn admit_session_again(
+        &self,
+        snapshot: &Snapshot,
+        intent: &Intent<'_>,
+        headers: &HeaderMap,
+        session: &DashboardSession,
+    ) -> Result<Caller, ApiError> {
+        self.decide(snapshot, intent, headers, Self::session_caller(snapshot, session)?)
+    }
+
+    /// The caller of a session, if its key still exists, has the same token, and has not expired.
+    fn session_caller(snapshot: &Snapshot, session: &DashboardSession) -> Result<Caller, ApiError> {
+        let ended = || ApiError::with_code(Code::Unauthenticated, "the session has ended; sign in again");
+        let entry = snapshot.get(&Key::new(Kind::ApiKey, session.key.clone())).ok_or_else(ended)?;
+        let kept = entry.token.as_ref().filter(|kept| session.is_of(kept)).ok_or_else(ended)?;
+        let key = entry.spec_as::<ApiKey>().filter(|_| !kept.is_empty()).ok_or_else(ended)?;
+        let caller = Caller::new(snapshot, &entry.key.id, key).ok_or_else(ended)?;
+        if caller.expiry().is_some() { Err(ended()) } else { Ok(caller) }
+    }
+
+    /// Signs in with an API token, which must be allowed to read. Returns the session.
+    pub(crate) fn sign_in(
+        &self,
+        snapshot: &Snapshot,
+        headers: &HeaderMap,
+        text: &str,
+    ) -> Result<DashboardSession, ApiError> {
+        let text = text.trim();
+        let failed = |message: &str, reason: &'static str| {
+            let named = tokens::split_token(text).and_then(|(key, _)| owned_key(snapshot, key));
+            let actor = named.as_ref().map(|(key, owner)| (key, owner));
+            ApiError::with_code(Code::Unauthenticated, message).noted(SecurityNote::new(
+                SecurityEvent::AuthenticationFailed,
+                reason,
+                actor,
+            ))
+        };
+        let found = tokens::split_token(text).ok_or(if text.is_empty() { NO_TOKEN } else { MALFORMED });
+        let caller = found.and_then(|(key, secret)| verify(snapshot, key, secret));
+        let caller = caller.map_err(|reason| failed("this is not a valid API token", reason))?;
+        // Only who has the token is told.
+        if let Some(message) = caller.expiry() {
+            return Err(failed(&message, EXPIRED));
+        }
+        note_actor(&caller.key);
+        self.key_use.note(&caller.key);
+        self.guards.take(&caller)?;
+        RequestPlace::note_owner(&caller.owner)?;
+        let caller = self.decide(snapshot, &Intent::Read, headers, caller)?;
+        let entry = snapshot.get(&Key::new(Kind::ApiKey, caller.key.clone()));
+        let kept = entry.and_then(|entry| entry.token.as_ref()).ok_or_else(ApiError::internal)?;
+        Ok(DashboardSession::new(caller.key, kept))
     }
 
     /// Refuses a change if the owner of the caller's key has filled its share of the history (D77). Admins whose keys have no
@@ -102,6 +189,7 @@ impl AccessControl {
             return Err(unauthenticated(message, EXPIRED));
         }
         note_actor(&caller.key);
+        self.key_use.note(&caller.key);
         Ok(caller)
     }
 
@@ -128,6 +216,11 @@ const EXPIRED: &str = "expired key";
 
 fn authenticate(snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, &'static str> {
     let (key, secret) = token(headers)?;
+    verify(snapshot, key, secret)
+}
+
+/// The caller whose key has a token with this secret part.
+fn verify(snapshot: &Snapshot, key: Id, secret: &str) -> Result<Caller, &'static str> {
     let entry = snapshot.get(&Key::new(Kind::ApiKey, key));
     // An unknown key takes as long as a known one.
     let kept = entry.and_then(|entry| entry.token.clone()).unwrap_or_default();
@@ -156,7 +249,11 @@ fn token(headers: &HeaderMap) -> Result<(Id, &str), &'static str> {
 /// The key that an invalid token names, and its owner, if the store has the key: anything else may be a secret that was
 /// put into the wrong place.
 fn named_key(snapshot: &Snapshot, headers: &HeaderMap) -> Option<(Id, Id)> {
-    let (key, _) = token(headers).ok()?;
+    owned_key(snapshot, token(headers).ok()?.0)
+}
+
+/// A key of the store, and its owner.
+fn owned_key(snapshot: &Snapshot, key: Id) -> Option<(Id, Id)> {
     let entry = snapshot.get(&Key::new(Kind::ApiKey, key))?;
     Some((entry.key.id.clone(), Id::new(&entry.spec_as::<ApiKey>()?.owner_id)))
 }

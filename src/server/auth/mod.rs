@@ -21,11 +21,14 @@
 //!
 //! # What it never does
 //!
-//! Authentication keeps no session, and trusts no header for the identity of a client except one that this process
-//! wrote itself and signed with a random value. A client without a valid token learns no more than it must. A decision
-//! never depends on a secret that the caller does not see.
+//! The server keeps no session: that of the dashboard is sealed in a cookie, names a key, and ends with it ([`session`]). It
+//! trusts no header for the identity of a client except one that this process wrote itself and signed with a random value. A
+//! client without a valid token learns no more than it must. A decision never depends on a secret that the caller does not
+//! see.
 
 pub(crate) mod authentication;
 pub(crate) mod caller;
 pub(crate) mod client_certificates;
+pub(crate) mod key_use;
 pub(crate) mod permission;
+pub(crate) mod session;

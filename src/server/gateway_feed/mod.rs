@@ -26,6 +26,7 @@
 pub(super) mod cache;
 mod certificates;
 mod edges;
+pub(super) mod readers;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -65,7 +66,7 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/gateway/configuration"
 
 /// Returns the configuration, or what has changed since the revision that the gateway has.
 async fn get(
-    State(AppState { served, admissions, caches, .. }): State<AppState>,
+    State(AppState { served, admissions, caches, telemetry, .. }): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
     caller: Caller,
@@ -78,6 +79,7 @@ async fn get(
     let run = move || {
         let (ServedStore { store, base_urls }, feeds) = (&*served, &caches.feeds);
         let feed = feeds.get(store, base_urls, &snapshot)?;
+        telemetry.gateways.note(&caller.key, peer.ip().to_canonical(), feed.revision);
         let mut response = match conditional::not_modified(&headers, &feed.etag) {
             Some(response) => response,
             None => {

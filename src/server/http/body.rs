@@ -81,6 +81,23 @@ pub(crate) async fn take_begun(
     limits: Limits,
     judge: impl FnOnce(&[u8]) -> Result<(), ApiError>,
 ) -> Result<Bytes, ApiError> {
+    let bytes = take_any(headers, body, limits, judge).await?;
+    if !bytes.is_empty() && !is_json(headers) {
+        return Err(ApiError::with_code(
+            Code::ContentType,
+            "the request body must have `Content-Type: application/json`",
+        ));
+    }
+    Ok(bytes)
+}
+
+/// Reads the bytes of a body with any content type, such as a form.
+pub(crate) async fn take_any(
+    headers: &HeaderMap,
+    body: Body,
+    limits: Limits,
+    judge: impl FnOnce(&[u8]) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limits.bytes as u64) {
         return Err(too_large(limits));
@@ -88,12 +105,6 @@ pub(crate) async fn take_begun(
     let mut reception = RequestPlace::begin_receiving()?;
     let bytes = receive(body, limits, &mut reception, judge).await?;
     RequestPlace::end_receiving(reception)?;
-    if !bytes.is_empty() && !is_json(headers) {
-        return Err(ApiError::with_code(
-            Code::ContentType,
-            "the request body must have `Content-Type: application/json`",
-        ));
-    }
     Ok(bytes)
 }
 

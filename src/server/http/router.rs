@@ -1,11 +1,13 @@
-//! The router of the operations that no kind of resource has, and of the page for browsers.
+//! The router of the operations that no kind of resource has, and of the pages for browsers.
 
+use axum::response::Redirect;
 use axum::routing::MethodFilter;
 use axum::{Router, middleware};
 
 use super::api_error::ApiError;
 use super::docs::page_routes;
 use super::endpoint_paths::positional;
+use crate::server::dashboard;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::checks::{OperationGate, admit};
 use crate::server::state::AppState;
@@ -22,10 +24,25 @@ pub(super) fn operation_routes(state: &AppState) -> Router {
         let handler = (operation.handler)(operation.method).route_layer(middleware::from_fn_with_state(gate, admit));
         router = router.route(&positional(operation.path), handler);
     }
+    if state.has_dashboard {
+        router = router.merge(dashboard::routes());
+    }
+    let has_dashboard = state.has_dashboard;
     router
         .merge(page_routes())
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
         .with_state(state.clone())
-        .fallback(async || ApiError::no_endpoint())
+        .fallback(move |request: Request| std::future::ready(no_endpoint(has_dashboard, &request)))
         .layer(middleware::from_fn(metrics::observe))
+}
+
+/// The response for a path that nothing has. A browser at the root is shown the way to the dashboard.
+fn no_endpoint(has_dashboard: bool, request: &Request) -> Response {
+    let accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let is_browser = accepted.into_iter().any(|value| value.contains("text/html"));
+    let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
+    match has_dashboard && is_browser && is_read && request.uri().path() == "/" {
+        true => Redirect::to("ui/").into_response(),
+        false => ApiError::no_endpoint().into_response(),
+    }
 }

@@ -20,7 +20,7 @@ static PAGES: [(HeaderName, HeaderValue); 2] = [
     ),
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
 ];
-/// Where the pages are.
+/// Where the pages are. Those of the dashboard set a policy of their own.
 const DOCS: &str = "/docs";
 
 /// Whether a path is one of a page for browsers.

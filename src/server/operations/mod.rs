@@ -14,7 +14,7 @@ pub(crate) mod origin;
 pub(crate) mod owners;
 pub(crate) mod planned_change;
 mod probes;
-mod ready;
+pub(crate) mod ready;
 pub(crate) mod reconciliation;
 pub(crate) mod rekey;
 pub(crate) mod resource_names;

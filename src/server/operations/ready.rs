@@ -13,21 +13,25 @@ pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/re
 
 /// Responds to a probe. It may try a write, which can block.
 async fn get(State(state): State<AppState>) -> Response {
-    let page = tokio::task::spawn_blocking(move || page(&state)).await;
-    page.unwrap_or_else(|_| not_ready("the server is stopping"))
+    let found = tokio::task::spawn_blocking(move || readiness(&state)).await;
+    match found.unwrap_or_else(|_| Err("the server is stopping".to_owned())) {
+        Ok(warnings) => format!("ready\n{warnings}").into_response(),
+        Err(reason) => ApiError::with_code(Code::Unavailable, format!("not ready: {reason}")).into_response(),
+    }
 }
 
 /// The time without news of the store after which what is served may be an old state.
 const LONGEST_SILENCE: Duration = Duration::from_secs(5);
 
-fn page(app: &AppState) -> Response {
+/// Returns warnings, a line each, or why the server is not ready. It may try a write.
+pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
     let followed = app.served.store.followed_writer();
     if followed.is_none()
         && let Err(error) = app.served.store.readiness()
     {
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store is not ready");
-        return not_ready(&match (app.served.store.health(), app.served.store.outage()) {
+        return Err(match (app.served.store.health(), app.served.store.outage()) {
             (Err(_), _) => "cannot write to the store; restart the server".to_owned(),
             (Ok(()), Some(outage)) => format!(
                 "no connection to the database of the store for {} s: changes are refused, reads are answered",
@@ -82,12 +86,5 @@ fn page(app: &AppState) -> Response {
     if app.access.guards.log.as_ref().is_some_and(|log| log.is_failing()) {
         warnings += "warning: cannot write the security log, and its events are lost; see the server log\n";
     }
-    match missing.as_slice() {
-        [] => format!("ready\n{warnings}").into_response(),
-        _ => not_ready(&missing.join("; ")),
-    }
-}
-
-fn not_ready(reason: &str) -> Response {
-    ApiError::with_code(Code::Unavailable, format!("not ready: {reason}")).into_response()
+    if missing.is_empty() { Ok(warnings) } else { Err(missing.join("; ")) }
 }

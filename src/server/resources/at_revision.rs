@@ -7,7 +7,7 @@ use crate::store::history::commits::{LATEST, NamingError, RevisionName};
 
 /// Returns the state that a query asks for, and its revision if the query names one. An earlier state takes memory of its
 /// own: hold its place as long as the state.
-pub(in crate::server) async fn state(
+pub(crate) async fn state(
     app: &AppState,
     owner: &Id,
     current: Arc<Snapshot>,

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::change_description::{ChangeOutline, EntryReader};
 use crate::store::commit::batch::Batch;
+use crate::store::commit::codec::resource_changes;
 use crate::store::commit::entries::{CommitEntry, Hash};
 use crate::store::commit::header::{CommitHeader, Record, ResourceChange, calls_of};
 use crate::store::engine::{Query, ResourceHistoryQuery};
@@ -31,6 +32,23 @@ impl Store {
         if limit > 0 {
             self.resource_history(path, before, None, &mut |header, _| {
                 found.push(header.clone());
+                Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Returns at most `limit` commits before a position that changed a resource, newest first, with what each did to it alone.
+    pub(crate) fn changes_of(
+        &self,
+        path: &str,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<(CommitHeader, ResourceChange)>, StoreError> {
+        let (reader, mut found) = (self.entry_reader(), Vec::new());
+        if limit > 0 {
+            self.resource_history(path, before, None, &mut |header, entry| {
+                found.extend(reader.change(entry)?.map(|change| (header.clone(), change)));
                 Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             })?;
         }
@@ -110,6 +128,18 @@ impl CommitDetails {
             .entries
             .iter()
             .try_for_each(|entry| reader.change(&entry).map(|touched| touched.map_or((), &mut *visit)))
+    }
+
+    /// Returns some of the resources that it changed: none of the others is read.
+    pub(crate) fn some_resources(
+        &self,
+        store: &Store,
+        skip: usize,
+        most: usize,
+    ) -> Result<Vec<ResourceChange>, StoreError> {
+        let reader = store.entry_reader();
+        let some = resource_changes(&self.batch.entries).skip(skip).take(most);
+        some.filter_map(|entry| reader.change(&entry).transpose()).collect()
     }
 
     /// Returns the resources that it changed, without their values.

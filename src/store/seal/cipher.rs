@@ -9,14 +9,14 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, MAX_TAG_LEN, NONCE_LEN, No
 use zeroize::Zeroizing;
 
 /// The length of a key.
-pub(super) const KEY: usize = 32;
+pub(crate) const KEY: usize = 32;
 /// The length of a nonce.
 const NONCE: usize = 24;
 /// How many of its bytes derive the key of a message.
 const DERIVING: usize = 16;
 
 /// The context that a message is bound to: a purpose and parts. Other parts never give the same context.
-pub(super) fn context(purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
+pub(crate) fn context(purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key(purpose);
     for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes());
@@ -26,7 +26,7 @@ pub(super) fn context(purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
 }
 
 /// Encrypts a message: a nonce, the encrypted bytes and their tag. Returns none only if the cipher fails.
-pub(super) fn seal(key: &[u8; KEY], context: &[u8; 32], message: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn seal(key: &[u8; KEY], context: &[u8; 32], message: &[u8]) -> Option<Vec<u8>> {
     let mut nonce = [0; NONCE];
     rand::rng().fill_bytes(&mut nonce);
     seal_at(nonce, key, context, message)
@@ -53,7 +53,7 @@ fn seal_at(nonce: [u8; NONCE], key: &[u8; KEY], context: &[u8; 32], message: &[u
 }
 
 /// Decrypts what [`seal`] returned. Returns none if the key or the context differs, or if any byte has changed.
-pub(super) fn open(key: &[u8; KEY], context: &[u8; 32], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+pub(crate) fn open(key: &[u8; KEY], context: &[u8; 32], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let (nonce, sealed) = sealed.split_first_chunk::<NONCE>()?;
     let (cipher, short) = message_cipher(key, nonce)?;
     let mut message = Zeroizing::new(sealed.to_vec());

@@ -37,7 +37,7 @@
 //! a key command prints. A key is never destroyed while the state, or the log from which it could be rebuilt, needs it. A
 //! wrong master key changes nothing. What is destroyed keeps its ID, so that it is told from damage.
 
-mod cipher;
+pub(crate) mod cipher;
 pub(crate) mod command;
 mod encrypted;
 mod form;

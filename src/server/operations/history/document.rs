@@ -281,7 +281,7 @@ impl HistoryEntry {
 }
 
 impl HistoryResource {
-    fn new(mut touched: ResourceChange) -> Self {
+    pub(crate) fn new(mut touched: ResourceChange) -> Self {
         masking::hide_change(touched.before.as_mut(), touched.after.as_mut());
         Self {
             kind: touched.kind.to_string(),

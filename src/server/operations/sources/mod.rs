@@ -168,17 +168,16 @@ fn unknown(name: &str) -> ApiError {
 }
 
 /// The status of a source.
-fn view(app: &AppState, name: &str) -> Result<SourceView, ApiError> {
+pub(crate) fn view(app: &AppState, name: &str) -> Result<SourceView, ApiError> {
     views(app, Some(name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(name))
 }
 
 /// The status of each followed source, and of those that only own resources: of one of them, or of the first ones.
-fn views(AppState { served, sources, .. }: &AppState, only: Option<&str>) -> Vec<SourceView> {
+pub(crate) fn views(AppState { served, sources, telemetry, .. }: &AppState, only: Option<&str>) -> Vec<SourceView> {
     let snapshot = served.store.snapshot();
-    let mut owned: HashMap<&str, usize> = HashMap::new();
-    for claim in snapshot.iter().filter_map(|entry| entry.claim.as_deref()) {
-        *owned.entry(claim.source.as_str()).or_default() += 1;
-    }
+    let inventory = telemetry.inventories.count(&snapshot);
+    let mut owned: HashMap<&str, usize> =
+        inventory.by_source.iter().map(|(source, owned)| (source.as_str(), *owned)).collect();
     let followed = sources.following.now();
     let all: Vec<(&str, SourceStatus)> =
         followed.iter().map(|following| (following.source.as_str(), following.status.current())).collect();

@@ -13,18 +13,21 @@ const MOST_SOURCES: usize = 100;
 const MOST_CERTIFICATES: usize = 1000;
 
 /// The resources of a revision.
-pub(super) struct Inventory {
+pub(in crate::server) struct Inventory {
     /// The number of resources by kind.
     pub kinds: BTreeMap<Kind, usize>,
     /// The number of sources that own resources.
     pub sources: usize,
     /// The number of resources by source and kind, of the largest sources.
     pub owned: Vec<(String, BTreeMap<Kind, usize>)>,
+    /// The number of resources by source.
+    pub by_source: BTreeMap<String, usize>,
     /// The certificates that expire first.
     pub expiries: Vec<Expiry>,
 }
 
 /// The end of a certificate's validity.
+#[derive(Clone)]
 pub(in crate::server) struct Expiry {
     /// The Unix time.
     pub second: i64,
@@ -48,13 +51,15 @@ impl Inventory {
             expiries.extend(expiry(entry));
         }
         let sources = owned.len();
+        let all_of = |kinds: &BTreeMap<Kind, usize>| kinds.values().sum::<usize>();
+        let by_source = owned.iter().map(|(source, kinds)| ((*source).to_owned(), all_of(kinds))).collect();
         let mut owned: Vec<(String, BTreeMap<Kind, usize>)> =
             owned.into_iter().map(|(source, kinds)| (source.to_owned(), kinds)).collect();
         owned.sort_by_key(|(_, kinds)| std::cmp::Reverse(kinds.values().sum::<usize>()));
         owned.truncate(MOST_SOURCES);
         expiries.sort_by(|a, b| (a.second, &a.id).cmp(&(b.second, &b.id)));
         expiries.truncate(MOST_CERTIFICATES);
-        Self { kinds, sources, owned, expiries }
+        Self { kinds, sources, owned, by_source, expiries }
     }
 }
 
@@ -81,7 +86,7 @@ impl Default for Inventories {
 
 impl Inventories {
     /// Returns the inventory of a snapshot.
-    pub(super) fn count(&self, snapshot: &Snapshot) -> Arc<Inventory> {
+    pub(in crate::server) fn count(&self, snapshot: &Snapshot) -> Arc<Inventory> {
         let count = || Ok::<_, Infallible>(Arc::new(Inventory::count(snapshot)));
         let Ok(inventory) = self.0.get_or_insert_with(&snapshot.revision, count);
         inventory

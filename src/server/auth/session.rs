@@ -1,0 +1,142 @@
+//! The sessions of the dashboard, sealed in a cookie.
+//!
+//! A session names the API key that somebody has signed in with, and proves that the token was known: it has a digest of the
+//! token's hash, so that it ends with the key, and with a token that replaces it. No server keeps it. It is sealed with a key
+//! that is derived from the root secret of the store, so that every server of the store opens it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::model::Secret;
+use crate::server::prelude::*;
+use crate::store::ids;
+use crate::store::seal::cipher;
+
+/// After how many seconds without a page a session ends.
+const IDLE: i64 = 30 * 60;
+/// After how many seconds a session ends in any case.
+const LONGEST: i64 = 8 * 3600;
+/// After how many seconds a session is sealed again with the time of its last use.
+const RENEWAL: i64 = 60;
+/// The purpose of the derived key.
+const PURPOSE: &str = "edgewright 2026 dashboard sessions";
+
+/// Who is signed in.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct DashboardSession {
+    /// The API key.
+    pub key: Id,
+    /// A digest of the hash of its token.
+    proof: String,
+    /// The Unix time of the sign-in.
+    began: i64,
+    /// The Unix time of the last page.
+    seen: i64,
+    /// The text that proves that a form is from a page of this session.
+    pub form_token: String,
+    /// Whether the browser sends the cookie only over TLS.
+    pub is_secure: bool,
+}
+
+impl DashboardSession {
+    /// Creates the session of a key with this token's hash.
+    pub(super) fn new(key: Id, kept: &Secret) -> Self {
+        let (now, form_token) = (clock::now().as_second(), ids::salt());
+        Self { key, proof: proof_of(kept), began: now, seen: now, form_token, is_secure: true }
+    }
+
+    /// Whether a key with this token's hash has begun the session.
+    pub(super) fn is_of(&self, kept: &Secret) -> bool {
+        self.proof == proof_of(kept)
+    }
+
+    /// Whether a form has the token of this session.
+    pub(in crate::server) fn has_form_token(&self, sent: &str) -> bool {
+        use subtle::ConstantTimeEq;
+        self.form_token.as_bytes().ct_eq(sent.as_bytes()).into()
+    }
+
+    /// The session with a page at this time, if it is to be sealed again.
+    pub(in crate::server) fn renewed(&self, now: Timestamp) -> Option<Self> {
+        let now = now.as_second();
+        (now - self.seen >= RENEWAL).then(|| Self { seen: now, ..self.clone() })
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        let now = now.as_second();
+        // A time in the future is from a server whose clock differs.
+        now - self.seen > IDLE || now - self.began > LONGEST
+    }
+}
+
+/// Nobody but the cookie needs it.
+impl fmt::Debug for DashboardSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DashboardSession({})", self.key)
+    }
+}
+
+fn proof_of(kept: &Secret) -> String {
+    blake3::hash(kept.expose().as_bytes()).to_hex().to_string()
+}
+
+/// Seals and opens sessions.
+pub(crate) struct SessionSealer {
+    key: [u8; 32],
+}
+
+impl SessionSealer {
+    /// Creates a sealer from a store's root secret.
+    pub(crate) fn new(root: [u8; 32]) -> Self {
+        Self { key: blake3::derive_key(PURPOSE, &root) }
+    }
+
+    /// Seals a session as the value of a cookie. Returns none only if the cipher fails.
+    pub(in crate::server) fn seal(&self, session: &DashboardSession) -> Option<String> {
+        let text = serde_json::to_vec(session).ok()?;
+        Some(URL_SAFE_NO_PAD.encode(cipher::seal(&self.key, &cipher::context(PURPOSE, &[]), &text)?))
+    }
+
+    /// Opens the value of a cookie. Returns none if it was not sealed with the key of the store, or if the session is over.
+    pub(in crate::server) fn open(&self, value: &str, now: Timestamp) -> Option<DashboardSession> {
+        let sealed = URL_SAFE_NO_PAD.decode(value).ok()?;
+        let text = cipher::open(&self.key, &cipher::context(PURPOSE, &[]), &sealed)?;
+        let session: DashboardSession = serde_json::from_slice(&text).ok()?;
+        (!session.is_over(now)).then_some(session)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_store_opens_a_session_and_not_for_ever() {
+        let (sealer, kept) = (SessionSealer::new([7; 32]), Secret::new("hash"));
+        let session = DashboardSession::new(Id::new("ak_1"), &kept);
+        let (sealed, now) = (sealer.seal(&session).unwrap(), clock::now());
+        let after = |seconds: i64| Timestamp::from_second(now.as_second() + seconds).unwrap();
+        assert!(!sealed.contains("ak_1"));
+        assert!(SessionSealer::new([8; 32]).open(&sealed, now).is_none());
+        assert!(sealer.open(sealed.get(1..).unwrap(), now).is_none() && sealer.open("", now).is_none());
+        assert!(sealer.open(&sealed, after(IDLE)).is_some());
+        assert!(sealer.open(&sealed, after(IDLE + 2)).is_none());
+        assert!(session.renewed(after(RENEWAL - 2)).is_none());
+        let mut renewed = session.clone();
+        for step in 1..=LONGEST / 1000 {
+            renewed = renewed.renewed(after(step * 1000)).unwrap();
+            let is_open = sealer.open(&sealer.seal(&renewed).unwrap(), after(step * 1000)).is_some();
+            assert_eq!(is_open, step * 1000 <= LONGEST, "{step}");
+        }
+        assert!(sealer.open(&sealer.seal(&renewed).unwrap(), after(LONGEST + 2)).is_none());
+    }
+
+    #[test]
+    fn a_session_is_of_one_token() {
+        let session = DashboardSession::new(Id::new("ak_1"), &Secret::new("one"));
+        assert!(session.is_of(&Secret::new("one")) && !session.is_of(&Secret::new("two")));
+        assert!(session.has_form_token(&session.form_token) && !session.has_form_token(""));
+        assert!(!format!("{session:?}").contains(&session.form_token));
+    }
+}

@@ -1,0 +1,104 @@
+//! What a change did to a resource, line by line.
+
+use maud::{Markup, html};
+use similar::{ChangeTag, TextDiff};
+
+use super::elements::{Tone, badge};
+use crate::server::operations::history::document::HistoryResource;
+use crate::server::prelude::*;
+
+/// The time for the comparison of two texts. What is left is shown as replaced.
+const LONGEST: Duration = Duration::from_millis(20);
+/// The most lines of a diff that are shown.
+const MOST_LINES: usize = 400;
+/// The unchanged lines around a change.
+const CONTEXT: usize = 3;
+
+/// The difference between the fields of a resource before and after a change. Secrets are hidden already.
+pub(super) fn fields(before: Option<&Value>, after: Option<&Value>) -> Markup {
+    let text = |side: Option<&Value>| {
+        let text = side.and_then(|side| serde_json::to_string_pretty(side).ok());
+        text.map(|text| text + "\n").unwrap_or_default()
+    };
+    let (before, after) = (text(before), text(after));
+    let diff = TextDiff::configure().timeout(LONGEST).diff_lines(before.as_str(), after.as_str());
+    let mut lines: Vec<(&str, &str, String)> = Vec::new();
+    for (number, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        if number > 0 {
+            lines.push(("gap", "…", "\n".to_owned()));
+        }
+        for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
+            let (class, sign) = match change.tag() {
+                ChangeTag::Delete => ("removed", "- "),
+                ChangeTag::Insert => ("added", "+ "),
+                ChangeTag::Equal => ("same", "  "),
+            };
+            lines.push((class, sign, change.value().to_string()));
+        }
+        if lines.len() > MOST_LINES {
+            break;
+        }
+    }
+    let is_cut = lines.len() > MOST_LINES;
+    lines.truncate(MOST_LINES);
+    html! {
+        pre.diff tabindex="0" {
+            @for (class, sign, line) in &lines { span class=(*class) { (*sign) (line) } }
+        }
+        @if is_cut { p { "Only the first " (MOST_LINES) " lines are shown." } }
+    }
+}
+
+/// A resource that a revision has changed. `link` is the address of its page.
+pub(super) fn resource(changed: &HistoryResource, link: Option<&str>, effect: &Markup) -> Markup {
+    let (tone, event) = match (&changed.before, &changed.after) {
+        (None, _) => (Tone::Good, "created"),
+        (_, None) => (Tone::Bad, "deleted"),
+        _ => (Tone::Neutral, "changed"),
+    };
+    let name = if changed.name.is_empty() { &changed.path } else { &changed.name };
+    html! {
+        article.change {
+            h3 {
+                (badge(tone, event)) " " (changed.kind) " "
+                @match link {
+                    Some(link) => a href=(link) { (name) },
+                    None => (name),
+                }
+            }
+            p { code { (changed.path) }
+                @if !changed.source.is_empty() { " of source " (changed.source) }
+                @if !changed.declared_at.is_empty() { ", declared at " code { (changed.declared_at) } }
+            }
+            @if !changed.reverted_drift.is_empty() {
+                p { "Reverted changes of others: " @for field in &changed.reverted_drift { code { (field) } " " } }
+            }
+            (effect)
+            (fields(changed.before.as_ref(), changed.after.as_ref()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_marked_and_escaped() {
+        let shown = fields(Some(&json!({"a": "<b>", "c": 1})), Some(&json!({"a": "<i>", "c": 1}))).into_string();
+        assert!(
+            shown.contains("<span class=\"removed\">-   &quot;a&quot;: &quot;&lt;b&gt;&quot;,\n</span>"),
+            "{shown}"
+        );
+        assert!(shown.contains("<span class=\"added\">+   &quot;a&quot;: &quot;&lt;i&gt;&quot;,\n</span>"), "{shown}");
+    }
+
+    #[test]
+    fn a_long_diff_is_cut() {
+        let many: Vec<u32> = (0..10_000).collect();
+        let shown = fields(None, Some(&json!(many))).into_string();
+        assert!(shown.len() < 50_000 && shown.contains("Only the first"), "{}", shown.len());
+    }
+}

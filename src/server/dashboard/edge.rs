@@ -1,0 +1,115 @@
+//! One edge, drawn as the way of a request: from its hosts over TLS and the modules of the edge to the routes.
+
+use maud::{Markup, html};
+
+use super::elements::{Tone, badge, facts, json, nothing, pager, time};
+use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
+use super::routes;
+use super::scan::TableScan;
+use crate::model::key::segment;
+use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute};
+use crate::routing::order::{in_match_order, in_traffic_order};
+use crate::routing::{TracedRequest, passes_tls_through};
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/edges/{p0}", intent: Intent::Read, reads_earlier: false, render };
+
+/// The most routes that are shown in the order in which they are tried. Those of a larger edge are shown by ID, in pages.
+const MOST_ORDERED: usize = 500;
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let key = Key::new(Kind::HttpsEdge, Id::new(request.parameter(0)));
+    let missing = || ApiError::not_found(&key.to_string());
+    let entry = request.snapshot.get(&key).ok_or_else(missing)?;
+    let edge = entry.spec_as::<HttpsEdge>().ok_or_else(missing)?;
+    let created = entry.created_at.to_string();
+    let body = html! {
+        (facts(&[
+            ("Source", html! { @if let Some(source) = entry.source() {
+                a href=(request.to(format_args!("sources/{}", segment(source)))) { (source) }
+            } @else { "none: it was made over the API" } }),
+            ("Name", html! { (entry.name().unwrap_or_default()) }),
+            ("ID", html! { code { (entry.key.id.as_str()) } }),
+            ("Description", html! { (edge.description) }),
+            ("Created", time(&created, request.now)),
+            ("History", html! { a href={ (request.root) "revisions?resource=" (segment(&key.path())) } { "What changed it" } }),
+        ]))
+        h2 id="way" { "The way of a request" }
+        ol.way aria-labelledby="way" {
+            li { h3 { "Host" }
+                @for hostport in &edge.hostports { p { code { (hostport) } } }
+                @if edge.hostports.is_empty() { (nothing("It serves no host, and so takes no request.")) }
+            }
+            (modules(edge))
+            @if passes_tls_through(edge) {
+                li { h3 { "TLS is passed through" } p { "The edge cannot see paths and protects nothing: only a route for every path takes requests." } }
+            }
+            li { h3 { "Routes" } p { "The first one that matches takes the request." } }
+        }
+        (tried_routes(request, entry, edge))
+        details { summary { "As JSON" } (json(&Value::Object(entry.spec().to_json(Secrets::Masked)?))) }
+    };
+    Ok(PageContent { title: format!("Edge {}", request.snapshot.full_name(entry)), section: "Edges", body })
+}
+
+/// The modules of a resource, in the order in which they take effect.
+pub(super) fn modules(resource: &dyn AnyResource) -> Markup {
+    let request = TracedRequest::default();
+    html! {
+        @for ordered in in_traffic_order(resource) {
+            li {
+                h3 { (ordered.slot.name)
+                    @if ordered.module.restricts_access() { " " (badge(Tone::Good, "\u{1f512} restricts access")) }
+                }
+                @for step in ordered.module.steps(&request) { p { (step.note) } }
+            }
+        }
+        @for (slot, module) in resource.modules() {
+            @if !module.enabled() { li.off { h3 { (slot.name) " " (badge(Tone::Neutral, "disabled")) } } }
+        }
+    }
+}
+
+fn tried_routes(request: &PageRequest, entry: &Entry, edge: &HttpsEdge) -> Markup {
+    let snapshot = &request.snapshot;
+    let few: Vec<&Arc<Entry>> = snapshot.children_after(&entry.key, None).take(MOST_ORDERED + 1).collect();
+    if few.is_empty() {
+        return nothing(
+            "The edge has no routes, and so answers no request. Declare routes with the edge, or over the API.",
+        );
+    }
+    let after = request.value("after");
+    let is_ordered = few.len() <= MOST_ORDERED;
+    let (rows, next, text) = if is_ordered {
+        let known = few.iter().filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?)));
+        let ordered = in_match_order(passes_tls_through(edge), known);
+        let mut keys: Vec<&Key> = ordered.iter().map(|((key, _), _)| *key).collect();
+        // Those that match no request come last.
+        let matching: BTreeSet<&Key> = keys.iter().copied().collect();
+        keys.extend(few.iter().map(|entry| &entry.key).filter(|key| !matching.contains(key)));
+        let from: usize = after.parse().unwrap_or_default();
+        let rows: Vec<Arc<Entry>> =
+            keys.iter().skip(from).take(ROWS).filter_map(|key| snapshot.get(key).cloned()).collect();
+        let next = (from + ROWS < keys.len()).then(|| (from + ROWS).to_string());
+        (rows, next, "Next page")
+    } else {
+        let from = (!after.is_empty()).then(|| Id::new(&after));
+        let scan = TableScan::new(snapshot.children_after(&entry.key, from.as_ref()), |_| true);
+        let next = scan.last.as_ref().map(|last| last.key.id.to_string());
+        let text = scan.next_text();
+        (scan.rows, next, text)
+    };
+    let first = (!after.is_empty()).then(|| request.with(&[("after", "")]));
+    let next = next.map(|next| request.with(&[("after", next.as_str())]));
+    html! {
+        @if !is_ordered {
+            p { "The edge has over " (MOST_ORDERED) " routes: they are listed by ID. "
+                a href=(request.to("trace")) { "Trace a request" } " to find the one that takes it." }
+        }
+        (routes::table(request, &rows))
+        (pager(first.as_deref(), next.as_deref(), text))
+    }
+}

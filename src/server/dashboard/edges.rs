@@ -1,0 +1,133 @@
+//! The edges: a table that is searched, filtered, sorted and paged on the server.
+
+use maud::{Markup, html};
+
+use super::elements::{nothing, pager, time};
+use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
+use super::scan::{SearchWords, TableScan};
+use crate::model::{Entry, HttpsEdge};
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/edges", intent: Intent::Read, reads_earlier: false, render };
+
+/// The most routes of an edge that a row counts.
+const MOST_COUNTED: usize = 1000;
+/// The most hostports in a row.
+const MOST_HOSTPORTS: usize = 3;
+/// The most edges that are sorted by name: the newest ones.
+const MOST_SORTED: usize = 50_000;
+/// The orders of the table.
+const ORDERS: [(&str, &str); 3] = [("newest", "Newest first"), ("oldest", "Oldest first"), ("name", "By name")];
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let (search, source, sort) = (request.value("search"), request.value("source"), request.value("sort"));
+    let words = SearchWords::new(&search);
+    let keep = |entry: &Entry| is_selected(entry, &words, &source);
+    let snapshot = &*request.snapshot;
+    let (scan, next) = match sort.as_str() {
+        "name" => by_name(snapshot, &request.value("after"), keep),
+        "oldest" => {
+            let from = request.number("after").unwrap_or_default();
+            let scan = TableScan::new(snapshot.oldest_first(Kind::HttpsEdge, from), keep);
+            let next = scan.last.as_ref().map(|last| (last.order + 1).to_string());
+            (scan, next)
+        }
+        _ => {
+            let before = request.number("after").unwrap_or(u64::MAX);
+            let scan = TableScan::new(snapshot.newest_first(Kind::HttpsEdge, None, before), keep);
+            let next = scan.last.as_ref().map(|last| last.order.to_string());
+            (scan, next)
+        }
+    };
+    let first = (!request.value("after").is_empty()).then(|| request.with(&[("after", "")]));
+    let next = next.map(|next| request.with(&[("after", next.as_str())]));
+    let body = html! {
+        form.filters role="search" aria-label="Edges" method="get" {
+            label { "Search " input type="search" name="search" value=(search) placeholder="name, host or ID"; }
+            label { "Source " input type="text" name="source" value=(source); }
+            label { "Order "
+                select name="sort" {
+                    @for (value, text) in ORDERS { option value=(value) selected[value == sort] { (text) } }
+                }
+            }
+            button { "Show" }
+        }
+        @if scan.rows.is_empty() {
+            @if words.is_empty() && source.is_empty() && first.is_none() {
+                (nothing("There is no edge yet. An edge is what the gateway serves at a host and port: declare one with the kind HttpsEdge, and apply it."))
+            } @else { (nothing("No edge is selected here.")) }
+        } @else { (table(request, &scan.rows)) }
+        (pager(first.as_deref(), next.as_deref(), scan.next_text()))
+    };
+    Ok(PageContent { title: "Edges".to_owned(), section: "Edges", body })
+}
+
+fn is_selected(entry: &Entry, words: &SearchWords, source: &str) -> bool {
+    if !source.is_empty() && !entry.is_owned_by(source) {
+        return false;
+    }
+    if words.is_empty() {
+        return true;
+    }
+    let spec = entry.spec_as::<HttpsEdge>();
+    let hostports = spec.into_iter().flat_map(|spec| spec.hostports.iter().map(String::as_str));
+    let description = spec.map_or("", |spec| spec.description.as_str());
+    let names =
+        [entry.name().unwrap_or_default(), entry.source().unwrap_or_default(), entry.key.id.as_str(), description];
+    words.are_in(names.into_iter().chain(hostports))
+}
+
+/// A page of the edges by name, after one of them. Only the names of a page are kept.
+fn by_name(snapshot: &Snapshot, after: &str, keep: impl Fn(&Entry) -> bool) -> (TableScan, Option<String>) {
+    let mut first: BTreeMap<String, Arc<Entry>> = BTreeMap::new();
+    for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).take(MOST_SORTED) {
+        // The ID makes the names of different sources differ.
+        let name = format!("{}\n{}", entry.name().unwrap_or_default(), entry.key.id);
+        let is_early = first.len() <= ROWS || first.last_key_value().is_some_and(|(last, _)| name < *last);
+        if name.as_str() > after && is_early && keep(entry) {
+            first.insert(name, Arc::clone(entry));
+            if first.len() > ROWS + 1 {
+                first.pop_last();
+            }
+        }
+    }
+    let next = if first.len() > ROWS { first.keys().nth(ROWS - 1).cloned() } else { None };
+    let rows: Vec<Arc<Entry>> = first.into_values().take(ROWS).collect();
+    (TableScan { rows, last: None, is_cut: false }, next)
+}
+
+fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Edges" {
+            table {
+                thead { tr {
+                    th scope="col" { "Edge" } th scope="col" { "Source" } th scope="col" { "Hostports" }
+                    th scope="col" { "Routes" } th scope="col" { "Created" }
+                } }
+                tbody {
+                    @for entry in rows {
+                        @let hostports = entry.spec_as::<HttpsEdge>().map(|edge| edge.hostports.as_slice()).unwrap_or_default();
+                        @let count = request.snapshot.children_after(&entry.key, None).take(MOST_COUNTED + 1).count();
+                        tr {
+                            th scope="row" {
+                                a href=(request.to_resource(&entry.key).unwrap_or_default()) {
+                                    (entry.name().unwrap_or(entry.key.id.as_str()))
+                                }
+                            }
+                            td { (entry.source().unwrap_or("–")) }
+                            td {
+                                @for hostport in hostports.iter().take(MOST_HOSTPORTS) { code { (hostport) } " " }
+                                @if hostports.len() > MOST_HOSTPORTS { "and " (hostports.len() - MOST_HOSTPORTS) " more" }
+                            }
+                            td { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } }
+                            td { (time(&entry.created_at.to_string(), request.now)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

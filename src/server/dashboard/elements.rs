@@ -1,0 +1,163 @@
+//! Small parts of pages: times, badges, authors, values and pages of tables.
+
+use std::fmt::Display;
+
+use maud::{Markup, html};
+
+use crate::server::operations::history::document::HistoryAuthor;
+use crate::server::prelude::*;
+
+/// The digits of a commit that are shown.
+const COMMIT_DIGITS: usize = 10;
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// How a badge looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Good,
+    Warning,
+    Bad,
+    Neutral,
+}
+
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Tone::Good => "badge good",
+            Tone::Warning => "badge warning",
+            Tone::Bad => "badge bad",
+            Tone::Neutral => "badge",
+        }
+    }
+}
+
+/// A word that stands out. The colour alone tells nothing.
+pub(super) fn badge(tone: Tone, text: impl Display) -> Markup {
+    html! { span class=(tone.class()) { (maud::display(text)) } }
+}
+
+/// A time as an age, with the exact time on hover. A text that is not a time is shown as it is.
+pub(super) fn time(text: &str, now: Timestamp) -> Markup {
+    match text.parse::<Timestamp>() {
+        Ok(at) => html! { time datetime=(text) title=(text) { (age(at, now)) } },
+        Err(_) => html! { (text) },
+    }
+}
+
+/// Describes a time relative to another one, in its largest unit.
+pub(super) fn age(at: Timestamp, now: Timestamp) -> String {
+    let seconds = now.as_second().saturating_sub(at.as_second());
+    let (count, unit) = match seconds.abs() {
+        // The clocks of two machines differ.
+        ..5 => return "just now".to_owned(),
+        5..MINUTE => (seconds.abs(), "second"),
+        MINUTE..HOUR => (seconds.abs() / MINUTE, "minute"),
+        HOUR..DAY => (seconds.abs() / HOUR, "hour"),
+        DAY.. => (seconds.abs() / DAY, "day"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    if seconds < 0 { format!("in {count} {unit}{plural}") } else { format!("{count} {unit}{plural} ago") }
+}
+
+/// The beginning of a commit ID, with the whole on hover.
+pub(super) fn commit(id: &str) -> Markup {
+    let short: String = id.chars().take(COMMIT_DIGITS).collect();
+    html! { @if !id.is_empty() { code title=(id) { (short) } } }
+}
+
+/// Who made a change: a person or a key by its description, and what the change is from.
+pub(super) fn author(author: &HistoryAuthor) -> Markup {
+    let HistoryAuthor { key_id, key_description, owner_id, source, commit_author_name, .. } = author;
+    let key = if key_description.is_empty() { key_id } else { key_description };
+    html! {
+        @if !commit_author_name.is_empty() {
+            b title=(author.commit_author_email) { (commit_author_name) }
+        } @else if !key.is_empty() {
+            b title={ (key_id) " of " (owner_id) } { (key) } " of " (owner_id)
+        } @else if author.by == "local" {
+            b { "command line" }
+        }
+        @if let Some(to) = author.rollback_to { " rolled back to revision " (to) }
+        @if author.destroyed { " destroyed" }
+        @if !source.is_empty() { " in source " (source) }
+        @if !author.commit.is_empty() { " at " (commit(&author.commit)) }
+        @if !author.commit_message.is_empty() { ": " q { (author.commit_message) } }
+    }
+}
+
+/// A value as formatted JSON that a keyboard can scroll.
+pub(super) fn json(value: &Value) -> Markup {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    html! { pre tabindex="0" { (text) } }
+}
+
+/// A list of facts; those without a value are left out.
+pub(super) fn facts(facts: &[(&str, Markup)]) -> Markup {
+    html! {
+        dl.facts {
+            @for (name, value) in facts.iter().filter(|(_, value)| !value.0.is_empty()) {
+                div { dt { (name) } dd { (value) } }
+            }
+        }
+    }
+}
+
+/// What is shown in place of an empty list.
+pub(super) fn nothing(text: &str) -> Markup {
+    html! { p.nothing { (text) } }
+}
+
+/// The links to the first and the next page of a table.
+pub(super) fn pager(first: Option<&str>, next: Option<&str>, next_text: &str) -> Markup {
+    html! {
+        @if first.is_some() || next.is_some() {
+            nav.pager aria-label="Pages" {
+                @if let Some(first) = first { a href=(first) { "First page" } }
+                @if let Some(next) = next { a rel="next" href=(next) { (next_text) } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_relative_and_exact_on_hover() {
+        let now: Timestamp = "2026-07-03T12:00:00Z".parse().unwrap();
+        for (at, expected) in [
+            ("2026-07-03T11:59:58Z", "just now"),
+            ("2026-07-03T11:59:01Z", "59 seconds ago"),
+            ("2026-07-03T11:59:00Z", "1 minute ago"),
+            ("2026-07-03T10:00:00Z", "2 hours ago"),
+            ("2026-07-02T12:00:00Z", "1 day ago"),
+            ("2026-07-13T12:00:00Z", "in 10 days"),
+        ] {
+            let shown = time(at, now).into_string();
+            assert_eq!(shown, format!("<time datetime=\"{at}\" title=\"{at}\">{expected}</time>"));
+        }
+        assert_eq!(time("<b>", now).into_string(), "&lt;b&gt;");
+    }
+
+    #[test]
+    fn commits_of_others_are_escaped() {
+        let hostile = "<img src=x onerror=alert(1)>";
+        let who = HistoryAuthor {
+            by: "source".to_owned(),
+            source: hostile.to_owned(),
+            commit: hostile.to_owned(),
+            commit_author_name: hostile.to_owned(),
+            commit_author_email: format!("\"{hostile}"),
+            commit_message: hostile.to_owned(),
+            ..HistoryAuthor::default()
+        };
+        let shown = author(&who).into_string();
+        assert!(!shown.contains("<img") && shown.contains("&lt;img"), "{shown}");
+        assert!(shown.contains("title=\"&quot;&lt;img"), "{shown}");
+    }
+}

@@ -1,0 +1,91 @@
+//! The API keys: who owns them, what they may do, and which are used.
+
+use maud::{Markup, html};
+
+use super::elements::{Tone, badge, nothing, pager, time};
+use super::page::{DashboardPage, PageContent, PageRequest};
+use super::scan::{SearchWords, TableScan};
+use crate::model::{ApiKey, Entry, KeyScope};
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::prelude::*;
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/keys", intent: Intent::Read, reads_earlier: false, render };
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let search = request.value("search");
+    let words = SearchWords::new(&search);
+    let keep = |entry: &Entry| {
+        let key = entry.spec_as::<ApiKey>();
+        let texts = key.map(|key| [key.description.as_str(), key.owner_id.as_str()]).unwrap_or_default();
+        words.are_in(texts.into_iter().chain([entry.key.id.as_str()]))
+    };
+    let before = request.number("before").unwrap_or(u64::MAX);
+    let scan = TableScan::new(request.snapshot.newest_first(Kind::ApiKey, None, before), keep);
+    let next = scan.last.as_ref().map(|last| last.order.to_string());
+    let next = next.map(|next| request.with(&[("before", next.as_str())]));
+    let first = (before != u64::MAX).then(|| request.with(&[("before", "")]));
+    // Roles are those of owners, which only some may read.
+    let shows_roles = request.may(&Intent::Owners);
+    let since = request.app.access.key_use.since.to_string();
+    let body = html! {
+        form.filters role="search" aria-label="Keys" method="get" {
+            label { "Search " input type="search" name="search" value=(search) placeholder="description, owner or ID"; }
+            button { "Show" }
+        }
+        p { "Uses are those of this server since its start " (time(&since, request.now)) "." }
+        @if scan.rows.is_empty() { (nothing("No key is selected here.")) }
+        @else {
+            div.scroll tabindex="0" role="region" aria-label="Keys" {
+                table {
+                    thead { tr {
+                        th scope="col" { "Key" } th scope="col" { "Owner" }
+                        @if shows_roles { th scope="col" { "Role" } }
+                        th scope="col" { "Scope" } th scope="col" { "Last use" } th scope="col" { "Created" }
+                    } }
+                    tbody { @for entry in &scan.rows { (row(request, entry, shows_roles)) } }
+                }
+            }
+        }
+        (pager(first.as_deref(), next.as_deref(), scan.next_text()))
+    };
+    Ok(PageContent { title: "Keys".to_owned(), section: "Keys", body })
+}
+
+fn row(request: &PageRequest, entry: &Entry, shows_role: bool) -> Markup {
+    let Some(key) = entry.spec_as::<ApiKey>() else { return html! {} };
+    let used = request.app.access.key_use.last(&entry.key.id);
+    let role = rules::key_role(&request.snapshot, key);
+    html! {
+        tr {
+            th scope="row" {
+                @if !key.description.is_empty() { (key.description) " " }
+                code { (entry.key.id.as_str()) }
+                @if entry.key.id == request.caller.key { " " (badge(Tone::Neutral, "you")) }
+            }
+            td { (key.owner_id) }
+            @if shows_role { td { (role.map(|role| role.as_str()).unwrap_or("–")) } }
+            td { @match &key.scope { Some(scope) => (scope_of(request, scope)), None => "none", } }
+            td { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not since the start", } }
+            td { (time(&entry.created_at.to_string(), request.now)) }
+        }
+    }
+}
+
+/// What a scope allows, in a few words.
+fn scope_of(request: &PageRequest, scope: &KeyScope) -> Markup {
+    let list = |name: &str, items: &[String]| {
+        html! { @if !items.is_empty() { span { (name) " " code { (items.join(", ")) } } " " } }
+    };
+    html! {
+        (list("plan", &scope.plan)) (list("apply", &scope.apply)) (list("kinds", &scope.kinds)) (list("hosts", &scope.hosts))
+        (list("from", &scope.addresses))
+        @if scope.secrets { "secrets " }
+        @if scope.global { "global " }
+        @if !scope.expires_at.is_empty() {
+            @if scope.is_expired(request.now) { (badge(Tone::Bad, "expired")) " " } @else { "ends " }
+            (time(&scope.expires_at, request.now))
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The stream that tells an open page to fetch itself again: after a revision, a refused attempt, or a change of a source's
+//! state. It says nothing of what has changed, so it needs no more than to be signed in.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use axum::http::request::Parts;
+use tokio::sync::mpsc;
+
+use super::page::session_of;
+use crate::server::auth::session::DashboardSession;
+use crate::server::handler_prelude::*;
+use crate::server::http::channel_body::ChannelBody;
+
+/// How often the state is looked at without a new revision.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// The time between two events: a page is fetched no more often.
+const PAUSE: Duration = Duration::from_secs(1);
+/// After how many looks a comment is sent, so that proxies do not close the connection.
+const LOOKS: u32 = 8;
+/// The chunks in the buffer of a client. One that does not read them gets no more.
+const CHUNKS: usize = 4;
+
+/// Responds with the stream.
+pub(super) async fn stream(State(app): State<AppState>, request: Request) -> ApiResult {
+    let (parts, _) = request.into_parts();
+    let ended = || ApiError::with_code(Code::Unauthenticated, "the session has ended; sign in again");
+    let session = session_of(&app, &parts).ok_or_else(ended)?;
+    let snapshot = app.served.store.snapshot();
+    let caller = app.access.admit_session(&snapshot, &Intent::Watch, &parts.headers, &session)?;
+    let place = app.admissions.watchers.for_owner(&caller.owner)?;
+    let (chunks, received) = mpsc::channel(CHUNKS);
+    let mut stopping = app.stopping.clone();
+    tokio::spawn(async move {
+        let _held = place;
+        let stopped = async {
+            match &mut stopping {
+                Some(stopping) => drop(stopping.wait_for(|stop| *stop).await),
+                None => std::future::pending::<()>().await,
+            }
+        };
+        tokio::select! {
+            () = send_changes(&app, &parts, &session, &chunks) => {}
+            () = stopped => {}
+        }
+    });
+    let mut response = Response::new(Body::new(ChannelBody(received)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// Sends an event after each change, until the session or its key ends, or the client goes.
+async fn send_changes(
+    app: &AppState,
+    parts: &Parts,
+    session: &DashboardSession,
+    chunks: &mpsc::Sender<Result<Bytes, axum::Error>>,
+) {
+    let mut newest = app.served.store.recent.newest();
+    let (mut known, mut looks) = (state_of(app), 0_u32);
+    if chunks.send(Ok(Bytes::from_static(b": open\n\n"))).await.is_err() {
+        return;
+    }
+    loop {
+        tokio::select! {
+            changed = newest.changed() => if changed.is_err() { return },
+            () = chunks.closed() => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+        let snapshot = app.served.store.snapshot();
+        let is_open = session_of(app, parts).is_some()
+            && app.access.admit_session_again(&snapshot, &Intent::Watch, &parts.headers, session).is_ok();
+        if !is_open {
+            let _ = chunks.try_send(Ok(Bytes::from_static(b"event: ended\ndata: \n\n")));
+            return;
+        }
+        let state = state_of(app);
+        looks = if state == known { looks + 1 } else { 0 };
+        let chunk = match (state == known, looks >= LOOKS) {
+            (false, _) => Bytes::from_static(b"data: changed\n\n"),
+            (true, true) => Bytes::from_static(b":\n\n"),
+            (true, false) => continue,
+        };
+        (known, looks) = (state, 0);
+        // A client whose buffer is full has events to read, and they are all the same.
+        if let Err(mpsc::error::TrySendError::Closed(_)) = chunks.try_send(Ok(chunk)) {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+        newest.mark_unchanged();
+    }
+}
+
+/// A digest of what pages show besides resources, which is cheap to find.
+fn state_of(app: &AppState) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let store = &app.served.store;
+    (store.snapshot().revision, store.statistics().position).hash(&mut hasher);
+    for following in app.sources.following.now().iter() {
+        let condition = following.health.condition();
+        let suspension = following.suspension().map(|it| (it.reason, it.since));
+        (&following.source, condition.message, condition.last_transition_time, suspension).hash(&mut hasher);
+    }
+    hasher.finish()
+}

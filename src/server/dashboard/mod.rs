@@ -1,0 +1,91 @@
+//! The dashboard: pages for people at `/ui/`, rendered on the server.
+//!
+//! # The problem
+//!
+//! Who asks at three in the morning whether a route is live, from which commit, and who opened it, does not want to write
+//! queries. A page that loads everything into a browser answers late for a gateway with a million routes, and a page with
+//! rules of its own about who may see what forgets one of them.
+//!
+//! # The idea
+//!
+//! A page is a [`DashboardPage`](page::DashboardPage): its path, the intent that the corresponding request of the API has,
+//! and a function from a request to markup. [`page`] checks the session and the permission of every page, in the one place
+//! that decides for the API too, and renders outside the threads that serve requests. A page reads one snapshot and a
+//! bounded part of it: tables have pages and cursors, and a search ends after a fixed time and can be continued.
+//!
+//! A browser without scripts can use everything. The script only fetches a page again after a change ([`live`]) and
+//! replaces the parts that differ.
+//!
+//! For example, `GET /ui/edges/edghts_1` with the cookie of a viewer's session: the session is opened and its key looked
+//! up, `Intent::Read` is allowed, and the edge is drawn from the current snapshot, with every secret masked.
+//!
+//! # What it never does
+//!
+//! No page has a secret, whoever reads it. No text of others becomes markup: the templates escape all of it, and the
+//! policy of the pages forbids code and styles that are not files of this server. A page changes nothing: only signing in
+//! and out are requests other than reads.
+
+mod access;
+mod assets;
+mod certificates;
+mod cookie;
+mod diff;
+mod edge;
+mod edges;
+mod elements;
+mod keys;
+mod layout;
+mod live;
+mod origin_check;
+mod overview;
+mod page;
+mod revision;
+mod revisions;
+mod route;
+mod routes;
+mod scan;
+mod server_health;
+mod sign_in;
+mod source;
+mod sources;
+mod trace;
+
+use axum::Router;
+use axum::response::Redirect;
+use axum::routing::{get, post};
+
+use crate::server::state::AppState;
+use page::DashboardPage;
+
+/// All pages that need a session.
+static PAGES: [&DashboardPage; 13] = [
+    &overview::PAGE,
+    &sources::PAGE,
+    &source::PAGE,
+    &edges::PAGE,
+    &edge::PAGE,
+    &routes::PAGE,
+    &route::PAGE,
+    &revisions::PAGE,
+    &revision::PAGE,
+    &certificates::PAGE,
+    &trace::PAGE,
+    &keys::PAGE,
+    &server_health::PAGE,
+];
+
+/// The routes of the dashboard.
+pub(in crate::server) fn routes() -> Router<AppState> {
+    let mut router = Router::new()
+        .route("/ui", get(Redirect::to("ui/")))
+        .route("/ui/sign-in", get(sign_in::show).post(sign_in::sign_in))
+        .route("/ui/sign-out", post(sign_in::sign_out))
+        .route("/ui/live", get(live::stream))
+        .route("/ui/style.css", assets::style())
+        .route("/ui/script.js", assets::script())
+        .route("/ui/icon.svg", assets::icon());
+    for page in PAGES {
+        router = router.route(page.path, page::serve(page));
+    }
+    router
+}

@@ -1,0 +1,144 @@
+//! The overview: what somebody who was woken up wants to know, in one look.
+
+use std::ops::ControlFlow;
+
+use maud::{Markup, html};
+
+use super::access::AccessEffect;
+use super::certificates::{expiring, is_soon};
+use super::elements::{Tone, badge, commit, nothing, time};
+use super::page::{DashboardPage, PageContent, PageRequest};
+use super::sources::{card, last_attempts};
+use super::{certificates, revisions, server_health, source};
+use crate::model::key::segment;
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::operations::history::document::HistoryItem;
+use crate::server::operations::sources::view::{SourceState, SourceView};
+use crate::server::operations::sources::views;
+use crate::server::prelude::*;
+use crate::store::history::select::HistorySearch;
+use crate::store::{CommitHeader, HistoryFilter};
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/", intent: Intent::Read, reads_earlier: false, render };
+
+/// The attempts that are shown.
+const ATTEMPTS: usize = 8;
+/// The most resources of a change whose effect on access is looked at.
+const MOST_CHANGED: usize = 50;
+/// The most sources, drifted resources and certificates that are shown.
+const MOST_SOURCES: usize = 20;
+const MOST_DRIFTED: usize = 10;
+const MOST_CERTIFICATES: usize = 5;
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let sources = views(&request.app, None);
+    let body = html! {
+        div.columns {
+            section aria-labelledby="sources" { h2 id="sources" { "Is what is in Git live?" } (live_sources(request, &sources)?) }
+            section aria-labelledby="changes" { h2 id="changes" { "What changed last?" } (last_changes(request)?) }
+            section aria-labelledby="drift" { h2 id="drift" { "Changed by hand" } (drifted(request, &sources)) }
+            section aria-labelledby="suspended" { h2 id="suspended" { "Suspended" } (suspended(request, &sources)) }
+            section aria-labelledby="certificates" { h2 id="certificates" { "Certificates that expire" } (certificate_list(request)) }
+            section aria-labelledby="gateways" { h2 id="gateways" { "Gateways" } (server_health::gateways(request)) }
+            section aria-labelledby="server" { h2 id="server" { "The server" } (server_health::summary(request)) }
+        }
+    };
+    Ok(PageContent { title: "Overview".to_owned(), section: "Overview", body })
+}
+
+fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup, ApiError> {
+    // Nobody follows the others, so whether they are in sync is for those who apply them.
+    let is_broken = |view: &&SourceView| view.is_followed() && view.state != SourceState::Synced;
+    let (broken, synced): (Vec<&SourceView>, Vec<&SourceView>) = sources.iter().partition(is_broken);
+    let attempts = last_attempts(request)?;
+    Ok(html! {
+        @if sources.is_empty() { (nothing("There is no source yet. Apply manifests, or follow a repository with them.")) }
+        @else if broken.is_empty() { p { (badge(Tone::Good, "yes")) " All followed sources are in sync." } }
+        @for view in broken.iter().take(MOST_SOURCES) { (card(request, view, attempts.get(&view.name))) }
+        @if broken.len() > MOST_SOURCES {
+            p { a href=(request.to("sources")) { (broken.len() - MOST_SOURCES) " more that are not in sync" } }
+        }
+        @if !synced.is_empty() {
+            ul.brief {
+                @for view in synced.iter().take(MOST_SOURCES) {
+                    li {
+                        a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
+                        @if view.is_followed() { (badge(Tone::Good, view.state)) } @else { (badge(Tone::Neutral, "not followed")) }
+                        @if let Some(applied) = &view.last_applied { " " (commit(&applied.commit)) " " (time(&applied.at, request.now)) }
+                    }
+                }
+            }
+            @if synced.len() > MOST_SOURCES { p { a href=(request.to("sources")) { "All sources" } } }
+        }
+    })
+}
+
+/// The last attempts, and whether they opened access.
+fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
+    let filter = HistoryFilter::default();
+    let search = HistorySearch { filter: &filter, before: u64::MAX, batch: ATTEMPTS, most: ATTEMPTS as u64 };
+    let mut headers: Vec<CommitHeader> = Vec::new();
+    request.store().search(&search, &|| false, &mut |record: CommitHeader| {
+        headers.push(record);
+        ControlFlow::Continue(())
+    })?;
+    let mut entries = Vec::new();
+    for header in headers {
+        let effect = effect(request, &header)?.shown();
+        let item = HistoryItem::from_header(&header, "", &request.snapshot);
+        entries.push(revisions::entry(request, &item, &effect));
+    }
+    Ok(html! {
+        @if entries.is_empty() { (nothing("Nothing has been applied yet.")) }
+        ol.timeline { @for entry in &entries { (entry) } }
+        p { a href=(request.to("revisions")) { "All revisions" } }
+    })
+}
+
+fn effect(request: &PageRequest, header: &CommitHeader) -> Result<AccessEffect, ApiError> {
+    let mut effect = AccessEffect::default();
+    let few = header.revision.filter(|_| (1..=MOST_CHANGED).contains(&header.changed));
+    let Some(revision) = few else { return Ok(effect) };
+    if let Some(found) = request.store().details(revision)? {
+        for change in found.some_resources(request.store(), 0, MOST_CHANGED)? {
+            effect.add(AccessEffect::of(&change));
+        }
+    }
+    Ok(effect)
+}
+
+fn drifted(request: &PageRequest, sources: &[SourceView]) -> Markup {
+    let all = sources.iter().flat_map(|view| view.drifted.iter().map(move |drifted| (view, drifted)));
+    let shown: Vec<_> = all.take(MOST_DRIFTED).collect();
+    html! {
+        @if shown.is_empty() { (nothing("Nobody has changed what a followed source owns.")) }
+        @for (view, drifted) in shown { (source::drift(request, drifted, &view.drift)) }
+    }
+}
+
+fn suspended(request: &PageRequest, sources: &[SourceView]) -> Markup {
+    let suspended: Vec<_> = sources.iter().filter_map(|view| Some((view, view.suspension.as_ref()?))).collect();
+    html! {
+        @if suspended.is_empty() { (nothing("No source is suspended.")) }
+        ul.brief {
+            @for (view, suspension) in suspended {
+                li {
+                    a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) }
+                    " by " b { (suspension.by) } " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
+                    @if suspension.until.is_empty() { ", until it is resumed" } @else { ", until " (time(&suspension.until, request.now)) }
+                }
+            }
+        }
+    }
+}
+
+fn certificate_list(request: &PageRequest) -> Markup {
+    let soon: Vec<_> = expiring(request).into_iter().filter(|it| is_soon(it.second, request.now)).collect();
+    html! {
+        @if soon.is_empty() { (nothing("None in the next 30 days.")) }
+        @if !soon.is_empty() { (certificates::table(request, soon.get(..soon.len().min(MOST_CERTIFICATES)).unwrap_or_default())) }
+        @if soon.len() > MOST_CERTIFICATES { p { a href=(request.to("certificates")) { "All certificates" } } }
+    }
+}

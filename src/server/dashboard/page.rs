@@ -1,0 +1,245 @@
+//! What all pages have in common: the session, the permission, and the request as pages see it.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use axum::response::Redirect;
+use axum::routing::{MethodRouter, get};
+use maud::Markup;
+use std::fmt::Display;
+
+use super::cookie;
+use super::layout::{self, Frame};
+use crate::model::key::segment;
+use crate::server::auth::session::DashboardSession;
+use crate::server::handler_prelude::*;
+use crate::server::http::page::AT;
+use crate::server::resources::at_revision;
+
+/// The prefix of all paths of the dashboard.
+const PREFIX: &str = "/ui/";
+/// The header of a request that a script makes on its own: it keeps no session alive.
+const BY_SCRIPT: &str = "x-dashboard-live";
+/// The rows of a page of a table.
+pub(super) const ROWS: usize = 50;
+
+/// A page.
+pub(super) struct DashboardPage {
+    /// The path.
+    pub path: &'static str,
+    /// The intent of the corresponding request of the API.
+    pub intent: Intent<'static>,
+    /// Whether `at` asks for an earlier revision.
+    pub reads_earlier: bool,
+    /// Renders the page.
+    pub render: fn(&PageRequest) -> Result<PageContent, ApiError>,
+}
+
+/// What a page shows inside the layout.
+pub(super) struct PageContent {
+    /// The title.
+    pub title: String,
+    /// The name of the page in the navigation.
+    pub section: &'static str,
+    /// The content.
+    pub body: Markup,
+}
+
+/// A request for a page whose caller may read it.
+pub(super) struct PageRequest {
+    pub app: AppState,
+    pub caller: Caller,
+    pub session: DashboardSession,
+    /// The state that the page shows.
+    pub snapshot: Arc<Snapshot>,
+    /// The revision that the request asks for; none for the current one.
+    pub at: Option<u64>,
+    pub now: Timestamp,
+    /// The path of the dashboard, relative to that of the page: a proxy may publish it below any path (D13).
+    pub root: String,
+    parameters: Vec<String>,
+    query: String,
+}
+
+impl PageRequest {
+    /// The address of a page, from its path below the dashboard.
+    pub(super) fn to(&self, path: impl Display) -> String {
+        format!("{}{path}", self.root)
+    }
+
+    /// A parameter of the path; empty if it has none.
+    pub(super) fn parameter(&self, number: usize) -> &str {
+        self.parameters.get(number).map_or("", String::as_str)
+    }
+
+    /// The value of a query parameter without blanks around it; empty if there is none.
+    pub(super) fn value(&self, name: &str) -> String {
+        query::value(Some(&self.query), name).map(|value| value.trim().to_owned()).unwrap_or_default()
+    }
+
+    /// The number in a query parameter.
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        at_revision::number(&self.value(name))
+    }
+
+    /// The address of this page with some query parameters replaced, and those removed that are empty.
+    pub(super) fn with(&self, replaced: &[(&str, &str)]) -> String {
+        let mut pairs: Vec<(String, String)> = form_urlencoded::parse(self.query.as_bytes())
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .filter(|(name, _)| !replaced.iter().any(|(other, _)| other == name))
+            .collect();
+        pairs.extend(replaced.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        pairs.retain(|(_, value)| !value.is_empty());
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        format!("?{query}")
+    }
+
+    /// The address of a resource, if it has a page.
+    pub(super) fn to_resource(&self, key: &Key) -> Option<String> {
+        match (key.kind, &key.parent) {
+            (Kind::HttpsEdge, _) => Some(self.to(format_args!("edges/{}", segment(key.id.as_str())))),
+            (Kind::HttpsEdgeRoute, Some(edge)) => {
+                Some(self.to(format_args!("edges/{}/routes/{}", segment(edge.as_str()), segment(key.id.as_str()))))
+            }
+            _ => None,
+        }
+    }
+
+    /// The store.
+    pub(super) fn store(&self) -> &Store {
+        &self.app.served.store
+    }
+
+    /// Whether the caller may do something more than to read the page.
+    pub(super) fn may(&self, intent: &Intent<'_>) -> bool {
+        permission::allows(&self.caller, intent, &self.snapshot).is_ok()
+    }
+}
+
+/// The route of a page.
+pub(super) fn serve(page: &'static DashboardPage) -> MethodRouter<AppState> {
+    get(move |State(app): State<AppState>, request: Request| async move {
+        let (mut parts, _) = request.into_parts();
+        let here = Here::new(&parts);
+        match answer(page, app, &mut parts, &here).await {
+            Ok(response) => response,
+            Err(error) => failed(error, &here),
+        }
+    })
+}
+
+/// Where a request is in the dashboard.
+pub(super) struct Here {
+    /// The path of the dashboard, relative to that of the page.
+    pub root: String,
+    /// The path below the dashboard, with the query.
+    pub path: String,
+}
+
+impl Here {
+    pub(super) fn new(parts: &Parts) -> Self {
+        let path = parts.uri.path().strip_prefix(PREFIX).unwrap_or_default();
+        let depth = path.matches('/').count();
+        let root = if depth == 0 { "./".to_owned() } else { "../".repeat(depth) };
+        let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        Self { root, path: format!("{path}{query}") }
+    }
+
+    /// The address of the page to sign in, from where the browser comes back here.
+    pub(super) fn sign_in(&self) -> String {
+        let next: String = form_urlencoded::byte_serialize(self.path.as_bytes()).collect();
+        format!("{}sign-in?next={next}", self.root)
+    }
+}
+
+/// The session of a request, if it has one.
+pub(super) fn session_of(app: &AppState, parts: &Parts) -> Option<DashboardSession> {
+    let value = cookie::of(&parts.headers)?;
+    let session = app.access.sessions.open(value.text, clock::now())?;
+    // What was sealed for TLS counts under no other name, and the reverse.
+    (session.is_secure == value.is_secure).then_some(session)
+}
+
+async fn answer(
+    page: &'static DashboardPage,
+    app: AppState,
+    parts: &mut Parts,
+    here: &Here,
+) -> Result<Response, ApiError> {
+    let Some(session) = session_of(&app, parts) else { return Ok(to_sign_in(here)) };
+    let snapshot = app.served.store.snapshot();
+    let admitted = app.access.admit_session(&snapshot, &page.intent, &parts.headers, &session);
+    let caller = match admitted {
+        Err(error) if error.code() == Code::Unauthenticated => return Ok(to_sign_in(here)),
+        admitted => admitted?,
+    };
+    let parameters = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| ApiError::no_endpoint())?;
+    let parameters = parameters.iter().map(|(_, value)| value.to_owned()).collect();
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    let wanted = query::value(Some(&query), AT).map(|at| at.trim().to_owned());
+    let at_query = wanted.filter(|at| page.reads_earlier && !at.is_empty()).map(|at| format!("{AT}={}", segment(&at)));
+    let (snapshot, at, earlier) = match at_query {
+        Some(query) => at_revision::state(&app, &caller.owner, snapshot, &query).await?,
+        None => (snapshot, None, None),
+    };
+    let now = clock::now();
+    let renewed = match parts.headers.contains_key(BY_SCRIPT) {
+        true => None,
+        false => session.renewed(now).as_ref().and_then(|session| cookie::set(&app.access.sessions, session)),
+    };
+    let place = app.admissions.renderings.for_owner(&caller.owner)?;
+    let request = PageRequest { app, caller, session, snapshot, at, now, root: here.root.clone(), parameters, query };
+    let html = place
+        .render(move || {
+            let _held = earlier;
+            let content = (page.render)(&request)?;
+            let frame = Frame {
+                root: &request.root,
+                title: &content.title,
+                section: content.section,
+                who: request.caller.owner.as_str(),
+                form_token: &request.session.form_token,
+                revision: request.snapshot.revision,
+                is_earlier: request.at.is_some(),
+            };
+            Ok(layout::page(&frame, &content.body).into_string())
+        })
+        .await?;
+    let mut response = layout::response(StatusCode::OK, html);
+    if let Some(renewed) = renewed {
+        response.headers_mut().append(header::SET_COOKIE, renewed);
+    }
+    Ok(response)
+}
+
+fn to_sign_in(here: &Here) -> Response {
+    layout::with_policy(Redirect::to(&here.sign_in()).into_response())
+}
+
+/// The page of an error, with the status, the headers and the note of the error.
+pub(super) fn failed(error: ApiError, here: &Here) -> Response {
+    let message = error.message();
+    let (mut parts, _) = error.into_response().into_parts();
+    let html = layout::failure(&here.root, parts.status, &message).into_string();
+    parts.headers.insert(header::CONTENT_TYPE, layout::HTML.clone());
+    parts.headers.remove(header::CONTENT_LENGTH);
+    layout::with_policy(Response::from_parts(parts, Body::from(html)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_relative_to_the_page() {
+        let here = |uri: &str| {
+            let (parts, ()) = axum::http::Request::builder().uri(uri).body(()).unwrap().into_parts();
+            let here = Here::new(&parts);
+            (here.root.clone(), here.sign_in())
+        };
+        assert_eq!(here("/ui/"), ("./".to_owned(), "./sign-in?next=".to_owned()));
+        let (root, sign_in) = here("/ui/edges/edghts_1/routes/edghtsrt_1?a=b&c");
+        assert_eq!(root, "../../../");
+        assert_eq!(sign_in, "../../../sign-in?next=edges%2Fedghts_1%2Froutes%2Fedghtsrt_1%3Fa%3Db%26c");
+    }
+}

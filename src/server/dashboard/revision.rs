@@ -1,0 +1,66 @@
+//! One revision: who made it, from which commit, and what it changed, as a diff.
+
+use maud::html;
+
+use super::access::AccessEffect;
+use super::diff;
+use super::elements::{Tone, author, badge, commit, facts, pager, time};
+use super::page::{DashboardPage, PageContent, PageRequest};
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::operations::history::document::{HistoryItem, HistoryResource};
+use crate::server::prelude::*;
+use crate::server::resources::at_revision;
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/revisions/{p0}", intent: Intent::Read, reads_earlier: false, render };
+
+/// The resources on a page.
+const RESOURCES: usize = 25;
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let current = request.snapshot.revision;
+    let unknown = || {
+        let message =
+            format!("revision {} does not exist; the store is at revision {current}", printable(request.parameter(0)));
+        ApiError::with_code(Code::RevisionNotFound, message)
+    };
+    let revision =
+        at_revision::number(request.parameter(0)).filter(|it| *it > 0 && *it <= current).ok_or_else(unknown)?;
+    let gone = || {
+        let message = format!("revision {revision} is no longer in the history");
+        ApiError::with_code(Code::RevisionGone, message)
+    };
+    let found = request.store().details(revision)?.ok_or_else(gone)?;
+    let item = HistoryItem::from_header(&found.header, "", &request.snapshot);
+    let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
+    let changes = found.some_resources(request.store(), from, RESOURCES)?;
+    let shown = from.saturating_add(changes.len());
+    let next = (shown < item.changed).then(|| request.with(&[("from", shown.to_string().as_str())]));
+    let first = (from > 0).then(|| request.with(&[("from", "")]));
+    let (before, after) = (revision.saturating_sub(1), revision.saturating_add(1));
+    let body = html! {
+        (facts(&[
+            ("Made", html! { (time(&item.created_at, request.now)) ", in " (item.milliseconds) " ms" }),
+            ("By", author(&item.author)),
+            ("Commit", commit(&item.author.commit)),
+            ("Note", html! { (item.message) }),
+            ("Changed", html! { (number_of(item.changed, "resource")) ", in " (number_of(item.operations, "call")) }),
+            ("State", html! { @if revision == current { (badge(Tone::Good, "current")) } @else {
+                a href={ (request.root) "trace?at=" (revision) } { "Trace a request at this revision" }
+            } }),
+        ]))
+        nav.pager aria-label="Revisions" {
+            @if before > 0 { a rel="prev" href=(request.to(format_args!("revisions/{before}"))) { "Revision " (before) } }
+            @if after <= current { a rel="next" href=(request.to(format_args!("revisions/{after}"))) { "Revision " (after) } }
+        }
+        h2 { "Changes" }
+        @for change in changes {
+            @let effect = AccessEffect::of(&change).shown();
+            @let link = Key::at_path(change.kind, &change.path).filter(|key| request.snapshot.get(key).is_some()).and_then(|key| request.to_resource(&key));
+            (diff::resource(&HistoryResource::new(change), link.as_deref(), &effect))
+        }
+        (pager(first.as_deref(), next.as_deref(), "More resources"))
+    };
+    Ok(PageContent { title: format!("Revision {revision}"), section: "Revisions", body })
+}

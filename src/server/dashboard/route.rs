@@ -1,0 +1,130 @@
+//! One route: its modules, where each comes from, and what changed the route.
+
+use maud::{Markup, html};
+
+use super::access::{AccessEffect, lock_list, locks};
+use super::elements::{Tone, author, badge, commit, facts, json, nothing, pager, time};
+use super::page::{DashboardPage, PageContent, PageRequest};
+use super::{diff, edge};
+use crate::model::key::segment;
+use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
+use crate::routing::passes_tls_through;
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::operations::history::document::{FieldBlame, HistoryItem, HistoryResource, ResourceBlame};
+use crate::server::operations::origin::ResourceOrigin;
+use crate::server::prelude::*;
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/edges/{p0}/routes/{p1}", intent: Intent::Read, reads_earlier: false, render };
+
+/// The changes on a page.
+const CHANGES: usize = 10;
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let key = Key::child(Kind::HttpsEdgeRoute, Id::new(request.parameter(0)), Id::new(request.parameter(1)));
+    let missing = || ApiError::not_found(&key.to_string());
+    let entry = request.snapshot.get(&key).ok_or_else(missing)?;
+    let route = entry.spec_as::<HttpsEdgeRoute>().ok_or_else(missing)?;
+    let parent = key.parent_key().and_then(|edge| request.snapshot.get(&edge)).ok_or_else(missing)?;
+    let edge_spec = parent.spec_as::<HttpsEdge>().ok_or_else(missing)?;
+    let origin = ResourceOrigin::find(request.store(), entry, "")?;
+    let blame = request.store().blame(&key)?.map(|blame| ResourceBlame::new(&key, blame, &request.snapshot));
+    let fields = blame.map(|blame| blame.fields).unwrap_or_default();
+    let protected = locks(Some(parent), entry);
+    let body = html! {
+        p { (lock_list(&protected)) }
+        (facts(&[
+            ("Match", html! { code { (route.r#match) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }),
+            ("Edge", html! { a href=(request.to_resource(&parent.key).unwrap_or_default()) { (request.snapshot.full_name(parent)) } }),
+            ("Description", html! { (route.description) }),
+            ("Source", html! { @if origin.source.is_empty() { "none: it was made over the API" } @else {
+                a href=(request.to(format_args!("sources/{}", segment(&origin.source)))) { (origin.source) }
+            } }),
+            ("Declared at", html! { @if !origin.file.is_empty() {
+                code { (origin.file) @if let Some(line) = origin.line { ":" (line) } } " " (commit(&origin.commit))
+            } }),
+            ("Last change", html! { @if let Some(revision) = origin.changed_revision {
+                a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) } ", "
+                (time(&origin.changed_at, request.now)) ", by " (author(&origin.changed_by))
+            } }),
+            ("ID", html! { code { (key.id.as_str()) } }),
+        ]))
+        h2 id="way" { "The way of a request" }
+        ol.way aria-labelledby="way" {
+            li { h3 { "Edge" } @for hostport in &edge_spec.hostports { p { code { (hostport) } } } }
+            (edge::modules(edge_spec))
+            @if passes_tls_through(edge_spec) { li { h3 { "TLS is passed through" } } }
+            li { h3 { "Route" } p { code { (route.r#match) } } }
+            (edge::modules(route))
+        }
+        h2 { "Modules" }
+        (modules(request, entry, &fields)?)
+        h2 { "History" }
+        (history(request, &key)?)
+    };
+    Ok(PageContent { title: format!("Route {}", request.snapshot.full_name(entry)), section: "Routes", body })
+}
+
+/// The configuration of each module, and who set its newest field.
+fn modules(request: &PageRequest, entry: &Entry, fields: &[FieldBlame]) -> Result<Markup, ApiError> {
+    let mut shown = Vec::new();
+    for (slot, module) in entry.spec().modules() {
+        shown.push((slot.name, module.enabled(), module.restricts_access(), module.to_json(Secrets::Masked)?));
+    }
+    Ok(html! {
+        @if shown.is_empty() { (nothing("The route has no modules, not even a backend: requests are refused.")) }
+        @for (name, is_enabled, restricts, value) in &shown {
+            article.module {
+                h3 { (*name) " "
+                    @if !is_enabled { (badge(Tone::Neutral, "disabled")) }
+                    @else if *restricts { (badge(Tone::Good, "\u{1f512} restricts access")) }
+                }
+                @if let Some(set) = newest(fields, name) {
+                    p { "Last set " (time(&set.created_at, request.now)) " in "
+                        @if let Some(revision) = set.revision {
+                            a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) } ", by "
+                        }
+                        @if set.reverts_drift { "the end of somebody's change: " }
+                        (author(&set.author))
+                    }
+                }
+                (json(value))
+            }
+        }
+    })
+}
+
+/// What set the newest field of a module.
+fn newest<'f>(fields: &'f [FieldBlame], slot: &str) -> Option<&'f FieldBlame> {
+    let is_of = |field: &&FieldBlame| {
+        let rest = field.field.strip_prefix('/').and_then(|rest| rest.strip_prefix(slot));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    fields.iter().filter(is_of).filter(|field| field.revision.is_some()).max_by_key(|field| field.revision)
+}
+
+/// What changed the route, newest first.
+fn history(request: &PageRequest, key: &Key) -> Result<Markup, ApiError> {
+    let before = request.number("before").unwrap_or(u64::MAX);
+    let changes = request.store().changes_of(&key.path(), before, CHANGES)?;
+    let next = changes.last().filter(|_| changes.len() == CHANGES).map(|(header, _)| header.position.to_string());
+    let next = next.map(|next| request.with(&[("before", next.as_str())]));
+    let first = (before != u64::MAX).then(|| request.with(&[("before", "")]));
+    Ok(html! {
+        @if changes.is_empty() { (nothing("The history has no change of this route: it is older than what is kept.")) }
+        @for (header, change) in changes {
+            @let effect = AccessEffect::of(&change).shown();
+            @let item = HistoryItem::from_header(&header, "", &request.snapshot);
+            section.entry {
+                p { @if let Some(revision) = item.revision {
+                        a href=(request.to(format_args!("revisions/{revision}"))) { "Revision " (revision) } ", "
+                    }
+                    (time(&item.created_at, request.now)) ", by " (author(&item.author))
+                }
+                (diff::resource(&HistoryResource::new(change), None, &effect))
+            }
+        }
+        (pager(first.as_deref(), next.as_deref(), "Older changes"))
+    })
+}

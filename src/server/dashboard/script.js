@@ -1,0 +1,81 @@
+// Keeps an open page current: fetches it again after a change, and replaces the parts that differ. Without this file, pages
+// are the same and do not change by themselves.
+const own = document.querySelector("script[data-live]");
+const state = document.getElementById("live-state");
+let fetching = false;
+let again = false;
+
+// An XMLHttpRequest parses a document without running anything in it, and needs no policy of trusted types.
+function fetchPage() {
+    return new Promise((resolve, reject) => {
+        const request = new XMLHttpRequest();
+        request.open("GET", location.href);
+        request.responseType = "document";
+        request.setRequestHeader("x-dashboard-live", "1");
+        request.onload = () => resolve(request);
+        request.onerror = () => reject(new Error("no connection"));
+        request.send();
+    });
+}
+
+// Whoever writes into a field or has marked a text keeps it.
+function isBusy(part) {
+    const active = document.activeElement;
+    const isWriting = part.contains(active) && active.matches("input, textarea, select");
+    const selection = getSelection();
+    return isWriting || (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
+}
+
+// What a reader has opened stays open, and the focus stays where it was.
+function keepState(old, made) {
+    const before = [...old.querySelectorAll("details")];
+    [...made.querySelectorAll("details")].forEach((it, index) => (it.open = before[index]?.open ?? it.open));
+    const href = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
+    return () => href && [...made.querySelectorAll("a[href]")].find((it) => it.getAttribute("href") === href)?.focus({ preventScroll: true });
+}
+
+function replace(id, from) {
+    const [old, found] = [document.getElementById(id), from.getElementById(id)];
+    if (!old || !found || old.isEqualNode(found)) return;
+    const made = document.importNode(found, true);
+    const restore = keepState(old, made);
+    old.replaceWith(made);
+    restore();
+}
+
+async function refresh() {
+    if (fetching || document.hidden) return void (again = true);
+    fetching = true;
+    again = false;
+    try {
+        const request = await fetchPage();
+        // A session that has ended leads to another page.
+        if (new URL(request.responseURL).pathname !== location.pathname) return location.reload();
+        const part = document.getElementById("live");
+        if (request.status === 200 && request.response && part && !isBusy(part)) {
+            for (const id of ["live", "revision"]) replace(id, request.response);
+        }
+    } catch {
+        // The stream connects again, and its first event fetches the page.
+        again = true;
+    } finally {
+        fetching = false;
+    }
+}
+
+if (own) {
+    const events = new EventSource(own.dataset.live);
+    events.onmessage = refresh;
+    events.onopen = () => {
+        state.textContent = "Live.";
+        if (again) refresh();
+    };
+    events.onerror = () => (state.textContent = "Not connected. The page may be old.");
+    events.addEventListener("ended", () => {
+        events.close();
+        location.reload();
+    });
+    document.addEventListener("visibilitychange", () => document.hidden || !again || refresh());
+    // A stream that is left open would keep its place until the server notices.
+    addEventListener("pagehide", () => events.close());
+}

@@ -1,0 +1,107 @@
+//! The server itself: whether it is ready, what it does, what it follows, and which gateways have read what.
+
+use maud::{Markup, html};
+
+use super::elements::{Tone, badge, facts, nothing, time};
+use super::page::{DashboardPage, PageContent, PageRequest};
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::operations::ready::readiness;
+use crate::server::prelude::*;
+use crate::server::state::AppState;
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/server", intent: Intent::Read, reads_earlier: false, render };
+
+/// The most gateways that are shown.
+const MOST_GATEWAYS: usize = 50;
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let AppState { access, admissions, telemetry, sources, .. } = &request.app;
+    let inventory = telemetry.inventories.count(&request.snapshot);
+    let body = html! {
+        @match readiness(&request.app) {
+            Ok(warnings) => {
+                p { (badge(Tone::Good, "ready")) }
+                @for warning in warnings.lines() { p { (badge(Tone::Warning, "note")) " " (warning) } }
+            },
+            Err(reason) => p { (badge(Tone::Bad, "not ready")) " " (reason) },
+        }
+        (summary(request))
+        h2 { "Loops" }
+        @if sources.following.now().is_empty() { (nothing("The server follows no source.")) }
+        ul.brief {
+            @for following in sources.following.now().iter() {
+                @let status = following.status.current();
+                @let condition = following.health.condition();
+                li { b { (following.source) } " " (condition.reason.to_string()) ", looked "
+                    @if let Some(attempt) = &status.attempt { (time(&attempt.at.to_string(), request.now)) } @else { "not yet" }
+                    @if let Some(next) = &status.next_sync { ", next " (time(&next.to_string(), request.now)) }
+                }
+            }
+        }
+        h2 { "Work" }
+        p { (access.guards.in_flight.count()) " requests are being handled." }
+        div.scroll tabindex="0" role="region" aria-label="Work" {
+            table {
+                thead { tr { th scope="col" { "Class" } th scope="col" { "Running" } th scope="col" { "Waiting" } th scope="col" { "Refused" } } }
+                tbody {
+                    @for slots in admissions.all() {
+                        tr { th scope="row" { (slots.name()) } td { (slots.running()) } td { (slots.waiting()) }
+                            td { (slots.refusals().iter().map(|(_, count)| count).sum::<u64>()) } }
+                    }
+                }
+            }
+        }
+        h2 { "Resources" }
+        ul.brief { @for (kind, count) in &inventory.kinds { li { (kind.to_string()) ": " (*count) } } }
+        h2 { "Gateways" }
+        (gateways(request))
+    };
+    Ok(PageContent { title: "Server".to_owned(), section: "Server", body })
+}
+
+/// The state of the server in a few lines.
+pub(super) fn summary(request: &PageRequest) -> Markup {
+    let store = request.store();
+    let statistics = store.statistics();
+    let writer = store.followed_writer();
+    facts(&[
+        (
+            "Store",
+            html! { @match store.health() {
+                Ok(()) => (badge(Tone::Good, "writable")),
+                Err(_) if writer.is_some() => (badge(Tone::Neutral, "another server writes")),
+                Err(_) => (badge(Tone::Bad, "not writable")),
+            } },
+        ),
+        ("Revision", html! { (request.snapshot.revision) }),
+        ("Resources", html! { (request.snapshot.len()) }),
+        ("On disk", html! { (statistics.bytes / (1 << 20)) " MiB" }),
+        ("History", html! { "records " (statistics.oldest) " to " (statistics.position) }),
+        ("Follows", html! { @if let Some(writer) = &writer { (writer.name) } }),
+        ("Version", html! { (env!("CARGO_PKG_VERSION")) }),
+    ])
+}
+
+/// The gateways that have read from this server, those that are behind first.
+pub(super) fn gateways(request: &PageRequest) -> Markup {
+    let reads = request.app.telemetry.gateways.all();
+    let current = request.snapshot.revision;
+    html! {
+        @if reads.is_empty() { (nothing("No gateway has read its configuration since this server started.")) }
+        ul.brief {
+            @for read in reads.iter().take(MOST_GATEWAYS) {
+                li {
+                    @if read.revision < current { (badge(Tone::Warning, format_args!("{} behind", current - read.revision))) }
+                    @else { (badge(Tone::Good, "current")) }
+                    " " b { (read.address.to_string()) } " with "
+                    @let description = request.snapshot.key_description(&read.key);
+                    span title=(read.key.as_str()) { (if description.is_empty() { read.key.as_str() } else { description }) }
+                    ": revision " (read.revision) ", " (time(&read.at.to_string(), request.now))
+                }
+            }
+        }
+        @if reads.len() > MOST_GATEWAYS { p { "and " (reads.len() - MOST_GATEWAYS) " more" } }
+    }
+}

@@ -1,0 +1,142 @@
+//! Signing in with an API token, and signing out.
+
+use axum::http::request::Parts;
+use axum::response::Redirect;
+use maud::{Markup, html};
+
+use super::page::{Here, failed, session_of};
+use super::{cookie, layout, origin_check};
+use crate::server::auth::session::DashboardSession;
+use crate::server::handler_prelude::*;
+use crate::server::http::body::{self, Limits};
+
+/// The limits of a form. Nobody knows yet who sends it.
+const FORM: Limits =
+    Limits { bytes: 16 << 10, time: Duration::from_secs(5), first: Duration::from_secs(3), ..Limits::RESOURCE };
+/// The title of the page.
+const TITLE: &str = "Sign in";
+
+/// The fields of a form.
+struct FormFields(Bytes);
+
+impl FormFields {
+    /// Receives a form.
+    async fn receive(parts: &Parts, body: Body) -> Result<Self, ApiError> {
+        body::take_any(&parts.headers, body, FORM, |_| Ok(())).await.map(Self)
+    }
+
+    /// The value of a field; empty if there is none.
+    fn value(&self, name: &str) -> String {
+        let mut fields = form_urlencoded::parse(&self.0);
+        fields.find(|(found, _)| found == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
+    }
+}
+
+/// Shows the form to sign in.
+pub(super) async fn show(State(_): State<AppState>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let next = query::value(parts.uri.query(), "next").unwrap_or_default();
+    let form = form(&next, None);
+    layout::response(StatusCode::OK, layout::outside(&Here::new(&parts).root, TITLE, &form).into_string())
+}
+
+fn form(next: &str, error: Option<&str>) -> Markup {
+    html! {
+        @if let Some(error) = error { p.error role="alert" { (error) } }
+        form action="./sign-in" method="post" {
+            input type="hidden" name="next" value=(next);
+            p { label for="token" { "API token" }
+                input id="token" type="password" name="token" required autofocus autocomplete="current-password"
+                    spellcheck="false" placeholder="ew_…"; }
+            p { button { "Sign in" } }
+        }
+        p { "You see what the API would show to this token, without secrets. The session ends after 30 minutes without a \
+            page, after 8 hours, and when the key is revoked." }
+    }
+}
+
+/// Signs in, and goes to the page that was asked for.
+pub(super) async fn sign_in(State(app): State<AppState>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let here = Here::new(&parts);
+    let fields = match FormFields::receive(&parts, body).await {
+        Ok(fields) => fields,
+        Err(error) => return failed(error, &here),
+    };
+    let next = fields.value("next");
+    match begin(&app, &parts, &fields) {
+        Ok(cookie) => {
+            let target = if is_page(&next) { next.as_str() } else { "" };
+            let mut response = layout::with_policy(Redirect::to(&format!("./{target}")).into_response());
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+            response
+        }
+        Err(error) => {
+            let html = layout::outside(&here.root, TITLE, &form(&next, Some(&error.message()))).into_string();
+            let (mut parts, _) = error.into_response().into_parts();
+            parts.headers.insert(header::CONTENT_TYPE, layout::HTML.clone());
+            parts.headers.remove(header::CONTENT_LENGTH);
+            layout::with_policy(Response::from_parts(parts, Body::from(html)))
+        }
+    }
+}
+
+fn begin(app: &AppState, parts: &Parts, fields: &FormFields) -> Result<HeaderValue, ApiError> {
+    let is_secure = origin_check::check(parts, &app.served.base_urls.base_url)?;
+    let session = app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
+    let session = DashboardSession { is_secure, ..session };
+    cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)
+}
+
+/// Whether a text is the path of a page below the dashboard, and not an address elsewhere.
+fn is_page(next: &str) -> bool {
+    !next.starts_with('/') && !next.contains("..") && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+/// Signs out: the browser forgets the session.
+pub(super) async fn sign_out(State(app): State<AppState>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let here = Here::new(&parts);
+    let fields = match FormFields::receive(&parts, body).await {
+        Ok(fields) => fields,
+        Err(error) => return failed(error, &here),
+    };
+    let session = session_of(&app, &parts);
+    let checked = origin_check::check(&parts, &app.served.base_urls.base_url);
+    let is_own = session.as_ref().is_none_or(|session| session.has_form_token(&fields.value("form_token")));
+    if let Err(error) = checked.and_then(|_| if is_own { Ok(()) } else { Err(not_own()) }) {
+        return failed(error, &here);
+    }
+    let mut response = layout::with_policy(Redirect::to("./sign-in").into_response());
+    for is_secure in [true, false] {
+        if let Some(removed) = cookie::removed(is_secure) {
+            response.headers_mut().append(header::SET_COOKIE, removed);
+        }
+    }
+    response
+}
+
+fn not_own() -> ApiError {
+    ApiError::with_code(Code::Forbidden, "the form is not from a page of this session; open the page again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_elsewhere() {
+        for page in ["", "edges", "edges/edghts_1?search=a%20b&sort=name"] {
+            assert!(is_page(page), "{page}");
+        }
+        for other in ["/evil", "//evil.example", "..//evil.example", "a\\b", "a b", "a\r\nb", "\u{e4}"] {
+            assert!(!is_page(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_form_shows_texts_and_no_markup() {
+        let shown = form("\"><script>", Some("<b>")).into_string();
+        assert!(shown.contains("&quot;&gt;&lt;script&gt;") && shown.contains("&lt;b&gt;"), "{shown}");
+    }
+}

@@ -1,0 +1,114 @@
+//! One source: its state, findings, drift and last attempts.
+
+use std::ops::ControlFlow;
+
+use maud::{Markup, html};
+
+use super::elements::{commit, facts, nothing, time};
+use super::page::{DashboardPage, PageContent, PageRequest};
+use super::revisions::timeline;
+use super::sources::{card, finding, last_attempts};
+use crate::model::DriftedResource;
+use crate::model::key::segment;
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::operations::history::document::HistoryItem;
+use crate::server::operations::sources::view;
+use crate::server::operations::sources::view::{SourceView, SyncView};
+use crate::server::prelude::*;
+use crate::store::history::select::HistorySearch;
+use crate::store::{CommitHeader, HistoryFilter};
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/sources/{p0}", intent: Intent::Read, reads_earlier: false, render };
+
+/// The attempts that are shown, and the records that are read for them.
+const ATTEMPTS: usize = 10;
+const MOST_RECORDS: u64 = 1000;
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let name = request.parameter(0);
+    let source = view(&request.app, name)?;
+    let attempts = attempts(request, name)?;
+    let body = html! {
+        (card(request, &source, last_attempts(request)?.get(name)))
+        (location(request, &source))
+        h2 { "Findings" }
+        @if source.diagnostics.is_empty() { (nothing("The last look at the manifests found nothing.")) }
+        @for item in &source.diagnostics { (finding(item)) }
+        @if source.diagnostics_omitted > 0 { p { "and " (source.diagnostics_omitted) " more" } }
+        h2 { "Changed by hand" }
+        @if source.drifted.is_empty() { (nothing("Nobody else has changed its resources.")) }
+        @for drifted in &source.drifted { (drift(request, drifted, &source.drift)) }
+        h2 { "Last attempts" }
+        @if attempts.is_empty() { (nothing("The history has no attempt of this source.")) }
+        (timeline(request, &attempts))
+        p { a href={ (request.root) "revisions?source=" (segment(name)) } { "All attempts of this source" } }
+    };
+    Ok(PageContent { title: format!("Source {name}"), section: "Sources", body })
+}
+
+fn attempts(request: &PageRequest, source: &str) -> Result<Vec<HistoryItem>, ApiError> {
+    let filter = HistoryFilter { source: Some(source.to_owned()), ..HistoryFilter::default() };
+    let search = HistorySearch { filter: &filter, before: u64::MAX, batch: 50, most: MOST_RECORDS };
+    let mut items = Vec::new();
+    request.store().search(&search, &|| false, &mut |record: CommitHeader| {
+        items.push(HistoryItem::from_header(&record, "", &request.snapshot));
+        if items.len() < ATTEMPTS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(items)
+}
+
+fn location(request: &PageRequest, source: &SourceView) -> Markup {
+    let sync = |sync: &Option<SyncView>| {
+        html! { @if let Some(sync) = sync { (time(&sync.at, request.now)) " " (commit(&sync.commit)) " " (sync.tag) } }
+    };
+    facts(&[
+        (
+            "Repository",
+            html! { @if !source.repository.is_empty() { code { (source.repository) } " " (source.revision) (source.semver) } },
+        ),
+        ("Paths", html! { @for path in &source.paths { code { (path) } " " } }),
+        (
+            "Drift",
+            html! { @match source.drift.as_str() {
+                "enforce" => "reverted at the next look",
+                "warn" => "reported, and left as it is",
+                "off" => "left as it is",
+                _ => "",
+            } },
+        ),
+        ("Last look", sync(&source.last_attempt)),
+        ("Last in sync", sync(&source.last_applied)),
+        ("Next look", time(&source.next_look_at, request.now)),
+        (
+            "Waiting to be applied",
+            html! {
+                @let counts = &source.counts;
+                @if counts.pending_create + counts.pending_change + counts.pending_delete > 0 {
+                    (counts.pending_create) " to create, " (counts.pending_change) " to change, " (counts.pending_delete) " to delete"
+                }
+            },
+        ),
+    ])
+}
+
+/// A resource that others have changed, and what becomes of it.
+pub(super) fn drift(request: &PageRequest, drifted: &DriftedResource, policy: &str) -> Markup {
+    html! {
+        article.drift {
+            h3 { (drifted.kind) " " (drifted.name) }
+            @for field in &drifted.fields {
+                p { code { @if field.field.is_empty() { "the whole resource" } @else { (field.field) } }
+                    @if field.removed { " removed" } @else { " changed" }
+                    @if !field.by.is_empty() { " by " b { (field.by) } " " (time(&field.at, request.now)) }
+                    @if let Some(revision) = field.revision {
+                        ", " a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) }
+                    }
+                }
+            }
+            p { @if policy == "enforce" { "The source puts it back at its next sync." }
+                @else { "It stays until somebody changes it back, or the manifests." } }
+        }
+    }
+}

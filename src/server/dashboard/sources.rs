@@ -1,0 +1,114 @@
+//! The sources, and what stands in the way of each.
+
+use std::ops::ControlFlow;
+
+use maud::{Markup, html};
+
+use super::elements::{Tone, author, badge, commit, nothing, time};
+use super::page::{DashboardPage, PageContent, PageRequest};
+use crate::model::Severity;
+use crate::model::key::segment;
+use crate::plan::format::json::Item;
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::operations::history::document::HistoryItem;
+use crate::server::operations::sources::view::{SourceState, SourceView};
+use crate::server::operations::sources::views;
+use crate::server::prelude::*;
+use crate::store::history::select::HistorySearch;
+use crate::store::{CommitHeader, HistoryFilter};
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/sources", intent: Intent::Read, reads_earlier: false, render };
+
+/// How many records are read for the last attempts of sources, and how many at once.
+const MOST_RECORDS: u64 = 500;
+const RECORDS: usize = 100;
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let views = views(&request.app, None);
+    let attempts = last_attempts(request)?;
+    let body = html! {
+        @if views.is_empty() {
+            (nothing("No source has applied anything yet. A source is a folder or a Git repository with manifests: follow one with `serve --manifests`, or list several as `sources` in the configuration file."))
+        }
+        @for view in &views { (card(request, view, attempts.get(&view.name))) }
+    };
+    Ok(PageContent { title: "Sources".to_owned(), section: "Sources", body })
+}
+
+/// The newest attempt of each source among the newest records.
+pub(super) fn last_attempts(request: &PageRequest) -> Result<HashMap<String, HistoryItem>, ApiError> {
+    let mut found: HashMap<String, HistoryItem> = HashMap::new();
+    let filter = HistoryFilter::default();
+    let search = HistorySearch { filter: &filter, before: u64::MAX, batch: RECORDS, most: MOST_RECORDS };
+    request.store().search(&search, &|| false, &mut |record: CommitHeader| {
+        if let Author::Source { source, .. } = &record.author
+            && !found.contains_key(source)
+        {
+            found.insert(source.clone(), HistoryItem::from_header(&record, "", &request.snapshot));
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}
+
+/// How a state looks.
+pub(super) fn tone(state: SourceState) -> Tone {
+    match state {
+        SourceState::Synced => Tone::Good,
+        SourceState::Invalid | SourceState::Refused | SourceState::Failed => Tone::Bad,
+        SourceState::OutOfSync | SourceState::Suspended | SourceState::Drifted => Tone::Warning,
+        SourceState::Unknown => Tone::Neutral,
+    }
+}
+
+/// A source in a few lines: its state, since when, the commit, and the line that stands in the way.
+pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&HistoryItem>) -> Markup {
+    let is_good = view.state == SourceState::Synced;
+    let label = if view.is_followed() { view.state.to_string() } else { "Not followed".to_owned() };
+    let errors = view.diagnostics.iter().filter(|item| item.severity == Severity::Error);
+    html! {
+        article.source {
+            h3 {
+                a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
+                (badge(tone(view.state), label))
+                @if !view.since.is_empty() { " " small { "since " (time(&view.since, request.now)) } }
+            }
+            @if let Some(suspension) = &view.suspension {
+                p { "Suspended by " b { (suspension.by) } " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
+                    @if suspension.until.is_empty() { ", until it is resumed" } @else { ", until " (time(&suspension.until, request.now)) } }
+            }
+            @for condition in &view.conditions { @if !is_good { p { (condition.message) } } }
+            @if let Some(attempt) = attempt {
+                p { @if is_good { "Last change " } @else { "Last attempt " }
+                    (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author)) }
+            }
+            @if let Some(applied) = &view.last_applied {
+                @if !is_good { p { "In effect: " (commit(&applied.commit)) " of " (time(&applied.at, request.now)) } }
+            }
+            @for item in errors.take(1) { (finding(item)) }
+            p { (number_of(view.counts.owned, "resource"))
+                @if view.counts.errors > 0 { ", " (number_of(view.counts.errors, "error")) }
+                @if view.counts.warnings > 0 { ", " (number_of(view.counts.warnings, "warning")) }
+                @if view.counts.drifted > 0 { ", " (view.counts.drifted) " changed by hand" }
+            }
+        }
+    }
+}
+
+/// A finding with its place in the manifests.
+pub(super) fn finding(item: &Item) -> Markup {
+    let tone = if item.severity == Severity::Error { Tone::Bad } else { Tone::Warning };
+    html! {
+        div.finding {
+            p { (badge(tone, &item.code)) " "
+                @if let Some(file) = &item.spot.file {
+                    code { (file) @if let Some(line) = item.spot.line { ":" (line) } @if let Some(column) = item.spot.column { ":" (column) } }
+                }
+            }
+            p { (item.message) }
+            @if let Some(help) = &item.help { p.help { (help) } }
+        }
+    }
+}

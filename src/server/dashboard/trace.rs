@@ -1,0 +1,123 @@
+//! Where a request goes: its way through host, modules and route, and the routes that lost.
+
+use maud::{Markup, html};
+
+use super::elements::{Tone, badge, nothing, pager};
+use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
+use crate::routing::{RouteDecision, StepEffect, Trace, TracedRequest, trace};
+use crate::server::auth::permission::Intent;
+use crate::server::http::api_error::ApiError;
+use crate::server::operations::trace::RequestToTrace;
+use crate::server::prelude::*;
+
+pub(super) static PAGE: DashboardPage =
+    DashboardPage { path: "/ui/trace", intent: Intent::Read, reads_earlier: true, render };
+
+/// The methods in the form.
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
+    let asked = RequestToTrace {
+        url: request.value("url"),
+        method: request.value("method"),
+        client_ip: request.value("client_ip"),
+        user_agent: request.value("user_agent"),
+        headers: Vec::new(),
+    };
+    let parsed = (!asked.url.is_empty()).then(|| asked.clone().parse());
+    let body = html! {
+        (form(request, &asked))
+        @match parsed {
+            None => (nothing("Enter a URL, such as shop.example.com/cart. Nothing is sent: the answer is computed from the configuration.")),
+            Some(Err(fault)) => p.error role="alert" { (fault.message) },
+            Some(Ok(traced)) => (answer(request, &traced, &trace(&request.snapshot, &traced))),
+        }
+    };
+    Ok(PageContent { title: "Trace a request".to_owned(), section: "Trace", body })
+}
+
+fn form(request: &PageRequest, asked: &RequestToTrace) -> Markup {
+    let at = request.value("at");
+    html! {
+        form.filters aria-label="Request" method="get" {
+            label { "Method "
+                select name="method" {
+                    @for method in METHODS { option selected[asked.method.eq_ignore_ascii_case(method)] { (method) } }
+                }
+            }
+            label.wide { "URL " input type="search" name="url" value=(asked.url) placeholder="shop.example.com/cart" required spellcheck="false"; }
+            label { "Client IP " input type="text" name="client_ip" value=(asked.client_ip) placeholder="any"; }
+            label { "User agent " input type="text" name="user_agent" value=(asked.user_agent) placeholder="any"; }
+            label { "Revision or commit " input type="text" name="at" value=(at) placeholder="current"; }
+            button { "Trace" }
+        }
+    }
+}
+
+fn answer(request: &PageRequest, traced: &TracedRequest, trace: &Trace) -> Markup {
+    let Some(edge) = &trace.edge else {
+        return html! { p.error role="alert" { code { (traced.to_string()) } " is served by no edge: nothing has this host and port." } };
+    };
+    let taken = trace.route();
+    html! {
+        h2 id="way" { code { (traced.to_string()) } " at revision " (request.snapshot.revision) }
+        ol.way aria-labelledby="way" {
+            li { h3 { "Edge" }
+                p { a href=(request.to_resource(&edge.edge.key).unwrap_or_default()) { (edge.edge.name.as_deref().unwrap_or(edge.edge.key.id.as_str())) }
+                    " by " code { (edge.hostport) } }
+                @if edge.passes_through { p { "passes TLS through, and cannot see the path" } }
+            }
+            @match taken {
+                Some(route) => li { h3 { "Route" }
+                    p { a href=(request.to_resource(&route.route.key).unwrap_or_default()) { (route.route.name.as_deref().unwrap_or(route.route.key.id.as_str())) }
+                        " by " code { (route.matched) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
+                },
+                None => li.off { h3 { "No route" } p { "No route of the edge matches: the request is refused." } },
+            }
+            @for step in &trace.modules {
+                li class=(if step.effect == StepEffect::Refused { "off" } else { "" }) {
+                    h3 { (step.module) " " (effect(step.effect)) }
+                    p { (step.note) }
+                }
+            }
+        }
+        (losers(request, trace))
+    }
+}
+
+fn effect(effect: StepEffect) -> Markup {
+    match effect {
+        StepEffect::Passes => badge(Tone::Good, "passes"),
+        StepEffect::Depends => badge(Tone::Neutral, "depends"),
+        StepEffect::Refused => badge(Tone::Bad, "refused"),
+    }
+}
+
+/// The routes that do not take the request, and why.
+fn losers(request: &PageRequest, trace: &Trace) -> Markup {
+    let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
+    let mut all = trace.routes.iter().filter(|it| it.verdict != RouteDecision::Taken).skip(from);
+    let rows: Vec<_> = all.by_ref().take(ROWS).collect();
+    let next = all.next().map(|_| request.with(&[("from", (from + ROWS).to_string().as_str())]));
+    let first = (from > 0).then(|| request.with(&[("from", "")]));
+    html! {
+        @if !rows.is_empty() {
+            h2 { "Why not the others?" }
+            div.scroll tabindex="0" role="region" aria-label="Other routes" {
+                table {
+                    thead { tr { th scope="col" { "Route" } th scope="col" { "Match" } th scope="col" { "Why not" } } }
+                    tbody {
+                        @for it in rows {
+                            tr {
+                                th scope="row" { a href=(request.to_resource(&it.route.key).unwrap_or_default()) { (it.route.name.as_deref().unwrap_or(it.route.key.id.as_str())) } }
+                                td { code { (it.matched) } " " small { (it.match_type.map(|it| it.as_str()).unwrap_or_default()) } }
+                                td { (it.verdict.to_string()) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        (pager(first.as_deref(), next.as_deref(), "More routes"))
+    }
+}
