@@ -5,6 +5,7 @@
 mod api;
 mod cli;
 mod daemon;
+mod dashboard;
 mod git;
 mod manifests;
 mod plan;

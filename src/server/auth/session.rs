@@ -1,4 +1,4 @@
-//! The sessions of the dashboard, sealed in a cookie.
+//! The sessions of the dashboard, sealed in a cookie (D116).
 //!
 //! A session names the API key that somebody has signed in with, and proves that the token was known: it has a digest of the
 //! token's hash, so that it ends with the key, and with a token that replaces it. No server keeps it. It is sealed with a key

@@ -85,7 +85,7 @@ fn by_name(snapshot: &Snapshot, after: &str, keep: impl Fn(&Entry) -> bool) -> (
     let mut first: BTreeMap<String, Arc<Entry>> = BTreeMap::new();
     for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).take(MOST_SORTED) {
         // The ID makes the names of different sources differ.
-        let name = format!("{}\n{}", entry.name().unwrap_or_default(), entry.key.id);
+        let name = format!("{}/{}", entry.name().unwrap_or_default(), entry.key.id);
         let is_early = first.len() <= ROWS || first.last_key_value().is_some_and(|(last, _)| name < *last);
         if name.as_str() > after && is_early && keep(entry) {
             first.insert(name, Arc::clone(entry));

@@ -26,7 +26,7 @@ const SECTIONS: [(&str, &str); 9] = [
 ];
 
 /// What the frame of a page depends on.
-pub(super) struct Frame<'a> {
+pub(super) struct PageFrame<'a> {
     /// The path of the dashboard, relative to that of the page.
     pub root: &'a str,
     pub title: &'a str,
@@ -43,8 +43,8 @@ pub(super) struct Frame<'a> {
 }
 
 /// A page for somebody who is signed in.
-pub(super) fn page(frame: &Frame<'_>, body: &Markup) -> Markup {
-    let Frame { root, title, section, who, form_token, revision, is_earlier } = *frame;
+pub(super) fn page(frame: &PageFrame<'_>, body: &Markup) -> Markup {
+    let PageFrame { root, title, section, who, form_token, revision, is_earlier } = *frame;
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn texts_of_others_are_escaped() {
         let hostile = "<script>alert(1)</script>\"'&";
-        let frame = Frame {
+        let frame = PageFrame {
             root: "./",
             title: hostile,
             section: "Overview",

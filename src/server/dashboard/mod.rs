@@ -1,4 +1,4 @@
-//! The dashboard: pages for people at `/ui/`, rendered on the server.
+//! The dashboard: pages for people at `/ui/`, rendered on the server (D116).
 //!
 //! # The problem
 //!

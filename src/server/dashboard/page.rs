@@ -8,7 +8,7 @@ use maud::Markup;
 use std::fmt::Display;
 
 use super::cookie;
-use super::layout::{self, Frame};
+use super::layout::{self, PageFrame};
 use crate::model::key::segment;
 use crate::server::auth::session::DashboardSession;
 use crate::server::handler_prelude::*;
@@ -192,7 +192,7 @@ async fn answer(
         .render(move || {
             let _held = earlier;
             let content = (page.render)(&request)?;
-            let frame = Frame {
+            let frame = PageFrame {
                 root: &request.root,
                 title: &content.title,
                 section: content.section,

@@ -1,0 +1,183 @@
+//! What the pages show: edges, routes, revisions, traces and sources, with the texts of others escaped and without secrets.
+
+use serde_json::{Value, json};
+
+use super::Browser;
+use crate::support::manifests::edge;
+use crate::support::server::Server;
+
+/// A text that would be markup and code.
+const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
+const SECRET: &str = "canary-of-the-dashboard";
+
+/// Creates an edge with a route, and returns both IDs.
+fn edge_with_route(server: &Server, host: &str, route: Value) -> (String, String) {
+    let body = json!({"description": HOSTILE, "metadata": HOSTILE, "hostports": [format!("{host}:443")]});
+    let edge = server.call("POST", "/edges/https", Some(body));
+    assert_eq!(edge.status, 201, "{}", edge.text);
+    let edge = edge.str("/id").to_owned();
+    let route = server.call("POST", &format!("/edges/https/{edge}/routes"), Some(route));
+    assert_eq!(route.status, 201, "{}", route.text);
+    (edge, route.str("/id").to_owned())
+}
+
+fn protected() -> Value {
+    json!({
+        "match_type": "path_prefix",
+        "match": "/cart",
+        "description": HOSTILE,
+        "metadata": HOSTILE,
+        "backend": {"backend_id": "bkd_1"},
+        "webhook_verification": {"provider": "github", "secret": SECRET},
+    })
+}
+
+/// All pages about an edge and its route.
+fn pages_of(edge: &str, route: &str) -> Vec<String> {
+    let named = [
+        "".to_owned(),
+        "edges?search=shop".to_owned(),
+        format!("edges/{edge}"),
+        format!("edges/{edge}/routes/{route}"),
+        "routes".to_owned(),
+        "routes?access=protected".to_owned(),
+        "revisions".to_owned(),
+        "revisions/2".to_owned(),
+        "revisions/3".to_owned(),
+        "trace?url=shop.example.com%2Fcart%2F1".to_owned(),
+        "keys".to_owned(),
+        "server".to_owned(),
+    ];
+    named.iter().map(|page| format!("/ui/{page}")).collect()
+}
+
+#[test]
+fn no_page_has_markup_of_others_or_a_secret() {
+    let server = Server::start();
+    let (edge, route) = edge_with_route(&server, "shop.example.com", protected());
+    let changed = json!({"description": format!("{HOSTILE} again")});
+    assert_eq!(server.call("PATCH", &format!("/edges/https/{edge}"), Some(changed)).status, 200);
+    server.call(
+        "PUT",
+        &format!("/edges/https/{edge}/routes/{route}/webhook_verification"),
+        Some(json!({"provider": "github", "secret": format!("{SECRET}-2")})),
+    );
+    let key = server.call("POST", "/api_keys", Some(json!({"description": HOSTILE})));
+    assert_eq!(key.status, 201, "{}", key.text);
+    for token in [&server.admin, &server.viewer] {
+        let browser = Browser::signed_in(&server, token);
+        for page in pages_of(&edge, &route) {
+            let text = browser.page(&page);
+            assert!(!text.contains("<script>alert") && !text.contains("<img"), "{page}: {text}");
+            assert!(!text.contains(SECRET) && !text.contains(key.str("/token")), "{page}: {text}");
+            assert!(!text.contains("style=\"") && !text.contains("onclick"), "{page} has inline code");
+        }
+        let text = browser.page(&format!("/ui/edges/{edge}/routes/{route}"));
+        assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{text}");
+    }
+    // What somebody enters is text, too.
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let encoded: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect();
+    for page in [
+        "edges?search=",
+        "routes?search=",
+        "revisions?source=",
+        "trace?url=",
+        "keys?search=",
+        "trace?url=a.example&method=",
+    ] {
+        let text = browser.page(&format!("/ui/{page}{encoded}"));
+        assert!(!text.contains("<script>alert") && !text.contains("<img"), "{page}: {text}");
+    }
+    for missing in ["edges/x", "edges/x/routes/y", "sources/x", "revisions/99", "revisions/x"] {
+        let answer = browser.get(&format!("/ui/{missing}"));
+        assert!(answer.status == 404 && answer.text.starts_with("<!DOCTYPE html>"), "{missing}: {}", answer.text);
+    }
+}
+
+#[test]
+fn an_edge_shows_what_is_protected_and_what_is_open() {
+    let server = Server::start();
+    let (edge, route) = edge_with_route(&server, "shop.example.com", protected());
+    let open = json!({"match_type": "exact_path", "match": "/admin", "backend": {"backend_id": "bkd_1"}});
+    let open = server.call("POST", &format!("/edges/https/{edge}/routes"), Some(open)).str("/id").to_owned();
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let page = browser.page(&format!("/ui/edges/{edge}"));
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    assert!(at(&open) < at(&route), "the exact path is tried first");
+    assert!(page.contains("open to everybody") && page.contains("\u{1f512} webhook_verification"), "{page}");
+    let only = |access: &str| browser.page(&format!("/ui/routes?access={access}"));
+    assert!(only("open").contains(&open) && !only("open").contains(&route));
+    assert!(only("protected").contains(&route) && !only("protected").contains(&open));
+    // The revision that takes the protection says so.
+    let gone = server.call("DELETE", &format!("/edges/https/{edge}/routes/{route}/webhook_verification"), None);
+    assert_eq!(gone.status, 204);
+    for page in ["", "revisions/5", &format!("edges/{edge}/routes/{route}")] {
+        let text = browser.page(&format!("/ui/{page}"));
+        assert!(text.contains("opens access: without webhook_verification"), "{page}: {text}");
+    }
+}
+
+#[test]
+fn a_trace_shows_the_way_and_who_lost() {
+    let server = Server::start();
+    let (edge, route) = edge_with_route(&server, "shop.example.com", protected());
+    let rest = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_2"}});
+    let rest = server.call("POST", &format!("/edges/https/{edge}/routes"), Some(rest)).str("/id").to_owned();
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let page =
+        browser.page("/ui/trace?method=GET&url=https%3A%2F%2Fshop.example.com%2Fcart%2F1&client_ip=&user_agent=&at=");
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    assert!(at(&route) < at(&rest) && page.contains("shorter prefix than /cart"), "{page}");
+    let before = browser.page("/ui/trace?url=shop.example.com%2Fcart&at=2");
+    assert!(before.contains("No route of the edge matches") && before.contains("at revision 2"), "{before}");
+    assert!(browser.page("/ui/trace?url=other.example.com").contains("is served by no edge"));
+    assert!(browser.page("/ui/trace?url=ftp%3A%2F%2Fx").contains("role=\"alert\""));
+    assert_eq!(browser.get("/ui/trace?url=shop.example.com&at=99").status, 404);
+}
+
+#[test]
+fn edges_are_searched_sorted_and_paged_on_the_server() {
+    let server = Server::start();
+    for number in 0..120 {
+        let body =
+            json!({"description": format!("number {number}"), "hostports": [format!("h{number}.example.com:443")]});
+        assert_eq!(server.call("POST", "/edges/https", Some(body)).status, 201);
+    }
+    let browser = Browser::signed_in(&server, &server.viewer);
+    for sort in ["newest", "oldest", "name"] {
+        let (mut address, mut seen, mut pages) = (format!("?sort={sort}"), Vec::new(), 0);
+        loop {
+            let page = browser.page(&format!("/ui/edges{address}"));
+            seen.extend(page.split("<code>h").skip(1).map(|rest| rest.split('.').next().unwrap().to_owned()));
+            pages += 1;
+            let Some((_, next)) = page.split_once("rel=\"next\" href=\"") else { break };
+            address = next.split('"').next().unwrap().replace("&amp;", "&");
+            assert!(pages < 10, "the pages end");
+        }
+        let mut sorted = seen.clone();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!((seen.len(), sorted.len(), pages), (120, 120, 3), "{sort}");
+        match sort {
+            "newest" => assert_eq!((seen[0].as_str(), seen[119].as_str()), ("119", "0")),
+            "oldest" => assert_eq!((seen[0].as_str(), seen[119].as_str()), ("0", "119")),
+            _ => {}
+        }
+    }
+    let found = browser.page("/ui/edges?search=H77.example");
+    assert!(found.contains("h77.example.com:443") && !found.contains("h78."), "{found}");
+    assert!(browser.page("/ui/edges?search=nowhere").contains("No edge is selected here."));
+}
+
+#[test]
+fn a_source_is_shown_with_its_state() {
+    let server = Server::following("shop", &edge("store", "Shop"));
+    let browser = Browser::signed_in(&server, &server.viewer);
+    for page in ["", "sources", "sources/shop", "server"] {
+        let text = browser.page(&format!("/ui/{page}"));
+        assert!(text.contains("shop"), "{page}: {text}");
+    }
+    assert!(browser.page("/ui/sources").contains("<span class=\"badge good\">Synced</span>"));
+    assert!(browser.page("/ui/edges").contains(">store</a>"));
+}
