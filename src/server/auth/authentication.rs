@@ -125,13 +125,13 @@ impl AccessControl {
         if caller.expiry().is_some() { Err(ended()) } else { Ok(caller) }
     }
 
-    /// Signs in with an API token, which must be allowed to read. Returns the session.
+    /// Signs in with an API token, which must be allowed to read. Returns the session, and the note of its beginning.
     pub(crate) fn sign_in(
         &self,
         snapshot: &Snapshot,
         headers: &HeaderMap,
         text: &str,
-    ) -> Result<DashboardSession, ApiError> {
+    ) -> Result<(DashboardSession, SecurityNote), ApiError> {
         let text = text.trim();
         let failed = |message: &str, reason: &'static str| {
             let named = tokens::split_token(text).and_then(|(key, _)| owned_key(snapshot, key));
@@ -156,7 +156,8 @@ impl AccessControl {
         let caller = self.decide(snapshot, &Intent::Read, headers, caller)?;
         let entry = snapshot.get(&Key::new(Kind::ApiKey, caller.key.clone()));
         let kept = entry.and_then(|entry| entry.token.as_ref()).ok_or_else(ApiError::internal)?;
-        Ok(DashboardSession::new(caller.key, kept))
+        let note = caller.note(SecurityEvent::SignedIn, "");
+        Ok((DashboardSession::new(caller.key, kept), note))
     }
 
     /// Refuses a change if the owner of the caller's key has filled its share of the history (D77). Admins whose keys have no

@@ -15,6 +15,9 @@ pub(super) static PAGE: DashboardPage =
 
 /// How many seconds before its end a certificate is marked.
 const SOON: i64 = 30 * 24 * 3600;
+/// The text in place of an empty table.
+const NONE: &str = "There is no certificate here. The gateway presents certificates of the kind TlsCertificate, and asks \
+                    clients for those of a CertificateAuthority.";
 /// The most names and users in a row.
 const MOST_NAMES: usize = 5;
 
@@ -26,7 +29,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let next = (shown < all.len()).then(|| request.with(&[("from", shown.to_string().as_str())]));
     let first = (from > 0).then(|| request.with(&[("from", "")]));
     let body = html! {
-        @if rows.is_empty() { (nothing("There is no certificate here. The gateway presents certificates of the kind TlsCertificate, and asks clients for those of a CertificateAuthority.")) }
+        @if rows.is_empty() { (nothing(NONE)) }
         @else { (table(request, &rows)) }
         (pager(first.as_deref(), next.as_deref(), "Next page"))
     };

@@ -19,6 +19,9 @@ const MOST_COUNTED: usize = 1000;
 const MOST_HOSTPORTS: usize = 3;
 /// The most edges that are sorted by name: the newest ones.
 const MOST_SORTED: usize = 50_000;
+/// The text in place of an empty table.
+const NONE: &str = "There is no edge yet. An edge is what the gateway serves at a host and port: declare one with the kind \
+                    HttpsEdge, and apply it.";
 /// The orders of the table.
 const ORDERS: [(&str, &str); 3] = [("newest", "Newest first"), ("oldest", "Oldest first"), ("name", "By name")];
 
@@ -57,7 +60,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         }
         @if scan.rows.is_empty() {
             @if words.is_empty() && source.is_empty() && first.is_none() {
-                (nothing("There is no edge yet. An edge is what the gateway serves at a host and port: declare one with the kind HttpsEdge, and apply it."))
+                (nothing(NONE))
             } @else { (nothing("No edge is selected here.")) }
         } @else { (table(request, &scan.rows)) }
         (pager(first.as_deref(), next.as_deref(), scan.next_text()))

@@ -16,7 +16,6 @@ use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view::{SourceState, SourceView};
 use crate::server::operations::sources::views;
-use crate::server::prelude::*;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 

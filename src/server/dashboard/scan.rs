@@ -22,7 +22,7 @@ pub(super) struct TableScan {
 impl TableScan {
     /// Looks at resources until the page is full, or the time is over.
     pub(super) fn new<'s>(entries: impl Iterator<Item = &'s Arc<Entry>>, keep: impl Fn(&Entry) -> bool) -> Self {
-        let (began, mut rows, mut last) = (Instant::now(), Vec::new(), None);
+        let (began, mut rows, mut last) = (Instant::now(), Vec::new(), None::<&Arc<Entry>>);
         for (number, entry) in entries.enumerate() {
             let is_cut = number % STEPS == STEPS - 1 && began.elapsed() > LONGEST;
             if rows.len() >= ROWS || is_cut {

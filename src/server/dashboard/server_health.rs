@@ -7,7 +7,6 @@ use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::ready::readiness;
-use crate::server::prelude::*;
 use crate::server::state::AppState;
 
 pub(super) static PAGE: DashboardPage =

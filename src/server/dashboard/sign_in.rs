@@ -65,10 +65,11 @@ pub(super) async fn sign_in(State(app): State<AppState>, request: Request) -> Re
     };
     let next = fields.value("next");
     match begin(&app, &parts, &fields) {
-        Ok(cookie) => {
+        Ok((cookie, note)) => {
             let target = if is_page(&next) { next.as_str() } else { "" };
             let mut response = layout::with_policy(Redirect::to(&format!("./{target}")).into_response());
             response.headers_mut().append(header::SET_COOKIE, cookie);
+            response.extensions_mut().insert(note);
             response
         }
         Err(error) => {
@@ -81,11 +82,12 @@ pub(super) async fn sign_in(State(app): State<AppState>, request: Request) -> Re
     }
 }
 
-fn begin(app: &AppState, parts: &Parts, fields: &FormFields) -> Result<HeaderValue, ApiError> {
+fn begin(app: &AppState, parts: &Parts, fields: &FormFields) -> Result<(HeaderValue, SecurityNote), ApiError> {
     let is_secure = origin_check::check(parts, &app.served.base_urls.base_url)?;
-    let session = app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
+    let (session, note) = app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
     let session = DashboardSession { is_secure, ..session };
-    cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)
+    let cookie = cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)?;
+    Ok((cookie, note))
 }
 
 /// Whether a text is the path of a page below the dashboard, and not an address elsewhere.

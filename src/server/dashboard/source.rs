@@ -15,7 +15,6 @@ use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view;
 use crate::server::operations::sources::view::{SourceView, SyncView};
-use crate::server::prelude::*;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 

@@ -21,6 +21,9 @@ use crate::store::{CommitHeader, HistoryFilter};
 pub(super) static PAGE: DashboardPage =
     DashboardPage { path: "/ui/sources", intent: Intent::Read, reads_earlier: false, render };
 
+/// The text in place of an empty list.
+const NONE: &str = "No source has applied anything yet. A source is a folder or a Git repository with manifests: follow one \
+                    with `serve --manifests`, or list several as `sources` in the configuration file.";
 /// How many records are read for the last attempts of sources, and how many at once.
 const MOST_RECORDS: u64 = 500;
 const RECORDS: usize = 100;
@@ -30,7 +33,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let attempts = last_attempts(request)?;
     let body = html! {
         @if views.is_empty() {
-            (nothing("No source has applied anything yet. A source is a folder or a Git repository with manifests: follow one with `serve --manifests`, or list several as `sources` in the configuration file."))
+            (nothing(NONE))
         }
         @for view in &views { (card(request, view, attempts.get(&view.name))) }
     };

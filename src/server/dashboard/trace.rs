@@ -8,11 +8,13 @@ use crate::routing::{RouteDecision, StepEffect, Trace, TracedRequest, trace};
 use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::trace::RequestToTrace;
-use crate::server::prelude::*;
 
 pub(super) static PAGE: DashboardPage =
     DashboardPage { path: "/ui/trace", intent: Intent::Read, reads_earlier: true, render };
 
+/// The text before a URL is entered.
+const NONE: &str =
+    "Enter a URL, such as shop.example.com/cart. Nothing is sent: the answer is computed from the configuration.";
 /// The methods in the form.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
@@ -28,7 +30,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let body = html! {
         (form(request, &asked))
         @match parsed {
-            None => (nothing("Enter a URL, such as shop.example.com/cart. Nothing is sent: the answer is computed from the configuration.")),
+            None => (nothing(NONE)),
             Some(Err(fault)) => p.error role="alert" { (fault.message) },
             Some(Ok(traced)) => (answer(request, &traced, &trace(&request.snapshot, &traced))),
         }

@@ -31,7 +31,9 @@ impl GatewayReads {
         reads.insert((key.clone(), address), read);
         if reads.len() > MOST_READERS {
             let oldest = reads.iter().min_by_key(|(_, read)| read.at).map(|(name, _)| name.clone());
-            oldest.map(|oldest| reads.remove(&oldest));
+            if let Some(oldest) = oldest {
+                reads.remove(&oldest);
+            }
         }
     }
 

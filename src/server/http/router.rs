@@ -10,6 +10,7 @@ use super::endpoint_paths::positional;
 use crate::server::dashboard;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::checks::{OperationGate, admit};
+use crate::server::prelude::*;
 use crate::server::state::AppState;
 use crate::server::telemetry::metrics;
 
@@ -38,8 +39,8 @@ pub(super) fn operation_routes(state: &AppState) -> Router {
 
 /// The response for a path that nothing has. A browser at the root is shown the way to the dashboard.
 fn no_endpoint(has_dashboard: bool, request: &Request) -> Response {
-    let accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let is_browser = accepted.into_iter().any(|value| value.contains("text/html"));
+    let mut accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let is_browser = accepted.any(|value| value.contains("text/html"));
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
     match has_dashboard && is_browser && is_read && request.uri().path() == "/" {
         true => Redirect::to("ui/").into_response(),

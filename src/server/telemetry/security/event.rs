@@ -28,6 +28,8 @@ pub(crate) enum SecurityEvent {
     RateLimited,
     /// A webhook was not signed.
     WebhookRefused,
+    /// Somebody has signed in to the dashboard.
+    SignedIn,
     /// A gateway has read its configuration, with secrets.
     GatewayRead,
     /// An admin has read a backup of the store.
@@ -78,6 +80,7 @@ impl SecurityEvent {
                 | Self::PermissionRefused
                 | Self::RateLimited
                 | Self::WebhookRefused
+                | Self::SignedIn
                 | Self::GatewayRead
                 | Self::BackupRead
         )
@@ -87,7 +90,7 @@ impl SecurityEvent {
 names! {
     SecurityEvent: LogCreated "log_created", LogContinued "log_continued", LineTorn "line_torn", Started "started",
     Stopped "stopped", AuthenticationFailed "authentication_failed", PermissionRefused "permission_refused",
-    RateLimited "rate_limited", WebhookRefused "webhook_refused", GatewayRead "gateway_read", BackupRead "backup_read",
+    RateLimited "rate_limited", WebhookRefused "webhook_refused", SignedIn "signed_in", GatewayRead "gateway_read", BackupRead "backup_read",
     KeyCreated "key_created", KeyChanged "key_changed", KeyDeleted "key_deleted", OwnerCreated "owner_created",
     RoleChanged "role_changed", OwnerDeleted "owner_deleted", CredentialsChanged "credentials_changed",
     StoreRekeyed "store_rekeyed"
