@@ -30,6 +30,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let source = view(&request.app, name)?;
     let attempts = attempts(request, name)?;
     let body = html! {
+        h2 { "State" }
         (card(request, &source, last_attempts(request)?.get(name)))
         (location(request, &source))
         h2 { "Findings" }

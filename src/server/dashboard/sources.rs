@@ -35,6 +35,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @if views.is_empty() {
             (nothing(NONE))
         }
+        @if !views.is_empty() { h2 { (number_of(views.len(), "source")) } }
         @for view in &views { (card(request, view, attempts.get(&view.name))) }
     };
     Ok(PageContent { title: "Sources".to_owned(), section: "Sources", body })
