@@ -93,7 +93,7 @@ fn tried_routes(request: &PageRequest, entry: &Entry, edge: &HttpsEdge) -> Marku
         let from: usize = after.parse().unwrap_or_default();
         let rows: Vec<Arc<Entry>> =
             keys.iter().skip(from).take(ROWS).filter_map(|key| snapshot.get(key).cloned()).collect();
-        let next = (from + ROWS < keys.len()).then(|| (from + ROWS).to_string());
+        let next = Some(from.saturating_add(ROWS)).filter(|next| *next < keys.len()).map(|next| next.to_string());
         (rows, next, "Next page")
     } else {
         let from = (!after.is_empty()).then(|| Id::new(&after));

@@ -100,7 +100,7 @@ fn losers(request: &PageRequest, trace: &Trace) -> Markup {
     let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
     let mut all = trace.routes.iter().filter(|it| it.verdict != RouteDecision::Taken).skip(from);
     let rows: Vec<_> = all.by_ref().take(ROWS).collect();
-    let next = all.next().map(|_| request.with(&[("from", (from + ROWS).to_string().as_str())]));
+    let next = all.next().map(|_| request.with(&[("from", from.saturating_add(ROWS).to_string().as_str())]));
     let first = (from > 0).then(|| request.with(&[("from", "")]));
     html! {
         @if !rows.is_empty() {
