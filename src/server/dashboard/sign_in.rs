@@ -6,7 +6,6 @@ use maud::{Markup, html};
 
 use super::page::{Here, failed, session_of};
 use super::{cookie, layout, origin_check};
-use crate::server::auth::session::DashboardSession;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 
@@ -84,8 +83,8 @@ pub(super) async fn sign_in(State(app): State<AppState>, request: Request) -> Re
 
 fn begin(app: &AppState, parts: &Parts, fields: &FormFields) -> Result<(HeaderValue, SecurityNote), ApiError> {
     let is_secure = origin_check::check(parts, &app.served.base_urls.base_url)?;
-    let (session, note) = app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
-    let session = DashboardSession { is_secure, ..session };
+    let (mut session, note) = app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
+    session.is_secure = is_secure;
     let cookie = cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)?;
     Ok((cookie, note))
 }
