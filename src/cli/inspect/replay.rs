@@ -14,12 +14,13 @@ use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::operate::revision::{revision_failure, revision_in_store, revision_name, revision_on_server};
 use crate::routing::replay::edge_index::EdgeIndex;
 use crate::routing::replay::worker::ShownDetails;
-use crate::server::operations::routing_state::{PATH, RoutingState};
+use crate::server::operations::routing_report::RoutingState;
+use crate::server::operations::routing_state::PATH;
 use crate::syntax::access_log::AccessLogFormat;
 use pipeline::{LineCounts, LogSettings};
 use report::ReplayReport;
 
-/// Show which requests of access logs a change would treat differently.
+/// Show what a change would do to the requests of access logs.
 ///
 /// Reads logs in the common and combined formats, also after the host, and as JSON of nginx or Envoy, and sends each request
 /// once more through the store or, with --server, through the state of a server, and through the state after a change: the

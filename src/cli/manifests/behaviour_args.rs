@@ -10,10 +10,10 @@ use crate::manifest::load::reader::unknown_lint;
 #[derive(Debug, Clone, Args)]
 pub(super) struct BehaviourArgs {
     /// Show which requests are treated differently, and how.
-    #[arg(help_heading = help::OUTPUT, long = "behaviour", env = "EDGEWRIGHT_BEHAVIOUR")]
+    #[arg(long = "behaviour", env = "EDGEWRIGHT_BEHAVIOUR")]
     pub(super) shows: bool,
     /// Set a lint to `deny` unless a manifest sets another level. Repeatable.
-    #[arg(help_heading = help::MANIFESTS, long, value_name = "LINT", env = "EDGEWRIGHT_DENY", value_delimiter = ',')]
+    #[arg(long, value_name = "LINT", env = "EDGEWRIGHT_DENY", value_delimiter = ',')]
     deny: Vec<String>,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Metadata {
     /// Custom labels.
     pub labels: BTreeMap<String, String>,
     /// Free text, except `edgewright/lint.NAME: allow|warn|deny`, also with a reason: `allow (REASON)`.
-    #[schemars(extend("patternProperties" = {"^edgewright/lint\\.": {"pattern": "^(allow|warn|deny)( \\(.*\\))?$"}}))]
+    #[schemars(extend("patternProperties" = {"^edgewright/lint\\.": {"type": "string", "pattern": "^(allow|warn|deny)( \\(.*\\))?$"}}))]
     pub annotations: BTreeMap<String, String>,
     /// Adopts the existing resource with this identifier.
     pub id: Option<String>,

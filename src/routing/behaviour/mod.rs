@@ -34,8 +34,6 @@ mod free_text;
 mod host_class;
 mod host_tree;
 mod path_class;
-#[cfg(test)]
-mod property;
 mod request_class;
 mod served_edges;
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What classes are, by example: estates in a few lines, and the requests that are treated differently.
 
+mod property;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

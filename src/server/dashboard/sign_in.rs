@@ -83,7 +83,8 @@ pub(super) async fn sign_in(State(app): State<AppState>, request: Request) -> Re
 
 fn begin(app: &AppState, parts: &Parts, fields: &FormFields) -> Result<(HeaderValue, SecurityNote), ApiError> {
     let is_secure = origin_check::check(parts, &app.served.base_urls.base_url)?;
-    let (mut session, note) = app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
+    let (mut session, note) =
+        app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
     session.is_secure = is_secure;
     let cookie = cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)?;
     Ok((cookie, note))

@@ -19,6 +19,7 @@ pub(crate) mod reconciliation;
 pub(crate) mod rekey;
 pub(crate) mod resource_names;
 pub(crate) mod rollback;
+pub(crate) mod routing_report;
 pub(crate) mod routing_state;
 pub(crate) mod saml;
 pub(crate) mod sources;

@@ -1,7 +1,7 @@
 //! GET `/routing`: the edges and routes of a revision, with their modules and without secrets. A client that replays logs
 //! routes millions of requests itself: it cannot ask the server about each, and the server must not get the logs.
 
-use crate::model::{Claim, LazySpec};
+use super::routing_report::RoutingState;
 use crate::server::handler_prelude::*;
 use crate::server::http::page::AT;
 use crate::server::resources::at_revision;
@@ -22,77 +22,6 @@ pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |met
     .described("Returns all edges and routes of the current or an earlier revision with their modules, as manifests have them, to route requests elsewhere. Secrets are masked; viewers can use it.")
     .documented("400 401 403 404 410 429 500 503", |operation, schemas| operation.ok(schemas.response::<RoutingState>()));
 
-/// The edges and routes of a revision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct RoutingState {
-    /// The revision.
-    pub revision: u64,
-    /// The edges and routes.
-    pub resources: Vec<RoutingResource>,
-}
-
-/// An edge or a route.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct RoutingResource {
-    /// The ID of the edge of a route; empty for an edge.
-    pub edge_id: String,
-    /// The ID.
-    pub id: String,
-    /// The source that owns the resource, or empty.
-    pub source: String,
-    /// The name in the manifests, or empty.
-    pub name: String,
-    /// The resource with its modules, as a manifest has it. Secrets are masked.
-    pub spec: Value,
-}
-
-impl RoutingState {
-    /// Describes a state.
-    pub(crate) fn new(snapshot: &Snapshot) -> Result<Self, JsonError> {
-        let is_routing = |entry: &&Arc<Entry>| matches!(entry.key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute);
-        let resources = snapshot.iter().filter(is_routing).map(|entry| RoutingResource::new(entry));
-        Ok(Self { revision: snapshot.revision, resources: resources.collect::<Result<_, JsonError>>()? })
-    }
-
-    /// The state, without everything that routes no request.
-    pub(crate) fn into_snapshot(self) -> Result<Snapshot, JsonError> {
-        let entries: Vec<Entry> = self
-            .resources
-            .into_iter()
-            .zip(0..)
-            .map(|(resource, order)| resource.into_entry(order))
-            .collect::<Result<_, JsonError>>()?;
-        Ok(Snapshot::restore(self.revision, 0, [], entries))
-    }
-}
-
-impl RoutingResource {
-    fn new(entry: &Entry) -> Result<Self, JsonError> {
-        let (source, name) = entry.claim.as_deref().map(|it| (it.source.clone(), it.name.clone())).unwrap_or_default();
-        Ok(Self {
-            edge_id: entry.key.parent.as_ref().map(ToString::to_string).unwrap_or_default(),
-            id: entry.key.id.to_string(),
-            source,
-            name,
-            spec: Value::Object(entry.spec().to_json(Secrets::Masked)?),
-        })
-    }
-
-    fn into_entry(self, order: u64) -> Result<Entry, JsonError> {
-        let id = Id::new(&self.id);
-        let key = match self.edge_id.as_str() {
-            "" => Key::new(Kind::HttpsEdge, id),
-            edge => Key::child(Kind::HttpsEdgeRoute, Id::new(edge), id),
-        };
-        let spec = (key.kind.info().restore)(&self.spec.to_string()).map_err(JsonError::new)?;
-        let claim = Claim { source: self.source, name: self.name, ..Claim::default() };
-        let claim = Some(claim).filter(|claim| !claim.name.is_empty()).map(Arc::new);
-        let created_at = Timestamp::UNIX_EPOCH;
-        let lazy_spec = LazySpec::new(spec);
-        Ok(Entry { key, lazy_spec, created_at, order, claim, token: None, rendered: Arc::default() })
-    }
-}
-
 /// Returns what routes requests.
 async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Caller) -> ApiResult {
     let current = app.served.store.snapshot();
@@ -105,33 +34,4 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
         response
     };
     place.run(run).await
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_is_the_same_on_the_other_side() {
-        let resource = |edge_id: &str, id: &str, name: &str, spec: Value| RoutingResource {
-            edge_id: edge_id.to_owned(),
-            id: id.to_owned(),
-            source: "shop".to_owned(),
-            name: name.to_owned(),
-            spec,
-        };
-        let edge = json!({"hostports": ["shop.example.com:443"]});
-        let oidc = json!({"enabled": true, "issuer": "https://id.example.com", "client_id": "shop", "client_secret": "s3cret"});
-        let route = json!({"match_type": "path_prefix", "match": "/cart", "oidc": oidc});
-        let resources = vec![resource("", "edghts_1", "shop", edge), resource("edghts_1", "edghtsrt_1", "cart", route)];
-        let snapshot = RoutingState { revision: 3, resources }.into_snapshot().unwrap();
-        let sent = RoutingState::new(&snapshot).unwrap();
-        let text = serde_json::to_string(&sent).unwrap();
-        assert!(!text.contains("s3cret") && text.contains("https://id.example.com"), "{text}");
-        let received: RoutingState = serde_json::from_str(&text).unwrap();
-        let again = received.into_snapshot().unwrap();
-        assert_eq!(RoutingState::new(&again).unwrap(), sent);
-        assert_eq!((again.revision, again.len()), (3, 2));
-    }
 }

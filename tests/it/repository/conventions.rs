@@ -32,7 +32,7 @@ const IO: [&str; 13] = [
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
 /// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
-const NAMES_MODULES: [(&str, &[&str]); 11] = [
+const NAMES_MODULES: [(&str, &[&str]); 13] = [
     // The API specification has the endpoints of these modules; those of all others are extensions.
     (
         "src/server/resources/endpoint.rs",
@@ -52,6 +52,9 @@ const NAMES_MODULES: [(&str, &[&str]); 11] = [
     ("src/routing/selector.rs", &["tls_termination"]),
     // A request without a backend ends in a refusal.
     ("src/routing/module_pipeline.rs", &["backend"]),
+    // People read "backend A → B", and a class of requests has its TLS and its backend.
+    ("src/plan/behaviour/wording.rs", &["backend"]),
+    ("src/routing/behaviour/fate.rs", &["backend", "tls_termination"]),
     // What a route test expects of backends and headers has the names of modules.
     ("src/routing/route_test.rs", &["backend", "request_headers", "response_headers"]),
     ("src/cli/manifests/test/live.rs", &["backend", "request_headers", "response_headers"]),

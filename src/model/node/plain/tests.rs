@@ -11,7 +11,11 @@ use crate::model::node::read::{Allowance, TapeSeed};
 use crate::model::node::tape::Tape;
 
 /// Examples with a folded scalar, and with an alias.
-const NOT_PLAIN: [&str; 2] = ["examples/monitoring/alerts.yaml", "examples/storefront/platform/backoffice.yaml"];
+const NOT_PLAIN: [&str; 3] = [
+    "examples/monitoring/alerts.yaml",
+    "examples/replicas/container/compose.yaml",
+    "examples/storefront/platform/backoffice.yaml",
+];
 
 /// An edge as large sources have them.
 const EDGE: &str = "\

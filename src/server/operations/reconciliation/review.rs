@@ -7,7 +7,7 @@ use crate::model::Path;
 use crate::reconcile::PlanResult;
 use crate::routing::{TracedRequest, trace};
 use crate::server::handler_prelude::*;
-use crate::server::operations::routing_state::RoutingState;
+use crate::server::operations::routing_report::RoutingState;
 use crate::server::operations::trace::TraceReport;
 
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.

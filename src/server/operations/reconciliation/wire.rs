@@ -5,7 +5,7 @@ use crate::model::Secret;
 use crate::plan::format::json::ReportDocument;
 use crate::plan::{DeletionBudget, SavedPlan};
 use crate::reconcile::DEFAULT_SOURCE;
-use crate::server::operations::routing_state::RoutingState;
+use crate::server::operations::routing_report::RoutingState;
 use crate::server::operations::trace::report::{RequestToTrace, TraceReport};
 use crate::server::prelude::*;
 use crate::store::commit::header::CommitHeader;

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 
-use super::{ClassScope, Fate, each_class, each_difference};
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, LazySpec, Snapshot};
+use crate::routing::behaviour::{ClassScope, Fate, each_class, each_difference};
 use crate::routing::{PipelineStep, Trace, TracedRequest, trace};
 
 const HOSTPORTS: [&str; 7] = [
