@@ -53,7 +53,7 @@
 //!
 //! The store interprets no change: the model has the rules, and whoever commits checks permissions. Nothing is visible
 //! before it is durable. What cannot be read never counts as empty. Only this module knows the engines;
-//! `docs/explanation/store.md` has what all of this guarantees.
+//! `docs/explanation/store.md` and `history.md` have what all of this guarantees.
 
 mod attempt;
 pub(crate) mod checkpoint;
