@@ -11,7 +11,8 @@ use super::host_class::HostClass;
 use super::host_tree::HostTree;
 use super::path_class::PathSplit;
 use super::request_class::RequestClass;
-use super::served_edges::{EdgesAt, ServedEdges};
+use super::request_scope::RequestScope;
+use super::served_edges::{EdgesAt, ServedEdges, hostports};
 use crate::background::yield_to_requests;
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
 use crate::routing::selector::{Selector, passes_tls_through};
@@ -35,7 +36,34 @@ pub(crate) fn each_class<'s>(state: &'s Snapshot, mut visit: impl FnMut(&Request
             visit(class, fate);
         }
     };
-    Visit::new([state], ClassScope::Everything).run(visit);
+    Visit::new([state], ClassScope::Everything, &[]).run(visit);
+}
+
+/// Visits the classes of a state that are inside of some scope, each of which is inside or outside of each scope. Also
+/// visits those that no URL can be in.
+pub(crate) fn each_class_in<'s>(
+    state: &'s Snapshot,
+    scopes: &[RequestScope],
+    mut visit: impl FnMut(&RequestClass<'_>, Fate<'s>),
+) {
+    if !scopes.is_empty() {
+        let visit = &mut |class: &RequestClass<'_>, [fate]: [Fate<'s>; 1]| visit(class, fate);
+        Visit::new([state], ClassScope::Everything, scopes).run(visit);
+    }
+}
+
+/// Like [`each_class_in`], with the fates in two states, whether they differ or not.
+pub(crate) fn each_pair_in<'s>(
+    before: &'s Snapshot,
+    after: &'s Snapshot,
+    scope: ClassScope<'_>,
+    scopes: &[RequestScope],
+    mut visit: impl FnMut(&RequestClass<'_>, [Fate<'s>; 2]),
+) {
+    if !scopes.is_empty() {
+        let visit = &mut |class: &RequestClass<'_>, fates: [Fate<'s>; 2]| visit(class, fates);
+        Visit::new([before, after], scope, scopes).run(visit);
+    }
 }
 
 /// Visits the classes with different fates in two states. Needs memory for what changed only.
@@ -54,7 +82,7 @@ pub(crate) fn each_difference<'s>(
             visit(class, then, now);
         }
     };
-    Visit::new([before, after], scope).run(visit);
+    Visit::new([before, after], scope, &[]).run(visit);
 }
 
 /// What is done with a class and its fate in each state.
@@ -70,32 +98,40 @@ struct EdgeGroup<'s, const N: usize> {
 type Competition<'t, const N: usize> = [Vec<(&'t str, Option<u16>)>; N];
 
 /// A visit of classes.
-struct Visit<'s, const N: usize> {
+struct Visit<'s, 'q, const N: usize> {
     states: [&'s Snapshot; N],
+    /// If there are any, only classes inside of one of them are visited.
+    scopes: &'q [RequestScope],
     /// None if all edges are visited.
     affected: Option<Affected>,
     served: ServedEdges<'s, N>,
     needs_all: bool,
 }
 
-impl<'s, const N: usize> Visit<'s, N> {
-    fn new(states: [&'s Snapshot; N], scope: ClassScope<'_>) -> Self {
-        let affected = match scope {
+impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
+    fn new(states: [&'s Snapshot; N], scope: ClassScope<'_>, scopes: &'q [RequestScope]) -> Self {
+        let mut affected = match scope {
             ClassScope::Everything => None,
             ClassScope::Changed(changed) | ClassScope::ChangedAndServed(changed) => {
                 Some(Affected::find(&states, changed))
             }
         };
+        if let Some(affected) = affected.as_mut().filter(|_| !scopes.is_empty()) {
+            affected.edges.retain(|key| {
+                let mut edges = states.iter().filter_map(|state| state.get(key));
+                edges.any(|edge| hostports(edge).any(|(host, _)| scopes.iter().any(|scope| scope.meets(&host))))
+            });
+        }
         let served = match &affected {
             None => ServedEdges::all(states),
             Some(affected) => ServedEdges::of(states, &affected.edges),
         };
-        Self { states, affected, served, needs_all: matches!(scope, ClassScope::ChangedAndServed(_)) }
+        Self { states, scopes, affected, served, needs_all: matches!(scope, ClassScope::ChangedAndServed(_)) }
     }
 
     fn run(&self, visit: Visitor<'_, 's, N>) {
         let mut groups: BTreeMap<[Option<&'s Key>; N], EdgeGroup<'s, N>> = BTreeMap::new();
-        for (port, host) in self.served.judged() {
+        for (port, host) in self.served.judged().filter(|(_, host)| self.may_meet(host)) {
             let edges = self.served.serving(host, port);
             if self.needs_all && edges.iter().any(Option::is_none) {
                 continue;
@@ -117,19 +153,32 @@ impl<'s, const N: usize> Visit<'s, N> {
         let mut edges = group.edges.iter();
         let sides = self.states.map(|state| EdgeSide::new(state, edges.next().copied().flatten(), near.as_ref()));
         let mut matched = HostTree::default();
-        for host in sides.iter().flat_map(|side| side.table.hosts()) {
+        let asked = self.scopes.iter().flat_map(RequestScope::hosts);
+        for host in sides.iter().flat_map(|side| side.table.hosts()).chain(asked) {
             matched.entry(host, ());
         }
         for (port, hostports) in &group.hosts {
-            let mut alike: BTreeMap<Competition<'_, N>, Vec<HostClass>> = BTreeMap::new();
+            let mut alike: BTreeMap<(Competition<'_, N>, Vec<usize>), Vec<HostClass>> = BTreeMap::new();
             for host in hostports.iter().flat_map(|hostport| self.split_hosts(hostport, *port, &matched)) {
+                let scopes: Vec<usize> =
+                    self.scopes.iter().enumerate().filter(|(_, it)| it.has_host(&host)).map(|(at, _)| at).collect();
+                if scopes.is_empty() && !self.scopes.is_empty() {
+                    continue;
+                }
                 let probe = host.probe();
-                alike.entry(sides.each_ref().map(|side| side.table.competing(&probe, *port))).or_default().push(host);
+                let competition = sides.each_ref().map(|side| side.table.competing(&probe, *port));
+                alike.entry((competition, scopes)).or_default().push(host);
             }
-            for (competition, hosts) in &alike {
-                visit_paths(&sides, competition, hosts, near.as_ref(), visit);
+            for ((competition, scopes), hosts) in &alike {
+                let scopes: Vec<&RequestScope> = scopes.iter().filter_map(|at| self.scopes.get(*at)).collect();
+                visit_paths(&sides, competition, (hosts, &scopes), near.as_ref(), visit);
             }
         }
+    }
+
+    /// Whether hosts of a hostport may be in some scope.
+    fn may_meet(&self, hostport: &str) -> bool {
+        self.scopes.is_empty() || self.scopes.iter().any(|scope| scope.meets(hostport))
     }
 
     /// The paths outside of which nothing changes; none if anything may.
@@ -159,11 +208,11 @@ impl<'s, const N: usize> Visit<'s, N> {
     }
 }
 
-/// Visits the classes of hosts for which the same matches compete.
+/// Visits the classes of hosts for which the same matches compete, and which are in the same scopes.
 fn visit_paths<'s, const N: usize>(
     sides: &[EdgeSide<'s>; N],
     competition: &Competition<'_, N>,
-    hosts: &[HostClass],
+    (hosts, scopes): (&[HostClass], &[&RequestScope]),
     near: Option<&NearPaths<'s>>,
     visit: Visitor<'_, 's, N>,
 ) {
@@ -174,8 +223,11 @@ fn visit_paths<'s, const N: usize>(
             split.add(selector.path, selector.is_exact);
         }
     }
+    for prefix in scopes.iter().flat_map(|scope| scope.prefixes()) {
+        split.add(prefix, false);
+    }
     let host = first.probe();
-    for path in split.classes() {
+    for path in split.classes().filter(|path| scopes.is_empty() || scopes.iter().any(|scope| scope.has_path(path))) {
         yield_to_requests();
         // A path that no changed route selects has the route that it had.
         if near.is_none_or(|near| near.meet(path.path)) {

@@ -15,6 +15,7 @@
 //!
 //! [`each_class`] visits the classes of a state, and [`each_difference`] those whose fates differ between two states.
 //! The second looks only at the edges that changed and at what competes with them (`served_edges.rs`, `affected.rs`).
+//! [`each_class_in`] and [`each_pair_in`] visit what is inside of a [`RequestScope`], and split classes at its borders.
 //!
 //! # An example
 //!
@@ -35,12 +36,14 @@ mod host_class;
 mod host_tree;
 mod path_class;
 mod request_class;
+mod request_scope;
 mod served_edges;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use classes::{ClassScope, each_class, each_difference};
+pub(crate) use classes::{ClassScope, each_class, each_class_in, each_difference, each_pair_in};
 pub(crate) use fate::{Fate, FateModule, Protections, protections};
 pub(crate) use host_class::HostClass;
 pub(crate) use path_class::PathClass;
 pub(crate) use request_class::{RequestClass, url_of};
+pub(crate) use request_scope::RequestScope;

@@ -1,0 +1,78 @@
+//! Sets of requests that somebody asks about, by host and path.
+
+use super::host_class::HostClass;
+use super::path_class::PathClass;
+use super::request_class::RequestClass;
+use crate::model::traffic::host_name;
+
+/// The requests to some hosts with some paths. A visit that is given scopes splits its classes so that each is inside or
+/// outside of each scope.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RequestScope {
+    /// Patterns of hosts in normal form; none for every host.
+    hosts: Vec<String>,
+    /// Beginnings of paths; none for every path.
+    prefixes: Vec<String>,
+}
+
+impl RequestScope {
+    /// A scope with patterns of hosts, such as `*.example.com`, and beginnings of paths.
+    pub(crate) fn new(hosts: &[String], prefixes: &[String]) -> Self {
+        Self { hosts: hosts.iter().map(|host| host_name(host)).collect(), prefixes: prefixes.to_vec() }
+    }
+
+    /// Whether it has the requests of a class that the visit of the scope made.
+    pub(crate) fn contains(&self, class: &RequestClass<'_>) -> bool {
+        class.hosts.first().is_some_and(|host| self.has_host(host)) && self.has_path(&class.path)
+    }
+
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().map(String::as_str)
+    }
+
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = &str> {
+        self.prefixes.iter().map(String::as_str)
+    }
+
+    /// Whether some host of a pattern in normal form is in the scope.
+    pub(super) fn meets(&self, pattern: &str) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|own| covers(own, pattern) || covers(pattern, own))
+    }
+
+    /// Whether it has the hosts of a class, which is inside or outside of it.
+    pub(super) fn has_host(&self, host: &HostClass) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|own| covers(own, &host.pattern))
+    }
+
+    /// Whether it has the paths of a class, which is inside or outside of it.
+    pub(super) fn has_path(&self, path: &PathClass<'_>) -> bool {
+        self.prefixes.is_empty() || self.prefixes.iter().any(|own| path.path.starts_with(own.as_str()))
+    }
+}
+
+/// Whether a pattern has all hosts of another one. Both are in normal form.
+fn covers(wide: &str, narrow: &str) -> bool {
+    match wide.strip_prefix('*') {
+        Some(suffix) => narrow.len() > suffix.len() && narrow.ends_with(suffix),
+        None => wide == narrow,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_meets_a_hostport_that_shares_hosts_with_it() {
+        let scope = RequestScope::new(&["*.Internal.Example.com".to_owned(), "a.org.".to_owned()], &[]);
+        for pattern in
+            ["x.internal.example.com", "*.internal.example.com", "*.y.internal.example.com", "*.com", "a.org"]
+        {
+            assert!(scope.meets(pattern), "{pattern}");
+        }
+        for pattern in ["internal.example.com", "example.com", "b.org", "*.a.org", "evilinternal.example.com"] {
+            assert!(!scope.meets(pattern), "{pattern}");
+        }
+        assert!(RequestScope::default().meets("a.org"));
+    }
+}
