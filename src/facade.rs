@@ -46,6 +46,7 @@ pub mod resources {
     pub use crate::model::kind::event_subscription::EventSubscription;
     pub use crate::model::kind::https_edge::{Delegation, HttpsEdge};
     pub use crate::model::kind::https_edge_route::{HttpsEdgeRoute, MatchType};
+    pub use crate::model::kind::invariant::{Invariant, InvariantExemption, InvariantScope, UnprovenLevel};
     pub use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
     pub use crate::model::kind::owner::{Owner, Role};
     pub use crate::model::kind::tls_certificate::{CertificatePem, TlsCertificate};

@@ -49,8 +49,8 @@ pub struct KeyScope {
     pub hosts: Vec<String>,
     /// Whether the key sees all secrets. Otherwise it sees those of the sources that it may apply.
     pub secrets: bool,
-    /// Whether the key may change what acts on every source: resources of kind `IpRestriction`, and certificates without a
-    /// source, which every edge may present.
+    /// Whether the key may change what acts on every source: resources of the kinds `IpRestriction` and `Invariant`,
+    /// and certificates without a source, which every edge may present.
     pub global: bool,
     /// When the key expires, in RFC 3339; empty for never.
     #[schemars(length(max = 64))]
@@ -224,7 +224,7 @@ impl Check for KeyScope {
 }
 
 /// Checks the length of a list and each of its entries.
-fn check_entries<T>(faults: &mut Faults, field: &str, entries: &[T], fault: impl Fn(&T) -> Option<Fault>) {
+pub(super) fn check_entries<T>(faults: &mut Faults, field: &str, entries: &[T], fault: impl Fn(&T) -> Option<Fault>) {
     faults.within(field, |faults| {
         if entries.len() > MOST_ENTRIES {
             let message = format!("`{field}` can have at most {MOST_ENTRIES} entries (found {})", entries.len());

@@ -63,6 +63,7 @@ pub(crate) use self::kind::certificate_authority::CertificateAuthority;
 pub(crate) use self::kind::event_source::EventSource;
 pub(crate) use self::kind::https_edge::HttpsEdge;
 pub(crate) use self::kind::https_edge_route::{HttpsEdgeRoute, MatchType};
+pub(crate) use self::kind::invariant::Invariant;
 pub(crate) use self::kind::ip_restriction::IpRestriction;
 pub(crate) use self::kind::owner::{Owner, Role};
 pub(crate) use self::kind::tls_certificate::TlsCertificate;

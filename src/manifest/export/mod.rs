@@ -196,7 +196,8 @@ impl Exporter<'_> {
             | Kind::CertificateAuthority
             | Kind::TlsCertificate
             | Kind::TlsEdge
-            | Kind::EventSource => chosen.iter().map(|entry| self.export_document(entry)).collect(),
+            | Kind::EventSource
+            | Kind::Invariant => chosen.iter().map(|entry| self.export_document(entry)).collect(),
         }
     }
 

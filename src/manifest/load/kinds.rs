@@ -8,8 +8,8 @@ use crate::model::kind::event_subscription::EventSubscription;
 use crate::model::route_test::TestedRequest;
 use crate::model::schema::{add_property, inline, require};
 use crate::model::{
-    ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, IpRestriction, Kind, Node, Resource,
-    TlsCertificate, TlsEdge,
+    ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, Invariant, IpRestriction, Kind, Node,
+    Resource, TlsCertificate, TlsEdge,
 };
 use crate::syntax::text::printable;
 
@@ -103,6 +103,7 @@ pub(crate) static KINDS: [ManifestKind; 10] = [
         fields: &[ManifestField { name: "sources", required: false, schema: sources }],
         ..ManifestKind::for_resource::<EventSubscription>("event-subscriptions.yaml")
     },
+    ManifestKind::for_resource::<Invariant>("invariants.yaml"),
     ManifestKind { name: MODULE_SET, resource: None, fields: &[], parent_field: None, export: Export::Never },
     ManifestKind {
         name: ROUTE_TEST,

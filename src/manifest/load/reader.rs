@@ -285,7 +285,8 @@ impl Reader<'_> {
                 | Kind::CertificateAuthority
                 | Kind::TlsCertificate
                 | Kind::TlsEdge
-                | Kind::EventSource,
+                | Kind::EventSource
+                | Kind::Invariant,
             ) => self.resource(&body),
             None if kind.name == ROUTE_TEST => self.route_test(&body),
             None => self.module_set(&body),

@@ -10,8 +10,8 @@ const LONGEST: usize = 9;
 
 /// The prefixes of all kinds, sorted. Each ends with its only `_`, so none is the beginning of another, and they sort like the
 /// IDs that have them. IDs with another prefix are compared by their texts.
-pub(in crate::model) const PREFIXES: [&str; 9] =
-    ["ak_", "ca_", "cert_", "edghts_", "edghtsrt_", "edgtls_", "esb_", "ipx_", "usr_"];
+pub(in crate::model) const PREFIXES: [&str; 10] =
+    ["ak_", "ca_", "cert_", "edghts_", "edghtsrt_", "edgtls_", "esb_", "inv_", "ipx_", "usr_"];
 
 /// The number of the prefix in the highest byte, and the first bytes after it; 0 for an ID that has the prefix of no kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

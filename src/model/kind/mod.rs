@@ -20,6 +20,7 @@ pub(crate) mod event_source;
 pub(crate) mod event_subscription;
 pub(crate) mod https_edge;
 pub(crate) mod https_edge_route;
+pub(crate) mod invariant;
 pub(crate) mod ip_restriction;
 pub(crate) mod owner;
 mod prelude;
@@ -117,6 +118,7 @@ kinds! {
         id_parameter: "type",
         parent: Some(Kind::EventSubscription)
     }
+    Invariant("inv_", "/invariants", "invariants") { global: true }
 }
 
 impl Kind {

@@ -5,14 +5,15 @@ use std::iter::once;
 use super::{
     Kind, api_key::ApiKey, certificate_authority::CertificateAuthority, event_source::EventSource,
     event_subscription::EventSubscription, https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute,
-    ip_restriction::IpRestriction, owner::Owner, tls_certificate::TlsCertificate, tls_edge::TlsEdge,
+    invariant::Invariant, ip_restriction::IpRestriction, owner::Owner, tls_certificate::TlsCertificate,
+    tls_edge::TlsEdge,
 };
 use crate::model::resource::Resource;
 use crate::model::resource::kind_info::KindInfo;
 use crate::model::schema::Constraint;
 
 /// Every kind, in the enum's order.
-static KINDS: [KindInfo; 10] = [
+static KINDS: [KindInfo; 11] = [
     Owner::INFO,
     ApiKey::INFO,
     IpRestriction::INFO,
@@ -23,6 +24,7 @@ static KINDS: [KindInfo; 10] = [
     TlsEdge::INFO,
     EventSubscription::INFO,
     EventSource::INFO,
+    Invariant::INFO,
 ];
 
 impl Kind {

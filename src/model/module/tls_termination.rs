@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::model::decode::variant_or_blank;
 use crate::model::field_rule::{BLANK_IS_UNSET, deserialize_by};
+use crate::model::names::names;
 use crate::model::schema::condition;
 
 /// Where TLS terminates, and the minimum TLS version.
@@ -31,7 +32,7 @@ pub enum TerminateAt {
 }
 
 /// A TLS version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum TlsVersion {
     /// TLS 1.0.
     #[serde(rename = "1.0")]
@@ -47,6 +48,8 @@ pub enum TlsVersion {
     V1_3,
 }
 
+names!(TlsVersion: V1_0 "1.0", V1_1 "1.1", V1_2 "1.2", V1_3 "1.3");
+
 /// A blank version means the default, not null, so it is rejected with `upstream` like any other (D62).
 fn version_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TlsVersion>, D::Error> {
     deserialize_by(BLANK_IS_UNSET, Some(TlsVersion::V1_2), deserializer)
@@ -60,7 +63,7 @@ impl Default for TlsTermination {
 
 impl TlsTermination {
     /// Returns the minimum version with its default; `None` if the edge does not terminate TLS (D15).
-    fn effective_min_version(&self) -> Option<TlsVersion> {
+    pub(crate) fn effective_min_version(&self) -> Option<TlsVersion> {
         match self.terminate_at {
             TerminateAt::Edge => Some(self.min_version.unwrap_or(TlsVersion::V1_2)),
             TerminateAt::Upstream => None,

@@ -29,6 +29,8 @@ impl Offers {
     pub const NONE: Offers = Offers::every(Offer::Absent);
     /// The specified endpoints of edges and routes, and extensions to list and delete them.
     pub const EDGE: Offers = Offers { list: Offer::Extension, delete: Offer::Extension, ..Offers::ALL };
+    /// All five, as extensions.
+    pub const EXTENSION: Offers = Offers::every(Offer::Extension);
     /// Read-only, for an implicit kind.
     pub const IMPLICIT: Offers = Offers { list: Offer::Extension, get: Offer::Extension, ..Offers::NONE };
 

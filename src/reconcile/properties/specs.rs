@@ -56,6 +56,8 @@ macro_rules! built {
     };
 }
 
+mod invariant_specs;
+
 fn on() -> impl Strategy<Value = bool> {
     any::<bool>()
 }
@@ -412,6 +414,7 @@ pub(super) fn spec(kind: Kind) -> BoxedStrategy<Spec> {
             let some = |spec: &Spec| TlsEdge::SLOTS.iter().any(|slot| spec.module(slot).is_some());
             hosted(Just(TlsEdge::default()), 0.5).prop_filter("it exists through its modules", some).boxed()
         }
+        Kind::Invariant => erased(invariant_specs::invariant()),
         Kind::EventSubscription => erased(Just(event_subscription::EventSubscription {})),
         Kind::EventSource => erased(built!(EventSource { r#type: pattern("[a-z][a-z0-9_]{0,8}\\.v[0-9]{1,2}") })),
     }

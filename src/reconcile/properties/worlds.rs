@@ -127,6 +127,7 @@ fn stories() -> impl Strategy<Value = Story> {
         vec(fate(Kind::CertificateAuthority), 0..3),
         vec(fate(Kind::TlsCertificate), 0..2),
         vec(fate(Kind::TlsEdge), 0..3),
+        vec(fate(Kind::Invariant), 0..2),
     ];
     let edges = vec((fate(Kind::HttpsEdge), vec(fate(Kind::HttpsEdgeRoute), 0..3)), 0..3);
     let sources = vec(fate(Kind::EventSource), 0..3);

@@ -3,7 +3,7 @@
 use crate::{cli::prelude::*, model::decode::list};
 
 /// The singular names of the kinds with lists, the one for messages first.
-const NAMES: [(Kind, &[&str]); 9] = [
+const NAMES: [(Kind, &[&str]); 10] = [
     (Kind::ApiKey, &["api-key", "key"]),
     (Kind::IpRestriction, &["ip-restriction", "restriction"]),
     (Kind::CertificateAuthority, &["certificate-authority", "authority", "ca"]),
@@ -13,6 +13,7 @@ const NAMES: [(Kind, &[&str]); 9] = [
     (Kind::TlsEdge, &["tls-edge"]),
     (Kind::EventSubscription, &["event-subscription", "subscription"]),
     (Kind::EventSource, &["event-source", "source"]),
+    (Kind::Invariant, &["invariant"]),
 ];
 
 /// Finds a kind by any of its names, in the singular or plural.
