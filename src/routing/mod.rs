@@ -11,8 +11,8 @@
 //! any path, an exact path over a prefix, and a longer prefix over a shorter one (`selector.rs`). A
 //! [`RouteTable`](table::RouteTable) answers many such questions about one edge, and an
 //! [`EdgeTable`](edge_table::EdgeTable) which edge serves a host and port. The modules of edge and route then act
-//! in a fixed order (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests, and
-//! `replay/` compares two states by the requests of logs.
+//! in a fixed order (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests,
+//! [`invariant`] proves what must hold for them, and `replay/` compares two states by the requests of logs.
 //!
 //! # An example
 //!
@@ -28,6 +28,7 @@
 pub(crate) mod behaviour;
 pub(crate) mod edge_table;
 mod host_rank;
+pub(crate) mod invariant;
 mod module_pipeline;
 pub(crate) mod order;
 pub(crate) mod replay;

@@ -51,7 +51,7 @@
 //!
 //! # What it never does
 //!
-//! The store interprets no change: the model has the rules, and whoever commits checks permissions. Nothing is visible
+//! The store interprets no change: the model has the rules, `routing` the invariants, and whoever commits checks permissions. Nothing is visible
 //! before it is durable. What cannot be read never counts as empty. Only this module knows the engines;
 //! `docs/explanation/store.md` and `history.md` have what all of this guarantees.
 
@@ -107,5 +107,5 @@ pub use open_store::{MEMORY, Store};
 pub(crate) use open_store::{is_in_database, shown_address, store_exists};
 pub(crate) use revision::ChangeEvent;
 pub use revision::Revision;
-pub(crate) use speculative::{NextState, SpeculativeCommit};
+pub(crate) use speculative::{NextState, Refusals, SpeculativeCommit};
 pub(crate) use trusted_time::REMOVAL;

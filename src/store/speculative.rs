@@ -4,7 +4,10 @@
 //! inside the commit would take as long, and all other writers would wait for it. So a speculative commit keeps the state that
 //! it led to. If the store is still at the state that it began with, the commit takes that result; if others have committed
 //! since, or it is more than a minute old, it is not used. What is committed is the same in both cases.
+//!
+//! Every commit of this process gets its next state here, so invariants are enforced here (D120).
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +15,8 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::{attempt::Attempt, clock};
-use crate::model::{Key, Operation, Snapshot, snapshot::Refusal};
+use crate::model::{Fault, Key, Operation, Path, Snapshot, snapshot::Refusal};
+use crate::routing::invariant::enforce;
 
 /// An older try is not committed: its time would be that of the new resources.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -24,16 +28,18 @@ pub(crate) struct SpeculativeCommit {
     before: Snapshot,
     after: Snapshot,
     changed: Arc<BTreeSet<Key>>,
+    /// The invariants of which nobody can tell any longer whether they hold, each with the resource that it depends on.
+    doubts: Vec<(Key, Fault)>,
     at: Timestamp,
     began: Instant,
 }
 
 impl SpeculativeCommit {
-    /// Applies operations to a state, without committing them.
-    pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, Refusal> {
+    /// Applies operations to a state, without committing them. Returns every refusal at which a manifest can be corrected.
+    pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, Refusals> {
         let (at, began) = (clock::now(), Instant::now());
-        let (after, changed) = before.apply(operations, at)?;
-        Ok(Self { before: before.clone(), after, changed: Arc::new(changed), at, began })
+        let NextSnapshot { after, changed, doubts } = NextSnapshot::new(before, operations, at)?;
+        Ok(Self { before: before.clone(), after, changed, doubts, at, began })
     }
 
     /// Whether the operations were applied to this very state, a moment ago.
@@ -44,6 +50,27 @@ impl SpeculativeCommit {
     /// The state after the operations.
     pub(crate) fn after(&self) -> &Snapshot {
         &self.after
+    }
+
+    /// The invariants of which nobody can tell after the operations whether they hold, each with the resource that it
+    /// depends on.
+    pub(crate) fn doubts(&self) -> &[(Key, Fault)] {
+        &self.doubts
+    }
+}
+
+/// A state after operations, which meets all invariants as far as anybody can tell.
+struct NextSnapshot {
+    after: Snapshot,
+    changed: Arc<BTreeSet<Key>>,
+    doubts: Vec<(Key, Fault)>,
+}
+
+impl NextSnapshot {
+    fn new<O: Borrow<Operation> + Sync>(before: &Snapshot, operations: &[O], at: Timestamp) -> Result<Self, Refusals> {
+        let (after, changed) = before.apply(operations, at)?;
+        let doubts = enforce(before, &after, &changed, at).map_err(|(first, others)| Refusals { first, others })?;
+        Ok(Self { after, changed: Arc::new(changed), doubts })
     }
 }
 
@@ -79,9 +106,10 @@ impl NextState {
     /// Returns the state after `before` and the changed keys.
     pub(super) fn next(&self, before: &Snapshot, at: Timestamp) -> Result<(Snapshot, Arc<BTreeSet<Key>>), Refusal> {
         match self {
-            NextState::Operations(operations) => {
-                before.apply(operations, at).map(|(next, changed)| (next, Arc::new(changed)))
-            }
+            NextState::Operations(operations) => match NextSnapshot::new(before, operations, at) {
+                Ok(NextSnapshot { after, changed, .. }) => Ok((after, changed)),
+                Err(refusals) => Err(refusals.into_one()),
+            },
             NextState::Speculative(tried, _) => Ok((tried.after.clone(), Arc::clone(&tried.changed))),
             NextState::Accepted => before.apply::<Operation>(&[], at).map(|(next, changed)| (next, Arc::new(changed))),
         }
@@ -96,5 +124,34 @@ impl NextState {
                 vec!["(in sync: the manifests that a rollback undid can be applied again)".to_owned()]
             }
         }
+    }
+}
+
+/// Why operations are refused, at each resource at which that can be corrected.
+#[derive(Debug)]
+pub(crate) struct Refusals {
+    first: Refusal,
+    others: Vec<Refusal>,
+}
+
+impl From<Refusal> for Refusals {
+    fn from(first: Refusal) -> Self {
+        Self { first, others: Vec::new() }
+    }
+}
+
+impl Refusals {
+    /// All of them.
+    pub(crate) fn into_vec(self) -> Vec<Refusal> {
+        [vec![self.first], self.others].concat()
+    }
+
+    /// One refusal with all faults.
+    pub(crate) fn into_one(self) -> Refusal {
+        let Refusal { key, mut faults } = self.first;
+        // A path in another resource would be read as one in the first.
+        let others = self.others.into_iter().flat_map(|refusal| refusal.faults);
+        faults.extend(others.map(|fault| fault.at(Path::root())));
+        Refusal { key, faults }
     }
 }

@@ -230,6 +230,12 @@ codes! {
     LastAdmin "LAST_ADMIN" 409
         "The last admin key cannot be removed, because nobody could manage the gateway without it."
         => "Create another admin key first.";
+    InvariantBroken "INVARIANT_BROKEN" 409
+        "After the change, an invariant would not hold: the message has a request that breaks it. Invariants count for every change, whichever source or person makes it."
+        => "Change what the message names so that the invariant holds, or ask the owner of the invariant for an exemption.";
+    InvariantUnproven "INVARIANT_UNPROVEN" 409
+        "Nobody can tell whether an invariant holds after the change, because that depends on what the configuration does not have, such as the effect of a policy. With `unproven: deny`, the change is refused; otherwise, this is a warning."
+        => "Add a module of which the effect is known, or check what the message names, and ask the owner of the invariant.";
     Timeout "TIMEOUT" 408
         "A request did not arrive in time, or its response was lost."
         => "Check whether the change was made, and send the request again; if that keeps failing, check the network.";

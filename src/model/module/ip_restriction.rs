@@ -47,6 +47,14 @@ impl Module for EndpointIpRestriction {
         true
     }
 
+    fn admits_unknown(&self) -> bool {
+        self.ip_policy_ids.is_empty()
+    }
+
+    fn ip_policies(&self) -> Option<&[String]> {
+        Some(&self.ip_policy_ids)
+    }
+
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let from = request.client_ip.map(|ip| format!("{ip}: ")).unwrap_or_default();
         let note = format!("{from}policies decide: {}", or_none(&self.ip_policy_ids));

@@ -60,6 +60,10 @@ impl Module for MutualTls {
         true
     }
 
+    fn admits_unknown(&self) -> bool {
+        self.certificate_authority_ids.is_empty()
+    }
+
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let effect = match request.client_certificate {
             None => StepEffect::Depends,

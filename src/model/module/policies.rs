@@ -104,6 +104,10 @@ impl Module for Policies {
         actions.any(|action| !action.r#type.eq_ignore_ascii_case("log"))
     }
 
+    fn admits_unknown(&self) -> bool {
+        self.restricts_access()
+    }
+
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         let directions = [
             (Stage::Inbound, "policies inbound", &self.inbound),

@@ -73,6 +73,17 @@ pub trait Module:
         Vec::new()
     }
 
+    /// Whether the configuration does not tell whom the enabled module admits: it evaluates an expression, or admits
+    /// either everyone or nobody. What depends on it is neither proven nor refuted (D120).
+    fn admits_unknown(&self) -> bool {
+        false
+    }
+
+    /// Returns the IP policies that alone admit clients, if the enabled module admits clients by their addresses.
+    fn ip_policies(&self) -> Option<&[String]> {
+        None
+    }
+
     /// Returns what the enabled module does with a request, as a trace shows it (D42). The stages decide the order of
     /// all modules.
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
@@ -107,6 +118,10 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn restricts_access(&self) -> bool;
     /// Returns the lists that decide who has access, as their fields and lengths.
     fn access_lists(&self) -> Vec<(String, usize)>;
+    /// Whether the configuration does not tell whom the enabled module admits.
+    fn admits_unknown(&self) -> bool;
+    /// Returns the IP policies that alone admit clients, if the enabled module admits clients by their addresses.
+    fn ip_policies(&self) -> Option<&[String]>;
     /// Returns what the enabled module does with a request.
     fn steps(&self, request: &TracedRequest) -> Vec<Step>;
     /// Reports all faults.
@@ -139,6 +154,12 @@ impl<M: Module> AnyModule for M {
     }
     fn access_lists(&self) -> Vec<(String, usize)> {
         Module::access_lists(self)
+    }
+    fn admits_unknown(&self) -> bool {
+        Module::admits_unknown(self)
+    }
+    fn ip_policies(&self) -> Option<&[String]> {
+        Module::ip_policies(self)
     }
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         Module::steps(self, request)

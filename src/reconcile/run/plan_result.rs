@@ -7,7 +7,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use super::{fault_message::fault_message, speculative::apply_speculatively, test_stage::TestRun, token};
 use crate::background::yield_to_requests;
 use crate::manifest::{ManifestFile, Origins};
-use crate::model::{Code, Desired, Diagnostic, FaultTarget, Key, Name, Path, Severity, Snapshot};
+use crate::model::{Code, Desired, Diagnostic, FaultTarget, Key, Name, Path, Refusal, Severity, Snapshot};
 use crate::plan::report::Report;
 use crate::plan::test_report::TestReport;
 use crate::plan::{Detail, Plan, RedactedPlan};
@@ -49,12 +49,13 @@ pub struct PlanResult {
 impl PlanResult {
     /// A plan that does not come from manifests. Tries it, and adds what a commit would refuse.
     pub(crate) fn without_manifests(current: &Snapshot, mut plan: Plan) -> Self {
-        let tried = apply_speculatively(current, &mut plan).unwrap_or_else(|refusal| {
-            let refused = refusal.faults.iter().map(|fault| {
-                let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
-                Diagnostic::error(fault.code, fault_message(&refusal.key, fault)).help(help)
-            });
-            plan.refusals.extend(refused);
+        let tried = apply_speculatively(current, &mut plan).unwrap_or_else(|refusals| {
+            for Refusal { key, faults } in refusals.into_vec() {
+                plan.refusals.extend(faults.iter().map(|fault| {
+                    let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
+                    Diagnostic::error(fault.code, fault_message(&key, fault)).help(help)
+                }));
+            }
             None
         });
         Self { plan: Some(plan), tried, ..Self::default() }
@@ -137,7 +138,17 @@ impl PlanResult {
                         `certificates_from`";
             self.warning(Some(&lost.certificate), Code::NotDelegated, lost.to_string(), help)
         });
-        told.chain(lost).collect()
+        told.chain(lost).chain(self.invariant_warnings()).collect()
+    }
+
+    /// The warnings about invariants of which nobody can tell after the plan whether they hold.
+    fn invariant_warnings(&self) -> impl Iterator<Item = Diagnostic> {
+        let doubts = self.tried.iter().flat_map(|tried| tried.doubts());
+        doubts.map(|(key, fault)| {
+            let found = Diagnostic::warning(fault.code, fault.message.clone());
+            let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
+            self.placed(Some(key), &fault.path, found.help(help))
+        })
     }
 
     /// A warning at the manifest of a resource, if there is one.

@@ -269,7 +269,7 @@ impl Prepared {
             faulty = true;
         };
         match stage("try", || apply_speculatively(snapshot, &mut plan)) {
-            Err(refusal) => PlanEnd::without_plan(resolved.refused(refusal, snapshot), unsettled),
+            Err(refusals) => PlanEnd::without_plan(resolved.refused(refusals, snapshot), unsettled),
             Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), unsettled),
             Ok(tried) => {
                 judge_opened(&resolved, &options.lints, &mut plan);

@@ -202,7 +202,7 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<Held
                 planned.tried = tried;
                 return Ok(held);
             }
-            Err(refusal) => refusal,
+            Err(refusals) => refusals.into_one(),
         };
         let before = plan.changes.len();
         plan.changes.retain(|change| change.key != refusal.key);

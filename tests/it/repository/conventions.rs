@@ -32,7 +32,7 @@ const IO: [&str; 13] = [
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
 /// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
-const NAMES_MODULES: [(&str, &[&str]); 13] = [
+const NAMES_MODULES: [(&str, &[&str]); 15] = [
     // The API specification has the endpoints of these modules; those of all others are extensions.
     (
         "src/server/resources/endpoint.rs",
@@ -50,6 +50,9 @@ const NAMES_MODULES: [(&str, &[&str]); 13] = [
     // Where TLS terminates decides what an edge can read.
     ("src/model/snapshot/rules.rs", &["tls_termination"]),
     ("src/routing/selector.rs", &["tls_termination"]),
+    // Invariants are also about where TLS terminates, and the oldest version of it.
+    ("src/model/kind/invariant.rs", &["tls_termination"]),
+    ("src/routing/invariant/requirement.rs", &["tls_termination"]),
     // A request without a backend ends in a refusal.
     ("src/routing/module_pipeline.rs", &["backend"]),
     // People read "backend A → B", and a class of requests has its TLS and its backend.

@@ -1,0 +1,39 @@
+//! Invariants, decided for all requests: proven, refuted by a request, or dependent on what nobody can tell (D120).
+//!
+//! # The problem
+//!
+//! "Nobody opens an admin page without a login" is about requests that nobody has thought of, and about routes of other
+//! sources. Examples prove nothing of that sort.
+//!
+//! # The idea
+//!
+//! The requests that an edge and a route treat alike are finitely many classes ([`behaviour`](super::behaviour)), which are
+//! split at the borders of scopes and exemptions. For each class in its scope, an invariant is met (`requirement.rs`), or
+//! there is a [`Flaw`]: one that is certain, with a request that shows it ([`Breach`]), or a doubt. [`prove`] judges a state,
+//! and [`enforce`] a change, of which it looks only at what the change can affect.
+//!
+//! # An example
+//!
+//! The invariant requires `oidc` or `mutual_tls` for `*.internal.example.com`. Another source adds an edge with
+//! `wiki.internal.example.com:443` and a route `/`. The commit is refused with `GET https://wiki.internal.example.com/`,
+//! which reaches a backend without either, at the manifest of the route.
+//!
+//! # What it never does
+//!
+//! It evaluates no policy and knows no addresses of an IP policy. What depends on these is never taken for proven. It does
+//! not know which other spellings of a path an upstream understands: it compares texts, as routes do.
+
+mod change;
+mod flaw;
+mod proof;
+#[cfg(test)]
+mod property;
+mod requirement;
+mod standing;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use change::{enforce, is_refused};
+pub(crate) use flaw::Flaw;
+pub(crate) use proof::{Proof, ProofAnswer, prove};
+pub(crate) use standing::{Breach, name_of};

@@ -1,0 +1,111 @@
+//! The proof of the invariants of a state: each class of requests is judged once.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::requirement::{JudgedRequests, RequirementJudge, worst};
+use super::standing::{Breach, StandingInvariant};
+use crate::model::{Entry, Key, Snapshot};
+use crate::routing::behaviour::{Fate, RequestClass, RequestScope, each_class_in};
+
+/// The most breaches of an invariant that are kept, of those that are certain and of the others.
+pub(super) const MOST_BREACHES: usize = 10;
+
+/// What is known about an invariant in a state.
+#[derive(Debug)]
+pub(crate) struct Proof<'s> {
+    /// The invariant.
+    pub(crate) entry: &'s Arc<Entry>,
+    /// The classes of requests that it is about and for which it must hold.
+    pub(crate) classes: usize,
+    /// The classes for which an exemption counts.
+    pub(crate) exempt: usize,
+    /// The first requests that break it or may, one for each edge or route to blame.
+    pub(crate) breaches: Vec<Breach<'s>>,
+}
+
+/// The answer to the question whether an invariant holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ProofAnswer {
+    /// It holds for every request.
+    Proven,
+    /// Nobody can tell.
+    Depends,
+    /// A request breaks it.
+    Refuted,
+}
+
+impl Proof<'_> {
+    /// Whether the invariant holds.
+    pub(crate) fn answer(&self) -> ProofAnswer {
+        match self.breaches.iter().map(|breach| breach.flaw.is_certain).max() {
+            None => ProofAnswer::Proven,
+            Some(false) => ProofAnswer::Depends,
+            Some(true) => ProofAnswer::Refuted,
+        }
+    }
+}
+
+/// Collects the breaches of an invariant.
+#[derive(Debug, Default)]
+pub(super) struct Breaches<'s> {
+    found: Vec<Breach<'s>>,
+    known: BTreeSet<(bool, &'s Key)>,
+}
+
+impl<'s> Breaches<'s> {
+    /// Adds a breach, unless its culprit has one.
+    pub(super) fn add(&mut self, breach: Breach<'s>) {
+        let (is_certain, culprit) = (breach.flaw.is_certain, breach.culprit());
+        let of_this_sort = self.known.iter().filter(|(known, _)| *known == is_certain).count();
+        if of_this_sort < MOST_BREACHES && self.known.insert((is_certain, culprit)) {
+            self.found.push(breach);
+        }
+    }
+
+    /// The breaches, first those that are certain.
+    pub(super) fn into_vec(mut self) -> Vec<Breach<'s>> {
+        self.found.sort_by_key(|breach| !breach.flaw.is_certain);
+        self.found
+    }
+}
+
+/// Judges each invariant of a state at a time. What an invariant `keeps` is not judged: that takes two states.
+pub(crate) fn prove(state: &Snapshot, now: Timestamp) -> Vec<Proof<'_>> {
+    prove_some(state, StandingInvariant::all(state, now))
+}
+
+/// Judges some invariants of a state.
+pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvariant<'s>>) -> Vec<Proof<'s>> {
+    let scopes: Vec<RequestScope> = invariants.iter().flat_map(StandingInvariant::scopes).collect();
+    let judge = RequirementJudge::new(state);
+    let mut proofs: Vec<(StandingInvariant<'s>, usize, usize, Breaches<'s>)> =
+        invariants.into_iter().map(|invariant| (invariant, 0, 0, Breaches::default())).collect();
+    each_class_in(state, &scopes, |class: &RequestClass<'_>, fate: Fate<'s>| {
+        let Some(port) = class.hosts.first().map(|host| host.port) else { return };
+        for (invariant, classes, exempt, breaches) in &mut proofs {
+            if !invariant.concerns(class, &fate) {
+                continue;
+            }
+            if invariant.exempts(class) {
+                *exempt += 1;
+                continue;
+            }
+            *classes += 1;
+            if let Some(flaw) = worst(judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, None))
+                && let Some(breach) = Breach::new(invariant, class, fate, flaw)
+            {
+                breaches.add(breach);
+            }
+        }
+    });
+    let proofs = proofs.into_iter().map(|(invariant, classes, exempt, breaches)| Proof {
+        entry: invariant.entry,
+        classes,
+        exempt,
+        breaches: breaches.into_vec(),
+    });
+    proofs.collect()
+}

@@ -1,0 +1,268 @@
+//! The laws of invariants, on generated states and all of a set of requests, each of which is traced: no invariant is proven
+//! that a request breaks, and each counterexample is one.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use proptest::{collection::vec, prelude::*, sample::select};
+use serde_json::{Value, json};
+
+use super::change::breaches;
+use super::{Breach, ProofAnswer, is_refused, prove};
+use crate::model::kind::invariant::Invariant;
+use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, LazySpec, Snapshot};
+use crate::routing::{TracedRequest, rank_host, trace};
+
+const HOSTPORTS: [&str; 6] = [
+    "a.example.com:443",
+    "*.example.com:443",
+    "*.example.com:8443",
+    "*.eu.example.com:443",
+    "x.eu.example.com:443",
+    "b.example.org:443",
+];
+/// A match starts with `=` if it is exact.
+const MATCHES: [&str; 10] = [
+    "/",
+    "/a",
+    "/a/",
+    "=/a",
+    "=/a/b",
+    "*.example.com/a",
+    "*.eu.example.com:8443/",
+    "=a.example.com/a",
+    "x.eu.example.com/a",
+    "*u.example.com/b",
+];
+const HOSTS: [&str; 7] = [
+    "a.example.com",
+    "z.example.com",
+    "eu.example.com",
+    "x.eu.example.com",
+    "y.eu.example.com",
+    "neu.example.com",
+    "b.example.org",
+];
+const PATHS: [&str; 8] = ["/", "/a", "/ab", "/a/", "/a/b", "/a/bc", "/b", "/c"];
+const METHODS: [&str; 2] = ["GET", "OPTIONS"];
+
+/// An edge or route by its number, with its Spec.
+type NumberedSpec<T> = (u8, T);
+/// Edges with their routes.
+type GeneratedEstate = Vec<NumberedSpec<(HttpsEdge, Vec<NumberedSpec<HttpsEdgeRoute>>)>>;
+
+/// What becomes of a request by a requirement, as brute force finds it; later ones are worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FoundAnswer {
+    Met,
+    Unknown,
+    Unmet,
+}
+
+fn route() -> impl Strategy<Value = HttpsEdgeRoute> {
+    let login = |more: Value| json!({"oidc": {"options_passthrough": more}});
+    let modules = select(vec![
+        json!({}),
+        login(json!(false)),
+        login(json!(true)),
+        json!({"ip_restriction": {"ip_policy_ids": ["ipp_1"]}, "oidc": {}}),
+        json!({"ip_restriction": {"ip_policy_ids": ["ipp_1", "ipp_2"]}}),
+        json!({"ip_restriction": {}}),
+        json!({"policies": {"inbound": [{"actions": [{"type": "deny"}]}]}}),
+        json!({"backend": {"enabled": false, "backend_id": "bkd_1"}}),
+        json!({"backend": {"backend_id": "bkd_2"}, "oidc": {"enabled": false}}),
+    ]);
+    (select(MATCHES.to_vec()), modules).prop_map(|(matched, modules)| {
+        let exact = matched.strip_prefix('=');
+        let mut route = json!({
+            "match_type": if exact.is_some() { "exact_path" } else { "path_prefix" },
+            "match": exact.unwrap_or(matched),
+            "backend": {"backend_id": "bkd_1"},
+        });
+        route.as_object_mut().unwrap().extend(modules.as_object().unwrap().clone());
+        serde_json::from_value(route).unwrap()
+    })
+}
+
+fn edge() -> impl Strategy<Value = HttpsEdge> {
+    let tls = vec![json!(null), json!(null), json!({"min_version": "1.1"}), json!({"terminate_at": "upstream"})];
+    (vec(select(HOSTPORTS.to_vec()), 0..4), select(tls)).prop_map(|(hostports, tls)| {
+        serde_json::from_value(json!({"hostports": hostports, "tls_termination": tls})).unwrap()
+    })
+}
+
+fn estate() -> impl Strategy<Value = GeneratedEstate> {
+    vec((0..3_u8, (edge(), vec((0..4_u8, route()), 0..5))), 0..4)
+}
+
+fn invariant() -> impl Strategy<Value = Invariant> {
+    let hosts = vec![json!([]), json!(["*.example.com"]), json!(["x.eu.example.com", "*.EU.example.com"])];
+    let hosts = select([hosts, vec![json!(["a.example.com"]), json!(["z.example.com"])]].concat());
+    let prefixes = || select(vec![json!([]), json!(["/a"]), json!(["/a/b", "/c"])]);
+    let required = select(vec![
+        json!({"requires_any": ["oidc"]}),
+        json!({"only_from": ["ipp_1"]}),
+        json!({"requires_any": ["oidc"], "only_from": ["ipp_1", "ipp_2"]}),
+        json!({"backends": ["bkd_1"]}),
+        json!({"min_tls_version": "1.2"}),
+    ]);
+    let exempt = select(vec![None, Some("2026-12-31"), Some("2027-12-31")]);
+    (hosts, prefixes(), required, prefixes(), exempt).prop_map(|(hosts, prefixes, required, exempted, expires)| {
+        let exemptions: Vec<Value> = expires
+            .map(|day| json!({"hosts": ["*.eu.example.com"], "path_prefixes": exempted, "expires": day}))
+            .into_iter()
+            .collect();
+        let mut spec = json!({
+            "description": "d",
+            "scope": {"hosts": hosts, "path_prefixes": prefixes},
+            "exemptions": exemptions,
+        });
+        spec.as_object_mut().unwrap().extend(required.as_object().unwrap().clone());
+        serde_json::from_value(spec).unwrap()
+    })
+}
+
+fn now() -> Timestamp {
+    "2027-01-15T12:00:00Z".parse().unwrap()
+}
+
+fn state(edges: &GeneratedEstate, invariant: &Invariant) -> Snapshot {
+    let mut specs: BTreeMap<Key, Arc<dyn AnyResource>> = BTreeMap::new();
+    specs.insert(Key::new(Kind::Invariant, Id::new("inv_1")), Arc::new(invariant.clone()));
+    for (number, (edge, routes)) in edges {
+        let id = Id::new(&format!("edghts_{number}"));
+        specs.insert(Key::new(Kind::HttpsEdge, id.clone()), Arc::new(edge.clone()));
+        for (number, route) in routes {
+            let key = Key::child(Kind::HttpsEdgeRoute, id.clone(), Id::new(&format!("edghtsrt_{number}")));
+            specs.insert(key, Arc::new(route.clone()));
+        }
+    }
+    let entries = specs.into_iter().zip(0..).map(|((key, spec), order)| {
+        let (created_at, rendered) = (Timestamp::UNIX_EPOCH, Arc::default());
+        let lazy_spec = LazySpec::new(spec);
+        let entry = Entry { key: key.clone(), lazy_spec, created_at, order, claim: None, token: None, rendered };
+        (key, Ok(entry))
+    });
+    Snapshot::default().advance(1, 100, entries)
+}
+
+/// The resources that differ between two states.
+fn changed(before: &Snapshot, after: &Snapshot) -> BTreeSet<Key> {
+    let keys = before.iter().chain(after.iter()).map(|entry| entry.key.clone());
+    let differs = |key: &Key| match (before.get(key), after.get(key)) {
+        (Some(one), Some(other)) => !one.spec().same(other.spec().as_ref()),
+        (one, other) => one.is_some() != other.is_some(),
+    };
+    keys.filter(differs).collect()
+}
+
+fn requests() -> Vec<TracedRequest> {
+    let mut requests = Vec::new();
+    for host in HOSTS {
+        for port in [443, 8443] {
+            for path in PATHS {
+                let url = format!("https://{host}:{port}{path}");
+                requests.extend(METHODS.map(|method| TracedRequest::new(method, &url).unwrap()));
+            }
+        }
+    }
+    requests
+}
+
+/// Whether patterns and prefixes select a request, in the words of the documentation.
+fn selects(hosts: &[String], prefixes: &[String], request: &TracedRequest) -> bool {
+    let has_host = hosts.is_empty() || hosts.iter().any(|host| rank_host(&request.host, host).is_some());
+    has_host && (prefixes.is_empty() || prefixes.iter().any(|prefix| request.path.starts_with(prefix)))
+}
+
+/// The answer for one request, from its trace and the Specs of its edge and route.
+fn brute_force(state: &Snapshot, invariant: &Invariant, request: &TracedRequest) -> FoundAnswer {
+    let exemptions = invariant.exemptions.iter().filter(|it| it.expires.as_str() > "2027-01-14");
+    let is_exempt = exemptions.into_iter().any(|it| selects(&it.hosts, &it.path_prefixes, request));
+    if is_exempt || !selects(&invariant.scope.hosts, &invariant.scope.path_prefixes, request) {
+        return FoundAnswer::Met;
+    }
+    let traced = trace(state, request);
+    let Some(edge) = traced.edge.as_ref().and_then(|it| state.get(&it.edge.key)) else { return FoundAnswer::Met };
+    let edge: &HttpsEdge = edge.spec_as().unwrap();
+    let mut answer = FoundAnswer::Met;
+    let mut add = |found: FoundAnswer| answer = answer.max(found);
+    if invariant.min_tls_version.is_some()
+        && let Some(tls) = &edge.tls_termination
+    {
+        let text = serde_json::to_value(tls.as_ref()).unwrap();
+        match (text["terminate_at"].as_str(), text["min_version"].as_str()) {
+            (Some("upstream"), _) => add(FoundAnswer::Unknown),
+            (_, Some("1.0" | "1.1")) => add(FoundAnswer::Unmet),
+            _ => {}
+        }
+    }
+    let route = traced.route().map(|it| state.get(&it.route.key).unwrap().spec_as::<HttpsEdgeRoute>().unwrap());
+    let backend = route.and_then(|route| route.backend.as_ref()).filter(|backend| backend.enabled);
+    let (Some(route), Some(backend)) = (route, backend) else { return answer };
+    let restriction = route.ip_restriction.as_ref().map(|it| it.ip_policy_ids.clone());
+    let is_unknown = route.policies.is_some() || restriction.as_ref().is_some_and(Vec::is_empty);
+    let unmet = if is_unknown { FoundAnswer::Unknown } else { FoundAnswer::Unmet };
+    let login = route.oidc.as_ref().filter(|it| it.enabled);
+    let is_checked = login.is_some_and(|it| request.method != "OPTIONS" || !it.options_passthrough);
+    if !invariant.requires_any.is_empty() && !is_checked {
+        add(unmet);
+    }
+    let only = &invariant.only_from;
+    let is_within = restriction.is_some_and(|ids| !ids.is_empty() && ids.iter().all(|id| only.contains(id)));
+    if !only.is_empty() && !is_within {
+        add(unmet);
+    }
+    if !invariant.backends.is_empty() && !invariant.backends.contains(&backend.backend_id) {
+        add(FoundAnswer::Unmet);
+    }
+    answer
+}
+
+/// Whether the counterexample of a breach is one.
+fn is_real(state: &Snapshot, invariant: &Invariant, breach: &Breach<'_>) -> bool {
+    let found = brute_force(state, invariant, &breach.request);
+    found == if breach.flaw.is_certain { FoundAnswer::Unmet } else { FoundAnswer::Unknown }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn nothing_is_proven_that_a_request_breaks((edges, invariant) in (estate(), invariant())) {
+        let state = state(&edges, &invariant);
+        let proofs = prove(&state, now());
+        let proof = &proofs[0];
+        for breach in &proof.breaches {
+            prop_assert!(is_real(&state, &invariant, breach), "{breach:?}");
+        }
+        let worst = requests().iter().map(|request| brute_force(&state, &invariant, request)).max();
+        let least = match worst.unwrap() {
+            FoundAnswer::Met => ProofAnswer::Proven,
+            FoundAnswer::Unknown => ProofAnswer::Depends,
+            FoundAnswer::Unmet => ProofAnswer::Refuted,
+        };
+        prop_assert!(proof.answer() >= least, "{:?} although {least:?}", proof.answer());
+    }
+
+    #[test]
+    fn a_change_that_breaks_a_request_is_found((before, after, invariant) in (estate(), estate(), invariant())) {
+        // Half of the edges stay as they are.
+        let after: Vec<_> = before.iter().take(before.len() / 2).cloned().chain(after).collect();
+        let (before, after) = (state(&before, &invariant), state(&after, &invariant));
+        let found = breaches(&before, &after, &changed(&before, &after), now());
+        for breach in &found {
+            prop_assert!(is_real(&after, &invariant, breach), "{breach:?}");
+        }
+        if !found.iter().any(is_refused) {
+            for request in requests() {
+                let then = brute_force(&before, &invariant, &request);
+                let now = brute_force(&after, &invariant, &request);
+                prop_assert!(now < FoundAnswer::Unmet || then >= now, "{request}: {then:?}, then {now:?}");
+            }
+        }
+    }
+}

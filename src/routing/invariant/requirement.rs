@@ -1,0 +1,241 @@
+//! What an invariant requires of the requests of a class, and what is wrong with their fate.
+
+use super::flaw::{Flaw, FlawPlace};
+use crate::model::kind::invariant::Invariant;
+use crate::model::kind::ip_restriction::Traffic;
+use crate::model::traffic::{Stage, StepEffect, TracedRequest};
+use crate::model::{AnyModule, Entry, IpRestriction, Kind, Path, Slot, Snapshot};
+use crate::routing::behaviour::Fate;
+use crate::syntax::text::printable;
+
+/// The port of plain HTTP.
+const PLAIN_HTTP: u16 = 80;
+/// The methods that stand for all: the modules treat all others like the first one.
+const METHODS: [&str; 2] = ["GET", "OPTIONS"];
+
+/// What is wrong by each requirement. Only the last one compares two states.
+pub(super) type Flaws = [Option<Flaw>; 5];
+
+/// Returns the first flaw that is certain, or else the first one.
+pub(super) fn worst(flaws: Flaws) -> Option<Flaw> {
+    let found: Vec<Flaw> = flaws.into_iter().flatten().collect();
+    let first = found.iter().position(|flaw| flaw.is_certain).unwrap_or_default();
+    found.into_iter().nth(first)
+}
+
+/// Judges requests in a state.
+#[derive(Debug)]
+pub(super) struct RequirementJudge<'s> {
+    /// The IP policies of each enforced restriction of all endpoints.
+    endpoints: Vec<&'s [String]>,
+}
+
+/// An enabled module that requests meet, and where it is.
+struct MetModule<'s> {
+    place: FlawPlace,
+    slot: &'static Slot,
+    module: &'s dyn AnyModule,
+}
+
+/// The requests of a class at a port with their fate.
+#[derive(Clone, Copy)]
+pub(super) struct JudgedRequests<'f, 's> {
+    pub(super) port: u16,
+    pub(super) fate: &'f Fate<'s>,
+}
+
+impl<'s> RequirementJudge<'s> {
+    pub(super) fn new(state: &'s Snapshot) -> Self {
+        let restrictions = state.newest_first(Kind::IpRestriction, None, u64::MAX);
+        let restrictions = restrictions.filter_map(|entry| entry.spec_as::<IpRestriction>());
+        let of_endpoints = restrictions.filter(|it| it.enforced && it.r#type == Some(Traffic::Endpoints));
+        Self { endpoints: of_endpoints.map(|it| it.ip_policy_ids.as_slice()).collect() }
+    }
+
+    /// Returns what is wrong with requests by each requirement of an invariant. `former` is their fate before a change.
+    pub(super) fn flaws(
+        &self,
+        invariant: &Invariant,
+        requests: JudgedRequests<'_, 's>,
+        former: Option<&Fate<'_>>,
+    ) -> Flaws {
+        [
+            requests.old_tls(invariant),
+            requests.unmet(invariant),
+            self.open_to_others(invariant, requests),
+            requests.other_backend(invariant),
+            former.and_then(|former| requests.lost(invariant, former)),
+        ]
+    }
+
+    /// Whether the requests reach a backend from other addresses than those of the policies in `only_from`.
+    fn open_to_others(&self, invariant: &Invariant, requests: JudgedRequests<'_, 's>) -> Option<Flaw> {
+        let only = &invariant.only_from;
+        let is_within = |ids: &[String]| !ids.is_empty() && ids.iter().all(|id| only.contains(id));
+        let endpoints_are_within = !self.endpoints.is_empty() && self.endpoints.iter().all(|ids| is_within(ids));
+        if only.is_empty() || endpoints_are_within {
+            return None;
+        }
+        let backend = requests.backend()?;
+        let mut others = None;
+        for met in requests.modules() {
+            let Some(ids) = met.module.ip_policies() else { continue };
+            if is_within(ids) {
+                return None;
+            }
+            others = others.or_else(|| Some((met, ids.iter().find(|id| !only.contains(id))?)));
+        }
+        if let Some(doubt) = requests.doubt() {
+            return Some(doubt);
+        }
+        Some(match others {
+            Some((met, other)) => {
+                let clause = format!(
+                    "reaches the backend `{backend}` from the addresses of the IP policy `{}`",
+                    printable(other)
+                );
+                let list = met.module.access_lists().into_iter().next().map(|(field, _)| field).unwrap_or_default();
+                Flaw::certain(clause, met.place).at(Path::from([met.slot.name, list.as_str()]))
+            }
+            None => Flaw::certain(format!("reaches the backend `{backend}` from any address"), FlawPlace::Route),
+        })
+    }
+}
+
+impl<'s> JudgedRequests<'_, 's> {
+    /// The backend that the requests reach, unless they end before it.
+    fn backend(self) -> Option<String> {
+        self.fate.backend().map(printable)
+    }
+
+    /// The enabled modules that the requests meet.
+    fn modules(self) -> impl Iterator<Item = MetModule<'s>> {
+        modules_of(self.fate)
+    }
+
+    /// What nobody can tell about the requests because of a module whose effect is unknown.
+    fn doubt(self) -> Option<Flaw> {
+        let met = self.modules().find(|met| met.module.admits_unknown())?;
+        Some(met.doubt("the effect of `{}`"))
+    }
+
+    /// Whether the requests use an older version of TLS than `min_tls_version`.
+    fn old_tls(self, invariant: &Invariant) -> Option<Flaw> {
+        let (oldest, tls) = (invariant.min_tls_version?, self.fate.tls()?);
+        if self.port == PLAIN_HTTP {
+            let clause = format!("has no TLS: port {PLAIN_HTTP} is that of plain HTTP");
+            return Some(Flaw::certain(clause, FlawPlace::Edge).at("hostports"));
+        }
+        let edge = self.fate.edge_spec()?;
+        let field = |name: &str| match &edge.tls_termination {
+            Some(_) => Path::from(["tls_termination", name]),
+            None => Path::root(),
+        };
+        if !tls.enabled {
+            return Some(Flaw::doubt("the disabled `tls_termination`", FlawPlace::Edge).at(field("enabled")));
+        }
+        match tls.effective_min_version() {
+            None => Some(Flaw::doubt("the upstream, where TLS terminates", FlawPlace::Edge).at(field("terminate_at"))),
+            Some(version) if version < oldest => {
+                let clause = format!("can use TLS {}, which is older than {}", version.as_str(), oldest.as_str());
+                Some(Flaw::certain(clause, FlawPlace::Edge).at(field("min_version")))
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Whether the requests reach a backend without any of the modules in `requires_any`.
+    fn unmet(self, invariant: &Invariant) -> Option<Flaw> {
+        let required = &invariant.requires_any;
+        if required.is_empty() {
+            return None;
+        }
+        let backend = self.backend()?;
+        let listed = &invariant.scope.methods;
+        let methods: Vec<&str> =
+            if listed.is_empty() { METHODS.to_vec() } else { listed.iter().map(String::as_str).collect() };
+        let mut doubt = None;
+        for method in methods {
+            let request = TracedRequest { method: method.to_ascii_uppercase(), ..TracedRequest::default() };
+            match self.unmet_by(&request, required, &backend) {
+                Some(flaw) if flaw.is_certain => return Some(flaw),
+                flaw => doubt = doubt.or(flaw),
+            }
+        }
+        doubt
+    }
+
+    fn unmet_by(self, request: &TracedRequest, required: &[String], backend: &str) -> Option<Flaw> {
+        let (mut doubt, mut passed) = (None, String::new());
+        for met in self.modules().filter(|met| required.iter().any(|name| name == met.slot.name)) {
+            let steps = met.module.steps(request);
+            let lets_pass = steps.iter().all(|step| step.effect == StepEffect::Passes);
+            if met.module.restricts_access() && lets_pass {
+                let note = steps.into_iter().next().map(|step| step.note).unwrap_or_default();
+                passed = format!("; `{}`: {note}", met.slot.name);
+                continue;
+            }
+            let connects = steps.iter().any(|step| step.stage == Stage::Connection);
+            doubt = Some(if met.module.admits_unknown() {
+                met.doubt("the effect of `{}`")
+            } else if met.slot.needs_termination && self.fate.tls().is_some_and(|tls| !tls.enabled) {
+                met.doubt("the edge, which does not terminate TLS for `{}`")
+            } else if connects && self.port == PLAIN_HTTP {
+                met.doubt("port 80, which has no TLS for `{}`")
+            } else {
+                return None;
+            });
+        }
+        if let Some(doubt) = doubt.or_else(|| self.doubt()) {
+            return Some(Flaw { method: request.method.clone(), ..doubt });
+        }
+        let names: Vec<String> = required.iter().map(|name| format!("`{name}`")).collect();
+        let clause = format!("reaches the backend `{backend}` without {}{passed}", names.join(" or "));
+        Some(Flaw { method: request.method.clone(), ..Flaw::certain(clause, FlawPlace::Route) })
+    }
+
+    /// Whether the requests reach another backend than those in `backends`.
+    fn other_backend(self, invariant: &Invariant) -> Option<Flaw> {
+        let (known, id) = (&invariant.backends, self.fate.backend()?);
+        let is_known = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(start) => id.starts_with(start),
+            None => pattern == id,
+        };
+        if known.is_empty() || known.iter().any(is_known) {
+            return None;
+        }
+        let names: Vec<String> = known.iter().map(|pattern| format!("`{}`", printable(pattern))).collect();
+        let clause = format!("reaches the backend `{}`, not {}", printable(id), names.join(" or "));
+        let request = TracedRequest::default();
+        let is_backend =
+            |met: &MetModule<'_>| met.module.steps(&request).iter().any(|step| step.stage == Stage::Backend);
+        let field = self.modules().find(is_backend).map(|met| Path::from(met.slot.name));
+        Some(Flaw::certain(clause, FlawPlace::Route).at(field.unwrap_or_default()))
+    }
+
+    /// Whether the requests lose a module in `keeps`, and still reach a backend.
+    fn lost(self, invariant: &Invariant, former: &Fate<'_>) -> Option<Flaw> {
+        let has = |fate: &Fate<'_>, name: &str| modules_of(fate).any(|met| met.slot.name == name);
+        let lost = invariant.keeps.iter().find(|name| has(former, name) && !has(self.fate, name))?;
+        let (backend, _) = (self.backend()?, former.backend()?);
+        Some(Flaw::certain(format!("loses `{lost}` on its way to the backend `{backend}`"), FlawPlace::Route))
+    }
+}
+
+impl MetModule<'_> {
+    /// A doubt because of this module, whose name replaces `{}`.
+    fn doubt(&self, clause: &str) -> Flaw {
+        let clause = clause.replace("{}", self.slot.name);
+        Flaw::doubt(&clause, self.place).at(self.slot.name)
+    }
+}
+
+/// The enabled modules of the edge and the route that take requests.
+fn modules_of<'s>(fate: &Fate<'s>) -> impl Iterator<Item = MetModule<'s>> + use<'s> {
+    let hosts = [(FlawPlace::Edge, fate.edge), (FlawPlace::Route, fate.route)];
+    let hosts = hosts.into_iter().filter_map(|(place, entry)| Some((place, entry?.as_ref())));
+    hosts.flat_map(|(place, entry): (FlawPlace, &'s Entry)| {
+        let modules = entry.spec().modules().filter(|(_, module)| module.enabled());
+        modules.map(move |(slot, module)| MetModule { place, slot, module })
+    })
+}

@@ -1,0 +1,145 @@
+//! An invariant of a state, with the requests that it is about at a time.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::flaw::{Flaw, FlawPlace};
+use crate::model::kind::invariant::Invariant;
+use crate::model::traffic::TracedRequest;
+use crate::model::{Code, Entry, Fault, Key, Kind, Path, Snapshot};
+use crate::routing::behaviour::{Fate, RequestClass, RequestScope, url_of};
+use crate::syntax::text::{escaped, printable};
+
+/// An invariant of a state.
+#[derive(Debug, Clone)]
+pub(super) struct StandingInvariant<'s> {
+    pub(super) entry: &'s Arc<Entry>,
+    pub(super) spec: &'s Invariant,
+    scope: RequestScope,
+    /// The requests of the exemptions that count.
+    exempt: Vec<RequestScope>,
+}
+
+impl<'s> StandingInvariant<'s> {
+    /// All invariants of a state.
+    pub(super) fn all(state: &'s Snapshot, now: Timestamp) -> Vec<Self> {
+        let entries = state.newest_first(Kind::Invariant, None, u64::MAX).rev();
+        entries.filter_map(|entry| Some(Self::new(entry, entry.spec_as()?, now))).collect()
+    }
+
+    fn new(entry: &'s Arc<Entry>, spec: &'s Invariant, now: Timestamp) -> Self {
+        let scope = RequestScope::new(&spec.scope.hosts, &spec.scope.path_prefixes);
+        let exemptions = spec.exemptions.iter().filter(|it| it.counts(now));
+        let exempt = exemptions.map(|it| RequestScope::new(&it.hosts, &it.path_prefixes)).collect();
+        Self { entry, spec, scope, exempt }
+    }
+
+    /// The scopes at whose borders classes must end.
+    pub(super) fn scopes(&self) -> impl Iterator<Item = RequestScope> {
+        std::iter::once(&self.scope).chain(&self.exempt).cloned()
+    }
+
+    /// Whether it is about the requests of a class with a fate.
+    pub(super) fn concerns(&self, class: &RequestClass<'_>, fate: &Fate<'_>) -> bool {
+        let (sources, taken_by) = (&self.spec.scope.sources, fate.route.or(fate.edge));
+        let source = taken_by.and_then(|entry| entry.source());
+        let is_of_sources = || source.is_some_and(|source| sources.iter().any(|it| it == source));
+        self.scope.contains(class) && (sources.is_empty() || is_of_sources())
+    }
+
+    /// Whether it need not hold for the requests of a class.
+    pub(super) fn exempts(&self, class: &RequestClass<'_>) -> bool {
+        self.exempt.iter().any(|scope| scope.contains(class))
+    }
+}
+
+/// A request that breaks an invariant, or may.
+#[derive(Debug, Clone)]
+pub(crate) struct Breach<'s> {
+    /// The invariant.
+    pub(crate) invariant: &'s Arc<Entry>,
+    /// The request.
+    pub(crate) request: TracedRequest,
+    /// What is wrong with it.
+    pub(crate) flaw: Flaw,
+    /// What takes the request.
+    pub(crate) fate: Fate<'s>,
+}
+
+impl<'s> Breach<'s> {
+    /// The breach by a class, if a client can send a request of the class.
+    pub(super) fn new(
+        invariant: &StandingInvariant<'s>,
+        class: &RequestClass<'_>,
+        fate: Fate<'s>,
+        flaw: Flaw,
+    ) -> Option<Self> {
+        let request = class.example()?;
+        // A flaw that does not depend on the method is one of each that the invariant is about.
+        let listed = invariant.spec.scope.methods.first().map(|method| method.to_ascii_uppercase());
+        let method = if flaw.method.is_empty() { listed.unwrap_or(request.method) } else { flaw.method.clone() };
+        Some(Self { invariant: invariant.entry, request: TracedRequest { method, ..request }, flaw, fate })
+    }
+
+    /// The edge or route to blame.
+    pub(crate) fn culprit(&self) -> &'s Key {
+        let taken_by = match self.flaw.place {
+            FlawPlace::Edge => self.fate.edge,
+            FlawPlace::Route => self.fate.route.or(self.fate.edge),
+        };
+        taken_by.map_or(&self.invariant.key, |entry| &entry.key)
+    }
+
+    /// The fault of this breach in a state. It is at a field of the culprit if that is what it is reported at.
+    pub(crate) fn fault(&self, state: &Snapshot, is_at_culprit: bool) -> Fault {
+        let (request, clause) = (self.request_text(), &self.flaw.clause);
+        let name = self.invariant_name();
+        let description = self.invariant.spec_as::<Invariant>().map(|it| escaped(&it.description)).unwrap_or_default();
+        let (code, message) = match self.flaw.is_certain {
+            true => {
+                let message = format!("{request} {clause}, which breaks the invariant {name}: {description}");
+                (Code::InvariantBroken, message)
+            }
+            false => {
+                let message =
+                    format!("whether {request} meets the invariant {name} depends on {clause}: {description}");
+                (Code::InvariantUnproven, message)
+            }
+        };
+        let fault = Fault::new(code, message).help(format!("the request: {}", self.way(state)));
+        if is_at_culprit { fault.at(self.flaw.path.clone()) } else { fault.at(Path::root()) }
+    }
+
+    /// The method and URL of the request.
+    pub(crate) fn request_text(&self) -> String {
+        format!("`{} {}`", self.request.method, escaped(&url_of(&self.request)))
+    }
+
+    /// The name of the invariant, with its source.
+    pub(crate) fn invariant_name(&self) -> String {
+        name_of(self.invariant)
+    }
+
+    /// The way of the request: edge, route and modules.
+    pub(crate) fn way(&self, state: &Snapshot) -> String {
+        let named = |entry: &Entry| printable(&state.full_name(entry));
+        let Some(edge) = self.fate.edge else { return "no edge serves it".to_owned() };
+        let edge = format!("edge `{}`", named(edge));
+        let (Some(entry), Some(route)) = (self.fate.route, self.fate.route_spec()) else {
+            return format!("{edge}, no route matches");
+        };
+        let modules: Vec<&str> = self.fate.modules().iter().map(|it| it.slot.name).collect();
+        let match_type = route.match_type.map(|it| it.as_str()).unwrap_or_default();
+        let by = format!("{match_type} {}", printable(&route.r#match));
+        format!("{edge}, route `{}` by {by}: {}", named(entry), modules.join(", "))
+    }
+}
+
+/// The name of an invariant, with its source, or its ID if no source owns it.
+pub(crate) fn name_of(invariant: &Entry) -> String {
+    match invariant.claim.as_deref() {
+        Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
+        None => format!("`{}`", invariant.key.id),
+    }
+}

@@ -1,0 +1,354 @@
+//! What invariants are, by example: estates in a few lines, and the answers about them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Breach, Proof, ProofAnswer, enforce, prove};
+use crate::model::kind::invariant::Invariant;
+use crate::model::{
+    AnyResource, Claim, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, LazySpec, Resource, Snapshot,
+};
+use crate::routing::trace;
+
+/// A resource of an example: its key, its source, and its Spec.
+type Given = (Key, &'static str, Value);
+
+fn edge(name: &str, source: &'static str, hostport: &str, more: Value) -> Given {
+    (Key::new(Kind::HttpsEdge, Id::new(name)), source, with(json!({"hostports": [hostport]}), more))
+}
+
+/// A route of an edge by a path prefix, to the backend `bkd_1` unless `more` has another one.
+fn route(edge: &str, source: &'static str, prefix: &str, more: Value) -> Given {
+    let key = Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(&format!("{edge}{prefix}")));
+    let spec = json!({"match_type": "path_prefix", "match": prefix, "backend": {"backend_id": "bkd_1"}});
+    (key, source, with(spec, more))
+}
+
+fn invariant(more: Value) -> Given {
+    (Key::new(Kind::Invariant, Id::new("inv_1")), "platform", with(json!({"description": "It holds"}), more))
+}
+
+fn with(mut spec: Value, more: Value) -> Value {
+    if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
+        spec.extend(more);
+    }
+    spec
+}
+
+fn spec_of(kind: Kind, spec: &Value) -> Arc<dyn AnyResource> {
+    fn typed<R: Resource>(spec: &Value) -> Arc<dyn AnyResource> {
+        Arc::new(serde_json::from_value::<R>(spec.clone()).unwrap_or_default())
+    }
+    match kind {
+        Kind::HttpsEdge => typed::<HttpsEdge>(spec),
+        Kind::HttpsEdgeRoute => typed::<HttpsEdgeRoute>(spec),
+        Kind::IpRestriction => typed::<IpRestriction>(spec),
+        _ => typed::<Invariant>(spec),
+    }
+}
+
+fn state(given: &[Given]) -> Snapshot {
+    let entries = given.iter().zip(0..).map(|((key, source, spec), order)| {
+        let claim = Claim { source: (*source).to_owned(), name: key.id.to_string(), ..Claim::default() };
+        let entry = Entry {
+            key: key.clone(),
+            lazy_spec: LazySpec::new(spec_of(key.kind, spec)),
+            created_at: Timestamp::UNIX_EPOCH,
+            order,
+            claim: Some(Arc::new(claim)),
+            token: None,
+            rendered: Arc::default(),
+        };
+        (key.clone(), Ok(entry))
+    });
+    Snapshot::default().advance(1, 100, entries)
+}
+
+fn now() -> Timestamp {
+    "2027-01-15T12:00:00Z".parse().unwrap_or_default()
+}
+
+/// What breaks an invariant, or may.
+fn told(breach: &Breach<'_>) -> String {
+    format!("{} {}", breach.request_text(), breach.flaw.clause)
+}
+
+/// The answer about the only invariant of a state, and what breaks it or may. Each request does what a trace shows.
+fn answer(given: &[Given]) -> (ProofAnswer, Vec<String>) {
+    let state = state(given);
+    let proofs = prove(&state, now());
+    let Some(proof) = proofs.first() else { return (ProofAnswer::Depends, Vec::new()) };
+    for breach in &proof.breaches {
+        let traced = trace(&state, &breach.request);
+        assert_eq!(traced.edge.map(|it| it.edge.key), breach.fate.edge.map(|it| it.key.clone()));
+    }
+    (proof.answer(), proof.breaches.iter().map(told).collect())
+}
+
+fn proven() -> (ProofAnswer, Vec<String>) {
+    (ProofAnswer::Proven, Vec::new())
+}
+
+fn refuted(by: &str) -> (ProofAnswer, Vec<String>) {
+    (ProofAnswer::Refuted, vec![by.to_owned()])
+}
+
+fn depends(on: &str) -> (ProofAnswer, Vec<String>) {
+    (ProofAnswer::Depends, vec![on.to_owned()])
+}
+
+fn login() -> Value {
+    json!({"oidc": {"issuer": "https://login.example.com", "client_id": "edge"}})
+}
+
+fn needs_login() -> Given {
+    let scope = json!({"hosts": ["*.internal.example.com"], "path_prefixes": ["/admin"]});
+    invariant(json!({"scope": scope, "requires_any": ["oidc", "mutual_tls"]}))
+}
+
+#[test]
+fn every_request_in_the_scope_must_pass_a_module() {
+    let wiki = || edge("wiki", "shop", "wiki.internal.example.com:443", json!({}));
+    let one = |more: Value| answer(&[needs_login(), wiki(), route("wiki", "shop", "/", more)]);
+    assert_eq!(one(login()), proven());
+    let open =
+        "`GET https://wiki.internal.example.com/admin` reaches the backend `bkd_1` without `oidc` or `mutual_tls`";
+    assert_eq!(one(json!({})), refuted(open));
+    assert_eq!(one(json!({"oidc": {"enabled": false}})), refuted(open));
+    // What reaches no backend is closed.
+    assert_eq!(one(json!({"backend": null})), proven());
+    assert_eq!(answer(&[needs_login(), wiki(), route("wiki", "shop", "/docs", json!({}))]), proven());
+    // Another host, and a path that only begins alike.
+    let public = [needs_login(), edge("a", "shop", "a.example.com:443", json!({})), route("a", "shop", "/", json!({}))];
+    assert_eq!(answer(&public), proven());
+    let closer =
+        [needs_login(), wiki(), route("wiki", "shop", "/", login()), route("wiki", "shop", "/admin/x", json!({}))];
+    let closer = answer(&closer);
+    assert_eq!(closer, refuted(&open.replace("/admin`", "/admin/x`")));
+    let certificates = json!({"mutual_tls": {"certificate_authority_ids": ["ca_1"]}});
+    let edge = edge("wiki", "shop", "*.internal.example.com:443", certificates);
+    assert_eq!(answer(&[needs_login(), edge, route("wiki", "shop", "/", json!({}))]), proven());
+}
+
+#[test]
+fn a_login_that_lets_options_pass_does_not_check_every_request() {
+    let wiki = edge("wiki", "shop", "wiki.internal.example.com:443", json!({}));
+    let lenient = || route("wiki", "shop", "/", json!({"oidc": {"options_passthrough": true}}));
+    let (answered, told) = answer(&[needs_login(), wiki.clone(), lenient()]);
+    assert_eq!(answered, ProofAnswer::Refuted);
+    assert!(
+        told.iter().all(|it| it.starts_with("`OPTIONS https://") && it.contains("options_passthrough")),
+        "{told:?}"
+    );
+    let of_get = invariant(json!({"scope": {"methods": ["get", "POST"]}, "requires_any": ["oidc"]}));
+    assert_eq!(answer(&[of_get, wiki, lenient()]), proven());
+}
+
+#[test]
+fn what_a_policy_does_is_unknown() {
+    let wiki = edge("wiki", "shop", "wiki.internal.example.com:443", json!({}));
+    let policy = json!({"policies": {"inbound": [{"expressions": ["req.URL == '/'"], "actions": [{"type": "deny"}]}]}});
+    let on = depends("`GET https://wiki.internal.example.com/admin` the effect of `policies`");
+    assert_eq!(answer(&[needs_login(), wiki.clone(), route("wiki", "shop", "/", policy.clone())]), on);
+    assert_eq!(answer(&[needs_login(), wiki.clone(), route("wiki", "shop", "/", with(policy, login()))]), proven());
+    // A certificate that no authority issued is one of everybody or of nobody.
+    let empty = edge("wiki", "shop", "wiki.internal.example.com:443", json!({"mutual_tls": {}}));
+    let on = depends("`GET https://wiki.internal.example.com/admin` the effect of `mutual_tls`");
+    assert_eq!(answer(&[needs_login(), empty, route("wiki", "shop", "/", json!({}))]), on);
+    let disabled =
+        edge("wiki", "shop", "wiki.internal.example.com:443", json!({"tls_termination": {"enabled": false}}));
+    let (answered, told) = answer(&[needs_login(), disabled, route("wiki", "shop", "/", login())]);
+    assert_eq!(answered, ProofAnswer::Depends);
+    assert!(told.iter().all(|it| it.contains("does not terminate TLS for `oidc`")), "{told:?}");
+}
+
+#[test]
+fn an_edge_that_passes_tls_through_applies_no_login() {
+    let through = json!({"tls_termination": {"terminate_at": "upstream"}});
+    let wiki = edge("wiki", "shop", "wiki.internal.example.com:443", through);
+    let open =
+        "`GET https://wiki.internal.example.com/admin` reaches the backend `bkd_1` without `oidc` or `mutual_tls`";
+    assert_eq!(answer(&[needs_login(), wiki, route("wiki", "shop", "/", json!({}))]), refuted(open));
+}
+
+#[test]
+fn addresses_outside_of_the_policies_must_not_reach_a_backend() {
+    let office = || invariant(json!({"only_from": ["ipp_office", "ipp_vpn"]}));
+    let shop = || edge("shop", "shop", "shop.example.com:443", json!({}));
+    let from = |ids: Value| json!({"ip_restriction": {"ip_policy_ids": ids}});
+    let one = |more: Value| answer(&[office(), shop(), route("shop", "shop", "/", more)]);
+    assert_eq!(one(from(json!(["ipp_office"]))), proven());
+    let at = "`GET https://shop.example.com/` reaches the backend `bkd_1` from";
+    assert_eq!(one(json!({})), refuted(&format!("{at} any address")));
+    let other = format!("{at} the addresses of the IP policy `ipp_home`");
+    assert_eq!(one(from(json!(["ipp_office", "ipp_home"]))), refuted(&other));
+    let (answered, told) = one(from(json!([])));
+    assert_eq!((answered, told.len()), (ProofAnswer::Depends, 1));
+    // A restriction of all endpoints restricts this one.
+    let all = |enforced: bool| {
+        let spec = json!({"type": "endpoints", "enforced": enforced, "ip_policy_ids": ["ipp_vpn"]});
+        (Key::new(Kind::IpRestriction, Id::new("ipx_1")), "platform", spec)
+    };
+    assert_eq!(answer(&[office(), all(true), shop(), route("shop", "shop", "/", json!({}))]), proven());
+    assert_eq!(answer(&[office(), all(false), shop(), route("shop", "shop", "/", json!({}))]).0, ProofAnswer::Refuted);
+}
+
+#[test]
+fn routes_of_a_source_end_at_its_backends() {
+    let own = || invariant(json!({"scope": {"sources": ["shop"]}, "backends": ["bkd_shop*", "bkd_cdn"]}));
+    let to = |source: &'static str, backend: &str| {
+        let route = route("shop", source, "/", json!({"backend": {"backend_id": backend}}));
+        answer(&[own(), edge("shop", "platform", "shop.example.com:443", json!({})), route])
+    };
+    assert_eq!((to("shop", "bkd_shop_1"), to("shop", "bkd_cdn"), to("other", "bkd_1")), (proven(), proven(), proven()));
+    let other = "`GET https://shop.example.com/` reaches the backend `bkd_cdn2`, not `bkd_shop*` or `bkd_cdn`";
+    assert_eq!(to("shop", "bkd_cdn2"), refuted(other));
+}
+
+#[test]
+fn every_host_has_a_version_of_tls() {
+    let newer = || invariant(json!({"min_tls_version": "1.2"}));
+    let one =
+        |hostport: &str, tls: Value| answer(&[newer(), edge("a", "shop", hostport, json!({"tls_termination": tls}))]);
+    assert_eq!((one("a.example.com:443", json!({})), one("a.example.com:443", Value::Null)), (proven(), proven()));
+    assert_eq!(one("a.example.com:443", json!({"min_version": "1.3"})), proven());
+    let old = "`GET https://a.example.com/` can use TLS 1.1, which is older than 1.2";
+    assert_eq!(one("a.example.com:443", json!({"min_version": "1.1"})), refuted(old));
+    assert_eq!(one("a.example.com:80", json!({})).0, ProofAnswer::Refuted);
+    for unknown in [json!({"enabled": false}), json!({"terminate_at": "upstream"})] {
+        assert_eq!(one("a.example.com:443", unknown).0, ProofAnswer::Depends);
+    }
+}
+
+#[test]
+fn an_exemption_counts_until_it_expires() {
+    let wiki = edge("wiki", "shop", "*.internal.example.com:443", json!({}));
+    let exempt = |expires: &str| {
+        let exemption =
+            json!({"hosts": ["status.internal.example.com"], "owner": "o", "reason": "r", "expires": expires});
+        let scope = json!({"hosts": ["*.internal.example.com"]});
+        let spec = json!({"scope": scope, "requires_any": ["oidc"], "exemptions": [exemption]});
+        let route = route("wiki", "shop", "status.internal.example.com/", json!({}));
+        answer(&[invariant(spec), wiki.clone(), route])
+    };
+    assert_eq!(exempt("2027-01-15"), proven());
+    let open = "`GET https://status.internal.example.com/` reaches the backend `bkd_1` without `oidc`";
+    assert_eq!(exempt("2027-01-14"), refuted(open));
+}
+
+/// Judges a change of some resources. What is given later replaces what is given first.
+fn change(before: &[Given], after: &[Given]) -> Vec<String> {
+    let changed: BTreeSet<Key> = before
+        .iter()
+        .chain(after)
+        .filter(|given| before.contains(given) != after.contains(given))
+        .map(|(key, ..)| key.clone())
+        .collect();
+    let (before, after) = (state(before), state(after));
+    match enforce(&before, &after, &changed, now()) {
+        Ok(doubts) => {
+            doubts.into_iter().map(|(key, fault)| format!("{}? {}", key.id, fault.code.info().name)).collect()
+        }
+        Err((first, others)) => {
+            let all = [vec![first], others].concat().into_iter();
+            all.map(|refusal| {
+                format!(
+                    "{}{}",
+                    refusal.key.id,
+                    refusal.faults.first().map(|it| it.path.to_string()).unwrap_or_default()
+                )
+            })
+            .collect()
+        }
+    }
+}
+
+#[test]
+fn a_change_is_refused_if_it_breaks_an_invariant() {
+    let wiki = edge("wiki", "docs", "wiki.internal.example.com:443", json!({}));
+    let (all, admin) = (route("wiki", "docs", "/", json!({})), route("wiki", "docs", "/admin", login()));
+    let good = vec![needs_login(), wiki.clone(), all.clone(), admin.clone()];
+    assert!(change(&[], &good).is_empty() && change(&good, &good).is_empty());
+    let open = route("wiki", "docs", "/admin", json!({}));
+    assert_eq!(change(&good, &[needs_login(), wiki.clone(), all.clone(), open.clone()]), ["wiki/admin"]);
+    // The route that takes the requests of a deleted one is to blame.
+    assert_eq!(change(&good, &[needs_login(), wiki.clone(), all.clone()]), ["wiki/"]);
+    // An invariant that does not hold is not accepted.
+    let broken = [wiki.clone(), all.clone(), open.clone()];
+    assert_eq!(change(&broken, &[needs_login(), wiki.clone(), all.clone(), open.clone()]), ["inv_1"]);
+    // Without the invariant, nothing is refused.
+    assert!(change(&good, &broken).is_empty());
+    // An edge moves into the scope.
+    let outside = edge("wiki", "docs", "wiki.example.com:443", json!({}));
+    let before = [needs_login(), outside, all.clone(), open.clone()];
+    assert_eq!(change(&before, &[needs_login(), wiki, all, open]), ["wiki"]);
+}
+
+#[test]
+fn what_was_broken_before_does_not_stop_a_change() {
+    let exemption = json!({"path_prefixes": ["/admin"], "owner": "o", "reason": "r", "expires": "2027-01-01"});
+    let expired = invariant(json!({"requires_any": ["oidc"], "exemptions": [exemption]}));
+    let wiki = edge("wiki", "docs", "wiki.example.com:443", json!({}));
+    let routes = |first: Value, second: Value| {
+        let routes = [route("wiki", "docs", "/admin/a", first), route("wiki", "docs", "/admin/b", second)];
+        [vec![expired.clone(), wiki.clone()], routes.to_vec()].concat()
+    };
+    let broken = routes(json!({}), json!({}));
+    assert!(change(&broken, &routes(login(), json!({}))).is_empty(), "one after the other");
+    assert!(change(&broken, &routes(json!({"description": "d"}), json!({}))).is_empty());
+    assert_eq!(change(&routes(login(), json!({})), &routes(json!({}), json!({}))), ["wiki/admin/a"]);
+}
+
+#[test]
+fn a_module_that_must_be_kept_is_not_lost() {
+    let keeps = invariant(json!({"keeps": ["webhook_verification"]}));
+    let hooks = edge("hooks", "docs", "hooks.example.com:443", json!({}));
+    let verified = json!({"webhook_verification": {"provider": "sns"}});
+    let with = |more: Value| vec![keeps.clone(), hooks.clone(), route("hooks", "docs", "/", more)];
+    assert!(change(&[], &with(json!({}))).is_empty(), "there was nothing to lose");
+    assert_eq!(change(&with(verified.clone()), &with(json!({}))), ["hooks/"]);
+    assert!(change(&with(verified.clone()), &[keeps.clone(), hooks.clone()]).is_empty(), "nothing is forwarded");
+    // A new invariant counts for the change that comes with it.
+    let before = [hooks.clone(), route("hooks", "docs", "/", verified)];
+    assert_eq!(change(&before, &with(json!({}))), ["hooks/"]);
+}
+
+#[test]
+fn a_doubt_is_told_or_refused() {
+    let policy = json!({"policies": {"inbound": [{"actions": [{"type": "deny"}]}]}});
+    let wiki = edge("wiki", "docs", "wiki.example.com:443", json!({}));
+    let with = |unproven: &str, more: Value| {
+        let invariant = invariant(json!({"requires_any": ["oidc"], "unproven": unproven}));
+        vec![invariant, wiki.clone(), route("wiki", "docs", "/", more)]
+    };
+    assert_eq!(change(&with("warn", login()), &with("warn", policy.clone())), ["wiki/? INVARIANT_UNPROVEN"]);
+    assert_eq!(change(&with("deny", login()), &with("deny", policy.clone())), ["wiki//policies"]);
+    assert!(change(&with("deny", policy.clone()), &with("deny", policy)).is_empty());
+}
+
+#[test]
+fn a_restriction_of_all_endpoints_concerns_every_route() {
+    let office = invariant(json!({"only_from": ["ipp_office"]}));
+    let shop = edge("shop", "shop", "shop.example.com:443", json!({}));
+    let all = |ids: Value| {
+        let spec = json!({"type": "endpoints", "enforced": true, "ip_policy_ids": ids});
+        let restriction = (Key::new(Kind::IpRestriction, Id::new("ipx_1")), "platform", spec);
+        vec![office.clone(), restriction, shop.clone(), route("shop", "shop", "/", json!({}))]
+    };
+    let wider = change(&all(json!(["ipp_office"])), &all(json!(["ipp_office", "ipp_home"])));
+    assert_eq!(wider, ["ipx_1"]);
+}
+
+#[test]
+fn a_proof_counts_classes() {
+    let scope = json!({"hosts": ["*.internal.example.com"], "path_prefixes": ["/admin"]});
+    let exemption = json!({"path_prefixes": ["/admin/health"], "owner": "o", "reason": "r", "expires": "2027-12-31"});
+    let spec = json!({"scope": scope, "requires_any": ["oidc"], "exemptions": [exemption]});
+    let wiki = edge("wiki", "shop", "wiki.internal.example.com:443", json!({}));
+    let state = state(&[invariant(spec), wiki, route("wiki", "shop", "/", login())]);
+    let counts: Vec<_> = prove(&state, now()).iter().map(|it: &Proof<'_>| (it.classes, it.exempt)).collect();
+    assert_eq!(counts, [(1, 1)]);
+}
