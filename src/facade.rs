@@ -124,10 +124,12 @@ pub mod report {
     pub use crate::model::drift::{Drift, DriftState, FieldDrift};
 
     // Plans.
+    pub use crate::plan::proof_report::{InvariantProof, ProofReport, ProofRequest};
     pub use crate::plan::redacted_plan::{Call, RedactedChange, RedactedPlan};
     pub use crate::plan::{
         BehaviourChange, BehaviourDiff, Change, Effect, Exposure, KeptResource, RequestPattern, Summary,
     };
+    pub use crate::routing::invariant::ProofAnswer;
     pub use crate::tenancy::certificates::LostCertificate;
 
     // Traces.

@@ -8,7 +8,7 @@ use super::config::section::ConfigSection;
 use super::failure::CommandResult;
 use super::input::option_origins::{CurrentContext, OptionOrigins};
 use super::inspect::{blame, export, get, history, replay, status, trace};
-use super::manifests::{diff, explain, fmt, reconcile, schema, test, validate};
+use super::manifests::{diff, explain, fmt, prove, reconcile, schema, test, validate};
 use super::operate::{destroy, healthcheck, resume, rollback, suspend, transfer};
 use super::store::{self, backup, restore};
 use super::{completions, man, reference, serve};
@@ -35,6 +35,7 @@ pub(super) enum Command {
     Diff(diff::Args),
     Validate(validate::Args),
     Test(test::Args),
+    Prove(prove::Args),
     Get(get::Args),
     Trace(trace::Args),
     Replay(replay::Args),
@@ -91,6 +92,7 @@ pub(super) fn dispatch(
         Command::Diff(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
         Command::Validate(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
         Command::Test(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Prove(mut args) => args.choose(&origins).and_then(|()| args.run(lints)),
         Command::Serve(args) => without_server(args.run(config, &Cli::command(), matches)),
         Command::Status(mut args) => args.server.choose(&origins).and_then(|()| args.run()),
         Command::Suspend(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
@@ -141,6 +143,7 @@ pub(super) fn current_context(command: &Command) -> CurrentContext {
         Command::History(args) if args.needs_files() => return CurrentContext::Ignored,
         Command::Validate(_) | Command::Test(_) | Command::Diff(_) => return CurrentContext::OnlyByFlag,
         Command::Trace(args) if args.reads_manifests() => return CurrentContext::OnlyByFlag,
+        Command::Prove(args) if args.reads_manifests() => return CurrentContext::OnlyByFlag,
         Command::Reconcile(args) => args.dry_run,
         Command::Rollback(args) => args.dry_run,
         Command::Destroy(args) => args.dry_run,
@@ -148,7 +151,7 @@ pub(super) fn current_context(command: &Command) -> CurrentContext {
         Command::Keys(args) => args.only_reads(),
         Command::Owners(args) => args.only_reads(),
         Command::Plan(_) | Command::Get(_) | Command::Trace(_) | Command::Export(_) | Command::Backup(_) => true,
-        Command::Status(_) | Command::History(_) | Command::Blame(_) | Command::Context(_) => true,
+        Command::Prove(_) | Command::Status(_) | Command::History(_) | Command::Blame(_) | Command::Context(_) => true,
         Command::Replay(_) => true,
         _ => false,
     };
@@ -165,6 +168,7 @@ pub(super) fn used_by(command: &Command) -> &'static [ConfigSection] {
             &[ConfigSection::Lints]
         }
         Command::Trace(args) if args.reads_manifests() => &[ConfigSection::Lints],
+        Command::Prove(args) if args.reads_manifests() => &[ConfigSection::Lints],
         _ => &[],
     }
 }

@@ -76,7 +76,7 @@ fn of_one_program(command: clap::Command) -> clap::Command {
 fn report_unconfigured(failure: &Failure) {
     let Ok(matches) = empty_variables::without_empty_variables(Cli::command()).try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
-    let command = ["destroy", "diff", "plan", "reconcile", "rollback", "test", "transfer", "validate"]
+    let command = ["destroy", "diff", "plan", "prove", "reconcile", "rollback", "test", "transfer", "validate"]
         .into_iter()
         .find(|known| *known == name);
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };

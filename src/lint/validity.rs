@@ -9,7 +9,7 @@ use super::rules::saml_metadata::declared;
 use super::rules::shared::certificate_chain::chains;
 use super::view::EdgeView;
 use super::world::World;
-use crate::model::{Desired, Key};
+use crate::model::{Desired, Invariant, Key};
 
 /// The time from which a lint may report something else about the same resources, or none.
 pub(crate) fn findings_valid_until(
@@ -43,8 +43,12 @@ pub(super) fn next_change(view: &EdgeView<'_>) -> Option<Timestamp> {
     }
     let certificates = turns.into_iter().filter_map(|turn| Offset::UTC.to_timestamp(turn).ok());
     let metadata = declared(view).filter_map(|(_, facts)| facts.valid_until);
+    let notice = SignedDuration::from_hours(i64::from(view.expiry_days()) * 24);
+    let exemptions = view.all::<Invariant>().flat_map(|(_, invariant)| &invariant.exemptions);
+    let exemptions = exemptions.filter_map(|exemption| exemption.end());
+    let exemptions = exemptions.flat_map(|end| [Some(end), end.checked_sub(notice).ok()]).flatten();
     // A certificate that ends in this second has not expired yet.
-    certificates.chain(metadata).filter(|turn| *turn >= view.now()).min()
+    certificates.chain(metadata).chain(exemptions).filter(|turn| *turn >= view.now()).min()
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub(crate) mod exposure;
 pub(crate) mod format;
 mod kept_in_use;
 pub(crate) mod overview;
+pub(crate) mod proof_report;
 pub(crate) mod redacted_plan;
 pub(crate) mod render;
 pub(crate) mod report;

@@ -1,10 +1,11 @@
 //! The report of a command, independent of its format.
 
+use super::proof_report::ProofReport;
 use super::redacted_plan::RedactedPlan;
 use super::test_report::TestReport;
 use crate::model::{Diagnostic, Severity};
 
-/// The result of `validate`, `test`, `reconcile` or `diff`.
+/// The result of `validate`, `test`, `prove`, `reconcile` or `diff`.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The command's name.
@@ -27,6 +28,8 @@ pub struct Report {
     pub new_store: Option<String>,
     /// The results of the route tests, if they were asked for.
     pub tests: Option<TestReport>,
+    /// The answers about invariants, if they were asked for.
+    pub proofs: Option<ProofReport>,
 }
 
 /// Says that there is no store at a path, so that a plan creates everything.

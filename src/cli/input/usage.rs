@@ -35,7 +35,7 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
 ];
 
 /// The commands whose arguments are paths of manifests, and the options for them of other tools.
-const PATH_COMMANDS: [&str; 7] = ["plan", "reconcile", "apply", "validate", "test", "fmt", "diff"];
+const PATH_COMMANDS: [&str; 8] = ["plan", "reconcile", "apply", "validate", "test", "prove", "fmt", "diff"];
 const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
 /// The options of other tools for a change without a question, and what the commands have in their place.

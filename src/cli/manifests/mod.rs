@@ -8,6 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod planned_state;
+pub(crate) mod prove;
 pub(crate) mod reconcile;
 pub(crate) mod review;
 pub(crate) mod schema;

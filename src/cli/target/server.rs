@@ -42,6 +42,8 @@ pub(crate) struct ServerTarget {
     /// Whether to ask for what routes requests before and after the plan.
     wants_routing: bool,
     routing: Option<RoutingOfPlan>,
+    /// Whether the server returns the answers about invariants.
+    asks_for_proofs: bool,
     proposed: Option<LastProposal>,
 }
 
@@ -73,6 +75,7 @@ impl ServerTarget {
             asks_for_tests: false,
             wants_routing: false,
             routing: None,
+            asks_for_proofs: false,
             proposed: None,
         })
     }
@@ -106,6 +109,7 @@ impl ServerTarget {
             behaviour: self.options.behaviour,
             tests: self.asks_for_tests,
             routing: self.wants_routing,
+            proofs: self.asks_for_proofs,
         }
     }
 
@@ -174,6 +178,9 @@ impl ServerTarget {
         let mut validated = validate_loaded(loaded, &self.options.lints, &self.options.source);
         // The server runs the tests among everything else that it has.
         validated.diagnostics.retain(|it| it.code != Name::Code(Code::RouteTestFailed));
+        // The server judges invariants among everything else that it has.
+        let of_invariants = [Code::InvariantBroken, Code::InvariantUnproven].map(Name::Code);
+        validated.diagnostics.retain(|it| !of_invariants.contains(&it.code));
         let unresolved = [Code::UnknownReference, Code::NotDelegated, Code::RequiredModule].map(Name::Code);
         let is_resolved = validated.diagnostics.iter().all(|it| !unresolved.contains(&it.code));
         let counts = |code: Name| is_resolved || (!unresolved.contains(&code) && !matches!(code, Name::Lint(_)));
@@ -245,6 +252,7 @@ fn to_report(run: &mut Run, validated: &[&PlanResult]) -> Report {
         refusals: diagnostics(&run.report.refusals),
         plan: run.report.plan.take(),
         tests: run.report.tests.take(),
+        proofs: run.report.proofs.take(),
         files: validated.iter().map(|validated| validated.own_files()).sum(),
         first_file: files().next().map(|file| file.source.name.clone()),
         ..Report::default()

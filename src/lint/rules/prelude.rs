@@ -9,6 +9,6 @@ pub(super) use crate::lint::world::World;
 pub(super) use crate::model::diagnostics::{FaultTarget, Path};
 pub(super) use crate::model::traffic::{host_name, host_port};
 pub(super) use crate::model::{
-    CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, TlsCertificate, TlsEdge,
+    CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Id, Invariant, IpRestriction, Key, Kind, TlsCertificate, TlsEdge,
 };
 pub(super) use crate::syntax::text::printable;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lint;
 use crate::model::{Code, Diagnostic, JsonError, Name, Place, Secrets, Severity, SourceFile, json};
+use crate::plan::proof_report::ProofReport;
 use crate::plan::redacted_plan::RedactedPlan;
 use crate::plan::report::Report;
 use crate::plan::summary::Summary;
@@ -38,6 +39,9 @@ pub(crate) struct ReportDocument {
     /// The results of the route tests, if they were asked for; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
+    /// The answers about invariants, if they were asked for; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proofs: Option<ProofReport>,
 }
 
 /// Counts of changes, diagnostics and files.
@@ -116,6 +120,7 @@ impl ReportDocument {
             applied: report.applied,
             new_store: report.new_store.clone(),
             tests: report.tests.clone(),
+            proofs: report.proofs.clone(),
         }
     }
 }

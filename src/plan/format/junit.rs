@@ -1,5 +1,5 @@
-//! JUnit XML for test reports: one case per file with findings, one for all other files, one for the plan, and one for each
-//! request that was tested.
+//! JUnit XML for test reports: one case per file with findings, one for all other files, one per invariant if these were to be
+//! proven, one for the plan, and one for each request that was tested.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -11,8 +11,10 @@ use super::diagnostics::position;
 use super::verdict::{store_note, summary};
 use crate::model::{Code, Diagnostic, JsonError, Name, Severity};
 use crate::plan::behaviour;
+use crate::plan::proof_report::InvariantProof;
 use crate::plan::report::Report;
 use crate::plan::test_report::{TestOutcome, TestResult};
+use crate::routing::invariant::ProofAnswer;
 use crate::syntax::text::{escaped, number_of};
 
 /// The most diagnostics in the text of a case.
@@ -105,6 +107,7 @@ fn cases(report: &Report) -> Vec<TestCase> {
     if others > 0 {
         cases.push(manifests(&format!("{} without findings", number_of(others, "file")), Vec::new()));
     }
+    cases.extend(report.proofs.iter().flat_map(|proofs| &proofs.invariants).map(invariant));
     if let Some(plan) = &report.plan {
         let failures: Vec<&Diagnostic> = report.refusals.iter().collect();
         let note = store_note(report).map(|note| legal(&note));
@@ -142,6 +145,19 @@ fn legal_lines<'l>(lines: impl Iterator<Item = &'l str>) -> String {
 fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {
     let (failures, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.severity == Severity::Error);
     case("manifest", name, &failures, lines(&warnings))
+}
+
+/// The case of an invariant.
+fn invariant(proof: &InvariantProof) -> TestCase {
+    let requests = proof.requests.iter().map(|it| format!("{}\n  way: {}", legal(&it.line()), legal(&it.way)));
+    let text = requests.collect::<Vec<_>>().join("\n");
+    let (class, name) = ("invariant", legal(&proof.full_name()));
+    if !proof.refuses {
+        return TestCase { class, name, failure: None, output: text };
+    }
+    let code = if proof.answer == ProofAnswer::Refuted { Code::InvariantBroken } else { Code::InvariantUnproven };
+    let failure = TestFailure { message: legal(&proof.description), code: code.to_string(), text };
+    TestCase { class, name, failure: Some(failure), output: String::new() }
 }
 
 /// The case of what may have failed.

@@ -2,8 +2,10 @@
 
 use crate::model::Severity;
 use crate::model::diagnostics::diagnostic::counted;
+use crate::plan::proof_report::ProofReport;
 use crate::plan::report::{Report, no_store_found};
 use crate::plan::test_report::{TestOutcome, TestReport};
+use crate::routing::invariant::ProofAnswer;
 use crate::syntax::text::number_of;
 
 /// The result of the run.
@@ -16,7 +18,7 @@ pub(super) fn verdict(report: &Report) -> String {
         (_, Some(revision)) => format!("applied as revision {revision}"),
         (Some(plan), None) if plan.is_empty() => "no changes".into(),
         (Some(_), None) => "changes are pending".into(),
-        (None, None) => "the manifests are valid".into(),
+        (None, None) => report.proofs.as_ref().map_or_else(|| "the manifests are valid".into(), answers),
     }
 }
 
@@ -32,6 +34,9 @@ pub(super) fn summary(report: &Report) -> String {
     if let Some(tests) = &report.tests {
         line += &format!("; {}", tested(tests));
     }
+    if let Some(proofs) = &report.proofs {
+        line += &format!("; {}", answers(proofs));
+    }
     match &report.plan {
         Some(plan) => format!("{line}; {}", plan.summary()),
         None => line,
@@ -45,6 +50,14 @@ pub(crate) fn tested(tests: &TestReport) -> String {
     let other = other.into_iter().filter(|(_, count)| *count > 0);
     let other: String = other.map(|(result, count)| format!(", {count} {}", result.as_str())).collect();
     format!("{} tested: {} passed{other}", number_of(tests.results.len(), "request"), tests.count(TestOutcome::Passed))
+}
+
+/// The counts of invariants by their answers.
+pub(crate) fn answers(proofs: &ProofReport) -> String {
+    let counts = ProofAnswer::ALL.map(|answer| (answer, proofs.count(answer)));
+    let counts = counts.into_iter().filter(|(answer, count)| *count > 0 || *answer == ProofAnswer::Proven);
+    let counts: Vec<String> = counts.map(|(answer, count)| format!("{count} {}", answer.as_str())).collect();
+    format!("{}: {}", number_of(proofs.invariants.len(), "invariant"), counts.join(", "))
 }
 
 /// Returns the notice to reviewers about a plan for a store that does not exist.

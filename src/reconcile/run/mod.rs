@@ -32,6 +32,7 @@ mod lint_stage;
 pub(crate) mod options;
 pub(crate) mod plan_cache;
 pub(crate) mod plan_result;
+mod proof_stage;
 pub(crate) mod report;
 pub(super) mod result;
 pub(crate) mod rollback;

@@ -221,6 +221,7 @@ impl PlanResult {
             applied: None,
             new_store: None,
             tests: None,
+            proofs: None,
         }
     }
 }

@@ -24,6 +24,7 @@ mod changes_from;
 use super::lint_stage::{findings, judge_opened};
 use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
+use super::proof_stage::judge_invariants;
 use super::spans::stage;
 use super::speculative::apply_speculatively;
 use super::test_stage::{TestRun, run_tests};
@@ -88,16 +89,15 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> PlanResult {
 /// Like [`validate`], for loaded manifests of a source.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> PlanResult {
     let context = loaded.context_state();
-    let resolved = resolve_offline(loaded, &context, source);
-    let mut resolved = judge(loaded, resolved, lints, None, clock::now());
-    let (tests, found) = match resolved.has_errors() {
-        true => Default::default(),
-        false => {
-            let state = RoutedState { snapshot: &context, source, desired: Some(&resolved.desired) };
-            run_tests(loaded, state, || false)
-        }
-    };
-    resolved.diagnostics.extend(found);
+    let (resolved, now) = (resolve_offline(loaded, &context, source), clock::now());
+    let mut resolved = judge(loaded, resolved, lints, None, now);
+    if resolved.has_errors() {
+        return resolved.capped().planned(loaded, None);
+    }
+    let broken = judge_invariants(&resolved, &context, source, now);
+    let state = RoutedState { snapshot: &context, source, desired: Some(&resolved.desired) };
+    let (tests, failed) = run_tests(loaded, state, || false);
+    resolved.diagnostics.extend(broken.into_iter().chain(failed));
     PlanResult { tests, ..resolved.capped().planned(loaded, None) }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! The requests that an edge and a route treat alike are finitely many classes ([`behaviour`](super::behaviour)), which are
 //! split at the borders of scopes and exemptions. For each class in its scope, an invariant is met (`requirement.rs`), or
-//! there is a [`Flaw`]: one that is certain, with a request that shows it ([`Breach`]), or a doubt. [`prove`] judges a state,
+//! there is a flaw (`flaw.rs`): one that is certain, with a request that shows it ([`Breach`]), or a doubt. [`prove`] judges a state,
 //! and [`enforce`] a change, of which it looks only at what the change can affect.
 //!
 //! # An example
@@ -26,14 +26,12 @@
 mod change;
 mod flaw;
 mod proof;
-#[cfg(test)]
-mod property;
 mod requirement;
 mod standing;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use change::{enforce, is_refused};
-pub(crate) use flaw::Flaw;
-pub(crate) use proof::{Proof, ProofAnswer, prove};
-pub(crate) use standing::{Breach, name_of};
+pub use proof::ProofAnswer;
+pub(crate) use proof::{Proof, prove};
+pub(crate) use standing::Breach;

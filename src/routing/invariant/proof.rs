@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::requirement::{JudgedRequests, RequirementJudge, worst};
 use super::standing::{Breach, StandingInvariant};
+use crate::model::names::names;
 use crate::model::{Entry, Key, Snapshot};
 use crate::routing::behaviour::{Fate, RequestClass, RequestScope, each_class_in};
 
@@ -27,8 +30,9 @@ pub(crate) struct Proof<'s> {
 }
 
 /// The answer to the question whether an invariant holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ProofAnswer {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProofAnswer {
     /// It holds for every request.
     Proven,
     /// Nobody can tell.
@@ -36,6 +40,8 @@ pub(crate) enum ProofAnswer {
     /// A request breaks it.
     Refuted,
 }
+
+names!(ProofAnswer: Proven "proven", Depends "depends", Refuted "refuted");
 
 impl Proof<'_> {
     /// Whether the invariant holds.

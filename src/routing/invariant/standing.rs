@@ -94,7 +94,7 @@ impl<'s> Breach<'s> {
     /// The fault of this breach in a state. It is at a field of the culprit if that is what it is reported at.
     pub(crate) fn fault(&self, state: &Snapshot, is_at_culprit: bool) -> Fault {
         let (request, clause) = (self.request_text(), &self.flaw.clause);
-        let name = self.invariant_name();
+        let name = name_of(self.invariant);
         let description = self.invariant.spec_as::<Invariant>().map(|it| escaped(&it.description)).unwrap_or_default();
         let (code, message) = match self.flaw.is_certain {
             true => {
@@ -111,14 +111,14 @@ impl<'s> Breach<'s> {
         if is_at_culprit { fault.at(self.flaw.path.clone()) } else { fault.at(Path::root()) }
     }
 
-    /// The method and URL of the request.
-    pub(crate) fn request_text(&self) -> String {
-        format!("`{} {}`", self.request.method, escaped(&url_of(&self.request)))
+    /// The method and URL of the request, for a message.
+    pub(super) fn request_text(&self) -> String {
+        format!("`{} {}`", self.request.method, escaped(&self.url()))
     }
 
-    /// The name of the invariant, with its source.
-    pub(crate) fn invariant_name(&self) -> String {
-        name_of(self.invariant)
+    /// The URL of the request.
+    pub(crate) fn url(&self) -> String {
+        url_of(&self.request)
     }
 
     /// The way of the request: edge, route and modules.
@@ -137,7 +137,7 @@ impl<'s> Breach<'s> {
 }
 
 /// The name of an invariant, with its source, or its ID if no source owns it.
-pub(crate) fn name_of(invariant: &Entry) -> String {
+fn name_of(invariant: &Entry) -> String {
     match invariant.claim.as_deref() {
         Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
         None => format!("`{}`", invariant.key.id),

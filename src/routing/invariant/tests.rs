@@ -1,5 +1,7 @@
 //! What invariants are, by example: estates in a few lines, and the answers about them.
 
+mod property;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -14,6 +14,7 @@ pub(crate) mod origin;
 pub(crate) mod owners;
 pub(crate) mod planned_change;
 mod probes;
+pub(crate) mod proofs;
 pub(crate) mod ready;
 pub(crate) mod reconciliation;
 pub(crate) mod rekey;
@@ -59,6 +60,7 @@ pub(in crate::server) static OPERATIONS: [&ApiOperation; 33] = [
     &export::GET,
     &trace::CREATE,
     &routing_state::GET,
+    &proofs::GET,
     &transfer::CREATE,
     &watch::GET,
     &saml::GET,

@@ -58,6 +58,12 @@ impl ServerTarget {
         Ok((report, self.routing))
     }
 
+    /// Plans, and returns a report with the answers about invariants, unless the manifests have errors that stop the request.
+    pub(crate) fn prove(mut self) -> Result<Report, Failure> {
+        self.asks_for_proofs = true;
+        Ok(Report { command: "prove", plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
+    }
+
     /// The failure for a server that does not know these requests.
     pub(super) fn too_old(&self, request: &Request, text: &[u8]) -> Option<Failure> {
         let lacks = |name: &str| rejects_field(text, |field| field == name);
@@ -65,6 +71,8 @@ impl ServerTarget {
             ("it cannot compare manifests", "upgrade the server, or compare without it")
         } else if request.behaviour && lacks("/behaviour") {
             ("it cannot compare how requests are treated", "upgrade the server, or omit --behaviour")
+        } else if request.proofs && lacks("/proofs") {
+            ("it has no invariants", "upgrade the server, or prove the manifests without it")
         } else if request.trace.is_some() && lacks("/trace") {
             ("it cannot trace manifests", "upgrade the server, or trace the manifests without it")
         } else if request.tests && lacks("/tests") {

@@ -73,7 +73,8 @@ fn rule_of_operation(operation: &ApiOperation) -> EndpointRule {
         ("get", "/history" | "/history/blame" | "/history/{revision}" | "/export")
         | ("get", "/resources" | "/resources/{id}" | "/routing")
         | ("get", "/reconciliations" | "/reconciliations/{id}" | "/sources" | "/sources/{name}")
-        | ("post", "/trace") => EndpointRule::Read,
+        | ("post", "/trace")
+        | ("get", "/proofs") => EndpointRule::Read,
         (method, path) => panic!("{method} {path} has no rule"),
     }
 }

@@ -7,6 +7,7 @@ use super::wire::{self, Request, RoutingOfPlan, Run, TraceOfPlan};
 use crate::manifest::tree::{ContextTree, GitCommitDetails, Sent, Tree, UnsetValues};
 use crate::model::{CommitAuthor, MOST_FAULTS, Path, Severity};
 use crate::plan::format::json::ReportDocument;
+use crate::plan::proof_report::ProofReport;
 use crate::plan::saved::{SavedPlan, is_masked};
 use crate::reconcile::run::token::TokenHashes;
 use crate::reconcile::sync_loop::{plan_drift, sync_log};
@@ -38,6 +39,9 @@ pub(super) struct ReconciliationJob<'a> {
     shows_tests: bool,
     wants_routing: bool,
     routing: Option<RoutingOfPlan>,
+    /// Whether the answers about invariants are returned, and the answers.
+    proves: bool,
+    proofs: Option<ProofReport>,
 }
 
 impl<'a> ReconciliationJob<'a> {
@@ -78,7 +82,7 @@ impl<'a> ReconciliationJob<'a> {
             cancel,
         };
         let (dry_run, shows_tests, wants_routing) = (request.dry_run, request.tests, request.routing);
-        let tokens = TokenHashes(hashes.collect());
+        let (proves, tokens) = (request.proofs, TokenHashes(hashes.collect()));
         let expect = request.expect.filter(|expect| !expect.is_empty());
         Ok(Self {
             app,
@@ -95,6 +99,8 @@ impl<'a> ReconciliationJob<'a> {
             shows_tests,
             wants_routing,
             routing: None,
+            proves,
+            proofs: None,
         })
     }
 
@@ -163,6 +169,7 @@ impl<'a> ReconciliationJob<'a> {
         if self.wants_routing {
             self.routing = Some(review::routing_of_plan(&snapshot, &planned)?);
         }
+        self.proofs = self.proves.then(|| planned.proofs(&snapshot, &self.options.source));
         if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
             warn_unreviewed(&mut planned);
             let saved = self.saved(&prepared.masked().plan(&snapshot), true)?;
@@ -254,6 +261,7 @@ impl<'a> ReconciliationJob<'a> {
         let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
         report.applied = revision;
         report.tests = self.shows_tests.then(|| planned.test_report());
+        report.proofs.clone_from(&self.proofs);
         let run = Run {
             report: ReportDocument::from_report(&report),
             left_out: planned.left_out_names(),

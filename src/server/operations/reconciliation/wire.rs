@@ -99,6 +99,10 @@ pub(crate) struct Request {
     /// Whether to return what routes requests before and after the plan. Only for a dry run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub routing: bool,
+    /// Whether to return for each invariant whether it holds once the source has the resources that it declares. Only for a
+    /// dry run that is no comparison. Invariants are enforced in any case.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proofs: bool,
 }
 
 /// A manifest file in a request.

@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 
-use super::change::breaches;
-use super::{Breach, ProofAnswer, is_refused, prove};
 use crate::model::kind::invariant::Invariant;
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, LazySpec, Snapshot};
+use crate::routing::invariant::change::breaches;
+use crate::routing::invariant::{Breach, ProofAnswer, is_refused, prove};
 use crate::routing::{TracedRequest, rank_host, trace};
 
 const HOSTPORTS: [&str; 6] = [

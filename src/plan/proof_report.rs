@@ -1,0 +1,118 @@
+//! The answers about invariants in a report: proven, refuted by a request, or dependent on something (D120).
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::kind::invariant::Invariant;
+use crate::model::{Entry, Snapshot};
+use crate::routing::invariant::{Breach, Proof, ProofAnswer, is_refused, prove};
+
+/// The answers about all invariants of a state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProofReport {
+    /// The invariants, oldest first.
+    pub invariants: Vec<InvariantProof>,
+}
+
+/// What is known about an invariant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InvariantProof {
+    /// The name in the manifests, or the ID if no source owns it.
+    pub invariant: String,
+    /// The source that owns it; null if none does.
+    pub source: Option<String>,
+    /// The description.
+    pub description: String,
+    /// The answer.
+    pub answer: ProofAnswer,
+    /// Whether changes are refused because of it.
+    pub refuses: bool,
+    /// The number of classes of requests for which it must hold. An edge and a route treat all requests of a class alike.
+    pub classes: usize,
+    /// The number of classes of requests for which an exemption counts.
+    pub exempt: usize,
+    /// The modules that no request may lose, which is judged at each change.
+    pub keeps: Vec<String>,
+    /// Requests that break it, or of which nobody can tell, one for each edge or route: at most ten of each sort.
+    pub requests: Vec<ProofRequest>,
+}
+
+/// A request that breaks an invariant, or of which nobody can tell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProofRequest {
+    /// Whether it breaks the invariant for certain.
+    pub certain: bool,
+    /// The method.
+    pub method: String,
+    /// The URL.
+    pub url: String,
+    /// What it does, or what it depends on whether it meets the invariant.
+    pub reason: String,
+    /// Its way: edge, route and modules.
+    pub way: String,
+}
+
+impl ProofReport {
+    /// The answers about the invariants of a state at a time.
+    pub(crate) fn new(state: &Snapshot, now: Timestamp) -> Self {
+        Self { invariants: prove(state, now).iter().map(|proof| InvariantProof::new(proof, state)).collect() }
+    }
+
+    /// The number of invariants with an answer.
+    pub fn count(&self, answer: ProofAnswer) -> usize {
+        self.invariants.iter().filter(|it| it.answer == answer).count()
+    }
+
+    /// Whether changes are refused because of some invariant.
+    pub fn refuses(&self) -> bool {
+        self.invariants.iter().any(|it| it.refuses)
+    }
+}
+
+impl InvariantProof {
+    fn new(proof: &Proof<'_>, state: &Snapshot) -> Self {
+        let entry: &Entry = proof.entry;
+        let spec = entry.spec_as::<Invariant>();
+        Self {
+            invariant: entry.name().unwrap_or(entry.key.id.as_str()).to_owned(),
+            source: entry.source().map(str::to_owned),
+            description: spec.map(|it| it.description.clone()).unwrap_or_default(),
+            answer: proof.answer(),
+            refuses: proof.breaches.iter().any(is_refused),
+            classes: proof.classes,
+            exempt: proof.exempt,
+            keeps: spec.map(|it| it.keeps.clone()).unwrap_or_default(),
+            requests: proof.breaches.iter().map(|breach| ProofRequest::new(breach, state)).collect(),
+        }
+    }
+
+    /// The name with the source.
+    pub(crate) fn full_name(&self) -> String {
+        match &self.source {
+            Some(source) => format!("{source}/{}", self.invariant),
+            None => self.invariant.clone(),
+        }
+    }
+}
+
+impl ProofRequest {
+    fn new(breach: &Breach<'_>, state: &Snapshot) -> Self {
+        Self {
+            certain: breach.flaw.is_certain,
+            method: breach.request.method.clone(),
+            url: breach.url(),
+            reason: breach.flaw.clause.clone(),
+            way: breach.way(state),
+        }
+    }
+
+    /// One line about it.
+    pub(crate) fn line(&self) -> String {
+        let Self { method, url, reason, .. } = self;
+        match self.certain {
+            true => format!("{method} {url} {reason}"),
+            false => format!("{method} {url} depends on {reason}"),
+        }
+    }
+}
