@@ -49,6 +49,35 @@ fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
 }
 
 #[test]
+fn an_exemption_is_said_to_expire_in_its_last_thirty_days() {
+    let lint = lint::find("expiring-exemption").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("example.yaml"), lint.example()).unwrap();
+    let options = ResolveOptions { source: "test", prune: true, recreate_ids: true };
+    let resolved = resolve(&load(&Disk::new([folder.path()])), &Snapshot::default(), options);
+    let judged = resolved.sound_resources();
+    let end: jiff::Timestamp = "2099-01-11T00:00:00Z".parse().unwrap();
+    for (hours, expected) in [
+        (31 * 24, None),
+        (30 * 24, Some("expiring-exemption")),
+        (1, Some("expiring-exemption")),
+        (0, Some("expired-exemption")),
+    ] {
+        let world = World {
+            judged: &judged,
+            is_whole: true,
+            others: &[],
+            manifests: &resolved.facts,
+            now: end - jiff::SignedDuration::from_hours(hours),
+            expiry_days: lint::EXPIRY_DAYS,
+            allowed_labels: None,
+        };
+        let found: Vec<&str> = lint::run(&world, &[], None).in_order().iter().map(|finding| finding.lint).collect();
+        assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{hours} hours before");
+    }
+}
+
+#[test]
 fn every_secret_field_is_hidden_in_excerpts() {
     let mut generator = schemars::SchemaGenerator::default();
     for info in Kind::all() {

@@ -8,6 +8,7 @@ pub(crate) mod export;
 pub(crate) mod fmt;
 pub(crate) mod foreign_files;
 pub(crate) mod identity;
+pub(crate) mod invariants;
 pub(crate) mod isolation;
 pub(crate) mod lint_places;
 pub(crate) mod lints;

@@ -19,7 +19,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 23] = [
+const BESIDE: [&str; 24] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -42,6 +42,7 @@ const BESIDE: [&str; 23] = [
     "GET /export",
     "POST /trace",
     "GET /routing",
+    "GET /proofs",
     "POST /transfers",
 ];
 

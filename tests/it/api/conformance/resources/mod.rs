@@ -8,6 +8,7 @@ mod conditions;
 mod edges;
 mod filters;
 mod implicit;
+mod invariants;
 mod ip_restrictions;
 mod limits;
 mod lists;
@@ -32,6 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
         edges::rows(),
         filters::rows(),
         implicit::rows(),
+        invariants::rows(),
         ip_restrictions::rows(),
         limits::rows(),
         lists::rows(),

@@ -1,0 +1,167 @@
+//! Invariants of one source count for all: for manifests of others, requests and rollbacks (D120).
+
+use edgewright::resources::now;
+use serde_json::{Value, json};
+
+use crate::support::program::Folder;
+
+/// The invariants of the platform team.
+fn platform(more: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: Invariant\nmetadata: {{name: admin-login}}\nspec:\n  \
+         description: Nobody opens an admin page without a login\n  \
+         scope: {{hosts: ['*.example.com'], path_prefixes: [/admin]}}\n  requires_any: [oidc, saml]\n{more}"
+    )
+}
+
+/// An edge with an admin page; `modules` are those of its route.
+fn shop(modules: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec:\n  \
+         hostports: ['shop.example.com:443']\n  routes:\n    - name: admin\n      match_type: path_prefix\n      \
+         match: /admin\n      backend: {{backend_id: bkd_shop}}\n{modules}"
+    )
+}
+
+const LOGIN: &str =
+    "      oidc: {issuer: 'https://id.example.com', client_id: shop, client_secret: {from_file: secret}}\n";
+
+fn said(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Two folders: that of the platform team, and that of the shop with a login.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("platform/invariants.yaml", &platform(""));
+    folder.write("shop/secret", "hidden-secret");
+    folder.write("shop/shop.yaml", &shop(LOGIN));
+    folder
+}
+
+#[test]
+fn a_plan_that_breaks_the_invariant_of_another_source_is_refused_at_its_line() {
+    let folder = folder();
+    folder.ok("reconcile platform --source platform");
+    folder.ok("reconcile shop --source shop");
+    folder.write("shop/shop.yaml", &shop(""));
+    for verb in ["plan", "reconcile"] {
+        let run = folder.run(&format!("{verb} shop --source shop"));
+        assert_eq!(run.code, 3, "{}", run.all());
+        let said = said(&run.err);
+        for part in [
+            "ERR_EDGEWRIGHT_INVARIANT_BROKEN",
+            "shop/shop.yaml:7:7",
+            "`GET https://shop.example.com/admin` reaches the backend `bkd_shop` without `oidc` or `saml`",
+            "the invariant `admin-login` of source `platform`: Nobody opens an admin page without a login",
+            "edge `shop`, route `shop/admin` by path_prefix /admin: backend",
+        ] {
+            assert!(said.contains(part), "{part}\n{said}");
+        }
+        assert!(!said.contains("hidden-secret"));
+    }
+    // The deletion of the invariant is a matter of its source.
+    folder.ok("destroy platform --confirm platform");
+    folder.ok("reconcile shop --source shop");
+}
+
+#[test]
+fn an_invariant_that_does_not_hold_is_refused_at_its_line() {
+    let folder = folder();
+    folder.write("shop/shop.yaml", &shop(""));
+    folder.ok("reconcile shop --source shop");
+    let run = folder.run("reconcile platform --source platform");
+    assert_eq!(run.code, 3, "{}", run.all());
+    let said = said(&run.err);
+    assert!(said.contains("INVARIANT_BROKEN") && said.contains("platform/invariants.yaml:5:3"), "{said}");
+    let alone = folder.run("validate platform");
+    assert_eq!(alone.code, 0, "{}", alone.all());
+    // Together, the manifests show it without a store.
+    let both = folder.run("validate platform shop");
+    assert_eq!((both.code, both.err.contains("shop/shop.yaml")), (3, true), "{}", both.all());
+    let with = folder.run("validate shop --with platform");
+    assert_eq!((with.code, with.err.contains("INVARIANT_BROKEN")), (3, true), "{}", with.all());
+}
+
+#[test]
+fn a_request_and_a_rollback_that_break_an_invariant_are_refused() {
+    let folder = folder();
+    folder.write("shop/shop.yaml", &shop(""));
+    folder.ok("reconcile shop --source shop");
+    folder.write("shop/shop.yaml", &shop(LOGIN));
+    folder.ok("reconcile shop --source shop");
+    folder.ok("reconcile platform --source platform");
+    let rollback = folder.run("rollback --to 1 --source shop");
+    assert_ne!(rollback.code, 0, "{}", rollback.all());
+    assert!(rollback.all().contains("INVARIANT_BROKEN"), "{}", rollback.all());
+    // The state before the invariant is one without it.
+    assert_eq!(folder.run("rollback --to 1 --dry-run").code, 0);
+    let serve = folder.serve("");
+    let edge = serve.get("/edges/https").json()["https_edges"][0].clone();
+    let route =
+        format!("/edges/https/{}/routes/{}", edge["id"].as_str().unwrap(), edge["routes"][0]["id"].as_str().unwrap());
+    let refused = serve.call("DELETE", &format!("{route}/oidc"), "");
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    assert!(refused.body.contains("INVARIANT_BROKEN") && refused.body.contains("admin-login"), "{}", refused.body);
+    let proofs: Value = serve.get("/proofs").json();
+    assert_eq!(proofs["invariants"][0]["answer"], json!("proven"), "{proofs}");
+}
+
+#[test]
+fn an_exemption_is_warned_about_and_then_an_error() {
+    let folder = folder();
+    folder.write("shop/shop.yaml", &shop(""));
+    let exempt = |days: i64| {
+        let day = now() + jiff::SignedDuration::from_hours(24 * days);
+        let day = day.to_string().chars().take(10).collect::<String>();
+        folder.write("platform/invariants.yaml", &platform(&format!(
+            "  exemptions:\n    - hosts: [shop.example.com]\n      owner: shop\n      reason: The new portal\n      expires: {day}\n"
+        )));
+        folder.run("validate platform shop")
+    };
+    let far = exempt(90);
+    assert_eq!((far.code, far.err.contains("exemption")), (0, false), "{}", far.all());
+    let near = exempt(10);
+    assert_eq!((near.code, near.err.contains("expiring-exemption")), (0, true), "{}", near.all());
+    let over = exempt(-2);
+    assert_eq!((over.code, over.err.contains("expired-exemption")), (3, true), "{}", over.all());
+}
+
+#[test]
+fn prove_shows_each_answer() {
+    let folder = folder();
+    let proven = folder.ok("prove platform shop");
+    assert!(
+        said(&proven.out).contains(
+            "proven default/admin-login: Nobody opens an admin page without a login over 1 class of requests"
+        ),
+        "{}",
+        proven.out
+    );
+    assert!(proven.out.ends_with("1 invariant: 1 proven\n"), "{}", proven.out);
+    let policy =
+        "      policies: {inbound: [{name: staff, expressions: [\"req.Method == 'GET'\"], actions: [{type: deny}]}]}\n";
+    folder.write("shop/shop.yaml", &shop(policy));
+    let depends = folder.ok("prove platform shop");
+    assert!(depends.out.contains("depends") && depends.out.contains("the effect of `policies`"), "{}", depends.out);
+    assert!(depends.err.contains("ERR_EDGEWRIGHT_INVARIANT_UNPROVEN"), "{}", depends.err);
+    folder.edit("platform/invariants.yaml", "  requires_any", "  unproven: deny\n  requires_any");
+    assert_eq!(folder.run("prove platform shop").code, 3);
+    folder.write("platform/invariants.yaml", &platform(""));
+    folder.write("shop/shop.yaml", &shop(""));
+    let refuted = folder.run("prove platform shop --format json");
+    assert_eq!(refuted.code, 3, "{}", refuted.all());
+    let report: Value = serde_json::from_str(&refuted.out).unwrap();
+    let proof = &report["proofs"]["invariants"][0];
+    assert_eq!(
+        (&proof["answer"], &proof["requests"][0]["url"]),
+        (&json!("refuted"), &json!("https://shop.example.com/admin"))
+    );
+    let junit = folder.run("prove platform shop --format junit");
+    assert!(junit.out.contains("INVARIANT_BROKEN") && junit.out.contains("classname=\"invariant\""), "{}", junit.out);
+    // Of a store.
+    folder.write("shop/shop.yaml", &shop(LOGIN));
+    folder.ok("reconcile platform --source platform");
+    folder.ok("reconcile shop --source shop");
+    assert!(folder.ok("prove").out.contains("proven   platform/admin-login"));
+}
