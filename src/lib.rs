@@ -177,6 +177,8 @@
 //! - [`Secret`](resources::Secret): masked by every serializer except `model::json`, which reveals it to a caller that
 //!   asks for it with [`Secrets`](resources::Secrets).
 //! - [`Lint`](report::Lint): a check for a probable mistake in legal configuration; one file each, and one table.
+//! - [`Invariant`](resources::Invariant): what must hold for all requests of a scope. `routing::invariant` proves it, and
+//!   `store::speculative` refuses what breaks it.
 //!
 //! In addition, `routing` implements `edgewright trace` and `edgewright replay`, `manifest::export` turns a Snapshot back into
 //! manifests, and `manifest::format` formats their text.

@@ -3,7 +3,7 @@
 use edgewright::resources::now;
 use serde_json::{Value, json};
 
-use crate::support::program::Folder;
+use crate::support::program::{Folder, REPOSITORY};
 
 /// The invariants of the platform team.
 fn platform(more: &str) -> String {
@@ -164,4 +164,34 @@ fn prove_shows_each_answer() {
     folder.ok("reconcile platform --source platform");
     folder.ok("reconcile shop --source shop");
     assert!(folder.ok("prove").out.contains("proven   platform/admin-login"));
+}
+
+/// The three invariants of the example, and a line of its edges without which each is broken.
+#[test]
+fn the_example_holds_until_a_line_is_missing() {
+    let folder = Folder::new();
+    for file in ["invariants.yaml", "edges.yaml"] {
+        let text = std::fs::read_to_string(format!("{REPOSITORY}/examples/invariants/{file}")).unwrap();
+        folder
+            .write(&format!("bank/{file}"), &text.replace("{from_env: WIKI_CLIENT_SECRET}", "'a-secret-of-the-wiki'"));
+    }
+    let proven = folder.ok("prove bank");
+    assert!(proven.out.ends_with("3 invariants: 3 proven\n"), "{}", proven.out);
+    let edges = folder.read("bank/edges.yaml");
+    for (line, without, invariant) in [
+        ("oidc:", "", "internal-login"),
+        ("ip_restriction: {ip_policy_ids: [ipp_offices]}", "", "admin-from-offices"),
+        ("hostports: ['portal", "  tls_termination: {min_version: '1.1'}", "modern-tls"),
+    ] {
+        let edited = edges.lines().map(|it| match (it.contains(line), without) {
+            (false, _) => it.to_owned(),
+            (true, "") => String::new(),
+            (true, more) => format!("{it}\n{more}"),
+        });
+        folder.write("bank/edges.yaml", &edited.collect::<Vec<_>>().join("\n"));
+        let refuted = folder.run("validate bank");
+        assert_eq!(refuted.code, 3, "{}", refuted.all());
+        let said = said(&refuted.err);
+        assert!(said.contains("INVARIANT_BROKEN") && said.contains(&format!("the invariant `{invariant}`")), "{said}");
+    }
 }
