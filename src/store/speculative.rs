@@ -36,7 +36,7 @@ pub(crate) struct SpeculativeCommit {
 
 impl SpeculativeCommit {
     /// Applies operations to a state, without committing them. Returns every refusal at which a manifest can be corrected.
-    pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, Refusals> {
+    pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, CommitRefusals> {
         let (at, began) = (clock::now(), Instant::now());
         let NextSnapshot { after, changed, doubts } = NextSnapshot::new(before, operations, at)?;
         Ok(Self { before: before.clone(), after, changed, doubts, at, began })
@@ -67,9 +67,14 @@ struct NextSnapshot {
 }
 
 impl NextSnapshot {
-    fn new<O: Borrow<Operation> + Sync>(before: &Snapshot, operations: &[O], at: Timestamp) -> Result<Self, Refusals> {
+    fn new<O: Borrow<Operation> + Sync>(
+        before: &Snapshot,
+        operations: &[O],
+        at: Timestamp,
+    ) -> Result<Self, CommitRefusals> {
         let (after, changed) = before.apply(operations, at)?;
-        let doubts = enforce(before, &after, &changed, at).map_err(|(first, others)| Refusals { first, others })?;
+        let doubts =
+            enforce(before, &after, &changed, at).map_err(|(first, others)| CommitRefusals { first, others })?;
         Ok(Self { after, changed: Arc::new(changed), doubts })
     }
 }
@@ -129,18 +134,18 @@ impl NextState {
 
 /// Why operations are refused, at each resource at which that can be corrected.
 #[derive(Debug)]
-pub(crate) struct Refusals {
+pub(crate) struct CommitRefusals {
     first: Refusal,
     others: Vec<Refusal>,
 }
 
-impl From<Refusal> for Refusals {
+impl From<Refusal> for CommitRefusals {
     fn from(first: Refusal) -> Self {
         Self { first, others: Vec::new() }
     }
 }
 
-impl Refusals {
+impl CommitRefusals {
     /// All of them.
     pub(crate) fn into_vec(self) -> Vec<Refusal> {
         [vec![self.first], self.others].concat()

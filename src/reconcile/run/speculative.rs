@@ -1,14 +1,14 @@
 //! Applies a plan to a Snapshot without a commit.
 
 use crate::reconcile::prelude::*;
-use crate::store::Refusals;
+use crate::store::CommitRefusals;
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens, and what it takes
 /// from others.
 pub(crate) fn apply_speculatively(
     snapshot: &Snapshot,
     plan: &mut Plan,
-) -> Result<Option<Arc<SpeculativeCommit>>, Refusals> {
+) -> Result<Option<Arc<SpeculativeCommit>>, CommitRefusals> {
     plan.opened = plan.lost_protections();
     plan.behaviour = None;
     plan.lost_certificates.clear();

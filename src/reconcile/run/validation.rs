@@ -7,7 +7,7 @@ use crate::manifest::resolve::Resolution;
 use crate::model::diagnostics::diagnostic::cap;
 use crate::model::{Desired, Path, Refusal};
 use crate::reconcile::prelude::*;
-use crate::store::Refusals;
+use crate::store::CommitRefusals;
 
 impl Resolution {
     /// Whether any finding is an error.
@@ -38,7 +38,7 @@ impl Resolution {
     }
 
     /// Reports why a plan was refused.
-    pub(super) fn refused(mut self, refusals: Refusals, snapshot: &Snapshot) -> Self {
+    pub(super) fn refused(mut self, refusals: CommitRefusals, snapshot: &Snapshot) -> Self {
         for refusal in refusals.into_vec() {
             let placed = place_faults(refusal, &self, snapshot);
             self.diagnostics.extend(placed);

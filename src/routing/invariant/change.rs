@@ -81,10 +81,15 @@ pub(super) fn breaches<'s>(
     let mut found: Vec<Breach<'s>> =
         prove_some(after, new.clone()).into_iter().flat_map(|proof| proof.breaches).collect();
     let of_routing = |key: &Key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute);
-    // A restriction of all endpoints has an effect on all requests.
+    // A restriction of all endpoints has an effect on all their requests.
     let is_about_addresses = |it: &StandingInvariant<'_>| !it.spec.only_from.is_empty();
-    let concerns_all =
-        changed.iter().any(|key| key.kind == Kind::IpRestriction) && standing.iter().any(is_about_addresses);
+    let restricts = changed.iter().any(|key| key.kind == Kind::IpRestriction);
+    // So has the source of an edge on those that no route takes.
+    let is_about_sources = |it: &StandingInvariant<'_>| !it.spec.scope.sources.is_empty();
+    let source = |state: &'s Snapshot, key: &Key| state.get(key).and_then(|entry| entry.source());
+    let moves = |key: &Key| key.kind == Kind::HttpsEdge && source(before, key) != source(after, key);
+    let concerns_all = (restricts && standing.iter().any(is_about_addresses))
+        || (standing.iter().any(is_about_sources) && changed.iter().any(moves));
     let scope = match concerns_all {
         true => ClassScope::Everything,
         false if changed.iter().any(of_routing) => ClassScope::Changed(changed),

@@ -345,6 +345,15 @@ fn a_restriction_of_all_endpoints_concerns_every_route() {
 }
 
 #[test]
+fn an_edge_that_moves_to_a_source_meets_the_invariants_about_it() {
+    let tls = invariant(json!({"scope": {"sources": ["bank"]}, "min_tls_version": "1.2"}));
+    let edge = |source: &'static str| {
+        edge("old", source, "old.example.com:443", json!({"tls_termination": {"min_version": "1.1"}}))
+    };
+    assert_eq!(change(&[tls.clone(), edge("shop")], &[tls, edge("bank")]), ["old/tls_termination/min_version"]);
+}
+
+#[test]
 fn a_proof_counts_classes() {
     let scope = json!({"hosts": ["*.internal.example.com"], "path_prefixes": ["/admin"]});
     let exemption = json!({"path_prefixes": ["/admin/health"], "owner": "o", "reason": "r", "expires": "2027-12-31"});
