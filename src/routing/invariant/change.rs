@@ -86,8 +86,10 @@ pub(super) fn breaches<'s>(
     let restricts = changed.iter().any(|key| key.kind == Kind::IpRestriction);
     // So has the source of an edge on those that no route takes.
     let is_about_sources = |it: &StandingInvariant<'_>| !it.spec.scope.sources.is_empty();
-    let source = |state: &'s Snapshot, key: &Key| state.get(key).and_then(|entry| entry.source());
-    let moves = |key: &Key| key.kind == Kind::HttpsEdge && source(before, key) != source(after, key);
+    let moves = |key: &Key| match (before.get(key), after.get(key)) {
+        (Some(then), Some(now)) => key.kind == Kind::HttpsEdge && then.source() != now.source(),
+        _ => false,
+    };
     let concerns_all = (restricts && standing.iter().any(is_about_addresses))
         || (standing.iter().any(is_about_sources) && changed.iter().any(moves));
     let scope = match concerns_all {
