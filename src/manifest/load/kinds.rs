@@ -72,7 +72,7 @@ impl ManifestKind {
 }
 
 /// Every manifest kind, in the order of [`Kind`].
-pub(crate) static KINDS: [ManifestKind; 10] = [
+pub(crate) static KINDS: [ManifestKind; 11] = [
     ManifestKind {
         fields: &[ManifestField { name: "token_file", required: true, schema: token_file }],
         ..ManifestKind::for_resource::<ApiKey>("api-keys.yaml")

@@ -30,6 +30,7 @@ pub(crate) enum ClassScope<'a> {
 }
 
 /// Visits all classes of a state.
+#[cfg(test)]
 pub(crate) fn each_class<'s>(state: &'s Snapshot, mut visit: impl FnMut(&RequestClass<'_>, Fate<'s>)) {
     let visit = &mut |class: &RequestClass<'_>, [fate]: [Fate<'s>; 1]| {
         if class.example().is_some() {

@@ -41,7 +41,9 @@ mod served_edges;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use classes::{ClassScope, each_class, each_class_in, each_difference, each_pair_in};
+#[cfg(test)]
+pub(crate) use classes::each_class;
+pub(crate) use classes::{ClassScope, each_class_in, each_difference, each_pair_in};
 pub(crate) use fate::{Fate, FateModule, Protections, protections};
 pub(crate) use host_class::HostClass;
 pub(crate) use path_class::PathClass;

@@ -53,6 +53,7 @@ pub(crate) struct PathClass<'c> {
 
 impl<'c> PathClass<'c> {
     /// Whether the class has a path.
+    #[cfg(test)]
     pub(crate) fn contains(&self, path: &str) -> bool {
         if self.is_exact {
             return path == self.path;

@@ -16,6 +16,7 @@ pub(crate) struct RequestClass<'c> {
 
 impl RequestClass<'_> {
     /// Whether the class has a request.
+    #[cfg(test)]
     pub(crate) fn contains(&self, request: &TracedRequest) -> bool {
         self.hosts.iter().any(|host| host.contains(&request.host, request.port)) && self.path.contains(&request.path)
     }

@@ -33,7 +33,7 @@ use super::{auth::permission::Intent, gateway_feed};
 use operation::ApiOperation;
 
 /// All operations.
-pub(in crate::server) static OPERATIONS: [&ApiOperation; 33] = [
+pub(in crate::server) static OPERATIONS: [&ApiOperation; 34] = [
     &reconciliation::CREATE,
     &reconciliation::records::LIST,
     &reconciliation::records::GET,
