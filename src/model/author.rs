@@ -66,9 +66,15 @@ pub enum Author {
 /// The prefix of a key's ID if the client authenticated with a certificate instead of an API key (D97).
 pub(crate) const CERTIFICATE: &str = "certificate:";
 
-/// Describes the key of a request, or the certificate that it had instead. The description of the key is empty if it
+/// The prefix of a key's ID if a person has signed in through a provider (D117). The name follows.
+pub(crate) const PERSON: &str = "person:";
+
+/// Describes the key of a request, or the certificate or the person in its place. The description of the key is empty if it
 /// has none, or was deleted.
 pub(crate) fn key_of(key: &str, description: &str, owner: &str) -> String {
+    if let Some(name) = key.strip_prefix(PERSON) {
+        return format!("{} ({owner})", escaped(name));
+    }
     match key.strip_prefix(CERTIFICATE) {
         Some(name) => format!("certificate {name} of {owner}"),
         None if description.is_empty() => format!("API key {key} of {owner}"),
@@ -188,6 +194,7 @@ mod tests {
             ("ak_1", "a\nb", "\"a\\nb\" (ak_1) of bot_ci"),
             ("ak_1", "", "API key ak_1 of bot_ci"),
             ("certificate:uri:urn:ci", "", "certificate uri:urn:ci of bot_ci"),
+            ("person:ada@example.com", "", "ada@example.com (bot_ci)"),
         ] {
             assert_eq!(key_of(key, description, "bot_ci"), expected);
         }

@@ -7,6 +7,8 @@ use axum::body::Bytes;
 use super::auth::authentication::AccessControl;
 use super::auth::client_certificates::ClientCertificates;
 use super::auth::key_use::KeyUse;
+use super::auth::oidc::config::OidcConfig;
+use super::auth::oidc::connector::OpenIdConnect;
 use super::auth::session::SessionSealer;
 use super::gateway_feed::cache::Feeds;
 use super::limits::guards::{GuardSettings, Guards};
@@ -79,6 +81,7 @@ impl App {
                 client_certificates: ClientCertificates::default(),
                 key_use: KeyUse::default(),
                 sessions: SessionSealer::new(store.root_secret()),
+                provider: None,
                 version_header,
             }),
             forwarder: Arc::new(Forwarder::new(Arc::clone(&store))),
@@ -92,6 +95,7 @@ impl App {
                 watchers: Slots::new(classes::streams(DEFAULT_WATCHERS)),
                 backups: Slots::new(classes::BACKUPS),
                 hooks: Slots::new(classes::WEBHOOKS),
+                sign_ins: Slots::new(classes::SIGN_INS),
                 rekeys: Slots::new(classes::REKEYS),
                 forwards: Slots::new(classes::FORWARDS),
             }),
@@ -141,6 +145,15 @@ impl App {
     #[must_use]
     pub fn dashboard(mut self, is_served: bool) -> Self {
         self.0.has_dashboard = is_served;
+        self
+    }
+
+    /// Lets people sign in through an OpenID Connect provider (D117).
+    #[must_use]
+    pub(crate) fn openid_connect(mut self, config: Option<OidcConfig>) -> Self {
+        let base_url = &self.0.served.base_urls.base_url;
+        let provider = config.map(|config| OpenIdConnect::new(config, base_url));
+        set(&mut self.0.access, |access| access.provider = provider);
         self
     }
 

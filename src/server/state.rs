@@ -60,6 +60,8 @@ pub(crate) struct Admissions {
     pub backups: Slots,
     /// Webhooks, which nobody has authenticated yet.
     pub hooks: Slots,
+    /// Requests that ask an OpenID Connect provider, for people who are not signed in yet.
+    pub sign_ins: Slots,
     /// Encrypts the store with new keys for one client at a time.
     pub rekeys: Slots,
     /// Requests that wait for the response of the server that writes (D115).

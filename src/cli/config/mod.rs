@@ -17,9 +17,11 @@ use crate::cli::prelude::*;
 use crate::manifest::ManifestFile;
 use crate::manifest::load::{limits, syntax};
 use crate::model::decode::decode;
+use crate::model::diagnostics::Check;
 use crate::model::diagnostics::fault::add_new_faults;
 use crate::model::{Segment, Tape};
 use crate::server::auth::client_certificates::{CertificateOwner, ClientCertificates};
+use crate::server::auth::oidc::config::OidcConfig;
 use crate::server::notify::config::{NotificationConfig, NotificationTarget};
 use crate::server::resources::write_policy::{WritePolicies, WritePolicy};
 use location::{VARIABLE, config_path, named_path};
@@ -50,6 +52,8 @@ struct ConfigDocument {
     hooks: HooksEntry,
     /// The owners that clients with certificates act as.
     client_certificates: Vec<CertificateOwner>,
+    /// The provider through which people sign in.
+    openid_connect: Option<OidcConfig>,
     /// The policies for writes over the API to the resources of a source.
     rest_writes: BTreeMap<String, String>,
 }
@@ -99,6 +103,8 @@ pub(crate) struct Config {
     pub git_hook: Option<PathBuf>,
     /// The owners that clients with certificates act as.
     pub client_certificates: Vec<CertificateOwner>,
+    /// The provider through which people sign in, if there is one.
+    pub openid_connect: Option<OidcConfig>,
     /// The policies for writes over the API to the resources of a source.
     pub rest_writes: WritePolicies,
 }
@@ -261,6 +267,8 @@ impl Config {
         });
         let clients = ClientCertificates::check(&file.client_certificates);
         or_default("client_certificates", clients, &mut checked);
+        let provider_faults = file.openid_connect.iter().flat_map(Check::faults);
+        checked.extend(provider_faults.map(|fault| under_key("openid_connect", fault)));
         let rest_writes = or_default("rest_writes", WritePolicy::parse(&file.rest_writes), &mut checked);
         add_checked(&mut faults, checked);
         let section = |fault: &Fault| ConfigSection::from_path(&fault.path).filter(|_| is_readable);
@@ -281,6 +289,7 @@ impl Config {
             notifications,
             git_hook,
             client_certificates: file.client_certificates,
+            openid_connect: file.openid_connect,
             rest_writes,
         })
     }

@@ -7,7 +7,8 @@ use crate::model::{FieldPath, Segment};
 pub(crate) enum ConfigSection {
     /// The rules for manifests: `lints`, `allowed_labels` and `certificate_expiry_days`.
     Lints,
-    /// The keys that only `serve` uses: `sources`, `notifications`, `hooks`, `client_certificates` and `rest_writes`.
+    /// The keys that only `serve` uses: `sources`, `notifications`, `hooks`, `client_certificates`, `openid_connect` and
+    /// `rest_writes`.
     Server,
     /// Whether the file can set what only `serve` uses.
     Trust,
@@ -29,7 +30,7 @@ impl ConfigSection {
     pub(super) fn from_key(key: &str) -> Option<Self> {
         match key {
             "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigSection::Lints),
-            "sources" | "notifications" | "hooks" | "client_certificates" | "rest_writes" => {
+            "sources" | "notifications" | "hooks" | "client_certificates" | "openid_connect" | "rest_writes" => {
                 Some(ConfigSection::Server)
             }
             _ => None,

@@ -15,6 +15,7 @@ use crate::cli::prelude::*;
 use crate::cli::store::{retention_args::RetentionArgs, store_args::StoreArgs};
 use crate::files::if_exists;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
+use crate::server::auth::oidc::config::OidcConfig;
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
 use crate::server::operations::hooks::read_secret;
 use crate::server::operations::reconciliation::files::DEFAULT_MIB;
@@ -124,6 +125,10 @@ impl Args {
         }
         if let Some(file) = &config.git_hook {
             check_hook_secret(file)?;
+        }
+        if let Some(Err(reason)) = config.openid_connect.as_ref().map(OidcConfig::check_files) {
+            let fault = Diagnostic::error(Code::Unreadable, format!("cannot use `openid_connect`: {reason}"));
+            return Err(fault.help("check the files and the command that the section names").into());
         }
         if !config.client_certificates.is_empty() && self.listen.tls_client_ca.is_none() {
             let fault = Diagnostic::error(Code::Parameter, "`client_certificates` requires `--tls-client-ca`");

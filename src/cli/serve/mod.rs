@@ -250,6 +250,7 @@ impl Args {
             .outbox(outputs.notifier.as_ref().map(Notifier::outbox))
             .tls(bound.tls.clone(), ClientCertificates::new(config.client_certificates.clone()))
             .guarded(self.limits.settings(bound.server.limits.most), outputs.log.clone())
+            .openid_connect(config.openid_connect.clone())
             .rest_writes(rest_writes.clone());
         match &config.git_hook {
             Some(file) => app.git_hook(file.clone()),

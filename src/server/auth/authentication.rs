@@ -3,6 +3,9 @@
 use super::caller::Caller;
 use super::client_certificates::ClientCertificates;
 use super::key_use::KeyUse;
+use super::oidc::connector::OpenIdConnect;
+use super::oidc::person::SignedInPerson;
+use super::oidc::person_token::{PERSON_KEY, person_of};
 use super::permission::{self, Intent};
 use super::session::{DashboardSession, SessionSealer};
 use crate::model::ApiKey;
@@ -29,6 +32,8 @@ pub(crate) struct AccessControl {
     pub(in crate::server) key_use: KeyUse,
     /// The sessions of the dashboard.
     pub(in crate::server) sessions: SessionSealer,
+    /// The provider through which people sign in, if there is one.
+    pub(in crate::server) provider: Option<OpenIdConnect>,
     /// The name of the version header (D4).
     pub(in crate::server) version_header: String,
 }
@@ -96,7 +101,7 @@ impl AccessControl {
         headers: &HeaderMap,
         session: &DashboardSession,
     ) -> Result<Caller, ApiError> {
-        let caller = Self::session_caller(snapshot, session)?;
+        let caller = self.session_caller(snapshot, session)?;
         note_actor(&caller.key);
         self.key_use.note(&caller.key);
         self.guards.take(&caller)?;
@@ -112,17 +117,53 @@ impl AccessControl {
         headers: &HeaderMap,
         session: &DashboardSession,
     ) -> Result<Caller, ApiError> {
-        self.decide(snapshot, intent, headers, Self::session_caller(snapshot, session)?)
+        self.decide(snapshot, intent, headers, self.session_caller(snapshot, session)?)
     }
 
-    /// The caller of a session, if its key still exists, has the same token, and has not expired.
-    fn session_caller(snapshot: &Snapshot, session: &DashboardSession) -> Result<Caller, ApiError> {
+    /// The caller of a session, if its key still exists, has the same token, and has not expired, or if the person still has
+    /// a role.
+    fn session_caller(&self, snapshot: &Snapshot, session: &DashboardSession) -> Result<Caller, ApiError> {
         let ended = || ApiError::with_code(Code::Unauthenticated, "the session has ended; sign in again");
+        if let Some(person) = &session.person {
+            return self.person_caller(person).ok_or_else(ended);
+        }
         let entry = snapshot.get(&Key::new(Kind::ApiKey, session.key.clone())).ok_or_else(ended)?;
         let kept = entry.token.as_ref().filter(|kept| session.is_of(kept)).ok_or_else(ended)?;
         let key = entry.spec_as::<ApiKey>().filter(|_| !kept.is_empty()).ok_or_else(ended)?;
         let caller = Caller::new(snapshot, &entry.key.id, key).ok_or_else(ended)?;
         if caller.expiry().is_some() { Err(ended()) } else { Ok(caller) }
+    }
+
+    /// A person as a caller, who may have no role any more.
+    fn person_caller(&self, person: &SignedInPerson) -> Option<Caller> {
+        self.provider.as_ref()?.caller(person)
+    }
+
+    /// Admits a person whom the provider knows, and who must be allowed to read. Returns the note of the sign-in.
+    pub(crate) fn sign_in_person(
+        &self,
+        snapshot: &Snapshot,
+        headers: &HeaderMap,
+        person: &SignedInPerson,
+    ) -> Result<SecurityNote, ApiError> {
+        let caller = self.person_caller(person).ok_or_else(|| {
+            let note =
+                SecurityNote::new(SecurityEvent::PermissionRefused, "no role", Some((&person.key(), person.owner())));
+            let fault = Fault::new(Code::Forbidden, format!("{} has no role on this server", person.name()));
+            let help = "ask an admin to map one of your groups to a role in the section `openid_connect` of the \
+                        configuration file";
+            ApiError::new(fault.help(help)).noted(note)
+        })?;
+        note_actor(&caller.key);
+        self.guards.take(&caller)?;
+        RequestPlace::note_owner(&caller.owner)?;
+        let caller = self.decide(snapshot, &Intent::Read, headers, caller)?;
+        Ok(caller.note(SecurityEvent::SignedIn, "OpenID Connect"))
+    }
+
+    /// The session of a person who has signed in.
+    pub(crate) fn session_of(person: SignedInPerson) -> DashboardSession {
+        DashboardSession::of_person(person)
     }
 
     /// Signs in with an API token, which must be allowed to read. Returns the session, and the note of its beginning.
@@ -182,8 +223,9 @@ impl AccessControl {
                 .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
                 .noted(SecurityNote::new(SecurityEvent::AuthenticationFailed, reason, actor))
         };
-        let caller = authenticate(snapshot, headers).or_else(vouched).map_err(|reason| {
-            unauthenticated("a valid API key is required: send `Authorization: Bearer TOKEN`".to_owned(), reason)
+        let caller = self.authenticate(snapshot, headers).or_else(vouched).map_err(|reason| match reason {
+            ENDED => unauthenticated("this sign-in has ended; run `edgewright login --sso` again".to_owned(), reason),
+            _ => unauthenticated("a valid API key is required: send `Authorization: Bearer TOKEN`".to_owned(), reason),
         })?;
         // Only who has the token is told.
         if let Some(message) = caller.expiry() {
@@ -192,6 +234,16 @@ impl AccessControl {
         note_actor(&caller.key);
         self.key_use.note(&caller.key);
         Ok(caller)
+    }
+
+    /// The caller whose token a request has: an API key, or a person.
+    fn authenticate(&self, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, &'static str> {
+        let (key, secret) = token(headers)?;
+        if key.as_str() != PERSON_KEY {
+            return verify(snapshot, key, secret);
+        }
+        let person = person_of(&self.sessions, secret, clock::now()).ok_or(ENDED)?;
+        self.person_caller(&person).ok_or(ENDED)
     }
 
     fn check_version(&self, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -214,11 +266,7 @@ const MALFORMED: &str = "malformed token";
 const UNKNOWN: &str = "unknown key";
 const WRONG: &str = "wrong secret";
 const EXPIRED: &str = "expired key";
-
-fn authenticate(snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, &'static str> {
-    let (key, secret) = token(headers)?;
-    verify(snapshot, key, secret)
-}
+const ENDED: &str = "ended sign-in of a person";
 
 /// The caller whose key has a token with this secret part.
 fn verify(snapshot: &Snapshot, key: Id, secret: &str) -> Result<Caller, &'static str> {

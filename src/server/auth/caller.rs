@@ -2,7 +2,7 @@
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 
-use crate::model::author::CERTIFICATE;
+use crate::model::author::{CERTIFICATE, PERSON};
 use crate::model::{ApiKey, KeyScope};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
@@ -26,6 +26,19 @@ impl Caller {
     /// The caller as the author of a change.
     pub(crate) fn author(&self) -> Author {
         Author::Api { key: self.key.clone(), owner: self.owner.clone() }
+    }
+
+    /// The name of the caller: that of a person who has signed in, or the owner.
+    pub(crate) fn name(&self) -> &str {
+        self.key.as_str().strip_prefix(PERSON).unwrap_or(self.owner.as_str())
+    }
+
+    /// The caller in a message: the API key, or the name of a person.
+    pub(super) fn described(&self) -> Cow<'_, str> {
+        match self.key.as_str().strip_prefix(PERSON) {
+            Some(name) => Cow::Borrowed(name),
+            None => Cow::Owned(format!("the API key {}", self.key)),
+        }
     }
 
     /// The error of a request that the caller may not make, for the client and the security log.
@@ -58,6 +71,10 @@ impl Caller {
 
     /// This caller at another revision: its key may be deleted or limited since, and the role of its owner changed.
     pub(super) fn at(&self, snapshot: &Snapshot) -> Result<Self, Fault> {
+        // The rights of a person are in the configuration.
+        if self.key.as_str().starts_with(PERSON) {
+            return Ok(self.clone());
+        }
         // A certificate is in no store.
         let found = match self.key.as_str().starts_with(CERTIFICATE) {
             true => rules::role_of(snapshot, self.owner.as_str()).map(|role| Self { role, ..self.clone() }),

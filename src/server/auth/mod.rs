@@ -30,5 +30,6 @@ pub(crate) mod authentication;
 pub(crate) mod caller;
 pub(crate) mod client_certificates;
 pub(crate) mod key_use;
+pub(crate) mod oidc;
 pub(crate) mod permission;
 pub(crate) mod session;

@@ -3,10 +3,15 @@
 //! A session names the API key that somebody has signed in with, and proves that the token was known: it has a digest of the
 //! token's hash, so that it ends with the key, and with a token that replaces it. No server keeps it. It is sealed with a key
 //! that is derived from the root secret of the store, so that every server of the store opens it.
+//!
+//! The session of a person who has signed in through a provider has the person instead: it ends with the claims that give
+//! the person a role.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::DeserializeOwned;
 
+use super::oidc::person::SignedInPerson;
 use crate::model::Secret;
 use crate::server::prelude::*;
 use crate::store::ids;
@@ -24,10 +29,13 @@ const PURPOSE: &str = "edgewright 2026 dashboard sessions";
 /// Who is signed in.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct DashboardSession {
-    /// The API key.
+    /// The API key, or what stands in its place for a person.
     pub key: Id,
     /// A digest of the hash of its token.
     proof: String,
+    /// The person, if one has signed in through a provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<SignedInPerson>,
     /// The Unix time of the sign-in.
     began: i64,
     /// The Unix time of the last page.
@@ -41,8 +49,17 @@ pub(crate) struct DashboardSession {
 impl DashboardSession {
     /// Creates the session of a key with this token's hash.
     pub(super) fn new(key: Id, kept: &Secret) -> Self {
+        Self::begin(key, proof_of(kept), None)
+    }
+
+    /// Creates the session of a person.
+    pub(super) fn of_person(person: SignedInPerson) -> Self {
+        Self::begin(person.key(), String::new(), Some(person))
+    }
+
+    fn begin(key: Id, proof: String, person: Option<SignedInPerson>) -> Self {
         let (now, form_token) = (clock::now().as_second(), ids::salt());
-        Self { key, proof: proof_of(kept), began: now, seen: now, form_token, is_secure: true }
+        Self { key, proof, person, began: now, seen: now, form_token, is_secure: true }
     }
 
     /// Whether a key with this token's hash has begun the session.
@@ -93,16 +110,26 @@ impl SessionSealer {
 
     /// Seals a session as the value of a cookie. Returns none only if the cipher fails.
     pub(in crate::server) fn seal(&self, session: &DashboardSession) -> Option<String> {
-        let text = serde_json::to_vec(session).ok()?;
-        Some(URL_SAFE_NO_PAD.encode(cipher::seal(&self.key, &cipher::context(PURPOSE, &[]), &text)?))
+        Some(URL_SAFE_NO_PAD.encode(self.seal_for(PURPOSE, session)?))
     }
 
     /// Opens the value of a cookie. Returns none if it was not sealed with the key of the store, or if the session is over.
     pub(in crate::server) fn open(&self, value: &str, now: Timestamp) -> Option<DashboardSession> {
         let sealed = URL_SAFE_NO_PAD.decode(value).ok()?;
-        let text = cipher::open(&self.key, &cipher::context(PURPOSE, &[]), &sealed)?;
-        let session: DashboardSession = serde_json::from_slice(&text).ok()?;
+        let session: DashboardSession = self.open_for(PURPOSE, &sealed)?;
         (!session.is_over(now)).then_some(session)
+    }
+
+    /// Seals a value that only the same purpose opens. Returns none only if the cipher fails.
+    pub(in crate::server) fn seal_for<T: Serialize>(&self, purpose: &str, value: &T) -> Option<Vec<u8>> {
+        let text = serde_json::to_vec(value).ok()?;
+        cipher::seal(&self.key, &cipher::context(purpose, &[]), &text)
+    }
+
+    /// Opens what was sealed for a purpose.
+    pub(in crate::server) fn open_for<T: DeserializeOwned>(&self, purpose: &str, sealed: &[u8]) -> Option<T> {
+        let text = cipher::open(&self.key, &cipher::context(purpose, &[]), sealed)?;
+        serde_json::from_slice(&text).ok()
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use maud::{Markup, html};
 
+use crate::model::author::PERSON;
 use crate::server::operations::history::document::HistoryAuthor;
 use crate::server::prelude::*;
 
@@ -75,6 +76,8 @@ pub(super) fn author(author: &HistoryAuthor) -> Markup {
     html! {
         @if !commit_author_name.is_empty() {
             b title=(author.commit_author_email) { (commit_author_name) }
+        } @else if let Some(person) = key_id.strip_prefix(PERSON) {
+            b title=(owner_id) { (person) }
         } @else if !key.is_empty() {
             b title={ (key_id) " of " (owner_id) } { (key) } " of " (owner_id)
         } @else if author.by == "local" {

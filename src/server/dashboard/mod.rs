@@ -39,6 +39,7 @@ mod live;
 mod origin_check;
 mod overview;
 mod page;
+mod provider_sign_in;
 mod revision;
 mod revisions;
 mod route;
@@ -54,6 +55,7 @@ use axum::Router;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 
+use crate::server::auth::oidc::connector::CALLBACK;
 use crate::server::state::AppState;
 use page::DashboardPage;
 
@@ -80,6 +82,8 @@ pub(in crate::server) fn routes() -> Router<AppState> {
         .route("/ui", get(Redirect::to("ui/")))
         .route("/ui/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .route("/ui/sign-out", post(sign_in::sign_out))
+        .route("/ui/login/oidc", get(provider_sign_in::begin))
+        .route(CALLBACK, get(provider_sign_in::finish))
         .route("/ui/live", get(live::stream))
         .route("/ui/style.css", assets::style())
         .route("/ui/script.js", assets::script())

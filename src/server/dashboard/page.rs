@@ -196,7 +196,7 @@ async fn answer(
                 root: &request.root,
                 title: &content.title,
                 section: content.section,
-                who: request.caller.owner.as_str(),
+                who: request.caller.name(),
                 form_token: &request.session.form_token,
                 revision: request.snapshot.revision,
                 is_earlier: request.at.is_some(),

@@ -1,4 +1,5 @@
-//! Signing in with an API token, and signing out.
+//! Signing in with an API token, and signing out. Who is sent to the provider instead does not use a form: the policy of the
+//! pages lets no form lead elsewhere.
 
 use axum::http::request::Parts;
 use axum::response::Redirect;
@@ -6,6 +7,7 @@ use maud::{Markup, html};
 
 use super::page::{Here, failed, session_of};
 use super::{cookie, layout, origin_check};
+use crate::server::auth::oidc::connector::OpenIdConnect;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 
@@ -32,16 +34,26 @@ impl FormFields {
 }
 
 /// Shows the form to sign in.
-pub(super) async fn show(State(_): State<AppState>, request: Request) -> Response {
+pub(super) async fn show(State(app): State<AppState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let next = query::value(parts.uri.query(), "next").unwrap_or_default();
-    let form = form(&next, None);
+    let form = form(&next, provider_of(&app), None);
     layout::response(StatusCode::OK, layout::outside(&Here::new(&parts).root, TITLE, &form).into_string())
 }
 
-fn form(next: &str, error: Option<&str>) -> Markup {
+/// The host of the provider through which people can sign in.
+fn provider_of(app: &AppState) -> Option<&str> {
+    app.access.provider.as_ref().map(OpenIdConnect::host)
+}
+
+fn form(next: &str, provider: Option<&str>, error: Option<&str>) -> Markup {
+    let encoded: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
     html! {
         @if let Some(error) = error { p.error role="alert" { (error) } }
+        @if let Some(provider) = provider {
+            p { a.button href={ "./login/oidc?next=" (encoded) } { "Sign in with " (provider) } }
+            p { "Or, if you have a token:" }
+        }
         form action="./sign-in" method="post" {
             input type="hidden" name="next" value=(next);
             p { label for="token" { "API token" }
@@ -72,7 +84,8 @@ pub(super) async fn sign_in(State(app): State<AppState>, request: Request) -> Re
             response
         }
         Err(error) => {
-            let html = layout::outside(&here.root, TITLE, &form(&next, Some(&error.message()))).into_string();
+            let html = layout::outside(&here.root, TITLE, &form(&next, provider_of(&app), Some(&error.message())))
+                .into_string();
             let (mut parts, _) = error.into_response().into_parts();
             parts.headers.insert(header::CONTENT_TYPE, layout::HTML.clone());
             parts.headers.remove(header::CONTENT_LENGTH);
@@ -91,7 +104,7 @@ fn begin(app: &AppState, parts: &Parts, fields: &FormFields) -> Result<(HeaderVa
 }
 
 /// Whether a text is the path of a page below the dashboard, and not an address elsewhere.
-fn is_page(next: &str) -> bool {
+pub(super) fn is_page(next: &str) -> bool {
     !next.starts_with('/') && !next.contains("..") && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
@@ -138,7 +151,8 @@ mod tests {
 
     #[test]
     fn the_form_shows_texts_and_no_markup() {
-        let shown = form("\"><script>", Some("<b>")).into_string();
+        let shown = form("\"><script>", Some("<i>"), Some("<b>")).into_string();
+        assert!(!shown.contains("<i>") && shown.contains("./login/oidc?next=%22%3E%3Cscript%3E"), "{shown}");
         assert!(shown.contains("&quot;&gt;&lt;script&gt;") && shown.contains("&lt;b&gt;"), "{shown}");
     }
 }

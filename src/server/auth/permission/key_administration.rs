@@ -102,7 +102,7 @@ fn within(
 ) -> Result<(), Fault> {
     let place = Path::root().join("scope");
     let more = |what: String, place: Path| {
-        let message = format!("the API key {} cannot manage a key with {what}", caller.key);
+        let message = format!("{} cannot manage a key with {what}", caller.described());
         Err(refusal(message, current).at(place))
     };
     let Some(scope) = scope else { return more("no scope, because it has one itself".into(), place) };

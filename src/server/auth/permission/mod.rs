@@ -188,7 +188,7 @@ pub(super) fn allows_address(caller: &Caller, address: Option<IpAddr>) -> Result
         return Ok(());
     }
     let from = address.map_or_else(|| "an unknown address".to_owned(), |address| address.to_canonical().to_string());
-    let fault = Fault::new(Code::Forbidden, format!("the API key {} cannot be used from {from}", caller.key));
+    let fault = Fault::new(Code::Forbidden, format!("{} cannot be used from {from}", caller.described()));
     Err(fault.help("use it from one of the `addresses` of its scope"))
 }
 

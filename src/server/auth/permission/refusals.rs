@@ -10,12 +10,12 @@ pub(super) fn source_refusal(caller: &Caller, verb: &str, source: &str, current:
 
 /// Refuses what the scope of a key does not grant.
 pub(super) fn forbidden(caller: &Caller, what: &str, current: &Snapshot) -> Fault {
-    refusal(format!("the scope of the API key {} does not allow it to {what}", caller.key), current)
+    refusal(format!("the scope of {} does not allow it to {what}", caller.described()), current)
 }
 
 /// Refuses what the scope of a key would allow with a right that it lacks.
 pub(super) fn needs(caller: &Caller, right: &str, what: &str, current: &Snapshot) -> Fault {
-    refusal(format!("the scope of the API key {} needs {right} to {what}", caller.key), current)
+    refusal(format!("the scope of {} needs {right} to {what}", caller.described()), current)
 }
 
 /// Refuses what an admin can do.

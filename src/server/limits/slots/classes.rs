@@ -99,6 +99,10 @@ pub(in crate::server) const BACKUPS: Class =
 pub(in crate::server) const WEBHOOKS: Class =
     Class { name: "webhooks", what: "webhooks", running: 2, waiting: 6, ..SEARCHES };
 
+/// Requests that ask an OpenID Connect provider (D117). Whoever sends them is not signed in yet.
+pub(in crate::server) const SIGN_INS: Class =
+    Class { name: "sign_ins", what: "sign-ins", running: 8, waiting: 32, ..SEARCHES };
+
 /// Encryptions of the store with new keys (D96).
 pub(in crate::server) const REKEYS: Class =
     Class { name: "rekeys", what: "key rotations", running: 1, waiting: 0, owner_waiting: 0, ..SEARCHES };

@@ -1,0 +1,100 @@
+//! Signing in through the OpenID Connect provider: the browser goes there, and comes back with a code (D117).
+
+use axum::http::request::Parts;
+use axum::response::Redirect;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::page::{Here, failed};
+use super::sign_in::is_page;
+use super::{cookie, layout};
+use crate::server::auth::authentication::AccessControl;
+use crate::server::auth::oidc::connector::{OpenIdConnect, PendingLogin};
+use crate::server::handler_prelude::*;
+
+/// The purpose of the sealed cookie.
+const PURPOSE: &str = "edgewright 2026 sign-ins at a provider";
+
+/// Sends the browser to the provider.
+pub(super) async fn begin(State(app): State<AppState>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let next = query::value(parts.uri.query(), "next").filter(|next| is_page(next)).unwrap_or_default();
+    let begun = at_provider(&app, move |app, provider| {
+        let (pending, address) = provider.begin(next)?;
+        let sealed = app.access.sessions.seal_for(PURPOSE, &pending).ok_or_else(ApiError::internal)?;
+        let cookie = cookie::set_login(&URL_SAFE_NO_PAD.encode(sealed), pending.is_secure);
+        Ok((cookie.ok_or_else(ApiError::internal)?, address))
+    });
+    match begun.await {
+        Ok((cookie, address)) => {
+            let mut response = layout::with_policy(Redirect::to(&address).into_response());
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+            response
+        }
+        Err(error) => failed(error, &Here::new(&parts)),
+    }
+}
+
+/// Takes the browser back from the provider, and goes to the page that was asked for.
+pub(super) async fn finish(State(app): State<AppState>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let here = Here::new(&parts);
+    let mut response = match signed_in(&app, &parts).await {
+        Ok((cookie, next, note)) => {
+            let mut response = layout::with_policy(Redirect::to(&format!("{}{next}", here.root)).into_response());
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+            response.extensions_mut().insert(note);
+            response
+        }
+        Err(error) => failed(error, &here),
+    };
+    for is_secure in [true, false] {
+        if let Some(removed) = cookie::removed_login(is_secure) {
+            response.headers_mut().append(header::SET_COOKIE, removed);
+        }
+    }
+    response
+}
+
+/// The cookie of the session, the page to go to, and the note of the sign-in.
+async fn signed_in(app: &AppState, parts: &Parts) -> Result<(HeaderValue, String, SecurityNote), ApiError> {
+    let pending = pending(app, parts)?;
+    let (next, is_secure) = (pending.next.clone(), pending.is_secure);
+    let query = parts.uri.query().map(str::to_owned);
+    let person = at_provider(app, move |_, provider| provider.finish(&pending, query.as_deref())).await?;
+    let note = app.access.sign_in_person(&app.served.store.snapshot(), &parts.headers, &person)?;
+    let mut session = AccessControl::session_of(person);
+    session.is_secure = is_secure;
+    let cookie = cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)?;
+    Ok((cookie, next, note))
+}
+
+/// The sign-in that this browser has begun.
+fn pending(app: &AppState, parts: &Parts) -> Result<PendingLogin, ApiError> {
+    let found = cookie::login_of(&parts.headers).and_then(|value| {
+        let sealed = URL_SAFE_NO_PAD.decode(value.text).ok()?;
+        let pending: PendingLogin = app.access.sessions.open_for(PURPOSE, &sealed)?;
+        (pending.is_secure == value.is_secure).then_some(pending)
+    });
+    found.ok_or_else(|| {
+        let page = app.access.provider.as_ref().map(|provider| format!("{}/ui/", provider.base_url()));
+        let fault = Fault::new(Code::Unauthenticated, "this browser has not begun to sign in, or its cookie is gone");
+        let help = format!("allow cookies, and sign in again from {}", page.as_deref().unwrap_or("the beginning"));
+        let note = SecurityNote::new(SecurityEvent::AuthenticationFailed, "no sign-in was begun", None);
+        ApiError::new(fault.help(help)).noted(note)
+    })
+}
+
+/// Asks the provider on a thread that may wait for it.
+async fn at_provider<T: Send + 'static>(
+    app: &AppState,
+    ask: impl FnOnce(&AppState, &OpenIdConnect) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    if app.access.provider.is_none() {
+        let fault = Fault::new(Code::NotFound, "this server has no OpenID Connect provider");
+        return Err(ApiError::new(fault.help("sign in with an API token")));
+    }
+    let place = app.admissions.sign_ins.enter(None, SlotPool::Shared)?;
+    let app = app.clone();
+    place.render(move || ask(&app, app.access.provider.as_ref().ok_or_else(ApiError::internal)?)).await
+}
