@@ -1,12 +1,21 @@
-//! `edgewright login`: creates a context from a server and a token (D105).
+//! `edgewright login`: creates a context from a server and a token (D105), or from a sign-in through the provider of the server
+//! (D117).
 
 use std::path::absolute;
+use std::thread;
 
 use super::contexts::{Contexts, ServerContext, context_name};
 use crate::cli::command_prelude::*;
 use crate::cli::input::prompt;
 use crate::cli::target::{Credentials, parse_server_url};
+use crate::model::author::PERSON;
+use crate::server::auth::oidc::device::DeviceInstructions;
+use crate::server::operations::login::{DEVICE, DEVICE_TOKEN, DeviceQuestion, DeviceToken};
 use crate::server::operations::whoami;
+
+/// The most seconds to wait for somebody to enter a code, and between two questions.
+const LONGEST_WAIT: u64 = 3600;
+const LONGEST_INTERVAL: u64 = 60;
 
 /// Log in to a server, and save it as a context.
 ///
@@ -25,6 +34,10 @@ pub(crate) struct Args {
     /// Shell command that prints the token, run for each use; the token is not saved.
     #[arg(long, value_name = "COMMAND", env = "EDGEWRIGHT_TOKEN_COMMAND", hide_env_values = true)]
     token_command: Option<String>,
+    /// Sign in through the server's OpenID Connect provider, with a code that you enter in a browser, instead of the token of
+    /// an API key. The sign-in lasts for 8 hours.
+    #[arg(long, conflicts_with = "token_command")]
+    sso: bool,
     /// PEM file with the authorities that the server's certificate may come from (default: those of the system).
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_CA_FILE")]
     ca_file: Option<PathBuf>,
@@ -54,6 +67,7 @@ impl Args {
         let former = known.all.get(&name);
         let (token, token_command) = match &self.token_command {
             Some(command) => (Secret::default(), Secret::new(command.as_str())),
+            None if self.sso => (Secret::default(), Secret::default()),
             None => (prompt::secret(&format!("Token of an API key for {}: ", printable(&server)))?, Secret::default()),
         };
         let ca_file = self.ca_file.as_deref().map(absolute_path).transpose()?;
@@ -61,7 +75,7 @@ impl Args {
             |given: &Option<String>, former: Option<&String>| given.as_ref().or(former).cloned().unwrap_or_default();
         let version_header = kept(&self.version_header, former.map(|former| &former.version_header));
         let is_default = version_header.is_empty() || version_header == VERSION_HEADER;
-        let context = ServerContext {
+        let mut context = ServerContext {
             server: server.clone(),
             token,
             token_command,
@@ -70,7 +84,14 @@ impl Args {
             version_header: if is_default { String::new() } else { version_header.clone() },
         };
         let header = if is_default { VERSION_HEADER } else { version_header.as_str() };
-        let client = ApiClient::new(&server, header, Credentials::from_context(&context)?)?;
+        let client = match self.sso {
+            true => {
+                let client = ApiClient::new(&server, header, Credentials::without_token(&context)?)?;
+                context.token = sign_in(&client)?;
+                client.with_token(context.token.clone())
+            }
+            false => ApiClient::new(&server, header, Credentials::from_context(&context)?)?,
+        };
         let caller: whoami::CallerIdentity = client.get(whoami::PATH)?;
         Contexts::change(|contexts| {
             // Another process may have taken the name.
@@ -80,10 +101,36 @@ impl Args {
             Ok(())
         })?;
         let (owner, role, key) = (&caller.owner_id, caller.role.as_str(), &caller.key_id);
-        say(&format!("Logged in to {server} as {owner} ({role}) with the API key {key}."));
+        match key.strip_prefix(PERSON) {
+            Some(name) => say(&format!("Logged in to {server} as {} ({role}).", escaped(name))),
+            None => say(&format!("Logged in to {server} as {owner} ({role}) with the API key {key}.")),
+        }
         say(&format!("The current context is {name}. Commands that change something need --context {name}."));
         Ok(Exit::Done)
     }
+}
+
+/// Shows where to enter which code, and waits until somebody has signed in. Returns the token.
+fn sign_in(client: &ApiClient) -> Result<Secret, Failure> {
+    let device: DeviceInstructions = client.query(DEVICE, b"{}")?;
+    let (address, code) = (escaped(&device.verification_uri), escaped(&device.user_code));
+    say(&format!("Open {address} in a browser, and enter the code {code}"));
+    if !device.verification_uri_complete.is_empty() {
+        say(&format!("or open {}, which has the code.", escaped(&device.verification_uri_complete)));
+    }
+    let until = Instant::now() + Duration::from_secs(device.expires_in.min(LONGEST_WAIT));
+    let question = serde_json::to_vec(&DeviceQuestion { device_code: device.device_code }).unwrap_or_default();
+    let mut interval = device.interval;
+    while Instant::now() < until {
+        thread::sleep(Duration::from_secs(interval.clamp(1, LONGEST_INTERVAL)));
+        let answer: DeviceToken = client.query(DEVICE_TOKEN, &question)?;
+        if !answer.token.is_empty() {
+            return Ok(Secret::new(answer.token));
+        }
+        interval = answer.interval;
+    }
+    let fault = Diagnostic::error(Code::Timeout, "nobody has entered the code in time");
+    Err(fault.help("run the command again").into())
 }
 
 /// Parses the name of a context. Other programs take the URL in its place.

@@ -89,6 +89,11 @@ impl ApiClient {
         })
     }
 
+    /// The same client with another token.
+    pub(crate) fn with_token(self, token: Secret) -> Self {
+        Self { token, ..self }
+    }
+
     /// The URL of a path.
     pub(crate) fn address(&self, path: &str) -> String {
         format!("{}{path}", self.url)

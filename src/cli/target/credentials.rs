@@ -36,11 +36,16 @@ impl Credentials {
             true => run_token_command(context.token_command.expose())?,
             false => Secret::new(context.token.expose().trim()),
         };
+        Ok(Self { token, ..Self::without_token(context)? })
+    }
+
+    /// The authorities of a context, for requests that need no token.
+    pub(crate) fn without_token(context: &ServerContext) -> Result<Self, Failure> {
         let authorities = match context.ca_file.as_str() {
             "" => RootCerts::PlatformVerifier,
             file => read_authorities(file)?,
         };
-        Ok(Self { token, authorities })
+        Ok(Self { token: Secret::default(), authorities })
     }
 }
 

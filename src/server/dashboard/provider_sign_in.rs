@@ -9,8 +9,9 @@ use super::page::{Here, failed};
 use super::sign_in::is_page;
 use super::{cookie, layout};
 use crate::server::auth::authentication::AccessControl;
-use crate::server::auth::oidc::connector::{OpenIdConnect, PendingLogin};
+use crate::server::auth::oidc::connector::PendingLogin;
 use crate::server::handler_prelude::*;
+use crate::server::operations::login::at_provider;
 
 /// The purpose of the sealed cookie.
 const PURPOSE: &str = "edgewright 2026 sign-ins at a provider";
@@ -83,18 +84,4 @@ fn pending(app: &AppState, parts: &Parts) -> Result<PendingLogin, ApiError> {
         let note = SecurityNote::new(SecurityEvent::AuthenticationFailed, "no sign-in was begun", None);
         ApiError::new(fault.help(help)).noted(note)
     })
-}
-
-/// Asks the provider on a thread that may wait for it.
-async fn at_provider<T: Send + 'static>(
-    app: &AppState,
-    ask: impl FnOnce(&AppState, &OpenIdConnect) -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    if app.access.provider.is_none() {
-        let fault = Fault::new(Code::NotFound, "this server has no OpenID Connect provider");
-        return Err(ApiError::new(fault.help("sign in with an API token")));
-    }
-    let place = app.admissions.sign_ins.enter(None, SlotPool::Shared)?;
-    let app = app.clone();
-    place.render(move || ask(&app, app.access.provider.as_ref().ok_or_else(ApiError::internal)?)).await
 }

@@ -10,6 +10,7 @@ use super::endpoint_paths::positional;
 use crate::server::dashboard;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::checks::{OperationGate, admit};
+use crate::server::operations::login;
 use crate::server::prelude::*;
 use crate::server::state::AppState;
 use crate::server::telemetry::metrics;
@@ -24,6 +25,9 @@ pub(super) fn operation_routes(state: &AppState) -> Router {
         let gate = OperationGate::new(operation, state.clone());
         let handler = (operation.handler)(operation.method).route_layer(middleware::from_fn_with_state(gate, admit));
         router = router.route(&positional(operation.path), handler);
+    }
+    if state.access.provider.is_some() {
+        router = router.merge(login::routes());
     }
     if state.has_dashboard {
         router = router.merge(dashboard::routes());

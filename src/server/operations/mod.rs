@@ -9,6 +9,7 @@ pub(crate) mod checks;
 pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod hooks;
+pub(crate) mod login;
 pub(crate) mod operation;
 pub(crate) mod origin;
 pub(crate) mod owners;

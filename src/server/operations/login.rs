@@ -1,0 +1,88 @@
+//! POST `/login/device` and `/login/device/token`: signing in on a command line through the OpenID Connect provider (D117).
+//!
+//! They are for `edgewright login --sso`, which has no token yet. Nothing is checked before the provider is asked, so few
+//! requests ask it at a time, and each body is small.
+
+use axum::Router;
+use axum::routing::post;
+
+use crate::server::auth::oidc::connector::OpenIdConnect;
+use crate::server::auth::oidc::device::DeviceProgress;
+use crate::server::auth::oidc::person_token::token_of;
+use crate::server::handler_prelude::*;
+use crate::server::http::body::{self, Limits};
+
+/// The path that begins.
+pub(crate) const DEVICE: &str = "/login/device";
+/// The path that asks for the token.
+pub(crate) const DEVICE_TOKEN: &str = "/login/device/token";
+/// The limits of a body.
+const BODY: Limits =
+    Limits { bytes: 16 << 10, time: Duration::from_secs(5), first: Duration::from_secs(3), ..Limits::RESOURCE };
+
+/// The question what has become of a device code.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeviceQuestion {
+    /// The device code.
+    pub device_code: String,
+}
+
+/// The token of a person, or when to ask again.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct DeviceToken {
+    /// The token; empty until somebody has signed in.
+    pub token: String,
+    /// When the token ends, or empty.
+    pub expires_at: String,
+    /// How many seconds to wait before the next question.
+    pub interval: u64,
+}
+
+/// The routes.
+pub(in crate::server) fn routes() -> Router<AppState> {
+    Router::new().route(DEVICE, post(begin)).route(DEVICE_TOKEN, post(ask))
+}
+
+/// Begins to sign in.
+async fn begin(State(app): State<AppState>, headers: HeaderMap, body: Body) -> ApiResult {
+    body::take(&headers, body, BODY).await?;
+    let instructions = at_provider(&app, |app, provider| provider.begin_device(&app.access.sessions)).await?;
+    json_response(StatusCode::OK, &instructions)
+}
+
+/// Answers with the token, once somebody has signed in.
+async fn ask(State(app): State<AppState>, headers: HeaderMap, body: Body) -> ApiResult {
+    let bytes = body::take(&headers, body, BODY).await?;
+    let question: DeviceQuestion = serde_json::from_slice(&bytes)
+        .map_err(|_| ApiError::with_code(Code::Syntax, "the request body must be an object with `device_code`"))?;
+    let progress =
+        at_provider(&app, move |app, provider| provider.poll_device(&app.access.sessions, &question.device_code));
+    let person = match progress.await? {
+        DeviceProgress::SignedIn(person) => person,
+        DeviceProgress::Pending(interval) => {
+            let pending = DeviceToken { token: String::new(), expires_at: String::new(), interval };
+            return json_response(StatusCode::OK, &pending);
+        }
+    };
+    let note = app.access.sign_in_person(&app.served.store.snapshot(), &headers, &person)?;
+    let (token, until) = token_of(&app.access.sessions, person, clock::now()).ok_or_else(ApiError::internal)?;
+    let token = DeviceToken { token: token.expose().to_owned(), expires_at: until.to_string(), interval: 0 };
+    let mut response = json_response(StatusCode::OK, &token)?;
+    response.extensions_mut().insert(note);
+    Ok(response)
+}
+
+/// Asks the provider on a thread that may wait for it.
+pub(in crate::server) async fn at_provider<T: Send + 'static>(
+    app: &AppState,
+    ask: impl FnOnce(&AppState, &OpenIdConnect) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    if app.access.provider.is_none() {
+        let fault = Fault::new(Code::NotFound, "this server has no OpenID Connect provider");
+        return Err(ApiError::new(fault.help("sign in with the token of an API key")));
+    }
+    let place = app.admissions.sign_ins.enter(None, SlotPool::Shared)?;
+    let app = app.clone();
+    place.render(move || ask(&app, app.access.provider.as_ref().ok_or_else(ApiError::internal)?)).await
+}
