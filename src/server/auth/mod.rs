@@ -7,9 +7,9 @@
 //!
 //! # The idea
 //!
-//! The caller is identified once: a token or a client certificate becomes a [`Caller`](caller::Caller) with a role and
-//! a scope ([`authentication`], [`client_certificates`]). What it may do is decided in one place, from what it intends
-//! and not from where it was asked ([`permission`], D23, D101), and twice: before the handler, so that nothing is done
+//! The caller is identified once: a token, a client certificate or a person whom a provider knows becomes a
+//! [`Caller`](caller::Caller) with a role and a scope ([`authentication`], [`client_certificates`], [`oidc`]). What it may
+//! do is decided in one place, from what it intends and not from where it was asked ([`permission`], D23, D101), and twice: before the handler, so that nothing is done
 //! for whoever may not ask, and inside the commit, with the role and the scope at the revision that changes.
 //!
 //! ```text

@@ -13,7 +13,7 @@ pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Identify, 
 /// The caller of the API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CallerIdentity {
-    /// The ID of the API key, `ak_…`, or `certificate:` and a name for a client certificate.
+    /// The ID of the API key, `ak_…`, or `certificate:` or `person:` and a name for a client certificate or a person.
     pub key_id: String,
     /// The owner of the API key, `usr_…` or `bot_…`.
     pub owner_id: String,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::support::http::{HttpAnswer, http};
 use crate::support::identity_provider::{CLIENT_SECRET, IdentityProvider, SigningKeyPair, USER_CODE};
 use crate::support::program::{CONFIG, Folder, Serve, finish, has, until};
+use crate::support::users::CONTEXTS;
 
 const START: &str = "/ui/login/oidc";
 const CALLBACK: &str = "/ui/login/oidc/callback";
@@ -245,7 +246,7 @@ fn the_history_has_the_person() {
     let run = user(&format!("login here --server http://{} --sso", serve.address));
     assert_eq!(run.code, 0, "{}", run.all());
     has(&run, &[&format!("{}/enter", provider.issuer()), USER_CODE, "as ada@example.com (admin)."]);
-    let contexts = folder.read("config/edgewright/contexts.yaml");
+    let contexts = folder.read(CONTEXTS);
     let token = contexts.lines().find_map(|line| line.trim().strip_prefix("token: ")).unwrap();
     let edge = serve.call_as(token, "POST", "/edges/https", r#"{"hostports":["a.example.com:443"]}"#);
     assert_eq!(edge.status, 201, "{}", edge.body);

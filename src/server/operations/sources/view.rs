@@ -79,7 +79,7 @@ pub(crate) struct SourceView {
 /// The API key of a client that applied a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AppliedBy {
-    /// The ID of the key; `certificate:` and a name if the client had a certificate instead.
+    /// The ID of the key; `certificate:` or `person:` and a name if there was a certificate or a person instead.
     pub key_id: String,
     /// The description of the key, or empty if it has none or was deleted.
     pub key_description: String,
