@@ -43,7 +43,7 @@ const MOST_REASON_BYTES: usize = 1000;
 pub(crate) struct Suspension {
     /// The reason that the author gave.
     pub reason: String,
-    /// The owner of an API key, or where else it came from.
+    /// The owner of an API key, the name of a person, or where else it came from.
     pub by: String,
     /// When it began.
     pub since: Timestamp,

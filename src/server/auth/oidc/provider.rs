@@ -179,7 +179,7 @@ impl OidcProvider {
         }
     }
 
-    /// Sends a form with the ID of this server, and its secret if it has one.
+    /// Sends a form with the ID of this server, and its secret if it has one: both in the header, or both in the form.
     pub(super) fn post(
         &self,
         metadata: &ProviderMetadata,
@@ -188,7 +188,7 @@ impl OidcProvider {
     ) -> Result<(u16, Value), String> {
         let (client_id, secret) = (self.config.client_id.as_str(), self.config.secret()?);
         let mut pairs = form_urlencoded::Serializer::new(String::new());
-        pairs.extend_pairs(form).append_pair("client_id", client_id);
+        pairs.extend_pairs(form);
         let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
         // Without a list, a provider takes the header.
         let takes_header = methods.is_none_or(|all| all.iter().any(|method| method == "client_secret_basic"));
@@ -200,9 +200,11 @@ impl OidcProvider {
                 request = request.header("Authorization", format!("Basic {both}"));
             }
             Some(secret) => {
-                pairs.append_pair("client_secret", secret.expose());
+                pairs.append_pair("client_id", client_id).append_pair("client_secret", secret.expose());
             }
-            None => {}
+            None => {
+                pairs.append_pair("client_id", client_id);
+            }
         }
         let request = request.header("Content-Type", "application/x-www-form-urlencoded");
         read(url, request.send(pairs.finish()))

@@ -145,6 +145,7 @@ fn the_places_of_every_class_add_up() {
         classes::EARLIER_REVISIONS,
         classes::BACKUPS,
         classes::WEBHOOKS,
+        classes::SIGN_INS,
         classes::REKEYS,
         classes::FORWARDS,
         classes::requests(1024),

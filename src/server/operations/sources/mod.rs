@@ -124,7 +124,7 @@ async fn suspend(source: SourceInPath, caller: Caller, JsonBody(wanted): JsonBod
             ApiError::new(fault.at("until"))
         })?),
     };
-    let suspension = Suspension::new(wanted.reason, caller.owner.as_str(), until).map_err(ApiError::new)?;
+    let suspension = Suspension::new(wanted.reason, caller.name(), until).map_err(ApiError::new)?;
     source.change(move |following| following.set_suspension(Some(suspension), caller.author())).await
 }
 
