@@ -37,23 +37,23 @@ const RSA_KEY: &str = include_str!("../data/oidc-provider.key.pem");
 /// A key that signs tokens.
 pub(crate) enum SigningKeyPair {
     /// RS256.
-    Rsa(RsaKeyPair),
+    Rsa(Box<RsaKeyPair>),
     /// ES256.
-    Elliptic(EcdsaKeyPair),
+    Elliptic(Box<EcdsaKeyPair>),
 }
 
 impl SigningKeyPair {
     /// The RSA key of the tests.
     pub(crate) fn rsa() -> Self {
         let pem: String = RSA_KEY.lines().filter(|line| !line.starts_with('-')).collect();
-        Self::Rsa(RsaKeyPair::from_pkcs8(&STANDARD.decode(pem).unwrap()).unwrap())
+        Self::Rsa(Box::new(RsaKeyPair::from_pkcs8(&STANDARD.decode(pem).unwrap()).unwrap()))
     }
 
     /// A new elliptic key.
     pub(crate) fn elliptic() -> Self {
         let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
-        Self::Elliptic(EcdsaKeyPair::from_pkcs8(algorithm, pkcs8.as_ref(), &random).unwrap())
+        Self::Elliptic(Box::new(EcdsaKeyPair::from_pkcs8(algorithm, pkcs8.as_ref(), &random).unwrap()))
     }
 
     fn algorithm(&self) -> &'static str {

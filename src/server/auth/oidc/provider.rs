@@ -113,9 +113,10 @@ impl OidcProvider {
         }
         let allows_local = is_local_http(issuer);
         let all = [&metadata.authorization_endpoint, &metadata.token_endpoint, &metadata.jwks_uri];
-        let mut all = all.into_iter().chain(&metadata.device_authorization_endpoint);
-        match all.find(|endpoint| !is_confidential(endpoint, allows_local)) {
-            Some(endpoint) => Err(format!("the endpoint `{}` of the provider is not HTTPS", printable(endpoint))),
+        let is_insecure = |endpoint: &&String| !is_confidential(endpoint, allows_local);
+        let insecure = all.into_iter().chain(&metadata.device_authorization_endpoint).find(is_insecure).cloned();
+        match insecure {
+            Some(endpoint) => Err(format!("the endpoint `{}` of the provider is not HTTPS", printable(&endpoint))),
             None => Ok(metadata),
         }
     }
