@@ -26,15 +26,13 @@ pub(super) fn operation_routes(state: &AppState) -> Router {
         let handler = (operation.handler)(operation.method).route_layer(middleware::from_fn_with_state(gate, admit));
         router = router.route(&positional(operation.path), handler);
     }
-    if state.access.provider.is_some() {
-        router = router.merge(login::routes());
-    }
     if state.has_dashboard {
         router = router.merge(dashboard::routes());
     }
     let has_dashboard = state.has_dashboard;
     router
         .merge(page_routes())
+        .merge(login::routes())
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
         .with_state(state.clone())
         .fallback(move |request: Request| std::future::ready(no_endpoint(has_dashboard, &request)))

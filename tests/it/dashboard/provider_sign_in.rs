@@ -307,6 +307,7 @@ fn a_mistake_in_the_section_is_an_error_at_its_line() {
     folder.write(CONFIG, "{}\n");
     let serve = folder.serve("");
     assert_refused(&get(&serve, START, ""), 404, "no OpenID Connect provider");
-    assert_eq!(http(&serve.address, "POST", "/login/device", &[], "{}").status, 404);
+    let begun = http(&serve.address, "POST", "/login/device", &[], "{}");
+    assert!(begun.status == 404 && begun.contains("no OpenID Connect provider"), "{}", begun.body);
     assert!(!get(&serve, "/ui/sign-in", "").body.contains("login/oidc"));
 }
