@@ -75,11 +75,12 @@ impl PostgresEngine {
         // Before anything changes: a wrong master key must not take the store from anybody.
         let head = claim.head.clone().ok_or_else(|| missing(&link))?;
         check_complete(&head, &link)?;
-        drop(keys::open(&keys::read(&link)?, head.store, source, link.shown(), unwritable(&link))?);
+        drop(keys::open(&keys::read(&link, link.questions())?, head.store, source, link.shown(), unwritable(&link))?);
         let (writer, opened) = claim.begin(&link)?;
         let writer = Arc::new(writer);
         let save = saved_by(Arc::clone(&writer));
-        let keyring = Arc::new(keys::open(&keys::read(&link)?, opened.store, source, link.shown(), save)?);
+        let keyring =
+            Arc::new(keys::open(&keys::read(&link, link.questions())?, opened.store, source, link.shown(), save)?);
         let data_key = KeyId::parse(&opened.data_key);
         let data_key = data_key.ok_or_else(|| damaged(link.shown(), "its head has no ID of a data key"))?;
         let upkeep = Upkeep::new(Arc::clone(&link), Arc::clone(&writer), Arc::clone(&keyring), data_key);
@@ -103,7 +104,8 @@ impl PostgresEngine {
             SessionKind::Long => link_to(address)?,
         };
         let Some(head) = read_head(&link)? else { return Ok(None) };
-        let keyring = keys::open(&keys::read(&link)?, head.store, source, link.shown(), unwritable(&link))?;
+        let keyring =
+            keys::open(&keys::read(&link, link.questions())?, head.store, source, link.shown(), unwritable(&link))?;
         let follower = match session {
             SessionKind::Long => Some(Follower::new(Arc::clone(&link), &head)),
             SessionKind::Brief => None,
@@ -119,7 +121,7 @@ impl PostgresEngine {
         session: SessionKind,
         opened: HeadRow,
     ) -> Self {
-        let history = HistoryQuestions { link: Arc::clone(&link) };
+        let history = HistoryQuestions { link: Arc::clone(&link), over: Arc::clone(link.questions()) };
         let (read, oldest) = (Lock::new(opened.tip), AtomicU64::new(opened.kept.position + 1));
         Self { link, history, writer, follower, keyring, session, opened, read, oldest, bytes: AtomicU64::new(0) }
     }
@@ -219,7 +221,7 @@ impl Engine for PostgresEngine {
 
     fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
         let Some(follower) = &self.follower else { return Ok(Vec::new()) };
-        let (head, batches) = follower.news(known, &self.history, &self.keyring)?;
+        let (head, batches) = follower.news(known, &self.keyring)?;
         if let Some(last) = batches.last() {
             *self.read.lock() = Tip::after(last);
         }

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
 
 use super::failure::damaged;
 use super::head::HeadRow;
 use super::keys;
-use super::link::DatabaseLink;
+use super::link::{DatabaseLink, QuestionConnection};
 use super::questions::HistoryQuestions;
 use super::schema::{self, WRITER_LOCK};
 use crate::lock::Lock;
@@ -45,8 +45,10 @@ const LOOK: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_fr
 /// What a process knows of the writer that it follows.
 pub(super) struct Follower {
     link: Arc<DatabaseLink>,
-    /// Its own connection: a long question about the history must not hide that the writer is gone.
-    client: Lock<Option<Arc<Client>>>,
+    /// Its own connection: a long question about the history must neither hide that the writer is gone nor hold up its commits.
+    over: Arc<QuestionConnection>,
+    /// What is asked over it.
+    history: HistoryQuestions,
     writer: Lock<FollowedWriter>,
     /// The version of the row with the wrapped data keys when they were read.
     keys: Lock<Option<String>>,
@@ -62,9 +64,12 @@ impl Follower {
     pub(super) fn new(link: Arc<DatabaseLink>, head: &HeadRow) -> Self {
         let (name, url) = (head.writer.clone(), head.url.clone());
         let writer = FollowedWriter { name, url, gone_since: None, seen: Instant::now() };
+        let over = QuestionConnection::new("edgewright (follower)");
+        let history = HistoryQuestions { link: Arc::clone(&link), over: Arc::clone(&over) };
         Self {
             link,
-            client: Lock::default(),
+            over,
+            history,
             writer: Lock::new(writer),
             keys: Lock::default(),
             has_lost_keys: AtomicBool::new(false),
@@ -87,12 +92,7 @@ impl Follower {
     }
 
     /// Looks at the head and at the lock of the writer. Returns the head, and the next commits after the known end.
-    pub(super) fn news(
-        &self,
-        known: Tip,
-        history: &HistoryQuestions,
-        keyring: &Keyring,
-    ) -> Result<(HeadRow, Vec<Batch>), StoreError> {
+    pub(super) fn news(&self, known: Tip, keyring: &Keyring) -> Result<(HeadRow, Vec<Batch>), StoreError> {
         let (Look { head, keys }, shown) = (self.look()?, self.link.shown());
         if head.store != keyring.store() {
             return Err(damaged(shown, "another store is in its place now"));
@@ -106,7 +106,7 @@ impl Follower {
             return Err(damaged(shown, format!("record {} of its history is no longer there", known.position)));
         }
         let has_news = tip.position > known.position;
-        let batches = if has_news { history.page(known.position, tip.position)? } else { Vec::new() };
+        let batches = if has_news { self.history.page(known.position, tip.position)? } else { Vec::new() };
         // They were looked at after the head, and the keys that commits need are saved before them.
         self.renew_keys(keyring, keys)?;
         self.kept.store(kept.position, Ordering::Relaxed);
@@ -122,7 +122,7 @@ impl Follower {
             return Ok(Forgotten { secrets, tombstones: None });
         }
         // The writer drops them before it moves the beginning of the history.
-        let rows = self.link.ask("read", |client| async move {
+        let rows = self.link.ask_over(&self.over, "read", |client| async move {
             let sql = "SELECT key FROM edgewright.state WHERE key >= 'd/'::bytea AND key < 'd0'::bytea";
             client.query(sql, &[]).await
         });
@@ -137,7 +137,7 @@ impl Follower {
     }
 
     fn look(&self) -> Result<Look, StoreError> {
-        let looked = self.link.ask_over(&self.client, "edgewright (follower)", "read", |client| async move {
+        let looked = self.link.ask_over(&self.over, "read", |client| async move {
             let lock: (&(dyn ToSql + Sync), Type) = (&WRITER_LOCK, Type::INT8);
             let row = client.query_typed_one(LOOK, &[lock]).await?;
             let (version, is_free): (i32, bool) = (row.try_get("version")?, row.try_get("is_free")?);
@@ -171,7 +171,7 @@ impl Follower {
             return Ok(());
         }
         let before = usable(keyring);
-        keys::renew(keyring, &keys::read(&self.link)?, self.link.shown())?;
+        keys::renew(keyring, &keys::read(&self.link, &self.over)?, self.link.shown())?;
         if !before.is_subset(&usable(keyring)) {
             self.has_lost_keys.store(true, Ordering::Relaxed);
         }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::failure::damaged;
-use super::link::DatabaseLink;
+use super::link::{DatabaseLink, QuestionConnection};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::error::StoreError;
@@ -37,8 +37,8 @@ pub(super) fn create(source: &MasterKeySource, shown: &str) -> Result<NewKeys, S
 }
 
 /// Reads the wrapped keys of a store.
-pub(super) fn read(link: &DatabaseLink) -> Result<Vec<u8>, StoreError> {
-    let keys = link.ask("read", |client| async move {
+pub(super) fn read(link: &DatabaseLink, over: &QuestionConnection) -> Result<Vec<u8>, StoreError> {
+    let keys = link.ask_over(over, "read", |client| async move {
         let row = client.query_opt("SELECT keys FROM edgewright.secrets", &[]).await?;
         row.map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()
     })?;

@@ -37,8 +37,21 @@ pub(super) struct DatabaseLink {
     /// Ends the thread when it is dropped.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// The connection for questions, if there is one.
-    questions: Lock<Option<Arc<Client>>>,
+    questions: Arc<QuestionConnection>,
+}
+
+/// A connection for questions, which is opened when one is asked. A question waits for those before it on the same connection.
+pub(super) struct QuestionConnection {
+    /// How other processes see it.
+    name: &'static str,
+    client: Lock<Option<Arc<Client>>>,
+}
+
+impl QuestionConnection {
+    /// One with a name, which is not open yet.
+    pub(super) fn new(name: &'static str) -> Arc<Self> {
+        Arc::new(Self { name, client: Lock::default() })
+    }
 }
 
 impl DatabaseLink {
@@ -52,7 +65,8 @@ impl DatabaseLink {
         });
         let thread = Some(thread.map_err(StoreError::internal)?);
         let address = Arc::new(address);
-        Ok(Arc::new(Self { address, handle, end: Some(end), thread, questions: Lock::default() }))
+        let questions = QuestionConnection::new("edgewright (questions)");
+        Ok(Arc::new(Self { address, handle, end: Some(end), thread, questions }))
     }
 
     /// The database, as messages show it.
@@ -115,7 +129,12 @@ impl DatabaseLink {
         }
     }
 
-    /// Runs a question, on a connection that is opened again if it was lost.
+    /// The connection for the questions of everybody.
+    pub(super) fn questions(&self) -> &Arc<QuestionConnection> {
+        &self.questions
+    }
+
+    /// Runs a question of everybody, on a connection that is opened again if it was lost.
     pub(super) fn ask<T, Q>(
         &self,
         doing: &'static str,
@@ -125,14 +144,13 @@ impl DatabaseLink {
         T: Send + 'static,
         Q: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        self.ask_over(&self.questions, "edgewright (questions)", doing, question)
+        self.ask_over(&self.questions, doing, question)
     }
 
-    /// Runs a question on the connection at a place: one that must not wait for others has its own, with a name.
+    /// Runs a question on a connection: whoever must not wait for others has one of its own.
     pub(super) fn ask_over<T, Q>(
         &self,
-        place: &Lock<Option<Arc<Client>>>,
-        name: &str,
+        connection: &QuestionConnection,
         doing: &'static str,
         question: impl FnOnce(Arc<Client>) -> Q,
     ) -> Result<T, StoreError>
@@ -140,19 +158,19 @@ impl DatabaseLink {
         T: Send + 'static,
         Q: Future<Output = Result<T, tokio_postgres::Error>> + Send + 'static,
     {
-        let known = place.lock().clone().filter(|client| !client.is_closed());
+        let known = connection.client.lock().clone().filter(|client| !client.is_closed());
         let client = match known {
             Some(client) => client,
             None => {
-                let client = Arc::new(self.connect(name)?);
-                *place.lock() = Some(Arc::clone(&client));
+                let client = Arc::new(self.connect(connection.name)?);
+                *connection.client.lock() = Some(Arc::clone(&client));
                 client
             }
         };
         let answered = self.run(doing, question(client));
         if answered.as_ref().is_err_and(|error| error.code == Code::StoreUnavailable) {
             // It may be silent without being closed.
-            *place.lock() = None;
+            *connection.client.lock() = None;
         }
         answered
     }

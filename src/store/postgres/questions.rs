@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Row};
+use tokio_postgres::{Client, Error, Row};
 
 use super::failure::damaged;
 use super::head::{hash_of, signed, tip_of, unsigned};
-use super::link::DatabaseLink;
+use super::link::{DatabaseLink, QuestionConnection};
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::commit::entries::{CommitEntries, decode_entry};
@@ -41,9 +41,18 @@ const KEPT: &str = "SELECT kept_position, kept_hash, kept_revision, kept_next_or
 /// The history of a store, as it is in the database.
 pub(super) struct HistoryQuestions {
     pub(super) link: Arc<DatabaseLink>,
+    pub(super) over: Arc<QuestionConnection>,
 }
 
 impl HistoryQuestions {
+    fn ask<T, Q>(&self, question: impl FnOnce(Arc<Client>) -> Q) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        Q: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        self.link.ask_over(&self.over, "read", question)
+    }
+
     fn shown(&self) -> &str {
         self.link.shown()
     }
@@ -78,7 +87,7 @@ impl HistoryQuestions {
                  ORDER BY position DESC LIMIT $2"
             }
         };
-        let rows = self.link.ask("read", move |client| async move {
+        let rows = self.ask(move |client| async move {
             match &made {
                 Some(made) => client.query(sql, &[&end, &limit, made]).await,
                 None => client.query(sql, &[&end, &limit]).await,
@@ -96,7 +105,7 @@ impl HistoryQuestions {
     /// The commits from one position to another one, oldest first.
     fn commits(&self, first: u64, last: u64) -> Result<Vec<Batch>, StoreError> {
         let (first, last) = (signed(first), signed(last));
-        let rows = self.link.ask("read", move |client| async move { client.query(COMMITS, &[&first, &last]).await })?;
+        let rows = self.ask(move |client| async move { client.query(COMMITS, &[&first, &last]).await })?;
         let bad = self.bad();
         let mut ordered = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -137,9 +146,7 @@ impl HistoryQuestions {
         let (start, end) = (signed(before), signed(upto));
         let sql = "SELECT position, bytes FROM edgewright.commits WHERE position > $1 AND position <= $2 \
                    ORDER BY position LIMIT $3";
-        let rows = self
-            .link
-            .ask("read", move |client| async move { client.query(sql, &[&start, &end, &(PAGE as i64)]).await })?;
+        let rows = self.ask(move |client| async move { client.query(sql, &[&start, &end, &(PAGE as i64)]).await })?;
         let last = self.end_of_page(before, &rows)?;
         let found = self.commits(before + 1, last)?;
         // Since the sizes were read, the first ones may have been removed.
@@ -164,7 +171,7 @@ impl HistoryQuestions {
 
     /// The error of a commit that is not there: retention may have removed it meanwhile.
     fn missing(&self, position: u64) -> StoreError {
-        let kept = self.link.ask("read", |client| async move { client.query_one(KEPT, &[]).await });
+        let kept = self.ask(|client| async move { client.query_one(KEPT, &[]).await });
         match kept.and_then(|row| self.kept(&row)) {
             Ok(kept) if kept.position >= position => {
                 let message = format!("record {position} of the history was removed while the history was read");
@@ -182,7 +189,7 @@ impl HistoryQuestions {
     /// The end of the history at a revision, or where the history begins if that is later or if the revision is 0.
     fn before(&self, revision: u64) -> Result<Tip, StoreError> {
         let wanted = signed(revision);
-        let (kept, found) = self.link.ask("read", move |client| async move {
+        let (kept, found) = self.ask(move |client| async move {
             let sql = "SELECT position, hash, revision, next_order FROM edgewright.commits WHERE revision <= $1 \
                        ORDER BY revision DESC, position DESC LIMIT 1";
             let found = client.query_opt(sql, &[&wanted]).await?;
@@ -199,7 +206,7 @@ impl HistoryQuestions {
     pub(super) fn newest(&self, upto: u64, most: usize, bytes: u64) -> Result<Vec<Batch>, StoreError> {
         let (end, limit) = (signed(upto), i64::try_from(most).unwrap_or(i64::MAX));
         let sql = "SELECT position, bytes FROM edgewright.commits WHERE position <= $1 ORDER BY position DESC LIMIT $2";
-        let rows = self.link.ask("read", move |client| async move { client.query(sql, &[&end, &limit]).await })?;
+        let rows = self.ask(move |client| async move { client.query(sql, &[&end, &limit]).await })?;
         let (bad, mut first, mut total) = (self.bad(), upto.saturating_add(1), 0);
         for row in &rows {
             total += unsigned(row.try_get(1).map_err(&bad)?);
@@ -245,7 +252,7 @@ impl HistoryQuestions {
     ) -> Result<Vec<OpenPath>, StoreError> {
         let paths: Vec<String> = asked.iter().map(|open| open.path.clone()).collect();
         let ends: Vec<i64> = asked.iter().map(|open| open.end).collect();
-        let rows = self.link.ask("read", move |client| async move {
+        let rows = self.ask(move |client| async move {
             let sql = "SELECT asked.number, found.position, found.entry, found.header \
                        FROM UNNEST($1::text[], $2::bigint[]) WITH ORDINALITY AS asked (path, before, number) \
                        CROSS JOIN LATERAL (\
