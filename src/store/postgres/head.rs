@@ -23,7 +23,7 @@ pub(super) struct HeadRow {
     pub(super) kept: Tip,
     /// Whether all of it is there: a copy can be interrupted.
     pub(super) complete: bool,
-    /// The number of writers so far.
+    /// The number of the last writer, which is higher than those of the writers before it.
     pub(super) epoch: i64,
     /// The last writer, for people.
     pub(super) writer: String,

@@ -9,9 +9,12 @@
 //!
 //! # The idea
 //!
-//! A writer holds a session lock for as long as its connection lasts, and takes the next *epoch* when it begins. Every
+//! A writer holds a session lock for as long as its connection lasts, and takes a higher *epoch* when it begins. Every
 //! transaction moves the head only where it has that epoch and the position and hash that the writer expects. One that was
 //! overtaken moves nothing, and stops for good.
+//!
+//! The epoch is higher by a random number. A failover can lose that a writer has begun, and the next one begins at the same
+//! epoch as that did: both would otherwise have the same.
 //!
 //! ```text
 //! BEGIN; UPDATE head … WHERE epoch = 7 AND position = 41 AND hash = …; INSERT …; INSERT …; COMMIT
@@ -47,6 +50,7 @@ use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::engine::Outage;
 use crate::store::error::StoreError;
+use crate::store::ids;
 
 /// How long a lock is waited for that a process which has just ended may still hold.
 const MOMENT: Duration = Duration::from_millis(1500);
@@ -147,12 +151,12 @@ impl WriterClaim {
         let missing = || StoreError::new(Code::Internal, "the store has no head");
         let head = self.head.ok_or_else(missing)?;
         let (client, name, former) = (Arc::clone(&self.connection.client), self.name.clone(), head.epoch);
-        let sql = "UPDATE edgewright.head SET epoch = epoch + 1, writer = $1, url = '' WHERE epoch = $2";
-        let begun = link.run("open", async move { client.execute(sql, &[&name, &former]).await })?;
+        let epoch = next_epoch(former);
+        let sql = "UPDATE edgewright.head SET epoch = $3, writer = $1, url = '' WHERE epoch = $2";
+        let begun = link.run("open", async move { client.execute(sql, &[&name, &former, &epoch]).await })?;
         if begun != 1 {
             return Err(locked(link, ""));
         }
-        let epoch = head.epoch + 1;
         let process = self.connection.process;
         let session = WriterSession { connection: Some(self.connection), process, tip: head.tip, doubt: None };
         let writer = StoreWriter {
@@ -399,6 +403,12 @@ impl StoreWriter {
     }
 }
 
+/// An epoch after another one, which no other writer has that begins after the same one.
+fn next_epoch(former: i64) -> i64 {
+    let random = ids::random_secret().first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    former.saturating_add(1).saturating_add(i64::from(random))
+}
+
 /// Takes the lock of the writer. Returns whether it could: another connection may keep it.
 fn lock(link: &DatabaseLink, client: &Arc<Client>, patience: Duration) -> Result<bool, StoreError> {
     let started = Instant::now();
@@ -435,4 +445,15 @@ fn locked(link: &DatabaseLink, by: &str) -> StoreError {
     let message = format!("the store {} is in use by another process{by}", link.shown());
     let help = "stop that process, or work through it: add `--server URL`, and set EDGEWRIGHT_TOKEN";
     StoreError::new(Code::StoreLocked, message).help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_writers_that_begin_after_the_same_one_have_different_epochs() {
+        let (one, other) = (next_epoch(7), next_epoch(7));
+        assert!(one > 7 && other > 7 && one != other, "{one} {other}");
+    }
 }
