@@ -39,8 +39,8 @@ const MOST_PLACES: usize = 10_000;
 /// How many earlier states are kept: the pages of a list are requested one after another. They share all that has not
 /// changed since.
 const MOST_STATES: usize = 4;
-/// How often the history is verified. A checkpoint can move its files meanwhile, or retention remove its beginning.
-const VERIFY_ATTEMPTS: usize = 3;
+/// How often the history is read.
+const ATTEMPTS: usize = 3;
 
 /// Each resource with the source that was asked about, and the place of its declaration.
 type DeclaredPlaces = VersionedCache<Key, (String, Option<String>)>;
@@ -286,15 +286,11 @@ impl Store {
 
     /// Checks the hash chain of all records that are kept.
     pub fn verify(&self) -> Result<Verified, StoreError> {
-        let verify = || {
+        read_again(|| {
             let mut verified = Verified::default();
             self.engine.walk(0, &mut |before, batch| verified.next(&before.hash, &batch))?;
             verified.finish()
-        };
-        // Retention can remove the oldest records meanwhile.
-        let is_settled =
-            |it: &Result<Verified, StoreError>| it.as_ref().err().is_none_or(|error| error.code != Code::StoreFailed);
-        (1..VERIFY_ATTEMPTS).map(|_| verify()).find(is_settled).unwrap_or_else(verify)
+        })
     }
 
     /// Returns the engine's statistics.
@@ -342,6 +338,14 @@ impl Store {
         }
         self.engine.health()
     }
+}
+
+/// Reads the history, and again if that fails: a checkpoint can move its files meanwhile, and retention remove its beginning, which
+/// can look like damage. Only the last attempt says what is wrong.
+pub(super) fn read_again<T>(read: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let may_pass = |error: &StoreError| matches!(error.code, Code::StoreFailed | Code::StoreCorrupt);
+    let is_settled = |it: &Result<T, StoreError>| !it.as_ref().is_err_and(may_pass);
+    (1..ATTEMPTS).map(|_| read()).find(is_settled).unwrap_or_else(&read)
 }
 
 /// Returns whether an address has a store, or anything else that a new store must not replace. Fails if this cannot be read.

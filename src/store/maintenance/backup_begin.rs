@@ -16,35 +16,18 @@ use crate::store::disk::temp_dir::TempFolder;
 use crate::store::error::StoreError;
 use crate::store::folder::FolderReader;
 use crate::store::log::head;
-use crate::store::open_store::Store;
+use crate::store::open_store::{Store, read_again};
 use crate::store::session_kind::SessionKind;
-
-/// How often the history is read for a backup. A checkpoint can move its files meanwhile, and remove its oldest records.
-const ATTEMPTS: usize = 3;
 
 impl Store {
     /// Prepares a backup of the current revision and its history (D100). Verifies the whole history first: a backup with a
     /// damaged part is none. A store in a database is copied into a temporary folder, which needs as much room.
     pub fn backup(&self) -> Result<Backup, StoreError> {
         if self.engine.sidecar_files().is_some() {
-            return self.backup_of_database();
+            return read_again(|| self.backup_of_copy());
         }
-        // Only the last attempt says what is wrong.
-        if !(1..ATTEMPTS).any(|_| self.verify().is_ok()) {
-            self.verify()?;
-        }
+        self.verify()?;
         self.engine.backup()
-    }
-
-    fn backup_of_database(&self) -> Result<Backup, StoreError> {
-        for _ in 1..ATTEMPTS {
-            match self.backup_of_copy() {
-                // Records that are removed look like damage.
-                Err(error) if error.code == Code::StoreCorrupt => {}
-                prepared => return prepared,
-            }
-        }
-        self.backup_of_copy()
     }
 
     /// Copies a store that is in a database, and prepares a backup of the copy.
