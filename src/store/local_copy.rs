@@ -18,12 +18,16 @@
 //!
 //! A commit continues the copy only if its hash follows from the last one. If it does not, the database has another history,
 //! for example that of a backup, or API tokens were removed from it, and the copy is made anew, as `edgewright store copy` makes one.
-//! The data keys follow those of the store, so what is destroyed there is destroyed here (`Keyring::follow`).
+//! Until that is complete, the former one stays (`folder::copy_swap`). If the database does not have the last commit of the copy, it has
+//! lost what somebody was told is there, and the copy may be the only place that has it: it is kept beside the new one.
+//!
+//! The data keys follow those of the store, so what is destroyed there is destroyed here (`Keyring::follow`), once the state does
+//! not need it.
 //!
 //! # What it never does
 //!
 //! Nobody waits for the copy, and no error of it is one of the server: it is tried again later. The copy has no commit that the
-//! database does not have. Only a folder with its mark (`folder::local_mark`) is replaced.
+//! database did not have. Only a folder with its mark (`folder::local_mark`) is replaced.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -39,10 +43,11 @@ use super::commit::header::{CommitHeader, Retention, chain_commit};
 use super::copy_feed::CopyFeed;
 use super::engine::Engine;
 use super::error::StoreError;
+use super::folder::copy_swap::{CopySwap, finish_interrupted};
 use super::folder::{FolderEngine, local_mark};
 use super::maintenance::copy;
 use super::open_store::{Store, shown_address};
-use super::seal::{Keyring, MasterKeySource};
+use super::seal::{KeyId, Keyring, MasterKeySource};
 use super::session_kind::SessionKind;
 use super::stand_in::StandIn;
 use crate::background::lower_priority;
@@ -67,6 +72,16 @@ pub(crate) struct LocalCopy {
     engine: Lock<Option<Arc<FolderEngine>>>,
 }
 
+/// What becomes of a copy.
+enum CopyFate {
+    /// It has everything. The store no longer has these data keys.
+    Continues(Vec<KeyId>),
+    /// Another one takes its place.
+    IsReplaced,
+    /// Another one takes its place, and it is kept beside that: the database may have lost what it has, up to this revision.
+    IsKept(u64),
+}
+
 /// Keeps a copy up to date until it is dropped.
 pub(crate) struct CopyKeeper {
     /// The thread ends with it.
@@ -88,6 +103,7 @@ impl LocalCopy {
 
     /// Opens the copy in place of the store, whose database does not answer. Returns none if there is no copy of it.
     pub(crate) fn stand_in(&self) -> Result<Option<Store>, StoreError> {
+        finish_interrupted(&self.folder)?;
         if local_mark::read(&self.folder)?.as_ref() != Some(&self.of) || !FolderEngine::exists(&self.folder)? {
             return Ok(None);
         }
@@ -149,32 +165,56 @@ impl LocalCopy {
             Some(engine) => Some(engine),
             None => self.open(keyring)?,
         };
-        let mut has_lost_keys = false;
-        let continued = match opened {
-            Some(engine) => {
-                has_lost_keys = engine.keyring().follow(keyring)?;
-                continue_to(&engine, store, feed, end)?.then_some(engine)
+        let (mut gone, mut kept, mut continued) = (Vec::new(), None, None);
+        if let Some(engine) = opened {
+            match self.fate(&engine, store, feed, end)? {
+                CopyFate::Continues(lost) => (gone, continued) = (lost, Some(engine)),
+                CopyFate::IsReplaced => {}
+                CopyFate::IsKept(revision) => kept = Some(revision),
             }
-            None => None,
-        };
+        }
         let engine = match continued {
             Some(engine) => engine,
-            None => self.make(store, keyring, Arc::clone(&snapshot), end)?,
+            None => self.make(store, keyring, Arc::clone(&snapshot), end, kept)?,
         };
-        // What needs the keys that are gone can no longer be read.
-        if has_lost_keys || engine.wants_checkpoint() {
+        if !gone.is_empty() || engine.wants_checkpoint() {
             engine.rotate()?;
             let forget = snapshot.revision.saturating_sub(self.retention.records);
             let state = Snapshot::clone(&snapshot).without_tombstones(forget);
             engine.checkpoint(&mut codec::records(&state, Some(engine.keyring()))?, &self.retention)?;
+        }
+        // The state that is there now does not need them: before, the copy could not be opened without them.
+        if !gone.is_empty() {
+            engine.keyring().destroy(&gone)?;
         }
         feed.note(end.position);
         *place = Some(engine);
         Ok(())
     }
 
-    /// Opens the copy. Returns none if there is none of this store, or if it cannot be read.
+    /// Brings a copy to the end of the history of a store, if its own leads there.
+    fn fate(&self, copy: &FolderEngine, store: &Store, feed: &CopyFeed, end: Tip) -> Result<CopyFate, StoreError> {
+        let keyring = store.keyring.as_deref().ok_or_else(|| StoreError::internal("the store has no keys"))?;
+        let Tip { position, hash, revision, .. } = copy.tip();
+        if copy.keyring().store() != keyring.store() {
+            // It stays if the store is another one although the database is the same.
+            let is_same = local_mark::read(&self.folder)?.as_ref() == Some(&self.of);
+            return Ok(if is_same { CopyFate::IsKept(revision) } else { CopyFate::IsReplaced });
+        }
+        let has_forgotten = keyring.has_destroyed_of(copy.keyring());
+        let gone = copy.keyring().follow(keyring)?;
+        if continue_to(copy, store, feed, end)? {
+            return Ok(CopyFate::Continues(gone));
+        }
+        // One that is far behind has nothing that the database ever lost, and secrets that are to be forgotten must not stay.
+        let is_old = position < store.statistics().oldest;
+        let is_known = is_old || store.engine.commit(position)?.is_some_and(|batch| batch.hash == hash);
+        Ok(if is_known || has_forgotten { CopyFate::IsReplaced } else { CopyFate::IsKept(revision) })
+    }
+
+    /// Opens the copy. Returns none if there is none, or if it cannot be read.
     fn open(&self, keyring: &Keyring) -> Result<Option<Arc<FolderEngine>>, StoreError> {
+        finish_interrupted(&self.folder)?;
         if local_mark::read(&self.folder)?.is_none() {
             return Ok(None);
         }
@@ -184,27 +224,43 @@ impl LocalCopy {
             Ok(engine)
         });
         match opened {
-            Ok(engine) if engine.keyring().store() == keyring.store() => {
-                local_mark::set(&self.folder, &self.of)?;
-                engine.loaded();
+            Ok(engine) => {
+                if engine.keyring().store() == keyring.store() {
+                    local_mark::set(&self.folder, &self.of)?;
+                    engine.loaded();
+                }
                 Ok(Some(Arc::new(engine)))
             }
-            Ok(_) => Ok(None),
             Err(error) if matches!(error.code, Code::StoreCorrupt | Code::StoreFormat | Code::MasterKey) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes the copy anew, as of a state and the end of the history that leads to it.
+    /// Makes the copy anew, as of a state and the end of the history that leads to it. Keeps the former one if the database may have
+    /// lost what it has, up to a revision.
     fn make(
         &self,
         store: &Store,
         keyring: &Keyring,
         snapshot: Arc<Snapshot>,
         end: Tip,
+        kept: Option<u64>,
     ) -> Result<Arc<FolderEngine>, StoreError> {
         tracing::info!("Making the local copy of {} in {}.", self.of, self.folder.display());
-        copy::make_local(store, snapshot, end, &self.folder, &self.of)?;
+        let (swap, now) = (CopySwap::begin(&self.folder, &self.of)?, snapshot.revision);
+        copy::make_local(store, snapshot, end, &swap.new_copy())?;
+        let former = swap.finish(kept.is_some())?;
+        if let Some(revision) = kept {
+            let place = former.map_or_else(
+                || "not kept, because the folder `former` beside it has an earlier one".to_owned(),
+                |former| format!("in {}: make lost changes again, and remove that folder", former.display()),
+            );
+            tracing::error!(
+                "The database {} has another history than its local copy, and has lost changes that were confirmed: it is at \
+                 revision {now}, and the copy was at {revision}. The former copy is {place}.",
+                self.of
+            );
+        }
         self.open(keyring)?.ok_or_else(|| StoreError::internal("the local copy cannot be opened"))
     }
 }
@@ -289,151 +345,4 @@ impl Store {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::model::kind::ip_restriction::Traffic;
-    use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation, Secret};
-    use crate::store::disk::files;
-    use crate::store::{Commit, CommitError, MasterChange, clock};
-
-    const DATABASE: &str = "postgres://edge@db/edge";
-    const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
-
-    fn source() -> MasterKeySource {
-        MasterKeySource::Value(Secret::new(KEY), "a test".into())
-    }
-
-    /// A store that takes the place of one in a database.
-    fn store_in(outer: &Path, name: &str) -> Store {
-        Store::open_encrypted(outer.join(name), Retention::default(), &source()).unwrap()
-    }
-
-    fn copy_in(outer: &Path, of: &str) -> LocalCopy {
-        LocalCopy::new(&outer.join("copy"), Path::new(of), source(), Retention::default()).unwrap()
-    }
-
-    fn catch_up(copy: &LocalCopy, store: &Store) {
-        let feed = Arc::clone(store.copy.get_or_init(Arc::default));
-        copy.catch_up(store, &feed, &|| false).unwrap();
-        assert_eq!(store.copy_lag(), 0);
-    }
-
-    fn commit(store: &Store, operation: Operation) -> Result<(), CommitError> {
-        let commit = Commit { base: None, operations: vec![operation], author: Author::Local, at: clock::now() };
-        store.commit(commit).map(drop)
-    }
-
-    fn key(name: &str) -> Key {
-        Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{name}")))
-    }
-
-    /// Creates a resource with something to encrypt.
-    fn create(name: &str) -> Operation {
-        let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
-        Operation::Create { key: key(name), spec: Arc::new(spec), claim: None, token: Some(Secret::new("hunter2")) }
-    }
-
-    fn delete(name: &str) -> Operation {
-        Operation::Delete { key: key(name), with_children: false }
-    }
-
-    fn content(store: &Store) -> Vec<String> {
-        let (state, verified) = (store.snapshot(), store.verify().unwrap());
-        let token = |secret: &Secret| secret.expose().to_owned();
-        let entries = state.iter().map(|it| format!("{} {:?} {:?}", it.key, it.spec(), it.token.as_ref().map(token)));
-        entries.chain([format!("revision {} {verified:?}", state.revision)]).collect()
-    }
-
-    #[test]
-    fn a_copy_has_what_its_store_has_and_stands_in_for_it() {
-        let outer = tempfile::tempdir().unwrap();
-        let (outer, copy) = (outer.path(), copy_in(outer.path(), DATABASE));
-        let store = store_in(outer, "store");
-        assert!(copy.stand_in().unwrap().is_none());
-        catch_up(&copy, &store);
-        for name in ["a", "b"] {
-            commit(&store, create(name)).unwrap();
-        }
-        assert_eq!(store.copy_lag(), 2);
-        catch_up(&copy, &store);
-        commit(&store, delete("a")).unwrap();
-        // A record without a revision.
-        assert!(commit(&store, delete("a")).is_err());
-        catch_up(&copy, &store);
-        drop(copy);
-        let copy = copy_in(outer, DATABASE);
-        let stand_in = copy.stand_in().unwrap().unwrap();
-        assert_eq!(content(&stand_in), content(&store));
-        assert_eq!(stand_in.root_secret(), store.root_secret());
-        assert_eq!(stand_in.snapshot_at(1).unwrap().len(), 1);
-        assert!(stand_in.stands_in_since().is_some() && stand_in.followed_writer().is_some());
-        let refused = commit(&stand_in, create("c"));
-        assert!(matches!(refused, Err(CommitError::Failed(error)) if error.code == Code::StoreUnavailable));
-        // The same copy goes on when the database is back.
-        commit(&store, create("d")).unwrap();
-        catch_up(&copy, &store);
-        drop((stand_in, copy));
-        let folder = outer.join("copy");
-        let refused = Store::open_encrypted(&folder, Retention::default(), &source()).err().unwrap();
-        assert!(refused.message.contains("is a local copy of postgres://edge@db/edge"), "{refused}");
-        let read = Store::open_encrypted_to_read(&folder, &source()).unwrap();
-        assert_eq!(content(&read), content(&store));
-        assert!(copy_in(outer, "postgres://edge@other/edge").stand_in().unwrap().is_none());
-    }
-
-    #[test]
-    fn a_copy_that_is_behind_goes_on_and_one_of_another_history_is_replaced() {
-        let outer = tempfile::tempdir().unwrap();
-        let outer = outer.path();
-        let copied = || content(&Store::open_encrypted_to_read(outer.join("copy"), &source()).unwrap());
-        let made = || std::fs::metadata(outer.join("copy/log.0000000001")).unwrap().created().ok();
-        let store = store_in(outer, "store");
-        commit(&store, create("a")).unwrap();
-        catch_up(&copy_in(outer, DATABASE), &store);
-        let first = made();
-        drop(store);
-        files::copy_folder(&outer.join("store"), &outer.join("earlier")).unwrap();
-        let store = store_in(outer, "store");
-        commit(&store, create("b")).unwrap();
-        drop(store);
-        let store = store_in(outer, "store");
-        commit(&store, create("c")).unwrap();
-        assert!(commit(&store, create("c")).is_err());
-        catch_up(&copy_in(outer, DATABASE), &store);
-        assert_eq!(copied(), content(&store));
-        assert_eq!(made(), first);
-        // The store as a backup has it, and another one.
-        for name in ["earlier", "other"] {
-            let store = store_in(outer, name);
-            commit(&store, create(name)).unwrap();
-            catch_up(&copy_in(outer, DATABASE), &store);
-            assert_eq!(copied(), content(&store));
-        }
-        // What is damaged is made anew, too.
-        std::fs::write(outer.join("copy/head"), "x").unwrap();
-        assert!(copy_in(outer, DATABASE).stand_in().is_err());
-        catch_up(&copy_in(outer, DATABASE), &store);
-        assert_eq!(copied(), content(&store));
-        let refused = LocalCopy::new(&outer.join("store"), Path::new(DATABASE), source(), Retention::default());
-        assert_eq!(refused.err().unwrap().code, Code::StoreFormat);
-    }
-
-    #[test]
-    fn what_a_store_forgets_is_gone_in_its_copy() {
-        let outer = tempfile::tempdir().unwrap();
-        let (outer, copy) = (outer.path(), copy_in(outer.path(), DATABASE));
-        let store = store_in(outer, "store");
-        commit(&store, create("a")).unwrap();
-        catch_up(&copy, &store);
-        store.rekey(MasterChange::Keep, true).unwrap();
-        catch_up(&copy, &store);
-        commit(&store, create("b")).unwrap();
-        catch_up(&copy, &store);
-        drop(copy);
-        let stand_in = copy_in(outer, DATABASE).stand_in().unwrap().unwrap();
-        let keys = |store: &Store| store.keyring.as_ref().map(|keyring| (keyring.current(), keyring.former().len()));
-        assert_eq!(keys(&stand_in), keys(&store));
-        assert_eq!(content(&stand_in), content(&store));
-    }
-}
+mod tests;

@@ -279,6 +279,10 @@ pub struct Verified {
     replaced: Vec<ScrubbedRecord>,
     /// The scrubbed records that the records so far list.
     listed: ScrubbedRecords,
+    /// Those that are listed last, for each position.
+    expected: BTreeSet<ScrubbedRecord>,
+    /// Whether a record does not have the form that is listed last.
+    is_being_scrubbed: bool,
 }
 
 impl Verified {
@@ -294,6 +298,9 @@ impl Verified {
         }
         if chain_commit(before, &batch.header, &batch.digest) == batch.hash {
             self.listed.add(parsed.position, &parsed.scrubbed);
+            let again: BTreeSet<u64> = parsed.scrubbed.iter().map(|it| it.position).collect();
+            self.expected.retain(|it| !again.contains(&it.position));
+            self.expected.extend(parsed.scrubbed.into_iter().filter(|it| it.position < parsed.position));
         } else {
             self.replaced.push(ScrubbedRecord::new(batch));
         }
@@ -307,14 +314,23 @@ impl Verified {
 
     /// Checks that every record whose hash does not match its content was scrubbed.
     pub fn finish(mut self) -> Result<Self, StoreError> {
-        let listed = std::mem::take(&mut self.listed);
+        let (listed, expected) = (std::mem::take(&mut self.listed), std::mem::take(&mut self.expected));
+        let mut scrubbed = BTreeSet::new();
         for record in std::mem::take(&mut self.replaced) {
             if !listed.contains(&record) {
                 return Err(broken_at(record.position, "its hash does not match its content"));
             }
             self.scrubbed += 1;
+            scrubbed.extend(expected.contains(&record).then_some(record.position));
         }
+        self.is_being_scrubbed =
+            expected.iter().any(|it| it.position >= self.oldest && !scrubbed.contains(&it.position));
         Ok(self)
+    }
+
+    /// Whether a scrub has listed records that it has not changed: it goes on, or was interrupted.
+    pub(crate) fn is_being_scrubbed(&self) -> bool {
+        self.is_being_scrubbed
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::creation::FIRST_GENERATION;
-use super::{keys, local_mark};
+use super::keys;
 use crate::store::commit::batch::{Batch, Tip};
 use crate::store::database::state::{self, StateIdentity};
 use crate::store::disk::files::{self, Part};
@@ -41,33 +41,6 @@ impl FolderCopy {
     ) -> Result<Self, StoreError> {
         files::create_folder(folder)?;
         let lock = folder_lock::lock(folder)?;
-        Self::begin_locked(folder, lock, store, wrapped, key, start)
-    }
-
-    /// Begins as [`FolderCopy::begin`] does, in the folder of a local copy of the store in a database. The former copy in it, if
-    /// there is one, is removed.
-    pub(crate) fn begin_local(
-        folder: &Path,
-        of: &str,
-        store: StoreId,
-        wrapped: &[u8],
-        key: KeyId,
-        start: Tip,
-    ) -> Result<Self, StoreError> {
-        files::create_folder(folder)?;
-        let lock = folder_lock::lock(folder)?;
-        local_mark::clear(folder, of)?;
-        Self::begin_locked(folder, lock, store, wrapped, key, start)
-    }
-
-    fn begin_locked(
-        folder: &Path,
-        lock: Vec<File>,
-        store: StoreId,
-        wrapped: &[u8],
-        key: KeyId,
-        start: Tip,
-    ) -> Result<Self, StoreError> {
         keys::write(folder, wrapped)?;
         if start.position > 0 {
             parts::keep_from(folder, store, start)?;

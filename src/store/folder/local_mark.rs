@@ -70,7 +70,14 @@ pub(super) fn clear(folder: &Path, of: &str) -> Result<(), StoreError> {
     let head = head::path(folder);
     files::remove(&head)?;
     files::sync_folder(&head)?;
-    names_in(folder)?.iter().filter(|name| is_part(name)).try_for_each(|name| open::remove(&folder.join(name)))
+    parts(folder)?.iter().try_for_each(|name| open::remove(&folder.join(name)))
+}
+
+/// The names of the parts of a copy.
+pub(super) fn parts(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let mut names = names_in(folder)?;
+    names.retain(|name| is_part(name));
+    Ok(names)
 }
 
 /// Whether a file is part of a store, or was to be one.

@@ -43,6 +43,7 @@
 //! | `index/` | the location of each commit and of its entries, in sled |
 //! | `lock` | locked by a writer, shared by readers |
 //! | `copy_of` | marks a local copy of a store in a database |
+//! | `new/`, `next/`, `former/` | a local copy that is made anew (`copy_swap`), and one that was kept |
 //! | `restore.tmp/` | a backup that is being restored (D100) |
 //! | `remembered`, `security.log`, `suspensions`, `applied`, `conditions`, `notifications`, `transitions` | files of others, which are no part of the store (`docs/explanation/store.md`) |
 //!
@@ -53,6 +54,7 @@
 
 pub(crate) mod content;
 mod copied;
+pub(crate) mod copy_swap;
 pub(crate) mod creation;
 mod fingerprint;
 mod folder_engine;

@@ -101,14 +101,6 @@ impl<'s> StoreMoment<'s> {
     /// Writes the history, the files of others with these names, and then the state at the end of the history. Returns the history,
     /// verified.
     pub(super) fn write(&self, to: &Path, names: &[&str]) -> Result<Verified, StoreError> {
-        self.write_into(names, |keyring, start| CopyTarget::begin(to, keyring, start))
-    }
-
-    fn write_into(
-        &self,
-        names: &[&str],
-        begin: impl Fn(&Keyring, Tip) -> Result<CopyTarget, StoreError>,
-    ) -> Result<Verified, StoreError> {
         let (mut target, mut waiting, mut bytes) = (None, Vec::new(), 0);
         let (mut verified, mut end) = (Verified::default(), Tip::default());
         self.store.engine.walk(0, &mut |before, batch| {
@@ -117,7 +109,7 @@ impl<'s> StoreMoment<'s> {
             }
             verified.next(&before.hash, &batch)?;
             if target.is_none() {
-                target = Some(begin(&self.keyring, before)?);
+                target = Some(CopyTarget::begin(to, &self.keyring, before)?);
             }
             end = Tip::after(&batch);
             bytes += batch.header.len() + batch.calls.len() + batch.entries.size();
@@ -138,7 +130,7 @@ impl<'s> StoreMoment<'s> {
         }
         let mut target = match target {
             Some(target) => target,
-            None => begin(&self.keyring, Tip::default())?,
+            None => CopyTarget::begin(to, &self.keyring, Tip::default())?,
         };
         target.append(&waiting)?;
         // Before the copy is a store: a source that is suspended must not be applied because of it.
@@ -191,19 +183,14 @@ pub(super) fn copy_store(store: &Store, to: &Path, source: &MasterKeySource) -> 
     Ok(CopiedStore { revision: moment.state.revision, records: verified.records, resources: moment.state.len() })
 }
 
-/// Makes the local copy of a store anew, as of a state and the end of the history that leads to it, in a folder with a mark.
-pub(crate) fn make_local(
-    store: &Store,
-    state: Arc<Snapshot>,
-    end: Tip,
-    folder: &Path,
-    of: &str,
-) -> Result<(), StoreError> {
-    let moment = StoreMoment::at(store, state, end)?;
-    moment.write_into(&[], |keyring, start| {
-        let (store, wrapped, key) = (keyring.store(), keyring.wrapped()?, keyring.current());
-        FolderCopy::begin_local(folder, of, store, &wrapped, key, start).map(CopyTarget::Folder)
-    })?;
+/// Makes a local copy of a store, as of a state and the end of the history that leads to it. Fails while the history is being scrubbed:
+/// the copy would keep what is about to be gone.
+pub(crate) fn make_local(store: &Store, state: Arc<Snapshot>, end: Tip, folder: &Path) -> Result<(), StoreError> {
+    if StoreMoment::at(store, state, end)?.write(folder, &[])?.is_being_scrubbed() {
+        let message =
+            "`store scrub` is changing the history; if it does not run, it was interrupted, and must run again";
+        return Err(StoreError::new(Code::StoreFailed, message));
+    }
     Ok(())
 }
 

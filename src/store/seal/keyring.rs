@@ -125,6 +125,12 @@ impl DataKey {
     }
 }
 
+impl Ring {
+    fn decrypts(&self, id: KeyId) -> bool {
+        self.keys.iter().any(|key| key.id == id && key.key.is_some())
+    }
+}
+
 impl Keyring {
     pub(super) fn new(store: StoreId, ring: Ring, save: SaveKeys) -> Self {
         let digests = context("edgewright 2026 digests of sealed secrets", &[ring.root_secret.as_slice()]);
@@ -297,19 +303,43 @@ impl Keyring {
         self.ring.store(newer.ring.load_full());
     }
 
-    /// Takes the keys of the keyring that this one follows, in the file first. Returns whether a data key is destroyed that this
-    /// one still had.
-    pub(crate) fn follow(&self, leading: &Self) -> Result<bool, StoreError> {
+    /// Takes the keys of the keyring that this one follows, in the file first. Returns the data keys that are gone there: here, they
+    /// decrypt until [`Keyring::destroy`], because a state may need them.
+    pub(crate) fn follow(&self, leading: &Self) -> Result<Vec<KeyId>, StoreError> {
         let _changing = self.changing.lock();
         let (known, newer) = (self.ring.load_full(), leading.ring.load_full());
         if Arc::ptr_eq(&known, &newer) {
-            return Ok(false);
+            return Ok(Vec::new());
         }
-        (self.save)(&newer.bytes(&self.store, &[&newer.master])?)?;
-        let has = |id: KeyId| newer.keys.iter().any(|key| key.id == id && key.key.is_some());
-        let is_destroyed = known.keys.iter().any(|key| key.key.is_some() && !has(key.id));
-        self.ring.store(newer);
-        Ok(is_destroyed)
+        let gone: Vec<DataKey> =
+            known.keys.iter().filter(|key| key.key.is_some() && !newer.decrypts(key.id)).cloned().collect();
+        let ids: Vec<KeyId> = gone.iter().map(|key| key.id).collect();
+        let next = if gone.is_empty() {
+            newer
+        } else {
+            // The last one encrypts.
+            let kept = newer.keys.iter().filter(|key| !ids.contains(&key.id)).cloned();
+            let keys = gone.into_iter().chain(kept).collect();
+            Arc::new(Ring { keys, ..Ring::clone(&newer) })
+        };
+        (self.save)(&next.bytes(&self.store, &[&next.master])?)?;
+        self.ring.store(next);
+        Ok(ids)
+    }
+
+    /// Whether a data key of another keyring of the same store is destroyed here.
+    pub(crate) fn has_destroyed_of(&self, other: &Self) -> bool {
+        let other = other.ring.load();
+        self.ring.load().keys.iter().any(|key| key.key.is_none() && other.decrypts(key.id))
+    }
+
+    /// Destroys data keys, of which none encrypts.
+    pub(crate) fn destroy(&self, ids: &[KeyId]) -> Result<(), StoreError> {
+        self.change(|ring| {
+            for key in ring.keys.iter_mut().filter(|key| ids.contains(&key.id)) {
+                key.key = None;
+            }
+        })
     }
 
     /// The former data keys that still decrypt, oldest first.
