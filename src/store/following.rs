@@ -9,6 +9,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::commit::batch::Tip;
 use super::commit::codec;
@@ -22,6 +23,9 @@ use super::revision::{Revision, changed_resources};
 use super::seal::MasterKeySource;
 use super::session_kind::SessionKind;
 use crate::model::Code;
+
+/// How long a server says that the store went back.
+const SHOWN: Duration = Duration::from_secs(3600);
 
 impl Store {
     /// Opens a store in a database to follow the process that writes it. Returns none if there is no store.
@@ -44,6 +48,16 @@ impl Store {
     /// place of this one.
     pub(crate) fn probe(&self) -> Result<(), StoreError> {
         self.engine.probe()
+    }
+
+    /// Notes that this store was opened in the place of one with later revisions.
+    pub(crate) fn note_went_back(&self) {
+        let _ = self.went_back.set(Instant::now());
+    }
+
+    /// Whether this store was opened in the place of one with later revisions, a while ago at most.
+    pub(crate) fn has_gone_back(&self) -> bool {
+        self.went_back.get().is_some_and(|at| at.elapsed() < SHOWN)
     }
 
     /// Takes in the next commits of the process that writes. Returns whether there were any. Only one thread may do this.
@@ -99,7 +113,6 @@ impl Store {
 mod tests {
     use std::collections::BTreeSet;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::lock::Lock;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 
@@ -75,6 +76,8 @@ pub struct Store {
     pub(super) last_write_failed: AtomicBool,
     pub(super) checkpoint: Lock<Option<JoinHandle<()>>>,
     pub(super) session: SessionKind,
+    /// When this was opened in the place of a store with later revisions, if it was.
+    pub(super) went_back: OnceLock<Instant>,
     /// What the local copy takes in, if there is one.
     pub(super) copy: OnceLock<Arc<CopyFeed>>,
     warnings: Vec<String>,
@@ -208,6 +211,7 @@ impl Store {
             last_write_failed: AtomicBool::new(false),
             checkpoint: Lock::default(),
             session,
+            went_back: OnceLock::new(),
             copy: OnceLock::new(),
             warnings,
         })

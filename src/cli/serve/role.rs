@@ -128,6 +128,9 @@ impl ServerRole {
         } else {
             self.write()
         };
+        if let Some(next) = &next {
+            self.compare(next);
+        }
         let is_due = || self.again.lock().is_some_and(|at| Instant::now() >= at);
         next.map(Arc::new).or_else(|| (self.failing.is_none() && is_due()).then(|| Arc::clone(&self.store)))
     }
@@ -183,6 +186,18 @@ impl ServerRole {
         let store = self.open(|role| role.args.open_to_follow())?;
         tracing::warn!(code = %error.code, "This server writes no more: {error}");
         Some(store)
+    }
+
+    /// Says that the store which was opened lacks revisions that this server has answered with.
+    fn compare(&self, next: &Store) {
+        let (before, now) = (self.store.snapshot().revision, next.snapshot().revision);
+        if now < before {
+            next.note_went_back();
+            tracing::error!(
+                "The database is at revision {now} and was at {before}: it has lost changes that were confirmed, for example by a \
+                 failover to a replica that lagged. Sources are applied again; make other changes again, or restore the database."
+            );
+        }
     }
 
     /// Opens the store for another role, unless that has failed a moment ago.

@@ -72,6 +72,9 @@ pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
             );
         }
     }
+    if store.has_gone_back() {
+        warnings += "warning: the database has lost changes that were confirmed; see the server log\n";
+    }
     if store.is_copy_failing() {
         warnings += "warning: cannot write the local copy of the store; see the server log\n";
     }
