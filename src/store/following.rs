@@ -9,7 +9,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::commit::batch::Tip;
 use super::commit::codec;
@@ -23,9 +23,6 @@ use super::revision::{Revision, changed_resources};
 use super::seal::MasterKeySource;
 use super::session_kind::SessionKind;
 use crate::model::Code;
-
-/// How long a server says that the store went back.
-const SHOWN: Duration = Duration::from_secs(3600);
 
 impl Store {
     /// Opens a store in a database to follow the process that writes it. Returns none if there is no store.
@@ -50,14 +47,14 @@ impl Store {
         self.engine.probe()
     }
 
-    /// Notes that this store was opened in the place of one with later revisions.
-    pub(crate) fn note_went_back(&self) {
-        let _ = self.went_back.set(Instant::now());
+    /// Notes when this process has found that the store is at an earlier revision than before.
+    pub(crate) fn note_went_back(&self, at: Instant) {
+        let _ = self.went_back.set(at);
     }
 
-    /// Whether this store was opened in the place of one with later revisions, a while ago at most.
-    pub(crate) fn has_gone_back(&self) -> bool {
-        self.went_back.get().is_some_and(|at| at.elapsed() < SHOWN)
+    /// When this process has found that the store is at an earlier revision than before, if it has.
+    pub(crate) fn went_back(&self) -> Option<Instant> {
+        self.went_back.get().copied()
     }
 
     /// Takes in the next commits of the process that writes. Returns whether there were any. Only one thread may do this.
@@ -113,6 +110,7 @@ impl Store {
 mod tests {
     use std::collections::BTreeSet;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::Duration;
 
     use super::*;
     use crate::lock::Lock;

@@ -76,7 +76,7 @@ pub struct Store {
     pub(super) last_write_failed: AtomicBool,
     pub(super) checkpoint: Lock<Option<JoinHandle<()>>>,
     pub(super) session: SessionKind,
-    /// When this was opened in the place of a store with later revisions, if it was.
+    /// When this process has found that the store is at an earlier revision than before.
     pub(super) went_back: OnceLock<Instant>,
     /// What the local copy takes in, if there is one.
     pub(super) copy: OnceLock<Arc<CopyFeed>>,

@@ -188,11 +188,14 @@ impl ServerRole {
         Some(store)
     }
 
-    /// Says that the store which was opened lacks revisions that this server has answered with.
+    /// Says if the store that was opened lacks revisions which this server has answered with.
     fn compare(&self, next: &Store) {
         let (before, now) = (self.store.snapshot().revision, next.snapshot().revision);
+        let found = if now < before { Some(Instant::now()) } else { self.store.went_back() };
+        if let Some(at) = found {
+            next.note_went_back(at);
+        }
         if now < before {
-            next.note_went_back();
             tracing::error!(
                 "The database is at revision {now} and was at {before}: it has lost changes that were confirmed, for example by a \
                  failover to a replica that lagged. Sources are applied again; make other changes again, or restore the database."

@@ -23,6 +23,9 @@ async fn get(State(state): State<AppState>) -> Response {
 /// The time without news of the store after which what is served may be an old state.
 const LONGEST_SILENCE: Duration = Duration::from_secs(5);
 
+/// How long a server says that the database has lost changes.
+const LOSS_SHOWN: Duration = Duration::from_secs(3600);
+
 /// Returns warnings, a line each, or why the server is not ready. It may try a write.
 pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
     let followed = app.served.store.followed_writer();
@@ -72,7 +75,7 @@ pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
             );
         }
     }
-    if store.has_gone_back() {
+    if store.went_back().is_some_and(|at| at.elapsed() < LOSS_SHOWN) {
         warnings += "warning: the database has lost changes that were confirmed; see the server log\n";
     }
     if store.is_copy_failing() {

@@ -136,6 +136,43 @@ fn a_copy_that_is_behind_catches_up_and_one_of_another_store_is_replaced() {
 }
 
 #[test]
+fn what_a_database_has_lost_is_said_and_stays_beside_the_copy() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (folder, database) = (Folder::new(), postgres.database());
+    let options = format!("{} --local-copy copy", server(&store(&postgres, &database)));
+    let sql = |sql: &str| postgres.psql("postgres", sql).unwrap();
+    let serve = folder.serve(&options);
+    assert_eq!(create(&serve, "kept-one").status, 201);
+    copied(&serve);
+    serve.stop();
+    sql(&format!("CREATE DATABASE {database}_earlier TEMPLATE {database}"));
+    let serve = folder.serve(&options);
+    assert_eq!(create(&serve, "lost-two").status, 201);
+    copied(&serve);
+    // As after a failover to a replica that lagged.
+    sql(&format!("UPDATE pg_database SET datallowconn = false WHERE datname = '{database}'"));
+    sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"));
+    sql(&format!("DROP DATABASE {database}"));
+    sql(&format!("ALTER DATABASE {database}_earlier RENAME TO {database}"));
+    let warning = "warning: the database has lost changes that were confirmed; see the server log\n";
+    // It follows at first, and then writes again.
+    let writes = |answer: &HttpAnswer| answer.body == format!("ready\n{warning}");
+    within(CHANGE, "the warning", || try_get(&serve, "/readyz").filter(writes));
+    within(CHANGE, "the copy", || serve.said().contains("The former copy is in copy/former").then_some(()));
+    assert_eq!(create(&serve, "later-three").status, 201);
+    copied(&serve);
+    assert!(knows(&serve, "kept-one") && knows(&serve, "later-three") && !knows(&serve, "lost-two"));
+    serve.stop();
+    let export = |copy: &str| {
+        let key = postgres.master_key();
+        folder.ok(&format!("export --adopt --store {copy} --master-key-file {}", key.display())).out
+    };
+    let (former, copy) = (export("copy/former"), export("copy"));
+    assert!(former.contains("lost-two") && !former.contains("later-three"), "{former}");
+    assert!(copy.contains("later-three") && !copy.contains("lost-two"), "{copy}");
+}
+
+#[test]
 fn a_disk_that_is_full_holds_up_the_copy_alone() {
     let Some(postgres) = Postgres::shared() else { return };
     let (folder, store) = (Folder::new(), store(&postgres, &postgres.database()));
