@@ -56,8 +56,9 @@ use crate::model::{Code, Snapshot};
 
 /// How often the copy takes in what was committed.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The pause after a failure.
+/// The pause after a failure, and the longest one after several: each time, the whole copy may have been written in vain.
 const RETRY: Duration = Duration::from_secs(10);
+const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// How many bytes of commits are appended at once, more or less.
 const AT_ONCE: usize = 8 << 20;
 
@@ -142,7 +143,7 @@ impl LocalCopy {
                     }
                 }
                 Err(error) => {
-                    pause = RETRY;
+                    pause = (pause * 2).clamp(RETRY, LONGEST_RETRY);
                     if !feed.set_failing(true) {
                         tracing::warn!(code = %error.code, "cannot write the local copy in {place}: {error}");
                     }

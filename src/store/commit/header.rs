@@ -298,9 +298,11 @@ impl Verified {
         }
         if chain_commit(before, &batch.header, &batch.digest) == batch.hash {
             self.listed.add(parsed.position, &parsed.scrubbed);
-            let again: BTreeSet<u64> = parsed.scrubbed.iter().map(|it| it.position).collect();
-            self.expected.retain(|it| !again.contains(&it.position));
-            self.expected.extend(parsed.scrubbed.into_iter().filter(|it| it.position < parsed.position));
+            if !parsed.scrubbed.is_empty() {
+                let again: BTreeSet<u64> = parsed.scrubbed.iter().map(|it| it.position).collect();
+                self.expected.retain(|it| !again.contains(&it.position));
+                self.expected.extend(parsed.scrubbed.into_iter().filter(|it| it.position < parsed.position));
+            }
         } else {
             self.replaced.push(ScrubbedRecord::new(batch));
         }
