@@ -114,11 +114,9 @@ pub(crate) fn was_not_sent(error: &Error) -> bool {
     match error {
         Error::HostNotFound | Error::ConnectionFailed | Error::BadUri(_) | Error::InvalidProxyUrl => true,
         Error::Timeout(timeout) => matches!(timeout, Timeout::Resolve | Timeout::Connect),
+        // An established connection can also fail because a host or network is not reached any more.
         Error::Io(error) => match error.kind() {
-            ErrorKind::ConnectionRefused
-            | ErrorKind::HostUnreachable
-            | ErrorKind::NetworkUnreachable
-            | ErrorKind::AddrNotAvailable => true,
+            ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => true,
             // The standard library has no kind for names that are not found.
             _ if error.to_string().starts_with("failed to lookup address information") => true,
             // The certificate is checked before the request is sent.
@@ -141,7 +139,12 @@ mod tests {
         for error in [Error::HostNotFound, Error::Timeout(Timeout::Connect), io(ErrorKind::ConnectionRefused)] {
             assert!(was_not_sent(&error), "{error}");
         }
-        for error in [Error::Timeout(Timeout::Global), io(ErrorKind::ConnectionReset), io(ErrorKind::UnexpectedEof)] {
+        for error in
+            [Error::Timeout(Timeout::Global), io(ErrorKind::HostUnreachable), io(ErrorKind::NetworkUnreachable)]
+        {
+            assert!(!was_not_sent(&error), "{error}");
+        }
+        for error in [io(ErrorKind::ConnectionReset), io(ErrorKind::UnexpectedEof)] {
             assert!(!was_not_sent(&error), "{error}");
         }
     }
