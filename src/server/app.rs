@@ -98,6 +98,7 @@ impl App {
                 sign_ins: Slots::new(classes::SIGN_INS),
                 rekeys: Slots::new(classes::REKEYS),
                 forwards: Slots::new(classes::FORWARDS),
+                catch_ups: Slots::new(classes::CATCH_UPS),
             }),
             sources: Arc::default(),
             writes: Arc::default(),

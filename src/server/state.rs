@@ -66,11 +66,13 @@ pub(crate) struct Admissions {
     pub rekeys: Slots,
     /// Requests that wait for the response of the server that writes (D115).
     pub forwards: Slots,
+    /// Requests that wait for a revision (D115).
+    pub catch_ups: Slots,
 }
 
 impl Admissions {
     /// All classes, for the metrics.
-    pub(crate) fn all(&self) -> [&Slots; 9] {
+    pub(crate) fn all(&self) -> [&Slots; 10] {
         [
             &self.reconciliations,
             &self.uploads,
@@ -81,6 +83,7 @@ impl Admissions {
             &self.backups,
             &self.hooks,
             &self.forwards,
+            &self.catch_ups,
         ]
     }
 }

@@ -88,9 +88,14 @@ impl AccessControl {
         Ok(caller)
     }
 
-    /// Whether a request has a valid token. What is wrong with another one is said when it is admitted.
-    pub(crate) fn knows(&self, headers: &HeaderMap) -> bool {
-        self.identify(&self.store.snapshot(), headers).is_ok()
+    /// Checks a request that has to wait before it is admitted: the rate of its key, and the address. Returns the owner, or none
+    /// without a valid token: what is wrong with that is said when the request is admitted.
+    pub(crate) fn admit_waiting(&self, headers: &HeaderMap) -> Result<Option<Id>, ApiError> {
+        let Ok(caller) = self.identify(&self.store.snapshot(), headers) else { return Ok(None) };
+        self.guards.take(&caller)?;
+        RequestPlace::note_owner(&caller.owner)?;
+        permission::allows_address(&caller, guards::client_of(headers)).map_err(|fault| caller.refused(fault))?;
+        Ok(Some(caller.owner))
     }
 
     /// Checks a request of a session like [`Self::admit`]. A browser sends no version header.

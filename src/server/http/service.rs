@@ -82,12 +82,7 @@ impl ApiService {
         let is_page = is_page(request.uri().path());
         note_client(client.site());
         let method = request.method().clone();
-        let ready = match received {
-            Ok(()) if request.headers().contains_key(AT_LEAST) => Box::pin(self.catch_up(request.headers())).await,
-            received => received,
-        };
-        // Nothing is held while the request waits for its revision.
-        let place = ready.and_then(|()| guards.in_flight.enter(request.uri().path(), client.site()));
+        let place = received.and_then(|()| guards.in_flight.enter(request.uri().path(), client.site()));
         let web_origin = guards.cors.origin(request.headers());
         let mut response = match place {
             Ok(place) => place.hold(drain::drain(request, |request| self.handle(preflights, request))).await,
@@ -123,10 +118,19 @@ impl ApiService {
     /// Waits until this server has the revision that a request needs. Only a client with a valid token is waited for; its
     /// handler refuses another one.
     async fn catch_up(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        if self.state.access.knows(headers) { catch_up(&self.state.served.store, headers).await } else { Ok(()) }
+        let AppState { access, served, admissions, .. } = &self.state;
+        match access.admit_waiting(headers)? {
+            Some(owner) => catch_up(&served.store, headers, &admissions.catch_ups, &owner).await,
+            None => Ok(()),
+        }
     }
 
     async fn handle(&self, preflights: Option<&Router>, request: Request) -> Response {
+        if request.headers().contains_key(AT_LEAST)
+            && let Err(behind) = Box::pin(self.catch_up(request.headers())).await
+        {
+            return behind.into_response();
+        }
         if preflights.is_none()
             && let Some(found) = self.endpoints.find(request.uri().path())
         {

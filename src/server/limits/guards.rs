@@ -119,8 +119,11 @@ impl Guards {
         }
     }
 
-    /// Takes a request of an API key from its limit.
+    /// Takes a request of an API key from its limit, unless it was taken before it had to wait.
     pub(crate) fn take(&self, caller: &Caller) -> Result<(), ApiError> {
+        if RequestPlace::was_counted() {
+            return Ok(());
+        }
         let message = "too many requests with this API key";
         self.rate_limiter
             .take(&caller.key)

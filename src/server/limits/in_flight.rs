@@ -3,8 +3,8 @@
 //! A server that takes every request answers all of them too late, and clients that give up and ask again make it worse. So
 //! what is over the limit gets 503 before its token is checked and its body is read, which costs next to nothing.
 //!
-//! A request has its place while the server works for it, and gives it back while it waits for the client's body: clients
-//! that send slowly hold no place. It counts for nobody until its token is known, and for the owner from then on; while more
+//! A request has its place while the server works for it, and gives it back while it waits for the client's body, or for a
+//! revision: clients that send slowly hold no place. It counts for nobody until its token is known, and for the owner from then on; while more
 //! than half of the places are taken, an owner with a quarter of them gets no more. The place follows the task of the
 //! request, so that whoever learns of the owner, or reads the body, need not be given it.
 
@@ -40,7 +40,9 @@ pub(in crate::server) struct RequestPlace {
     /// Where the request comes from.
     site: Option<IpAddr>,
     owner: OnceCell<Id>,
-    /// None while the body is received.
+    /// Whether it was taken from the limit of its key.
+    is_counted: Cell<bool>,
+    /// None while the body is received, or a revision is waited for.
     place: RefCell<Option<WorkPlace>>,
     /// The memory of the body, which counts until the request is answered.
     body: Cell<Option<Reception>>,
@@ -64,6 +66,7 @@ impl InFlight {
             is_exempt: ALWAYS.contains(&path),
             site,
             owner: OnceCell::new(),
+            is_counted: Cell::new(false),
             place: RefCell::new(None),
             body: Cell::new(None),
         };
@@ -111,6 +114,21 @@ impl RequestPlace {
     /// need them. Without effect outside a request.
     pub(in crate::server) fn note_owner(owner: &Id) -> Result<(), ApiError> {
         PLACE.try_with(|place| place.count_owner(owner)).unwrap_or(Ok(()))
+    }
+
+    /// Notes that the current request is taken from the limit of its key. Returns whether it was before.
+    pub(super) fn was_counted() -> bool {
+        PLACE.try_with(|place| place.is_counted.replace(true)).unwrap_or(false)
+    }
+
+    /// Gives the place of the current request back while it waits, until [`Self::come_back`].
+    pub(in crate::server) fn leave() {
+        let _ = PLACE.try_with(|place| place.place.borrow_mut().take());
+    }
+
+    /// Takes a place again, or returns the error for a client that must retry.
+    pub(in crate::server) fn come_back() -> Result<(), ApiError> {
+        PLACE.try_with(RequestPlace::take).unwrap_or(Ok(()))
     }
 
     /// Begins to receive the body of the current request, which has no place until [`Self::end_receiving`]. Outside a request,
@@ -195,6 +213,23 @@ mod tests {
         assert!(slow.take().is_ok());
         drop((slow, reception));
         assert_eq!((limit.count(), limit.bodies()), (0, 0));
+    }
+
+    #[test]
+    fn a_request_has_no_place_while_it_waits_and_counts_once() {
+        let limit = limit(1);
+        let waiting = limit.enter("/edges/https", None).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(waiting.hold(async {
+            assert_eq!([RequestPlace::was_counted(), RequestPlace::was_counted()], [false, true]);
+            RequestPlace::leave();
+            let other = limit.enter("/edges/https", None).unwrap();
+            assert_eq!(RequestPlace::come_back().unwrap_err().code(), Code::Unavailable);
+            drop(other);
+            assert!(RequestPlace::come_back().is_ok());
+            assert_eq!(limit.count(), 1);
+        }));
+        assert_eq!((limit.count(), RequestPlace::was_counted()), (0, false));
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! A client reads its own writes, whichever server of a store it asks (D115).
 //!
 //! A response to a change has the revision of the store, and a request can name the revision that it needs. A server that follows
-//! waits for it without a thread, and only for a client with a valid API key: others could keep its connections.
+//! waits for it without a thread, in a place of its owner, and only for a client with a valid API key that may be used from its
+//! address: others could keep its connections.
 
 use crate::server::http::api_error::ApiError;
+use crate::server::limits::guards::RequestPlace;
+use crate::server::limits::slots::Slots;
 use crate::server::prelude::*;
 
 /// The header of a successful response to a change: a revision of the store that has the change.
@@ -28,15 +31,28 @@ pub(super) fn revision_of(headers: &HeaderMap) -> Option<u64> {
     headers.get(REVISION)?.to_str().ok()?.parse().ok()
 }
 
-/// Waits until the store has the revision that a request needs. A server that writes has every revision that there is.
-pub(in crate::server) async fn catch_up(store: &Store, headers: &HeaderMap) -> Result<(), ApiError> {
+/// Waits in a place of the owner until the store has the revision that a request needs. A server that writes has every revision
+/// that there is.
+pub(in crate::server) async fn catch_up(
+    store: &Store,
+    headers: &HeaderMap,
+    places: &Slots,
+    owner: &Id,
+) -> Result<(), ApiError> {
     let Some(needed) = headers.get(AT_LEAST) else { return Ok(()) };
     let needed = needed.to_str().ok().and_then(|text| text.trim().parse::<u64>().ok()).ok_or_else(|| {
         ApiError::with_code(Code::Parameter, "`If-Revision-At-Least` must be a revision, such as `17`")
     })?;
-    let follows = store.followed_writer().is_some();
-    if store.snapshot().revision >= needed || (follows && is_reached(store, needed, LONGEST_WAIT).await) {
+    if store.snapshot().revision >= needed {
         return Ok(());
+    }
+    if store.followed_writer().is_some() {
+        let _place = places.for_owner(owner)?;
+        // Others have the place of the request meanwhile.
+        RequestPlace::leave();
+        if is_reached(store, needed, LONGEST_WAIT).await {
+            return RequestPlace::come_back();
+        }
     }
     let current = store.snapshot().revision;
     let message = format!("this server is at revision {current} of the store, and the request needs revision {needed}");
@@ -54,11 +70,12 @@ pub(super) async fn is_reached(store: &Store, revision: u64, patience: Duration)
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::server::limits::slots::classes::CATCH_UPS;
     use crate::store::MEMORY;
 
     #[test]
     fn a_server_that_writes_waits_for_no_revision() {
-        let store = Store::open(MEMORY).unwrap();
+        let (store, places, owner) = (Store::open(MEMORY).unwrap(), Slots::new(CATCH_UPS), Id::new("usr_a"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let began = tokio::time::Instant::now();
@@ -72,10 +89,10 @@ mod tests {
             ] {
                 let mut headers = HeaderMap::new();
                 headers.insert(AT_LEAST, HeaderValue::from_str(needed).unwrap());
-                let refused = catch_up(&store, &headers).await.err().map(|error| error.code());
+                let refused = catch_up(&store, &headers, &places, &owner).await.err().map(|error| error.code());
                 assert_eq!(refused, code, "{needed:?}");
             }
-            assert!(catch_up(&store, &HeaderMap::new()).await.is_ok());
+            assert!(catch_up(&store, &HeaderMap::new(), &places, &owner).await.is_ok());
             assert_eq!(began.elapsed(), Duration::ZERO);
         });
     }

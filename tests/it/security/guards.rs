@@ -98,6 +98,7 @@ fn a_key_over_its_rate_gets_429_and_other_keys_do_not() {
     folder.ok("keys create --role admin");
     let other = folder.run("keys create --role viewer").out;
     let token = folder.run("keys create --role viewer").out;
+    let third = folder.run("keys create --role viewer").out;
     // One request in a second, and two at once: the third of three comes too early on any machine that answers them
     // within a second.
     let serve = folder.serve("--rate-limit 1");
@@ -111,6 +112,15 @@ fn a_key_over_its_rate_gets_429_and_other_keys_do_not() {
         "{limited:?}"
     );
     assert_eq!(get(&other).status, 200);
+    // A request that needs a revision counts once, whether the server has it or not.
+    let needing = |revision: &str| {
+        let bearer = format!("Bearer {}", third.trim());
+        let headers =
+            [("Authorization", bearer.as_str()), ("Service-Version", "2"), ("If-Revision-At-Least", revision)];
+        ask(&serve, "GET /api_keys", &headers).status
+    };
+    assert_eq!([needing("0"), needing("0")], [200, 200]);
+    assert!((0..200).any(|_| needing("1000000") == 429));
     // The key comes before the version, and a request without a key has no bucket (D3).
     let bearer = format!("Bearer {}", token.trim());
     let early = (0..200).map(|_| ask(&serve, "GET /api_keys", &[("Authorization", &bearer)]));

@@ -120,6 +120,19 @@ pub(in crate::server) const FORWARDS: Class = Class {
     ..SEARCHES
 };
 
+/// Requests that wait for a revision which a server that follows does not have yet (D115). Each costs its connection, and little
+/// else.
+pub(in crate::server) const CATCH_UPS: Class = Class {
+    name: "catch_ups",
+    what: "requests that wait for a revision",
+    running: 1024,
+    waiting: 0,
+    owner_running: Share::OneIn(2),
+    owner_waiting: 0,
+    retry_after: 1,
+    ..SEARCHES
+};
+
 /// All requests, while the server works for them (D98).
 pub(in crate::server) fn requests(most: usize) -> Class {
     Class {

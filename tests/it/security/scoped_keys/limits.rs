@@ -75,8 +75,13 @@ fn a_key_expires_and_is_bound_to_addresses() {
     assert_eq!(get(json!({"expires_at": "2999-01-01T00:00:00Z"})).status, 200);
     refused(&get(json!({"addresses": ["192.0.2.0/24", "2001:db8::/32"]})), 403, &["127.0.0.1", "addresses"]);
     assert_eq!(get(json!({"addresses": ["127.0.0.0/8", "::1"]})).status, 200);
-    // The header is the server's own.
     let (_, token) = key(&server, json!({"addresses": ["192.0.2.0/24"]}));
+    // Who may not use the key learns nothing of the store.
+    let mut headers = usual_headers(&token);
+    headers.push(("If-Revision-At-Least".into(), "1000000".into()));
+    let told = server.send("GET", "/edges/https", &headers, None);
+    refused(&told, 403, &["addresses"]);
+    // The header is the server's own.
     let mut headers = usual_headers(&token);
     headers.push(("Edgewright-Client-Address".into(), "192.0.2.7".into()));
     assert_eq!(server.send("GET", "/edges/https", &headers, None).status, 403);
