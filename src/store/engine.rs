@@ -190,6 +190,11 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// Whether several processes can use the store at a time: one writes, and others follow it.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Says under which URL other processes reach this one, if it writes.
     fn advertise(&self, _url: &str) -> Result<(), StoreError> {
         Ok(())

@@ -41,6 +41,11 @@ impl Store {
         self.engine.advertise(url)
     }
 
+    /// Whether several processes can use the store at a time.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.engine.is_shared()
+    }
+
     /// Tries whether a commit could succeed. A connection that was lost is opened again, so that no process that follows takes the
     /// place of this one.
     pub(crate) fn probe(&self) -> Result<(), StoreError> {

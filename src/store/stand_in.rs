@@ -47,6 +47,10 @@ impl Engine for StandIn {
         Some(FollowedWriter { name: "unknown".to_owned(), url: None, gone_since: None, seen: self.opened })
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn stands_in_since(&self) -> Option<Timestamp> {
         Some(self.since)
     }

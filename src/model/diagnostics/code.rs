@@ -201,7 +201,7 @@ codes! {
         "The API key's owner does not have the required role, the key's scope does not cover the request, or the request would change a key or an owner with a role above its own."
         => "Use a key with the role and the scope that the message names, or ask an admin.";
     InsecureTransport "INSECURE_TRANSPORT" 403
-        "The connection would not be encrypted: `serve` would listen on other addresses than loopback without TLS, or the gateway configuration, which has private keys, was asked for without TLS from another machine. Only the address of the connection counts: headers such as `X-Forwarded-For` have no effect."
+        "The connection would not be encrypted: `serve` would listen on other addresses than loopback without TLS, the gateway configuration, which has private keys, was asked for without TLS from another machine, or a request with a client certificate would be forwarded to a server without TLS. Only the address of the connection counts: headers such as `X-Forwarded-For` have no effect."
         => "Start the server with --tls-cert and --tls-key. Behind a reverse proxy on the same machine, listen on a loopback address.";
     MalformedRequest "MALFORMED_REQUEST" 400
         "The client did not send an HTTP request, or sent it without TLS to a port that speaks TLS."

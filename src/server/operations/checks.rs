@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request, State};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
@@ -23,9 +24,10 @@ use crate::server::http::body::{self, Limits};
 use crate::server::http::{body_fields, query};
 use crate::server::limits::blocking_task::with_body;
 use crate::server::net::peer::safe_peer;
+use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::state::{AppState, ServedStore};
 
-/// How long the server that writes may take for a read that this server can answer, too.
+/// How long the server that writes may take for a read that this server can answer, too, with the wait for a turn.
 const READ: Duration = Duration::from_secs(2);
 
 /// Checks the requests of an operation.
@@ -91,22 +93,29 @@ async fn forward(
     match operation.forwarded(&parts.method) {
         ForwardedRequests::Nothing => Ok(Err(body)),
         ForwardedRequests::IfReached => {
-            let Ok(writer) = app.forwarder.writer(parts) else { return Ok(Err(body)) };
-            let read = timeout(READ, app.forwarder.forward(places, owner, writer, parts, Bytes::new())).await;
-            Ok(read.ok().and_then(Result::ok).ok_or(body))
+            if app.forwarder.check(parts).is_err() {
+                return Ok(Err(body));
+            }
+            let outgoing = OutgoingRequest { patience: Some(READ), ..OutgoingRequest::new(owner, parts, Bytes::new()) };
+            let read = timeout(READ, app.forwarder.forward(places, outgoing)).await;
+            // Another status is about that server, and not about what was asked for.
+            let is_answer = |response: &Response| {
+                let status = response.status();
+                status.is_success() || [StatusCode::NOT_MODIFIED, StatusCode::NOT_FOUND].contains(&status)
+            };
+            Ok(read.ok().and_then(Result::ok).filter(is_answer).ok_or(body))
         }
         ForwardedRequests::Applying => {
-            let bytes = body::take(&parts.headers, body, operation.limits).await?;
+            let bytes = body::take(&parts.headers, body, Limits::RESOURCE).await?;
             if is_dry_run(&bytes).await? {
                 return Ok(Err(Body::from(bytes)));
             }
-            let writer = app.forwarder.writer(parts)?;
-            app.forwarder.forward(places, owner, writer, parts, bytes).await.map(Ok)
+            app.forwarder.forward(places, OutgoingRequest::new(owner, parts, bytes)).await.map(Ok)
         }
         ForwardedRequests::All => {
-            let writer = app.forwarder.writer(parts)?;
-            let bytes = body::take(&parts.headers, body, operation.limits).await?;
-            app.forwarder.forward(places, owner, writer, parts, bytes).await.map(Ok)
+            app.forwarder.check(parts)?;
+            let bytes = body::take(&parts.headers, body, Limits::RESOURCE).await?;
+            app.forwarder.forward(places, OutgoingRequest::new(owner, parts, bytes)).await.map(Ok)
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::manifest::tree::remote::RemoteUrl;
 use crate::model::Secret;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
+use crate::server::replicas::forwarder::OutgoingRequest;
 
 /// The limits of a payload: a push of very many commits has a large one. Nobody knows yet who sends it, and the next webhook
 /// may wait for its place, so it must come quickly.
@@ -112,7 +113,7 @@ async fn create(
     });
     match answer.await? {
         Some(response) => Ok(response),
-        None => forwarder.forward(&admissions.forwards, None, forwarder.writer(&parts)?, &parts, bytes).await,
+        None => forwarder.forward(&admissions.forwards, OutgoingRequest::new(None, &parts, bytes)).await,
     }
 }
 

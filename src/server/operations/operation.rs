@@ -6,7 +6,6 @@ use axum::routing::{MethodFilter, MethodRouter};
 use serde_json::Value;
 
 use crate::server::auth::permission::Intent;
-use crate::server::http::body::Limits;
 use crate::server::http::page;
 use crate::server::openapi::operation_document::OperationDocument;
 use crate::server::openapi::schemas::Schemas;
@@ -26,8 +25,8 @@ pub(crate) struct ApiOperation {
     intent: Option<Intent<'static>>,
     /// The secrets in the response, which are sent only to safe peers.
     pub secrets: Option<&'static str>,
-    /// The limits of the body.
-    pub limits: Limits,
+    /// Whether the handler forwards requests, because it receives their bodies in places of their own.
+    forwards_itself: bool,
     /// Whether only the server that writes knows the answer.
     is_of_writer: bool,
     /// The name of the items of a paged list, singular and plural.
@@ -43,7 +42,7 @@ pub(crate) struct ApiOperation {
 /// The requests of an operation that a server which follows forwards to the one that writes (D115).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForwardedRequests {
-    /// It answers all of them itself.
+    /// It answers all of them itself, or the handler forwards some.
     Nothing,
     /// All of them. It knows less, and answers itself if the other server does not.
     IfReached,
@@ -64,14 +63,14 @@ impl ApiOperation {
         handler: OperationHandler,
     ) -> Self {
         let (secrets, paged, names, description, document, failures) = (None, None, [""; 3], "", None, "");
-        let (limits, is_of_writer) = (Limits::RESOURCE, false);
+        let (forwards_itself, is_of_writer) = (false, false);
         Self {
             method,
             path,
             handler,
             intent,
             secrets,
-            limits,
+            forwards_itself,
             is_of_writer,
             paged,
             query: Some(&[]),
@@ -107,9 +106,9 @@ impl ApiOperation {
         Self { secrets: Some(secrets), ..self }
     }
 
-    /// Limits the body like manifests.
-    pub(super) const fn with_manifests(self) -> Self {
-        Self { limits: Limits::MANIFESTS, ..self }
+    /// Leaves it to the handler to forward requests (D115).
+    pub(super) const fn forwarding_itself(self) -> Self {
+        Self { forwards_itself: true, ..self }
     }
 
     /// Reads what only the server that writes knows (D115).
@@ -162,6 +161,7 @@ impl ApiOperation {
     /// Which requests with a method a server that follows forwards to the one that writes.
     pub(super) fn forwarded(&self, method: &Method) -> ForwardedRequests {
         match self.intent {
+            _ if self.forwards_itself => ForwardedRequests::Nothing,
             Some(Intent::Propose) => ForwardedRequests::Applying,
             Some(Intent::Change | Intent::Apply(_) | Intent::Rekey) => ForwardedRequests::All,
             Some(Intent::Owners) if *method == Method::PATCH => ForwardedRequests::All,

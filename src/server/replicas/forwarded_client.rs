@@ -1,8 +1,8 @@
 //! The header with which a server says for whom it forwards a request (D115).
 //!
 //! The MAC is made with a key that the servers of a store derive from its root secret. It covers the method, the path with the
-//! query and the token of the request, and the time: whoever sees the header can do nothing with it that the request did not do, and
-//! only for a minute. A request with a header that does not verify is refused. If it were ignored, a server with a wrong clock
+//! query, the token and the body of the request, and the time: whoever sees the header can do nothing with it that the request did not
+//! do, and only for a minute. A request with a header that does not verify is refused. If it were ignored, a server with a wrong clock
 //! would make changes in the name of its own address.
 
 use axum::http::Uri;
@@ -38,29 +38,32 @@ impl ForwardingKey {
         Self(blake3::derive_key("edgewright 2026 forwarded requests", &store.root_secret()))
     }
 
-    /// Signs a request, of which `headers` are sent. Returns none if the name in the certificate cannot be part of a header.
+    /// Signs a request, of which `headers` and a body with this digest are sent. Returns none if the name in the certificate cannot
+    /// be part of a header.
     pub(super) fn sign(
         &self,
         (method, uri): (&Method, &Uri),
         headers: &HeaderMap,
+        body: &blake3::Hash,
         client: &ForwardedClient,
         at: Timestamp,
     ) -> Option<HeaderValue> {
         let address = client.address.map_or_else(|| NONE.to_owned(), |address| address.to_string());
         let certificate = client.certificate.as_deref().unwrap_or(NONE);
-        let said = format!("{} {address} {certificate}", at.as_second());
+        let said = format!("{} {body} {address} {certificate}", at.as_second());
         let mac = self.mac(method, uri, headers, &said);
         let mut value = HeaderValue::from_str(&format!("{said} {mac}")).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    /// Takes the header from a request, if it has one. Returns an error unless a server of this store has made it.
+    /// Takes the header from a request, if it has one, and returns it with the digest that the body must have. Returns an error
+    /// unless a server of this store has made it.
     pub(super) fn take<B>(
         &self,
         request: &mut Request<B>,
         now: Timestamp,
-    ) -> Result<Option<ForwardedClient>, ApiError> {
+    ) -> Result<Option<(ForwardedClient, blake3::Hash)>, ApiError> {
         let Some(value) = request.headers_mut().remove(FORWARDED) else { return Ok(None) };
         let verified = value.to_str().ok().and_then(|text| {
             let (said, mac) = text.rsplit_once(' ')?;
@@ -85,12 +88,15 @@ impl ForwardingKey {
 }
 
 impl ForwardedClient {
-    fn parse(said: &str, now: Timestamp) -> Option<Self> {
-        let (at, client) = said.split_once(' ')?;
+    /// The client and the digest of the body.
+    fn parse(said: &str, now: Timestamp) -> Option<(Self, blake3::Hash)> {
+        let (at, rest) = said.split_once(' ')?;
+        let (body, client) = rest.split_once(' ')?;
         let (address, certificate) = client.split_once(' ')?;
-        let at: i64 = at.parse().ok()?;
+        let (at, body): (i64, _) = (at.parse().ok()?, blake3::Hash::from_hex(body).ok()?);
         let certificate = Some(certificate.to_owned()).filter(|name| name != NONE);
-        (at.abs_diff(now.as_second()) <= VALIDITY).then(|| Self { address: address.parse().ok(), certificate })
+        let client = Self { address: address.parse().ok(), certificate };
+        (at.abs_diff(now.as_second()) <= VALIDITY).then_some((client, body))
     }
 }
 
@@ -99,11 +105,13 @@ pub(super) fn path_of(uri: &Uri) -> &str {
     uri.path_and_query().map_or("/", PathAndQuery::as_str)
 }
 
-fn forged() -> ApiError {
+/// The error of a request whose header is not believed. The server that has forwarded it knows it by the header.
+pub(super) fn forged() -> ApiError {
     let message = "the header `Edgewright-Forwarded` was not made by a server of this store within the last minute";
     let help = "remove the header; if a server has forwarded the request, set the clocks of both servers";
     ApiError::new(Fault::new(Code::Unauthenticated, message).help(help))
         .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+        .header(header::HeaderName::from_static(FORWARDED), HeaderValue::from_static("refused"))
         .noted(SecurityNote::new(SecurityEvent::AuthenticationFailed, "forged forwarding", None))
 }
 
@@ -125,7 +133,7 @@ mod tests {
 
     #[test]
     fn who_a_request_is_forwarded_for_is_known_from_the_servers_of_the_store_alone() {
-        let (key, now) = (key(), Timestamp::now());
+        let (key, now, body) = (key(), Timestamp::now(), blake3::hash(b"{}"));
         for (address, certificate) in [
             (Some(IpAddr::from([192, 0, 2, 7])), None),
             (Some("2001:db8::1".parse().unwrap()), Some("uri:spiffe://a/b".to_owned())),
@@ -133,7 +141,7 @@ mod tests {
         ] {
             let client = ForwardedClient { address, certificate };
             let sent = request("PATCH", "https://edge.example.com/owners/usr_a?x=1", Some("Bearer a"));
-            let value = key.sign((sent.method(), sent.uri()), sent.headers(), &client, now).unwrap();
+            let value = key.sign((sent.method(), sent.uri()), sent.headers(), &body, &client, now).unwrap();
             let taken = |key: &ForwardingKey, method: &str, uri: &str, token: Option<&str>, at: Timestamp| {
                 let mut request = request(method, uri, token);
                 request.headers_mut().insert(FORWARDED, value.clone());
@@ -142,7 +150,7 @@ mod tests {
                 taken
             };
             let path = "/owners/usr_a?x=1";
-            assert_eq!(taken(&key, "PATCH", path, Some("Bearer a"), now), Ok(Some(client)));
+            assert_eq!(taken(&key, "PATCH", path, Some("Bearer a"), now), Ok(Some((client, body))));
             let refused = Err(Code::Unauthenticated);
             assert_eq!(taken(&self::key(), "PATCH", path, Some("Bearer a"), now), refused);
             assert_eq!(taken(&key, "DELETE", path, Some("Bearer a"), now), refused);
@@ -161,8 +169,8 @@ mod tests {
     fn a_header_of_a_stranger_is_refused() {
         let key = key();
         assert_eq!(key.take(&mut request("GET", "/edges/https", None), Timestamp::now()).ok(), Some(None));
-        let mac = "0".repeat(64);
-        for forged in ["", "-", "1 192.0.2.7 -", &format!("{} 192.0.2.7 - {mac}", Timestamp::now().as_second())] {
+        let (now, hash) = (Timestamp::now().as_second(), "0".repeat(64));
+        for forged in ["", "-", "1 192.0.2.7 -", &format!("{now} {hash} 192.0.2.7 - {hash}")] {
             let mut request = request("GET", "/edges/https", None);
             request.headers_mut().insert(FORWARDED, HeaderValue::from_str(forged).unwrap());
             assert!(key.take(&mut request, Timestamp::now()).is_err(), "{forged}");

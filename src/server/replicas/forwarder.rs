@@ -6,31 +6,40 @@
 //!
 //! A request is sent once. If the writer could not be reached, nothing has happened, and the client is told to try again. If the
 //! response does not come, because the connection breaks or another server takes the place of the writer, nobody knows.
+//!
+//! A thread cannot be stopped when nobody waits for its response any more. So it has a place of its own until it ends, and one that
+//! waits for a server which is gone ends, because its connection is closed.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Bytes;
+use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::http::response;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use ureq::Agent;
 
-use super::forwarded_client::{FORWARDED, ForwardedClient, ForwardingKey, path_of};
+use super::forwarded_client::{FORWARDED, ForwardedClient, ForwardingKey, forged, path_of};
 use super::read_your_writes::{AT_LEAST, is_reached, revision_of};
+use super::signed_body::SignedBody;
 use crate::http_client;
 use crate::server::auth::client_certificates::VouchedName;
 use crate::server::http::api_error::{ApiError, ApiResult, REQUEST_ID, TAKEOVER};
+use crate::server::limits::blocking_task::with_body;
 use crate::server::limits::guards::{self, CLIENT};
-use crate::server::limits::slots::{SlotPool, Slots};
+use crate::server::limits::slots::classes::FORWARD_THREADS;
+use crate::server::limits::slots::{SlotPool, Slots, WorkPlace};
 use crate::server::net::tls::PeerCertificate;
 use crate::server::prelude::*;
+use crate::store::engine::FollowedWriter;
 
 /// How long the writer may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long it may take to respond: an apply of many resources takes its time.
 const RESPONSE: Duration = Duration::from_secs(600);
+/// The bytes of a response: it is in memory until its client has it.
+const MOST_BYTES: u64 = 256 << 20;
 /// The idle connections to it.
 const CONNECTIONS: usize = 64;
 /// How often it is looked whether it still writes, and how long its lock is free before it counts as gone.
@@ -76,15 +85,37 @@ const NOT_RETURNED: [&str; 10] = [
 pub(crate) struct Forwarder {
     store: Arc<Store>,
     key: ForwardingKey,
-    agent: LazyLock<Agent>,
+    /// The connections to the server that writes, and its name.
+    connected: Lock<Option<(String, Agent)>>,
+    /// The threads, also those whose clients are gone.
+    pub(super) threads: Slots,
     /// Whether the last request could not be forwarded.
     is_failing: AtomicBool,
 }
 
 /// The server that writes, and where it is reached.
-pub(in crate::server) struct WriterAddress {
+struct WriterAddress {
     name: String,
     url: String,
+}
+
+/// A request that is forwarded, with its whole body.
+pub(in crate::server) struct OutgoingRequest<'r> {
+    /// The owner of its API key, if it is known.
+    pub(in crate::server) owner: Option<&'r Id>,
+    pub(in crate::server) parts: &'r Parts,
+    pub(in crate::server) body: Bytes,
+    /// The place of a large body.
+    pub(in crate::server) upload: Option<WorkPlace>,
+    /// How long the response may take, if that is less than usual.
+    pub(in crate::server) patience: Option<Duration>,
+}
+
+impl<'r> OutgoingRequest<'r> {
+    /// A request whose response may take its time.
+    pub(in crate::server) fn new(owner: Option<&'r Id>, parts: &'r Parts, body: Bytes) -> Self {
+        Self { owner, parts, body, upload: None, patience: None }
+    }
 }
 
 impl Forwarder {
@@ -94,7 +125,8 @@ impl Forwarder {
         Self {
             store,
             key,
-            agent: LazyLock::new(|| http_client::server_agent(CONNECT, RESPONSE, CONNECTIONS)),
+            connected: Lock::default(),
+            threads: Slots::new(FORWARD_THREADS),
             is_failing: AtomicBool::new(false),
         }
     }
@@ -104,9 +136,15 @@ impl Forwarder {
         self.store.followed_writer().is_some()
     }
 
-    /// Reads for whom a server has forwarded a request, and notes it in the request. Returns an error if that is forged.
+    /// Reads for whom a server has forwarded a request, and notes it in the request. Returns an error if that is forged, as it is
+    /// wherever no other server can be.
     pub(in crate::server) fn receive(&self, request: &mut Request) -> Result<(), ApiError> {
-        let Some(client) = self.key.take(request, clock::now())? else { return Ok(()) };
+        let Some((client, digest)) = self.key.take(request, clock::now())? else { return Ok(()) };
+        if !self.store.is_shared() {
+            return Err(forged());
+        }
+        let body = std::mem::take(request.body_mut());
+        *request.body_mut() = Body::new(SignedBody::new(body, digest));
         // A certificate of the connection is that of the other server.
         request.extensions_mut().remove::<PeerCertificate>();
         if let Some(name) = &client.certificate {
@@ -116,34 +154,64 @@ impl Forwarder {
         Ok(())
     }
 
-    /// The server to forward a request to. Fails if it has not said where it is reached, or if the request was forwarded already.
-    pub(in crate::server) fn writer(&self, parts: &Parts) -> Result<WriterAddress, ApiError> {
+    /// Fails if a request cannot be forwarded now, before its body is received.
+    pub(in crate::server) fn check(&self, parts: &Parts) -> Result<(), ApiError> {
+        self.writer(parts).map(drop)
+    }
+
+    /// The server to forward a request to. Fails if it is gone, has not said where it is reached, or if the request was forwarded
+    /// already.
+    fn writer(&self, parts: &Parts) -> Result<WriterAddress, ApiError> {
         let is_forwarded = parts.extensions.get::<ForwardedClient>().is_some();
         let writer = self.store.followed_writer().filter(|_| !is_forwarded);
+        if writer.as_ref().is_some_and(is_gone) {
+            return Err(unreached("it is gone"));
+        }
         let address = writer.and_then(|writer| Some(WriterAddress { name: writer.name, url: writer.url? }));
         // Why a server that follows cannot write.
         address.ok_or_else(|| self.store.health().err().map_or_else(ApiError::internal, ApiError::from))
     }
 
-    /// Forwards a request with its whole body in a place of its owner, and returns the response. Completes once this server has
-    /// taken in what the request has changed.
-    pub(in crate::server) async fn forward(
-        &self,
-        places: &Slots,
-        owner: Option<&Id>,
-        writer: WriterAddress,
-        parts: &Parts,
-        body: Bytes,
-    ) -> ApiResult {
-        let request = self.signed(&writer, parts)?;
+    /// The server to forward a request to, and the connections to it. Those to the one before are closed.
+    fn connect(&self, parts: &Parts) -> Result<(WriterAddress, Agent), ApiError> {
+        let mut connected = self.connected.lock();
+        let writer = self.writer(parts)?;
+        if let Some((_, agent)) = connected.as_ref().filter(|(name, _)| *name == writer.name) {
+            return Ok((writer, agent.clone()));
+        }
+        let agent = http_client::server_agent(CONNECT, RESPONSE, CONNECTIONS);
+        let former = connected.replace((writer.name.clone(), agent.clone()));
+        drop(connected);
+        if let Some((_, former)) = former {
+            former.shutdown();
+        }
+        Ok((writer, agent))
+    }
+
+    /// Closes the connections to a server that no longer writes: nothing that comes from it counts.
+    pub(super) fn hang_up(&self, name: &str) {
+        let gone = self.connected.lock().take_if(|(connected, _)| connected.as_str() == name);
+        if let Some((_, agent)) = gone {
+            agent.shutdown();
+        }
+    }
+
+    /// Forwards a request in a place of its owner, and returns the response. Completes once this server has taken in what the
+    /// request has changed, or soon after if that takes long.
+    pub(in crate::server) async fn forward(&self, places: &Slots, request: OutgoingRequest<'_>) -> ApiResult {
+        let OutgoingRequest { owner, parts, body, upload, patience } = request;
+        let bytes = body.clone();
+        let digest = with_body(body.len(), move || blake3::hash(&bytes)).await?;
         let mut place = places.enter(owner, SlotPool::Shared)?;
         place.wait_for_turn().await;
-        // A thread that waits for a server that is gone keeps no place.
-        let place = Arc::new(Lock::new(Some(place)));
-        let (agent, held, (sender, answer)) = (self.agent.clone(), Arc::clone(&place), oneshot::channel());
+        // Nothing waits from here on: the signature is as old as the request, and the writer is the one of now.
+        let thread_place = self.threads.enter(owner, SlotPool::Shared)?;
+        let (writer, agent) = self.connect(parts)?;
+        let request = self.signed(&writer, parts, &digest)?;
+        let (sender, answer) = oneshot::channel();
         let thread = std::thread::Builder::new().name("forward".into()).spawn(move || {
-            let sent = send(&agent, request, &body);
-            drop(held.lock().take());
+            let sent = send(&agent, request, &body, patience);
+            drop((body, upload, thread_place));
             let _ = sender.send(sent);
         });
         thread.map_err(|_| ApiError::internal())?;
@@ -151,10 +219,11 @@ impl Forwarder {
             biased;
             sent = answer => sent.unwrap_or_else(|_| Err(lost("it cannot be read"))),
             () = self.replaced(&writer.name) => {
-                drop(place.lock().take());
+                self.hang_up(&writer.name);
                 Err(lost("another server takes its place"))
             }
         };
+        drop(place);
         self.note(&writer, sent.as_ref().err());
         let response = sent?;
         if let Some(revision) = revision_of(response.headers()) {
@@ -164,24 +233,27 @@ impl Forwarder {
     }
 
     /// The request as it is sent.
-    fn signed(&self, writer: &WriterAddress, parts: &Parts) -> Result<Request<()>, ApiError> {
+    fn signed(&self, writer: &WriterAddress, parts: &Parts, body: &blake3::Hash) -> Result<Request<()>, ApiError> {
         let mut request = Request::new(());
         *request.method_mut() = parts.method.clone();
         let url = format!("{}{}", writer.url, path_of(&parts.uri));
         *request.uri_mut() = url.parse().map_err(|_| ApiError::internal())?;
+        let certificate = parts.extensions.get::<VouchedName>().map(|VouchedName(name)| name.clone());
+        if certificate.is_some() && !is_private(request.uri()) {
+            return Err(unprotected());
+        }
         *request.headers_mut() = parts.headers.clone();
         let headers = request.headers_mut();
         for name in NOT_SENT {
             headers.remove(name);
         }
-        let certificate = parts.extensions.get::<VouchedName>().map(|VouchedName(name)| name.clone());
         if certificate.is_some() {
             // What this process has written in place of a token.
             headers.remove(header::AUTHORIZATION);
         }
         let client = ForwardedClient { address: guards::client_of(&parts.headers), certificate };
         // The path that the writer sees: a proxy before it may remove that of its URL.
-        let said = self.key.sign((&parts.method, &parts.uri), headers, &client, clock::now());
+        let said = self.key.sign((&parts.method, &parts.uri), headers, body, &client, clock::now());
         headers.insert(FORWARDED, said.ok_or_else(ApiError::internal)?);
         Ok(request)
     }
@@ -199,28 +271,45 @@ impl Forwarder {
     async fn replaced(&self, name: &str) {
         loop {
             sleep(LOOK).await;
-            let is_gone = self.store.followed_writer().is_none_or(|writer| {
-                writer.name != name || writer.gone_since.is_some_and(|since| since.elapsed() > GONE)
-            });
-            if is_gone {
+            if self.store.followed_writer().is_none_or(|writer| writer.name != name || is_gone(&writer)) {
                 return;
             }
         }
     }
 }
 
+/// Whether nobody has written for so long that a server which follows takes the place.
+fn is_gone(writer: &FollowedWriter) -> bool {
+    writer.gone_since.is_some_and(|since| since.elapsed() > GONE)
+}
+
+/// Whether nobody on the way to a URL can read a request.
+fn is_private(url: &Uri) -> bool {
+    let host = url.host().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let is_local =
+        host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_local || url.scheme_str() == Some("https")
+}
+
 /// Sends a request, and waits for the whole response.
-fn send(agent: &Agent, request: Request<()>, body: &[u8]) -> Result<Response, ApiError> {
+fn send(agent: &Agent, request: Request<()>, body: &[u8], patience: Option<Duration>) -> Result<Response, ApiError> {
+    let request = agent.configure_request(request).timeout_global(Some(patience.unwrap_or(RESPONSE))).build();
     let has_body = matches!(*request.method(), Method::POST | Method::PATCH | Method::PUT);
     let answered = if has_body { agent.run(request.map(|()| body)) } else { agent.run(request) };
     let answered = answered.and_then(|answered| {
         let (head, body) = answered.into_parts();
-        Ok((head, body.into_with_config().limit(u64::MAX).read_to_vec()?))
+        Ok((head, body.into_with_config().limit(MOST_BYTES).read_to_vec()?))
     });
     match answered {
         // Every response of a server has an ID. A proxy does not know what the server has done.
         Ok((head, _)) if !head.headers.contains_key(REQUEST_ID) => Err(lost(&format!("status {}", head.status))),
+        // Only what reads the header writes it: nothing was done for this request.
+        Ok((head, _)) if head.status == StatusCode::UNAUTHORIZED && head.headers.contains_key(FORWARDED) => {
+            Err(unreached("it does not believe this server; their clocks may differ"))
+        }
         Ok((head, body)) => Ok(returned(head, body)),
+        Err(ureq::Error::BodyExceedsLimit(most)) => Err(lost(&format!("it has more than {} MiB", most >> 20))),
         Err(error) => {
             let reason = http_client::reason_without_url(&error);
             Err(if http_client::was_not_sent(&error) { unreached(&reason) } else { lost(&reason) })
@@ -242,6 +331,14 @@ fn unreached(reason: &str) -> ApiError {
     let message = format!("the server that writes to the store cannot be reached: {reason}");
     let help = "send the request again: when that server is gone, one of those that follow takes its place";
     ApiError::new(Fault::new(Code::NotTheWriter, message).help(help)).retry_after(TAKEOVER)
+}
+
+/// The error of a request of a client with a certificate, whose name anybody on the way could use.
+fn unprotected() -> ApiError {
+    let message =
+        "the server that writes to the store is reached without TLS, so no client certificate is forwarded to it";
+    let help = "use an API key, or give `--advertise-url` an https URL on every server";
+    ApiError::new(Fault::new(Code::InsecureTransport, message).help(help))
 }
 
 /// The error of a request that may have been carried out.

@@ -30,3 +30,6 @@
 pub(crate) mod forwarded_client;
 pub(crate) mod forwarder;
 pub(crate) mod read_your_writes;
+mod signed_body;
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,7 @@ use crate::server::http::precondition::Precondition;
 use crate::server::http::{body_fields, page};
 use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;
+use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::store::{Attempt, Declined, NextState, QueuedCommit, ids, tokens};
 
 /// A write in the queue of the store, and what to warn of.
@@ -105,12 +106,12 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
 
 /// Forwards a change to the server that writes (D115).
 async fn forward(app: &AppState, owner: &Id, parts: &Parts, body: Body) -> ApiResult {
-    let writer = app.forwarder.writer(parts)?;
+    app.forwarder.check(parts)?;
     let bytes = match parts.method {
         Method::DELETE => Bytes::new(),
         _ => body::take(&parts.headers, body, Limits::RESOURCE).await?,
     };
-    app.forwarder.forward(&app.admissions.forwards, Some(owner), writer, parts, bytes).await
+    app.forwarder.forward(&app.admissions.forwards, OutgoingRequest::new(Some(owner), parts, bytes)).await
 }
 
 /// Calls the handler of an action. `at` is the revision that a read asks for.

@@ -233,6 +233,10 @@ impl Engine for PostgresEngine {
         self.follower.as_ref().map(Follower::writer)
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn advertise(&self, url: &str) -> Result<(), StoreError> {
         self.writer.as_ref().map_or(Ok(()), |it| it.writer.advertise(url))
     }

@@ -120,6 +120,17 @@ pub(in crate::server) const FORWARDS: Class = Class {
     ..SEARCHES
 };
 
+/// The threads that wait for these responses, also of requests whose clients are gone: such a thread cannot be stopped before the
+/// response comes.
+pub(in crate::server) const FORWARD_THREADS: Class = Class {
+    name: "forward_threads",
+    what: "requests to the server that writes",
+    running: 128,
+    waiting: 0,
+    owner_waiting: 0,
+    ..FORWARDS
+};
+
 /// Requests that wait for a revision which a server that follows does not have yet (D115). Each costs its connection, and little
 /// else.
 pub(in crate::server) const CATCH_UPS: Class = Class {

@@ -148,6 +148,7 @@ fn the_places_of_every_class_add_up() {
         classes::SIGN_INS,
         classes::REKEYS,
         classes::FORWARDS,
+        classes::FORWARD_THREADS,
         classes::CATCH_UPS,
         classes::requests(1024),
         classes::streams(100),

@@ -14,6 +14,7 @@ pub(crate) mod wire;
 use super::checks::RequestBody;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
+use crate::server::replicas::forwarder::OutgoingRequest;
 use job::ReconciliationJob;
 use upload::Upload;
 use wire::{PATH, Request, Run};
@@ -25,7 +26,7 @@ const MANIFEST: &str =
     "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: example}\nspec: {description: An example}\n";
 
 pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Propose, |method| on(method, create))
-    .with_manifests()
+    .forwarding_itself()
     .named("Reconciliations", "createReconciliation", "Plan or apply manifests")
     .described("Plans manifests and applies the plan as one revision, unless `dry_run` is set. A dry run responds with 200: its diagnostics and refusals are the errors that would prevent applying the plan. If the server lacks the text of a file with a `digest`, it responds with 409 and `ERR_EDGEWRIGHT_MISSING_FILES`, plans and changes nothing, and keeps the texts of the request for the next one. With `compare`, a dry run returns the changes from the files with `older` to the others; with `trace`, it also returns how a request is routed before and after the plan, and with `routing` the edges and routes that route requests. With `behaviour`, the plan says which requests are treated differently; with `proofs`, a dry run also returns which invariants hold.")
     .documented("400 401 403 408 409 413 415 429 500 503", |operation, schemas| {
@@ -39,12 +40,22 @@ pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Propos
             .header("201", "Location", "Its address.")
     });
 
-/// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
-async fn create(State(app): State<AppState>, caller: Caller, headers: HeaderMap, body: Body) -> ApiResult {
-    let mut upload = Upload::receive(&app, &caller, &headers, body).await?;
-    let place = upload.place(&app, &caller).await?;
+/// Plans what the manifests in the body ask for, and applies it unless it is a dry run. A server that follows forwards what applies
+/// something (D115).
+async fn create(State(app): State<AppState>, caller: Caller, request: axum::extract::Request) -> ApiResult {
+    let (parts, body) = request.into_parts();
+    let mut upload = Upload::receive(&app, &caller, &parts.headers, body).await?;
+    let head = upload.head().await?;
+    if app.forwarder.is_needed() && !head.is_dry_run() {
+        let (body, place) = upload.into_parts();
+        let outgoing = OutgoingRequest { upload: place, ..OutgoingRequest::new(Some(&caller.owner), &parts, body) };
+        return Box::pin(app.forwarder.forward(&app.admissions.forwards, outgoing)).await;
+    }
+    let place = upload.place(&app, &caller, &head)?;
+    let headers = parts.headers;
     let run = move |cancel: Cancel| {
-        let bytes = upload.into_bytes();
+        // From here on, the number of runs limits the memory for it.
+        let (bytes, _) = upload.into_parts();
         let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Propose, &headers)?;
         let (content, faults) = body::parse(&bytes, Limits::MANIFESTS)?;
         let request = RequestBody::from_parts(content, faults).decode_required::<Request>()?;

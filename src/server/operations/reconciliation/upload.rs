@@ -51,12 +51,16 @@ impl Upload {
         Ok(Self { bytes, place })
     }
 
-    /// Takes the place in which it runs.
-    pub(super) async fn place(&mut self, app: &AppState, caller: &Caller) -> Result<WorkPlace, ApiError> {
+    /// What it says about itself.
+    pub(super) async fn head(&self) -> Result<UploadHead, ApiError> {
         let bytes = self.bytes.clone();
-        let head = with_body(bytes.len(), move || UploadHead::parse(&bytes)).await?;
+        with_body(bytes.len(), move || UploadHead::parse(&bytes)).await
+    }
+
+    /// Takes the place in which it runs.
+    pub(super) fn place(&mut self, app: &AppState, caller: &Caller, head: &UploadHead) -> Result<WorkPlace, ApiError> {
         let source = head.source.as_deref().unwrap_or(DEFAULT_SOURCE);
-        let pool = planned_change::pool(app, caller, &Intent::Apply(source), head.dry_run);
+        let pool = planned_change::pool(app, caller, &Intent::Apply(source), head.is_dry_run());
         // What does not apply, whatever it said first, leaves the reserved places to what does.
         if pool == SlotPool::Shared && self.place.as_ref().is_some_and(|place| place.pool() == SlotPool::Reserved) {
             self.place = Some(app.admissions.uploads.for_owner(&caller.owner)?);
@@ -64,9 +68,9 @@ impl Upload {
         app.admissions.reconciliations.enter(Some(&caller.owner), pool)
     }
 
-    /// The bytes of a body that runs: from then on, the number of runs limits the memory for it.
-    pub(super) fn into_bytes(self) -> Bytes {
-        self.bytes
+    /// The bytes, and the place of a large body.
+    pub(super) fn into_parts(self) -> (Bytes, Option<WorkPlace>) {
+        (self.bytes, self.place)
     }
 }
 
@@ -88,15 +92,20 @@ fn enter(
 /// The fields of a request that decide about its place. All others are skipped.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-struct UploadHead {
-    dry_run: bool,
+pub(super) struct UploadHead {
+    dry_run: Option<bool>,
     source: Option<String>,
 }
 
 impl UploadHead {
     /// Reads the fields. An invalid body applies nothing.
     fn parse(bytes: &[u8]) -> Self {
-        serde_json::from_slice(bytes).unwrap_or(Self { dry_run: true, source: None })
+        serde_json::from_slice(bytes).unwrap_or(Self { dry_run: Some(true), source: None })
+    }
+
+    /// Whether the request changes nothing.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run.unwrap_or_default()
     }
 }
 
@@ -149,9 +158,9 @@ mod tests {
     fn only_a_valid_body_without_dry_run_applies() {
         let head = |text: &str| UploadHead::parse(text.as_bytes());
         let applies = head(r#"{"files": [{"name": "a", "text": "\"dry_run\": true"}], "source": "shop"}"#);
-        assert_eq!(applies, UploadHead { dry_run: false, source: Some("shop".into()) });
+        assert_eq!((applies.is_dry_run(), applies.source.as_deref()), (false, Some("shop")));
         for plans in ["", "{", r#"{"dry_run": 1}"#, r#"{"dry_run": true, "files": [[[]]]}"#, "nothing"] {
-            assert!(head(plans).dry_run, "{plans}");
+            assert!(head(plans).is_dry_run(), "{plans}");
         }
     }
 

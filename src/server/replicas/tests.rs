@@ -1,0 +1,222 @@
+//! What becomes of a request whose writer is gone, hangs or answers something else, and of one whose client is gone.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use axum::body::Bytes;
+use axum::http::request::Parts;
+
+use super::forwarded_client::{FORWARDED, ForwardedClient, ForwardingKey};
+use super::forwarder::{Forwarder, OutgoingRequest};
+use crate::server::auth::client_certificates::VouchedName;
+use crate::server::limits::slots::Slots;
+use crate::server::limits::slots::classes::FORWARDS;
+use crate::server::prelude::*;
+use crate::store::commit::batch::Batch;
+use crate::store::engine::{
+    BatchVisit, Engine, FollowedWriter, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
+};
+use crate::store::memory::MemoryEngine;
+use crate::store::{CommitHeader, MEMORY, Query, Retention};
+
+/// An engine of a process that follows another one.
+struct FollowingEngine {
+    log: MemoryEngine,
+    writer: Lock<FollowedWriter>,
+}
+
+impl Engine for FollowingEngine {
+    fn load(&self) -> Result<State, StoreError> {
+        self.log.load()
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        self.log.append(after, batches)
+    }
+
+    fn followed_writer(&self) -> Option<FollowedWriter> {
+        Some(self.writer.lock().clone())
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        self.log.headers(query, before, limit)
+    }
+
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        self.log.commit(position)
+    }
+
+    fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        self.log.resource_histories(wanted, visit)
+    }
+
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.log.walk(revision, visit)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.log.statistics()
+    }
+}
+
+/// A server that follows a writer at a URL.
+struct TestFollower {
+    engine: Arc<FollowingEngine>,
+    forwarder: Forwarder,
+    places: Slots,
+}
+
+impl TestFollower {
+    fn of(url: &str) -> Self {
+        let writer =
+            FollowedWriter { name: "first".into(), url: Some(url.into()), gone_since: None, seen: Instant::now() };
+        let engine = Arc::new(FollowingEngine { log: MemoryEngine::default(), writer: Lock::new(writer) });
+        let store = Store::with_engine(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap();
+        Self { engine, forwarder: Forwarder::new(Arc::new(store)), places: Slots::new(FORWARDS) }
+    }
+
+    /// Forwards a request, and returns the status or the code of the error.
+    async fn forward(&self, parts: &Parts, patience: Option<Duration>) -> Result<u16, Code> {
+        let outgoing = OutgoingRequest { patience, ..OutgoingRequest::new(None, parts, Bytes::new()) };
+        let forwarded = self.forwarder.forward(&self.places, outgoing).await;
+        forwarded.map(|response| response.status().as_u16()).map_err(|error| error.code())
+    }
+
+    /// Waits until no thread is left.
+    fn wait_for_threads(&self) {
+        let began = Instant::now();
+        while self.forwarder.threads.running() > 0 {
+            assert!(began.elapsed() < Duration::from_secs(10), "a thread waits for nobody");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!((self.places.running(), self.places.waiting()), (0, 0));
+    }
+}
+
+fn deletion() -> Parts {
+    Request::builder().method("DELETE").uri("/edges/https/edghts_1").body(()).unwrap().into_parts().0
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// A server that gives one answer, and its URL.
+fn answering(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let read = stream.read(&mut [0; 4096]).unwrap();
+        assert!(read > 0);
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    url
+}
+
+/// A server that accepts connections, and never answers. It does so until it is dropped.
+fn hanging() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+#[test]
+fn only_an_answer_of_a_server_to_the_request_itself_is_returned() {
+    for (answer, expected) in [
+        ("204 No Content\r\nrequest-id: op_1\r\n\r\n", Ok(204)),
+        ("401 Unauthorized\r\nrequest-id: op_1\r\ncontent-length: 0\r\n\r\n", Ok(401)),
+        (
+            "401 Unauthorized\r\nrequest-id: op_1\r\nedgewright-forwarded: refused\r\ncontent-length: 0\r\n\r\n",
+            Err(Code::NotTheWriter),
+        ),
+        ("204 No Content\r\n\r\n", Err(Code::WriterLost)),
+        ("200 OK\r\nrequest-id: op_1\r\ncontent-length: 9999999999\r\n\r\n", Err(Code::WriterLost)),
+    ] {
+        let answer: &'static str = format!("HTTP/1.1 {answer}").leak();
+        let follower = TestFollower::of(&answering(answer));
+        assert_eq!(run(follower.forward(&deletion(), None)), expected, "{answer}");
+        follower.wait_for_threads();
+    }
+}
+
+#[test]
+fn nothing_is_sent_to_a_writer_that_is_gone() {
+    let (listener, url) = hanging();
+    let follower = TestFollower::of(&url);
+    follower.engine.writer.lock().gone_since = Instant::now().checked_sub(Duration::from_secs(3));
+    assert_eq!(run(follower.forward(&deletion(), None)), Err(Code::NotTheWriter));
+    assert!(follower.forwarder.check(&deletion()).is_err());
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err());
+    follower.wait_for_threads();
+}
+
+#[test]
+fn a_request_whose_client_is_gone_keeps_no_place_and_its_thread_ends_with_the_writer() {
+    let (_listener, url) = hanging();
+    let follower = TestFollower::of(&url);
+    let abandoned =
+        async { tokio::time::timeout(Duration::from_millis(200), follower.forward(&deletion(), None)).await };
+    assert!(run(abandoned).is_err());
+    assert_eq!((follower.places.running(), follower.forwarder.threads.running()), (0, 1));
+    follower.forwarder.hang_up("another");
+    assert_eq!(follower.forwarder.threads.running(), 1);
+    follower.forwarder.hang_up("first");
+    follower.wait_for_threads();
+}
+
+#[test]
+fn a_request_ends_when_the_writer_is_replaced_or_its_patience_is_over() {
+    let (_listener, url) = hanging();
+    let follower = TestFollower::of(&url);
+    let patience = Some(Duration::from_millis(100));
+    assert_eq!(run(follower.forward(&deletion(), patience)), Err(Code::WriterLost));
+    follower.wait_for_threads();
+    let replaced = run(async {
+        let replacing = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            follower.engine.writer.lock().name = "second".into();
+        };
+        tokio::join!(follower.forward(&deletion(), None), replacing).0
+    });
+    assert_eq!(replaced, Err(Code::WriterLost));
+    follower.wait_for_threads();
+}
+
+#[test]
+fn the_name_in_a_certificate_is_sent_to_this_machine_or_inside_tls() {
+    let mut parts = deletion();
+    parts.extensions.insert(VouchedName("dns:client.example.com".into()));
+    for url in ["http://192.0.2.1:8484", "http://[2001:db8::1]", "http://localhost.example.com"] {
+        assert_eq!(run(TestFollower::of(url).forward(&parts, None)), Err(Code::InsecureTransport), "{url}");
+    }
+    let local = TestFollower::of(&answering("HTTP/1.1 204 No Content\r\nrequest-id: op_1\r\n\r\n"));
+    assert_eq!(run(local.forward(&parts, None)), Ok(204));
+}
+
+#[test]
+fn a_store_that_no_other_server_has_gets_no_forwarded_requests() {
+    let shared = TestFollower::of("http://127.0.0.1:1");
+    let shared_store = Store::with_engine(Arc::clone(&shared.engine) as Arc<dyn Engine>, Retention::default());
+    for (store, is_received) in [(shared_store.unwrap(), true), (Store::open(MEMORY).unwrap(), false)] {
+        let (key, digest) = (ForwardingKey::new(&store), blake3::hash(b"{}"));
+        let mut request = Request::new(Body::from("{}"));
+        let client = ForwardedClient { address: None, certificate: None };
+        let (what, headers) = ((request.method(), request.uri()), request.headers());
+        let signed = key.sign(what, headers, &digest, &client, clock::now()).unwrap();
+        request.headers_mut().insert(FORWARDED, signed);
+        assert_eq!(Forwarder::new(Arc::new(store)).receive(&mut request).is_ok(), is_received);
+        assert_eq!(request.extensions().get::<ForwardedClient>().is_some(), is_received);
+    }
+}
