@@ -276,6 +276,13 @@ fn a_change_through_a_server_that_follows_is_the_writers_and_seen_there_at_once(
     let applied = pair.call(second, "POST", "/reconciliations", &[], &reconciliation("shop", false));
     assert_eq!(applied.status, 201, "{}", applied.body);
     assert!(pair.knows(second, "shop").is_some());
+    // So large that it needs a place before it is received.
+    let padded = format!("{}apiVersion", "# padding\\n".repeat(10_000));
+    let large = reconciliation("large", false).replace("apiVersion", &padded);
+    for (place, status) in [("the first", 201), ("a free one", 200)] {
+        let applied = pair.call(second, "POST", "/reconciliations", &[], &large);
+        assert_eq!(applied.status, status, "{place}: {}", applied.body);
+    }
     let [there, here] = [first, second].map(|serve| pair.get(serve, "/sources/shop"));
     assert_eq!((here.status, here.body), (200, there.body));
 }
@@ -307,8 +314,18 @@ fn the_writer_knows_the_client_of_a_forwarded_request_and_believes_no_stranger()
         http(&second.address, "POST", "/reconciliations", &headers, &reconciliation("shop", false)).status
     };
     assert_eq!((apply("203.0.113.9"), apply("198.51.100.7")), (201, 403));
+    // Who asks from another address learns nothing of the store, and waits for nothing.
+    let needed = [
+        ("Authorization", bearer.as_str()),
+        ("Service-Version", "2"),
+        ("X-Forwarded-For", "198.51.100.7"),
+        ("If-Revision-At-Least", "1000000"),
+    ];
+    let began = Instant::now();
+    assert_eq!(http(&second.address, "GET", "/edges/https", &needed, "").status, 403);
+    assert!(began.elapsed() < Duration::from_secs(3));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-    let forged = format!("{now} 203.0.113.9 - {}", "0".repeat(64));
+    let forged = format!("{now} {hash} 203.0.113.9 - {hash}", hash = "0".repeat(64));
     for serve in [first, second] {
         let body = r#"{"hostports":["forged.example.com:443"]}"#;
         let refused = pair.call(serve, "POST", "/edges/https", &[("Edgewright-Forwarded", &forged)], body);
