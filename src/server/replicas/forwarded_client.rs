@@ -1,9 +1,9 @@
 //! The header with which a server says for whom it forwards a request (D115).
 //!
 //! The MAC is made with a key that the servers of a store derive from its root secret. It covers the method, the path with the
-//! query, the token and the body of the request, and the time: whoever sees the header can do nothing with it that the request did not
-//! do, and only for a minute. A request with a header that does not verify is refused. If it were ignored, a server with a wrong clock
-//! would make changes in the name of its own address.
+//! query, the token and the body of the request, and the time: whoever sees the header can do nothing with it that the request
+//! did not do, and only for a minute. A request with a header that does not verify is refused. If it were ignored, a server with a
+//! wrong clock would make changes in the name of its own address.
 
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;

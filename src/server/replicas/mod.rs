@@ -16,7 +16,7 @@
 //!
 //! ```text
 //! client → B (follows)     PATCH /edges/https/edghts_1
-//!          B → A (writes)  the same, Edgewright-Forwarded: time, address, certificate, MAC
+//!          B → A (writes)  the same, Edgewright-Forwarded: time, digest of the body, address, certificate, MAC
 //!          B ← A           200, Edgewright-Revision: 43
 //!          B               has taken in revision 43
 //! client ← B               200, Edgewright-Revision: 43
