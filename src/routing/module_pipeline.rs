@@ -1,5 +1,6 @@
 //! The modules that a request passes through, in traffic order (D42).
 
+use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::module::backend::Backend;
 use crate::model::traffic::{HeaderChange, Stage, Step, StepEffect, StepOutcome, TracedRequest};
 use crate::model::{AnyModule, AnyResource, Module, Slot};
@@ -31,22 +32,26 @@ impl PipelineStep {
 
 /// Returns the steps of the enabled modules of an edge and its route in traffic order, up to the first that rejects the
 /// request.
-pub(super) fn pipeline(request: &TracedRequest, [edge, route]: [&dyn AnyResource; 2]) -> Vec<PipelineStep> {
-    in_order(request, edge.modules().chain(route.modules()))
-}
-
-/// Returns the steps of the enabled modules of an edge and its route in traffic order with their stages, whatever they do with
-/// the request.
-pub(super) fn staged_steps(request: &TracedRequest, [edge, route]: [&dyn AnyResource; 2]) -> Vec<PipelineStep> {
-    staged(request, edge.modules().chain(route.modules()))
-}
-
-fn in_order<'a>(
+pub(super) fn pipeline(
     request: &TracedRequest,
-    modules: impl Iterator<Item = (&'static Slot, &'a dyn AnyModule)>,
+    hosts: [&dyn AnyResource; 2],
+    patterns: &mut CompiledPatterns,
 ) -> Vec<PipelineStep> {
+    reached(staged_steps(request, hosts, patterns))
+}
+
+/// Returns the steps of the enabled modules of an edge and its route in traffic order, whatever they do with the request.
+pub(super) fn staged_steps(
+    request: &TracedRequest,
+    [edge, route]: [&dyn AnyResource; 2],
+    patterns: &mut CompiledPatterns,
+) -> Vec<PipelineStep> {
+    staged(request, edge.modules().chain(route.modules()), patterns)
+}
+
+fn reached(steps: Vec<PipelineStep>) -> Vec<PipelineStep> {
     let mut refused = false;
-    let reached = staged(request, modules).into_iter().take_while(|step| {
+    let reached = steps.into_iter().take_while(|step| {
         let goes_on = !refused;
         refused |= step.effect == StepEffect::Refused;
         goes_on
@@ -57,10 +62,12 @@ fn in_order<'a>(
 fn staged<'a>(
     request: &TracedRequest,
     modules: impl Iterator<Item = (&'static Slot, &'a dyn AnyModule)>,
+    patterns: &mut CompiledPatterns,
 ) -> Vec<PipelineStep> {
-    let enabled = modules.filter(|(_, module)| module.enabled());
-    let steps = enabled.flat_map(|(slot, module)| module.steps(request).into_iter().map(move |step| (slot.name, step)));
-    let mut staged: Vec<PipelineStep> = steps.map(|(slot, step)| PipelineStep::new(slot, step)).collect();
+    let mut staged: Vec<PipelineStep> = Vec::new();
+    for (slot, module) in modules.filter(|(_, module)| module.enabled()) {
+        staged.extend(module.steps_with(request, patterns).into_iter().map(|step| PipelineStep::new(slot.name, step)));
+    }
     if staged.iter().all(|step| step.stage != Stage::Backend) {
         let missing = Step::new(Stage::Backend, StepEffect::Refused, "no backend is enabled");
         staged.push(PipelineStep::new(Backend::SLOT, missing));
@@ -88,7 +95,8 @@ mod tests {
     }
 
     fn through(host: &Host) -> Vec<PipelineStep> {
-        in_order(&request(), Host::SLOTS.iter().filter_map(|slot| Some((slot, (slot.get)(host)?))))
+        let modules = Host::SLOTS.iter().filter_map(|slot| Some((slot, (slot.get)(host)?)));
+        reached(staged(&request(), modules, &mut CompiledPatterns::default()))
     }
 
     #[test]
@@ -108,7 +116,7 @@ mod tests {
         let examples = serde_json::Value::Object(examples.collect());
         let route: HttpsEdgeRoute = serde_json::from_value(examples).unwrap_or_default();
         let edge = HttpsEdge { mutual_tls: Some(Default::default()), ..HttpsEdge::default() };
-        let told = pipeline(&request(), [&edge, &route]);
+        let told = pipeline(&request(), [&edge, &route], &mut CompiledPatterns::default());
         let names: Vec<&str> = told.iter().map(|it| it.module).collect();
         let expected = [
             "mutual_tls",

@@ -16,6 +16,7 @@ use super::module_pipeline::{PipelineStep, pipeline};
 use super::selector::passes_tls_through;
 use super::table::{KnownRoute, RouteTable};
 use crate::model::claim::CONTEXT_OWNER;
+use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::route_test::{ExpectedHeaders, TestExpectation, TestVerdict, TestedRequest, means_module};
 use crate::model::traffic::{Stage, StepEffect, StepOutcome, TracedRequest, host_name};
 use crate::model::{Claim, FieldPath, Key, MatchType};
@@ -27,6 +28,8 @@ pub(crate) struct RouteTester<'s> {
     edges: EdgeTable<'s>,
     /// The routes of the edges that have served a request.
     routes: HashMap<&'s Key, RouteTable<'s>>,
+    /// Those of the filters that requests have met.
+    patterns: CompiledPatterns,
     /// Whether the state lacks edges that may serve a request.
     lacks_edges: OnceCell<bool>,
 }
@@ -65,7 +68,8 @@ struct RequestWay<'s> {
 impl<'s> RouteTester<'s> {
     /// Prepares for the tests of a source.
     pub(crate) fn new(state: RoutedState<'s>) -> Self {
-        Self { state, edges: EdgeTable::new(state), routes: HashMap::default(), lacks_edges: OnceCell::new() }
+        let (edges, routes, patterns) = (EdgeTable::new(state), HashMap::default(), CompiledPatterns::default());
+        Self { state, edges, routes, patterns, lacks_edges: OnceCell::new() }
     }
 
     /// Runs the test of a request.
@@ -95,7 +99,8 @@ impl<'s> RouteTester<'s> {
         let table = self.routes.entry(edge.0);
         let table = table.or_insert_with(|| RouteTable::new(passes_through, state.routes(edge.0)));
         let route = table.serving(&host_name(&request.host), request.port, &request.path);
-        let steps = route.map(|route| pipeline(request, [edge.1, route.1])).unwrap_or_default();
+        let patterns = &mut self.patterns;
+        let steps = route.map(|route| pipeline(request, [edge.1, route.1], patterns)).unwrap_or_default();
         RequestWay { edge: Some(edge), route, steps }
     }
 

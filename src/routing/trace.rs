@@ -7,6 +7,7 @@ use super::module_pipeline::{PipelineStep, pipeline};
 use super::route_decision::RouteDecision;
 use super::selector::{Rank, Selector, passes_tls_through};
 use crate::model::diagnostics::check::parse_hostport;
+use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::traffic::TracedRequest;
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, MatchType, Resource, Snapshot};
 
@@ -97,7 +98,8 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
         }
     });
     let routes = considered.collect();
-    let modules = winner.map(|(.., route)| pipeline(request, [edge, route])).unwrap_or_default();
+    let patterns = &mut CompiledPatterns::default();
+    let modules = winner.map(|(.., route)| pipeline(request, [edge, route], patterns)).unwrap_or_default();
     Trace { edge: Some(choice), routes, modules }
 }
 

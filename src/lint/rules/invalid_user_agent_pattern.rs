@@ -4,7 +4,7 @@ use foldhash::HashMap;
 use regex_syntax::ast::{self, Ast, ClassSetItem, Span, Visitor, parse::Parser};
 
 use super::prelude::*;
-use crate::model::module::user_agent_filter::LONGEST_PATTERN;
+use crate::model::module::agent_patterns::LONGEST_PATTERN;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

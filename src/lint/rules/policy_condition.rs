@@ -66,7 +66,7 @@ pub(super) fn is_always_true(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::module::user_agent_filter::LONGEST_PATTERN;
+    use crate::model::module::agent_patterns::LONGEST_PATTERN;
 
     fn faults_of(text: &str) -> Vec<String> {
         faults(text).into_iter().map(|fault| fault.message).collect()

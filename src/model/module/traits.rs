@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+use super::agent_patterns::CompiledPatterns;
 use crate::model::base_urls::BaseUrls;
 use crate::model::diagnostics::{Check, Faults, check};
 use crate::model::id::Id;
@@ -90,6 +91,11 @@ pub trait Module:
         vec![Step::new(Stage::Dispatch, StepEffect::Depends, "applies to the request")]
     }
 
+    /// Like [`steps`](Self::steps), with what was compiled for earlier requests.
+    fn steps_with(&self, request: &TracedRequest, _patterns: &mut CompiledPatterns) -> Vec<Step> {
+        Module::steps(self, request)
+    }
+
     /// Returns an example body for the OpenAPI document. A test sends it to the API.
     fn example() -> Value {
         json!({"enabled": true})
@@ -124,6 +130,8 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn ip_policies(&self) -> Option<&[String]>;
     /// Returns what the enabled module does with a request.
     fn steps(&self, request: &TracedRequest) -> Vec<Step>;
+    /// Like [`steps`](Self::steps), with what was compiled for earlier requests.
+    fn steps_with(&self, request: &TracedRequest, patterns: &mut CompiledPatterns) -> Vec<Step>;
     /// Reports all faults.
     fn check(&self, faults: &mut Faults);
     /// Whether both are modules of the same type with equal values.
@@ -163,6 +171,9 @@ impl<M: Module> AnyModule for M {
     }
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         Module::steps(self, request)
+    }
+    fn steps_with(&self, request: &TracedRequest, patterns: &mut CompiledPatterns) -> Vec<Step> {
+        Module::steps_with(self, request, patterns)
     }
     fn check(&self, faults: &mut Faults) {
         Check::check(self, faults);

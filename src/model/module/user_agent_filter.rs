@@ -1,19 +1,8 @@
 //! The `user_agent_filter` module: restricts access by User-Agent header.
 
-use regex::{Error, Regex, RegexBuilder};
-
+use super::agent_patterns::{CompiledPatterns, TriedPatterns};
 use super::prelude::*;
 use crate::syntax::text::printable;
-
-/// The longest pattern that is compiled, in bytes (D46). User agents are shorter.
-pub(crate) const LONGEST_PATTERN: usize = 4096;
-/// The most patterns that a trace compiles.
-const MOST_PATTERNS: usize = 1000;
-/// The limit of a compiled pattern's memory, in bytes. It bounds the time to compile, and almost every pattern fits.
-const COMPILED_BYTES: usize = 64 << 10;
-/// The memory limit for a few costly patterns.
-const COSTLY_BYTES: usize = 1 << 20;
-const MOST_COSTLY: usize = 20;
 
 module! {
     /// Allows or denies requests by their User-Agent header.
@@ -29,18 +18,17 @@ impl Check for UserAgentFilter {}
 
 impl UserAgentFilter {
     /// `deny` refuses, unless `allow` makes an exception; with `allow` alone, everybody else is refused.
-    fn judge(&self, request: &TracedRequest) -> (StepEffect, String) {
+    fn judge(&self, request: &TracedRequest, patterns: &mut CompiledPatterns) -> (StepEffect, String) {
         let Some(agent) = request.user_agent.as_deref().or_else(|| request.header("user-agent")) else {
             return (StepEffect::Depends, "depends on the User-Agent; set it with --user-agent".into());
         };
-        let mut compiler = Compiler::default();
+        let mut tried = TriedPatterns::new(patterns);
         let mut unreadable = None;
-        let mut is_match = |pattern: &String| match compiler.compile(pattern) {
-            Some(regex) => regex.is_match(agent),
-            None => {
+        let mut is_match = |pattern: &String| {
+            tried.is_match(pattern, agent).unwrap_or_else(|| {
                 unreadable.get_or_insert_with(|| pattern.clone());
                 false
-            }
+            })
         };
         let mut first = |patterns: &[String]| patterns.iter().find(|&pattern| is_match(pattern)).cloned();
         let (allowed, denied) = (first(&self.allow), first(&self.deny));
@@ -58,31 +46,6 @@ impl UserAgentFilter {
     }
 }
 
-/// Compiles patterns within bounds: the API accepts any pattern, and a few bytes can take a second (D46).
-#[derive(Default)]
-struct Compiler {
-    tried: usize,
-    costly: usize,
-}
-
-impl Compiler {
-    /// Returns `None` for an invalid pattern, and for one over a limit.
-    fn compile(&mut self, pattern: &str) -> Option<Regex> {
-        self.tried += 1;
-        if pattern.len() > LONGEST_PATTERN || self.tried > MOST_PATTERNS {
-            return None;
-        }
-        let within = |bytes: usize| RegexBuilder::new(pattern).size_limit(bytes).build();
-        match within(COMPILED_BYTES) {
-            Err(Error::CompiledTooBig(_)) if self.costly < MOST_COSTLY => {
-                self.costly += 1;
-                within(COSTLY_BYTES).ok()
-            }
-            compiled => compiled.ok(),
-        }
-    }
-}
-
 impl Module for UserAgentFilter {
     const SLOT: &'static str = "user_agent_filter";
     type View = Self;
@@ -92,7 +55,11 @@ impl Module for UserAgentFilter {
     }
 
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
-        let (effect, note) = self.judge(request);
+        self.steps_with(request, &mut CompiledPatterns::default())
+    }
+
+    fn steps_with(&self, request: &TracedRequest, patterns: &mut CompiledPatterns) -> Vec<Step> {
+        let (effect, note) = self.judge(request, patterns);
         vec![Step::new(Stage::Client, effect, note)]
     }
 
@@ -104,6 +71,7 @@ impl Module for UserAgentFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::module::agent_patterns::{LONGEST_PATTERN, MOST_PATTERNS};
 
     fn judged(filter: &UserAgentFilter, agent: &str) -> (StepEffect, String) {
         let request = TracedRequest {
@@ -114,7 +82,7 @@ mod tests {
             user_agent: Some(agent.into()),
             ..TracedRequest::default()
         };
-        filter.judge(&request)
+        filter.judge(&request, &mut CompiledPatterns::default())
     }
 
     #[test]
@@ -130,8 +98,6 @@ mod tests {
             assert_eq!(effect, StepEffect::Depends, "{what}");
             assert!(note.contains("too costly"), "{what}: {note}");
         }
-        let mut compiler = Compiler { costly: MOST_COSTLY, ..Compiler::default() };
-        assert!(compiler.compile("\\w\\w\\w").is_none() && compiler.compile("bot").is_some());
     }
 
     #[test]

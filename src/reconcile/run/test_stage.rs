@@ -55,7 +55,7 @@ pub(super) fn run_tests(
     for declared in &loaded.tests {
         for (index, tested) in declared.test.requests.iter().enumerate() {
             yield_to_requests();
-            // The patterns of a filter are compiled for each request.
+            // The patterns of a filter take long to compile.
             if stops() {
                 return (run, found);
             }

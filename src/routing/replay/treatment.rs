@@ -1,6 +1,7 @@
 //! What becomes of a request in a state, as far as the configuration and a log tell.
 
 use super::edge_index::{EdgeIndex, RoutedTo};
+use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::traffic::{Stage, StepEffect, TracedRequest};
 use crate::model::{AnyModule, AnyResource, Slot};
 use crate::routing::module_pipeline::{PipelineStep, staged_steps};
@@ -31,12 +32,17 @@ pub(super) struct RequestTreatment {
 
 impl RequestTreatment {
     /// Sends a request where it goes.
-    pub(super) fn new(state: &EdgeIndex<'_>, to: RoutedTo, request: &TracedRequest) -> Self {
+    pub(super) fn new(
+        state: &EdgeIndex<'_>,
+        to: RoutedTo,
+        request: &TracedRequest,
+        patterns: &mut CompiledPatterns,
+    ) -> Self {
         let Some(hosts) = state.hosts_of_modules(to) else {
             let verdict = if to == RoutedTo::Nowhere { ReplayVerdict::NoEdge } else { ReplayVerdict::NoRoute };
             return Self { verdict, backend_id: None, steps: Vec::new() };
         };
-        let mut staged = staged_steps(request, hosts);
+        let mut staged = staged_steps(request, hosts, patterns);
         for step in &mut staged {
             // Whoever asks proves who it is by headers, a body or a certificate. A log has none of them.
             if step.stage == Stage::Authentication && step.effect == StepEffect::Refused {

@@ -11,6 +11,7 @@ use super::decision_cache::DecisionCache;
 use super::edge_index::{EdgeIndex, RoutedTo};
 use super::tally::{ClassKey, LinePlace, ReplayClass, ReplayExample, ReplayTally, RequestCount};
 use super::treatment::{RequestTreatment, enabled};
+use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::traffic::TracedRequest;
 
 /// The most outcomes that are remembered. Then the next ones begin anew: agents and addresses can be any.
@@ -57,6 +58,8 @@ pub(crate) struct ReplayWorker<'r, 's> {
     decisions: DecisionCache,
     pairs: Vec<([RoutedTo; 2], PairEffect)>,
     pair_of: HashMap<[RoutedTo; 2], usize>,
+    /// Those of the filters that requests have met.
+    patterns: CompiledPatterns,
     /// The class of a pair with a method, and with an agent and an address if they matter; none if nothing differs.
     outcomes: HashMap<Vec<u8>, Option<usize>>,
     all: RequestCount,
@@ -79,6 +82,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
             decisions: DecisionCache::default(),
             pairs: Vec::new(),
             pair_of: HashMap::new(),
+            patterns: CompiledPatterns::default(),
             outcomes: HashMap::new(),
             all: RequestCount::default(),
             differing: RequestCount::default(),
@@ -148,7 +152,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
                 self.counts.push((from, RequestCount::default()));
                 PairEffect::Counted(self.counts.len() - 1)
             }
-            Some(after) => effect(self.before, after, from, to, request),
+            Some(after) => effect([self.before, after], pair, request, &mut self.patterns),
         };
         self.pairs.push((pair, effect));
         self.pair_of.insert(pair, self.pairs.len() - 1);
@@ -194,7 +198,8 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         let client_ip = std::str::from_utf8(&request.client).ok().and_then(|client| client.parse::<IpAddr>().ok());
         let user_agent = request.user_agent.as_deref().map(str::to_owned);
         let traced = TracedRequest { client_ip, user_agent, ..traced(request) };
-        let (old, new) = (RequestTreatment::new(self.before, from, &traced), RequestTreatment::new(after, to, &traced));
+        let old = RequestTreatment::new(self.before, from, &traced, &mut self.patterns);
+        let new = RequestTreatment::new(after, to, &traced, &mut self.patterns);
         if self.before.keys(from) == after.keys(to) && old.is_like(&new) {
             return None;
         }
@@ -211,11 +216,10 @@ impl<'r, 's> ReplayWorker<'r, 's> {
 
 /// Whether requests may be treated differently that go to these places, and what it depends on.
 fn effect(
-    before: &EdgeIndex<'_>,
-    after: &EdgeIndex<'_>,
-    from: RoutedTo,
-    to: RoutedTo,
+    [before, after]: [&EdgeIndex<'_>; 2],
+    [from, to]: [RoutedTo; 2],
     request: &LoggedRequest<'_>,
+    patterns: &mut CompiledPatterns,
 ) -> PairEffect {
     let hosts = [before.hosts_of_modules(from), after.hosts_of_modules(to)];
     let [old, new] = hosts.map(|hosts| hosts.map(enabled).unwrap_or_default());
@@ -226,8 +230,9 @@ fn effect(
     }
     // A module that looks at something says so in its steps: the effect differs, or the note.
     let traced = traced(request);
-    let looks_at = |changed: &TracedRequest| {
-        old.iter().chain(&new).any(|(_, module)| module.steps(&traced) != module.steps(changed))
+    let mut looks_at = |changed: &TracedRequest| {
+        let mut modules = old.iter().chain(&new);
+        modules.any(|(_, module)| module.steps_with(&traced, patterns) != module.steps_with(changed, patterns))
     };
     let by_agent = looks_at(&TracedRequest { user_agent: Some("agent".to_owned()), ..traced.clone() });
     let by_address = looks_at(&TracedRequest { client_ip: Some(IpAddr::from([192, 0, 2, 1])), ..traced.clone() });

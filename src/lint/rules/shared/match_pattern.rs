@@ -2,7 +2,7 @@
 
 use regex_syntax::ast::{ErrorKind, parse::Parser};
 
-use crate::model::module::user_agent_filter::LONGEST_PATTERN;
+use crate::model::module::agent_patterns::LONGEST_PATTERN;
 
 /// Returns what is wrong with a pattern of `matches`.
 pub(in crate::lint::rules) fn pattern_message(pattern: &str) -> Option<String> {
