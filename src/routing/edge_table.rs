@@ -1,195 +1,161 @@
-//! The edges of a state by host and port, so that tests can ask about many requests. A table chooses as a trace does, and
-//! does not look at each edge.
+//! Which edge serves a host and port, and which of its routes takes a request, for many requests of one state. The table
+//! chooses as a trace does, and does not look at each edge.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::iter;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use foldhash::HashMap;
 
-use super::table::KnownRoute;
+use super::routed_state::RoutedState;
+use super::selector::passes_tls_through;
+use super::table::{KnownRoute, RouteTable};
 use crate::model::diagnostics::check::parse_hostport;
 use crate::model::traffic::host_name;
-use crate::model::{Claim, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Snapshot};
+use crate::model::{AnyResource, HttpsEdge, Key, Snapshot};
 
-/// The edges and routes of a state.
-#[derive(Clone, Copy)]
-pub(crate) struct RoutedState<'s> {
-    /// The resources in a store.
-    pub(crate) snapshot: &'s Snapshot,
-    /// The source that asks.
-    pub(crate) source: &'s str,
-    /// What the source declares, in place of its resources in the store, if that is not applied yet.
-    pub(crate) desired: Option<&'s BTreeMap<Key, Desired>>,
+/// Where a request goes in a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum RoutedTo {
+    /// No edge serves its host and port.
+    Nowhere,
+    /// The edge at this place of the table has no route for it.
+    Edge(usize),
+    /// A route of an edge, by their places.
+    Route(usize, usize),
 }
 
-impl<'s> RoutedState<'s> {
-    /// The resources in a store.
-    pub(crate) fn stored(snapshot: &'s Snapshot, source: &'s str) -> Self {
-        Self { snapshot, source, desired: None }
-    }
-
-    /// Whether a stored resource counts.
-    fn keeps(self, entry: &Entry) -> bool {
-        self.desired.is_none_or(|desired| !entry.is_owned_by(self.source) && !desired.contains_key(&entry.key))
-    }
-
-    /// The declared resources beside `first`, from there on.
-    fn declared(self, first: Key) -> impl Iterator<Item = &'s Desired> {
-        self.desired.into_iter().flat_map(move |desired| {
-            let (kind, parent) = (first.kind, first.parent.clone());
-            let following = desired.range(first.clone()..).map(|(_, wanted)| wanted);
-            following.take_while(move |wanted| wanted.key.kind == kind && wanted.key.parent == parent)
-        })
-    }
-
-    /// The edges.
-    fn edges(self) -> impl Iterator<Item = (&'s Key, &'s HttpsEdge)> {
-        let declared = self.declared(Key::new(Kind::HttpsEdge, Id::new("")));
-        let declared =
-            declared.filter_map(|wanted| Some((&wanted.key, wanted.spec.as_any().downcast_ref::<HttpsEdge>()?)));
-        let stored = self.snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(move |entry| self.keeps(entry));
-        declared.chain(stored.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdge>()?))))
-    }
-
-    /// The routes of an edge, in the order of their keys.
-    pub(crate) fn routes(self, edge: &Key) -> Vec<KnownRoute<'s>> {
-        let declared = self.declared(Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("")));
-        let typed = |wanted: &'s Desired| Some((&wanted.key, wanted.spec.as_any().downcast_ref::<HttpsEdgeRoute>()?));
-        let declared = declared.filter_map(typed);
-        let stored = self.snapshot.children(edge).filter(|entry| self.keeps(entry));
-        let stored = stored.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?)));
-        let mut routes: Vec<KnownRoute<'s>> = declared.chain(stored).collect();
-        routes.sort_by(|one, other| one.0.cmp(other.0));
-        routes
-    }
-
-    /// The source and the name of a resource.
-    pub(crate) fn claim(self, key: &Key) -> Option<&'s Claim> {
-        match self.desired.and_then(|desired| desired.get(key)) {
-            Some(wanted) => Some(wanted.claim.as_ref()),
-            None => self.snapshot.get(key)?.claim.as_deref(),
-        }
-    }
-
-    /// Whether the source declares routes on edges that are not in the state: another source has them.
-    pub(crate) fn lacks_edges(self) -> bool {
-        let declared = self.desired.into_iter().flat_map(BTreeMap::keys).filter_map(Key::parent_key);
-        let is_missing = |edge: &Key| {
-            self.snapshot.get(edge).is_none() && self.desired.is_none_or(|desired| !desired.contains_key(edge))
-        };
-        declared.filter(|parent| parent.kind == Kind::HttpsEdge).any(|edge| is_missing(&edge))
-    }
+/// An edge with its routes, which are read when a request asks for them.
+pub(crate) struct RoutedEdge<'s> {
+    pub(crate) key: &'s Key,
+    pub(crate) edge: &'s HttpsEdge,
+    routes: OnceLock<RouteTable<'s>>,
 }
 
-/// An edge with its key, and the hostport by which it serves a request.
-pub(crate) type ServingEdge<'s> = (&'s Key, &'s HttpsEdge, &'s str);
+/// A port of a host.
+struct ServedPort<'s> {
+    port: u16,
+    /// The place of the edge that serves it.
+    edge: usize,
+    /// The hostport as the edge has it.
+    hostport: &'s str,
+}
 
-/// The edges by host and port.
-#[derive(Default)]
+/// The edges of a state by host and port.
 pub(crate) struct EdgeTable<'s> {
-    hosts: HashMap<String, BTreeMap<u16, ServingEdge<'s>>>,
+    state: RoutedState<'s>,
+    /// In the order of their keys.
+    edges: Vec<RoutedEdge<'s>>,
+    hosts: HashMap<String, Vec<ServedPort<'s>>>,
+    /// By the part of the host behind the `*`.
+    wildcards: HashMap<String, Vec<ServedPort<'s>>>,
     /// The lengths of the wildcards' suffixes.
-    wildcards: BTreeSet<usize>,
+    lengths: BTreeSet<usize>,
 }
 
 impl<'s> EdgeTable<'s> {
     /// Creates the table of a state.
     pub(crate) fn new(state: RoutedState<'s>) -> Self {
-        let mut table = Self::default();
-        for (key, edge) in state.edges() {
-            for text in &edge.hostports {
-                let Ok((host, port)) = parse_hostport(text) else { continue };
-                let (host, serving) = (host_name(host), (key, edge, text.as_str()));
-                table.wildcards.extend(host.strip_prefix('*').map(str::len));
-                let first = table.hosts.entry(host).or_default().entry(port).or_insert(serving);
-                if key < first.0 {
-                    *first = serving;
+        let edges = state.edges().map(|(key, edge)| RoutedEdge { key, edge, routes: OnceLock::new() });
+        let mut edges: Vec<RoutedEdge<'s>> = edges.collect();
+        // Of two edges with the same hostport, the lower ID wins.
+        edges.sort_by(|one, other| one.key.cmp(other.key));
+        let mut hosts: HashMap<String, Vec<ServedPort<'s>>> = HashMap::default();
+        let mut wildcards: HashMap<String, Vec<ServedPort<'s>>> = HashMap::default();
+        let mut lengths = BTreeSet::new();
+        for (at, routed) in edges.iter().enumerate() {
+            for hostport in &routed.edge.hostports {
+                let Ok((host, port)) = parse_hostport(hostport) else { continue };
+                let host = host_name(host);
+                let ports = match host.strip_prefix('*') {
+                    Some(suffix) => {
+                        lengths.insert(suffix.len());
+                        wildcards.entry(suffix.to_owned()).or_default()
+                    }
+                    None => hosts.entry(host).or_default(),
+                };
+                match ports.iter_mut().find(|known| known.port == port) {
+                    None => ports.push(ServedPort { port, edge: at, hostport }),
+                    // The edge has the hostport in another spelling, too: a trace shows the last one.
+                    Some(known) if known.edge == at => known.hostport = hostport,
+                    Some(_) => {}
                 }
             }
         }
-        table
+        Self { state, edges, hosts, wildcards, lengths }
     }
 
-    /// The keys of the edges, each once for each hostport that it serves.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &'s Key> {
-        self.hosts.values().flat_map(BTreeMap::values).map(|serving| serving.0)
+    /// Creates the table of what a store has.
+    pub(crate) fn of_store(snapshot: &'s Snapshot) -> Self {
+        Self::new(RoutedState::stored(snapshot, ""))
     }
 
-    /// The edge that serves a host and port.
-    pub(crate) fn serving(&self, host: &str, port: u16) -> Option<ServingEdge<'s>> {
-        let wildcards = self.wildcards.iter().rev().filter_map(|length| {
+    /// The state of the table.
+    pub(crate) fn state(&self) -> RoutedState<'s> {
+        self.state
+    }
+
+    /// All edges, in the order of their places.
+    pub(crate) fn edges(&self) -> &[RoutedEdge<'s>] {
+        &self.edges
+    }
+
+    /// The routes of an edge.
+    pub(crate) fn routes<'t>(&self, edge: &'t RoutedEdge<'s>) -> &'t RouteTable<'s> {
+        edge.routes.get_or_init(|| RouteTable::new(passes_tls_through(edge.edge), self.state.routes(edge.key)))
+    }
+
+    /// Where a request goes. The host is in its normal form.
+    pub(crate) fn route(&self, host: &str, port: u16, path: &str) -> RoutedTo {
+        let Some(at) = self.serving(host, port).map(|served| served.edge) else { return RoutedTo::Nowhere };
+        let winning = self.edges.get(at).and_then(|edge| self.routes(edge).winning(host, port, path));
+        winning.map_or(RoutedTo::Edge(at), |route| RoutedTo::Route(at, route))
+    }
+
+    /// The hostport by which an edge serves a host in its normal form, as the edge has it.
+    pub(crate) fn hostport(&self, host: &str, port: u16) -> Option<&'s str> {
+        self.serving(host, port).map(|served| served.hostport)
+    }
+
+    /// The edge where a request goes.
+    pub(crate) fn edge(&self, to: RoutedTo) -> Option<&RoutedEdge<'s>> {
+        match to {
+            RoutedTo::Nowhere => None,
+            RoutedTo::Edge(at) | RoutedTo::Route(at, _) => self.edges.get(at),
+        }
+    }
+
+    /// The edge and the route where a request goes.
+    pub(crate) fn edge_and_route(&self, to: RoutedTo) -> Option<(&RoutedEdge<'s>, KnownRoute<'s>)> {
+        let RoutedTo::Route(_, at) = to else { return None };
+        let edge = self.edge(to)?;
+        Some((edge, self.routes(edge).routes().get(at)?.0))
+    }
+
+    /// The keys of the edge and the route where a request goes.
+    pub(super) fn keys(&self, to: RoutedTo) -> [Option<&'s Key>; 2] {
+        [self.edge(to).map(|edge| edge.key), self.edge_and_route(to).map(|(_, route)| route.0)]
+    }
+
+    /// The edge and the route as the hosts of modules, if the request has both.
+    pub(super) fn hosts_of_modules(&self, to: RoutedTo) -> Option<[&'s dyn AnyResource; 2]> {
+        let (edge, route) = self.edge_and_route(to)?;
+        let hosts: [&dyn AnyResource; 2] = [edge.edge, route.1];
+        Some(hosts)
+    }
+
+    /// The port of a host in its normal form: of the host itself, or of the longest wildcard that covers it.
+    fn serving(&self, host: &str, port: u16) -> Option<&ServedPort<'s>> {
+        let of_wildcard = |length: &usize| {
             let at = host.len().checked_sub(*length).filter(|at| *at > 0)?;
-            Some(format!("*{}", host.get(at..)?))
-        });
-        let mut names = iter::once(host_name(host)).chain(wildcards);
-        names.find_map(|name| self.hosts.get(&name)?.get(&port).copied())
+            at_port(self.wildcards.get(host.get(at..)?), port)
+        };
+        at_port(self.hosts.get(host), port).or_else(|| self.lengths.iter().rev().find_map(of_wildcard))
     }
+}
+
+fn at_port<'t, 's>(ports: Option<&'t Vec<ServedPort<'s>>>, port: u16) -> Option<&'t ServedPort<'s>> {
+    ports?.iter().find(|known| known.port == port)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use jiff::Timestamp;
-
-    use super::*;
-    use crate::model::Operation;
-    use crate::model::traffic::TracedRequest;
-    use crate::routing::trace;
-
-    fn edge(hostports: &[&str]) -> Arc<HttpsEdge> {
-        let hostports = hostports.iter().map(|text| (*text).to_owned()).collect();
-        Arc::new(HttpsEdge { hostports, ..HttpsEdge::default() })
-    }
-
-    fn state(edges: &[&[&str]]) -> Snapshot {
-        let create = |(index, hostports): (usize, &&[&str])| Operation::Create {
-            key: Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{index}"))),
-            spec: edge(hostports),
-            claim: None,
-            token: None,
-        };
-        let operations: Vec<Operation> = edges.iter().enumerate().map(create).collect();
-        let applied = Snapshot::default().apply(&operations, Timestamp::UNIX_EPOCH);
-        applied.map(|(snapshot, _)| snapshot).unwrap_or_default()
-    }
-
-    #[test]
-    fn the_table_chooses_the_edge_that_a_trace_chooses() {
-        let snapshot = state(&[
-            &["*.example.com:443", "*.example.com:8443"],
-            &["shop.example.com:443"],
-            &["*.eu.example.com:443", "Shop.Example.com:443"],
-            &["*.example.com:443", "[2001:DB8::1]:443", "192.0.2.1:80"],
-        ]);
-        assert_eq!(snapshot.len(), 4);
-        let table = EdgeTable::new(RoutedState::stored(&snapshot, "default"));
-        let mut served = 0;
-        for host in
-            ["shop.example.com", "a.eu.example.com", "eu.example.com", "example.com", "[2001:db8:0::1]", "192.0.2.1"]
-        {
-            for port in [80, 443, 8443] {
-                let request = TracedRequest::new("GET", &format!("https://{host}:{port}/")).unwrap_or_default();
-                let traced = trace(&snapshot, &request).edge.map(|edge| edge.edge.key);
-                let chosen = table.serving(&request.host, request.port).map(|serving| serving.0.clone());
-                assert_eq!(chosen, traced, "{host}:{port}");
-                served += usize::from(chosen.is_some());
-            }
-        }
-        assert_eq!(served, 8);
-    }
-
-    #[test]
-    fn what_a_source_declares_takes_the_place_of_what_it_has() {
-        let (stored, key) = (state(&[&["a.example.com:443"]]), Key::new(Kind::HttpsEdge, Id::new("edghts_0")));
-        let claim = Arc::new(Claim { source: "shop".into(), name: "shop".into(), ..Claim::default() });
-        let spec = edge(&["b.example.com:443"]);
-        let wanted = Desired { key: key.clone(), spec, claim, position: 0, token_file: None, replaces: None };
-        let desired = BTreeMap::from([(key.clone(), wanted)]);
-        let state = RoutedState { desired: Some(&desired), ..RoutedState::stored(&stored, "shop") };
-        let table = EdgeTable::new(state);
-        assert!(table.serving("a.example.com", 443).is_none() && table.serving("b.example.com", 443).is_some());
-        assert_eq!(state.claim(&key).map(|claim| claim.name.as_str()), Some("shop"));
-        assert!(!state.lacks_edges());
-    }
-}
+mod tests;

@@ -8,10 +8,10 @@
 //! # The idea
 //!
 //! Host and port select the edge, the most specific hostport first. Among the edge's routes, a closer host wins over
-//! any path, an exact path over a prefix, and a longer prefix over a shorter one (`selector.rs`). A
-//! [`RouteTable`](table::RouteTable) answers many such questions about one edge, and an
-//! [`EdgeTable`](edge_table::EdgeTable) which edge serves a host and port. The modules of edge and route then act
-//! in a fixed order (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests,
+//! any path, an exact path over a prefix, and a longer prefix over a shorter one (`selector.rs`). [`trace`] looks at all
+//! edges and routes for one request. For many requests, a [`RouteTable`](table::RouteTable) finds the route of an edge,
+//! and an [`EdgeTable`](edge_table::EdgeTable) edge and route. The modules of both then act in a fixed order
+//! (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests,
 //! [`invariant`] proves what must hold for them, and `replay/` compares two states by the requests of logs.
 //!
 //! # An example
@@ -34,6 +34,7 @@ pub(crate) mod order;
 pub(crate) mod replay;
 mod route_decision;
 pub(crate) mod route_test;
+pub(crate) mod routed_state;
 pub(crate) mod selector;
 pub(crate) mod table;
 mod trace;

@@ -9,12 +9,10 @@
 
 use std::cell::OnceCell;
 
-use foldhash::HashMap;
-
-use super::edge_table::{EdgeTable, RoutedState, ServingEdge};
+use super::edge_table::EdgeTable;
 use super::module_pipeline::{PipelineStep, pipeline};
-use super::selector::passes_tls_through;
-use super::table::{KnownRoute, RouteTable};
+use super::routed_state::RoutedState;
+use super::table::KnownRoute;
 use crate::model::claim::CONTEXT_OWNER;
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::route_test::{ExpectedHeaders, TestExpectation, TestVerdict, TestedRequest, means_module};
@@ -24,10 +22,7 @@ use crate::syntax::text::printable;
 
 /// Runs tests on a state.
 pub(crate) struct RouteTester<'s> {
-    state: RoutedState<'s>,
     edges: EdgeTable<'s>,
-    /// The routes of the edges that have served a request.
-    routes: HashMap<&'s Key, RouteTable<'s>>,
     /// Those of the filters that requests have met.
     patterns: CompiledPatterns,
     /// Whether the state lacks edges that may serve a request.
@@ -60,7 +55,7 @@ pub(crate) struct TestMismatch {
 
 /// The way of a request.
 struct RequestWay<'s> {
-    edge: Option<ServingEdge<'s>>,
+    edge: Option<&'s Key>,
     route: Option<KnownRoute<'s>>,
     steps: Vec<PipelineStep>,
 }
@@ -68,14 +63,13 @@ struct RequestWay<'s> {
 impl<'s> RouteTester<'s> {
     /// Prepares for the tests of a source.
     pub(crate) fn new(state: RoutedState<'s>) -> Self {
-        let (edges, routes, patterns) = (EdgeTable::new(state), HashMap::default(), CompiledPatterns::default());
-        Self { state, edges, routes, patterns, lacks_edges: OnceCell::new() }
+        Self { edges: EdgeTable::new(state), patterns: CompiledPatterns::default(), lacks_edges: OnceCell::new() }
     }
 
     /// Runs the test of a request.
     pub(crate) fn run(&mut self, tested: &TestedRequest, request: &TracedRequest) -> TestedWay<'s> {
         let way = self.way(request);
-        let is_unknown = way.edge.is_none() && *self.lacks_edges.get_or_init(|| self.state.lacks_edges());
+        let is_unknown = way.edge.is_none() && *self.lacks_edges.get_or_init(|| self.edges.state().lacks_edges());
         let (verdict, unknown) = way.verdict(&tested.assumed_to_pass);
         let mismatches = match is_unknown {
             true => Vec::new(),
@@ -84,7 +78,7 @@ impl<'s> RouteTester<'s> {
         TestedWay {
             verdict: (!is_unknown).then_some(verdict),
             mismatches,
-            taken_by: way.edge.map(|edge| edge.0).into_iter().chain(way.route.map(|route| route.0)).collect(),
+            taken_by: way.edge.into_iter().chain(way.route.map(|route| route.0)).collect(),
             modules: way.steps.iter().map(|step| step.module).collect(),
             trace: self.describe(request, &way),
         }
@@ -92,16 +86,13 @@ impl<'s> RouteTester<'s> {
 
     /// The way of a request, which is that of a trace.
     fn way(&mut self, request: &TracedRequest) -> RequestWay<'s> {
-        let Some(edge) = self.edges.serving(&request.host, request.port) else {
-            return RequestWay { edge: None, route: None, steps: Vec::new() };
-        };
-        let (state, passes_through) = (self.state, passes_tls_through(edge.1));
-        let table = self.routes.entry(edge.0);
-        let table = table.or_insert_with(|| RouteTable::new(passes_through, state.routes(edge.0)));
-        let route = table.serving(&host_name(&request.host), request.port, &request.path);
-        let patterns = &mut self.patterns;
-        let steps = route.map(|route| pipeline(request, [edge.1, route.1], patterns)).unwrap_or_default();
-        RequestWay { edge: Some(edge), route, steps }
+        let to = self.edges.route(&host_name(&request.host), request.port, &request.path);
+        let hosts = self.edges.hosts_of_modules(to);
+        RequestWay {
+            edge: self.edges.edge(to).map(|edge| edge.key),
+            route: self.edges.edge_and_route(to).map(|(_, route)| route),
+            steps: hosts.map(|hosts| pipeline(request, hosts, &mut self.patterns)).unwrap_or_default(),
+        }
     }
 
     fn mismatches(
@@ -113,10 +104,9 @@ impl<'s> RouteTester<'s> {
     ) -> Vec<TestMismatch> {
         let mut found = Vec::new();
         let mut report = |path: FieldPath, message: String| found.push(TestMismatch { path, message });
-        for (field, expected, key) in [
-            ("edge", &expect.edge, way.edge.map(|edge| edge.0)),
-            ("route", &expect.route, way.route.map(|route| route.0)),
-        ] {
+        for (field, expected, key) in
+            [("edge", &expect.edge, way.edge), ("route", &expect.route, way.route.map(|route| route.0))]
+        {
             let Some(expected) = expected.as_deref().filter(|name| !key.is_some_and(|key| self.is_named(key, name)))
             else {
                 continue;
@@ -167,9 +157,9 @@ impl<'s> RouteTester<'s> {
         if key.id.as_str() == expected {
             return true;
         }
-        let Some(claim) = self.state.claim(key) else { return false };
+        let Some(claim) = self.edges.state().claim(key) else { return false };
         if claim.name == expected {
-            return claim.source == self.state.source || !self.declares(key, expected);
+            return claim.source == self.edges.state().source || !self.declares(key, expected);
         }
         // Surrounding manifests do not say which source they are.
         let is_source = |source: &str| claim.source == source || claim.source == CONTEXT_OWNER;
@@ -179,24 +169,24 @@ impl<'s> RouteTester<'s> {
     /// Whether the own source has another resource of a name beside one of another source.
     fn declares(&self, beside: &Key, name: &str) -> bool {
         let is_own = |key: &Key| {
-            let claim: Option<&Claim> = self.state.claim(key);
-            claim.is_some_and(|claim| claim.source == self.state.source && claim.name == name)
+            let claim: Option<&Claim> = self.edges.state().claim(key);
+            claim.is_some_and(|claim| claim.source == self.edges.state().source && claim.name == name)
         };
         match beside.parent_key() {
-            Some(edge) => self.state.routes(&edge).into_iter().any(|(key, _)| is_own(key)),
-            None => self.edges.keys().any(is_own),
+            Some(edge) => self.edges.state().routes(&edge).into_iter().any(|(key, _)| is_own(key)),
+            None => self.edges.edges().iter().any(|edge| is_own(edge.key)),
         }
     }
 
     /// The name of a resource; its ID if no source owns it.
-    fn name(&self, key: &Key) -> String {
-        let name = self.state.claim(key).map_or_else(|| key.id.as_str(), |claim| claim.name.as_str());
-        printable(name)
+    fn name(&self, key: &'s Key) -> String {
+        printable(self.edges.state().name(key))
     }
 
     /// The way of a request in one line.
     fn describe(&self, request: &TracedRequest, way: &RequestWay<'s>) -> String {
-        let Some((edge, _, hostport)) = way.edge else {
+        let hostport = self.edges.hostport(&host_name(&request.host), request.port);
+        let (Some(edge), Some(hostport)) = (way.edge, hostport) else {
             return format!("no edge serves {}:{}", printable(&request.host), request.port);
         };
         let edge = format!("edge `{}` by {}", self.name(edge), printable(hostport));

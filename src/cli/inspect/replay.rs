@@ -12,7 +12,7 @@ use crate::cli::manifests::planned_state::planned_state;
 use crate::cli::manifests::review::ContextArgs;
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::operate::revision::{revision_failure, revision_in_store, revision_name, revision_on_server};
-use crate::routing::replay::edge_index::EdgeIndex;
+use crate::routing::edge_table::EdgeTable;
 use crate::routing::replay::worker::ShownDetails;
 use crate::server::operations::routing_report::RoutingState;
 use crate::server::operations::routing_state::PATH;
@@ -106,7 +106,7 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let (before, after) = self.states(lints)?;
-        let (old, new) = (EdgeIndex::new(&before), after.as_deref().map(EdgeIndex::new));
+        let (old, new) = (EdgeTable::of_store(&before), after.as_deref().map(EdgeTable::of_store));
         let shown = ShownDetails { urls: self.show_urls, clients: self.show_clients };
         let settings = LogSettings { format: self.log_format, host: self.host.as_deref(), port: self.port, shown };
         let (tally, lines) = during("Reading logs", || pipeline::replay(&self.logs, settings, &old, new.as_ref()))?;

@@ -38,7 +38,7 @@ use crate::reconcile::prelude::*;
 use crate::reconcile::sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning};
 use crate::reconcile::sync_loop::clock::Clock;
 use crate::reconcile::sync_loop::freshness::FinishedRun;
-use crate::routing::edge_table::RoutedState;
+use crate::routing::routed_state::RoutedState;
 
 /// Loaded manifests, which can be planned on any revision.
 pub(crate) struct Prepared {

@@ -6,9 +6,9 @@ use crate::model::route_test::{TestVerdict, means_module};
 use crate::model::{Desired, FaultTarget, Kind, Path};
 use crate::plan::test_report::{CoveredItems, TestCoverage, TestOutcome, TestReport, TestResult};
 use crate::reconcile::prelude::*;
-use crate::routing::edge_table::RoutedState;
 use crate::routing::order::in_traffic_order;
 use crate::routing::route_test::RouteTester;
+use crate::routing::routed_state::RoutedState;
 use crate::syntax::text::printable;
 
 /// The results of the route tests of a source.

@@ -7,10 +7,10 @@
 //!
 //! # The idea
 //!
-//! An [`EdgeIndex`](edge_index::EdgeIndex) finds the edge of a host and port without a look at every edge, and the table of the
-//! edge the route. A [`ReplayWorker`](worker::ReplayWorker) remembers where the requests of a host and path go in both states;
-//! only requests whose edge, route or modules differ between the two are treated step by step, once per method, and per
-//! User-Agent and address if a step depends on them. What differs in the same way is one [`ReplayClass`](tally::ReplayClass).
+//! An [`EdgeTable`](super::edge_table::EdgeTable) finds the edge and the route of a request without a look at all of them. A
+//! [`ReplayWorker`](worker::ReplayWorker) remembers where the requests of a host and path go in both states; only requests whose
+//! edge, route or modules differ between the two are treated step by step, once per method, and per User-Agent and address if a
+//! step depends on them. What differs in the same way is one [`ReplayClass`](tally::ReplayClass).
 //! Several workers count parts of a log, and their tallies are merged.
 //!
 //! For example, 4,000 requests to `/admin` of 12 clients needed a login before, and are forwarded after.
@@ -22,7 +22,6 @@
 
 mod decision_cache;
 mod distinct;
-pub(crate) mod edge_index;
 pub(crate) mod tally;
 #[cfg(test)]
 mod tests;

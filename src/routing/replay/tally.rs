@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use foldhash::HashMap;
 
 use super::distinct::DistinctCount;
-use super::edge_index::{EdgeIndex, RoutedTo};
 use super::treatment::{ReplayVerdict, RequestTreatment, enabled};
+use crate::routing::edge_table::{EdgeTable, RoutedTo};
 use crate::routing::module_pipeline::PipelineStep;
 
 /// The most examples of a class.
@@ -87,7 +87,7 @@ pub(super) type ClassKey = (RoutedTo, RoutedTo, ReplayVerdict, ReplayVerdict);
 impl ReplayClass {
     /// Describes the class of a request by its treatments before and after.
     pub(super) fn new(
-        states: [&EdgeIndex<'_>; 2],
+        states: [&EdgeTable<'_>; 2],
         [from, to]: [RoutedTo; 2],
         [before, after]: [RequestTreatment; 2],
     ) -> Self {
@@ -142,7 +142,7 @@ impl ReplayClass {
 }
 
 /// What restricts access where a request goes. A login that replaces another one opens nothing.
-fn restricting(state: &EdgeIndex<'_>, to: RoutedTo) -> BTreeSet<&'static str> {
+fn restricting(state: &EdgeTable<'_>, to: RoutedTo) -> BTreeSet<&'static str> {
     let modules = state.hosts_of_modules(to).map(enabled).unwrap_or_default();
     let restricting = modules.into_iter().filter(|(_, module)| module.restricts_access());
     restricting.map(|(slot, _)| if slot.is_login { "login" } else { slot.name }).collect()

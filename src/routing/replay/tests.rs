@@ -1,18 +1,16 @@
-//! Tests of the index against traces, and of what a worker finds.
+//! Tests of what a worker finds.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::edge_index::{EdgeIndex, RoutedTo};
 use super::tally::{LinePlace, ReplayTally};
 use super::treatment::ReplayVerdict;
 use super::worker::{LoggedRequest, ReplayWorker, ShownDetails};
 use crate::model::snapshot::lazy_spec::LazySpec;
-use crate::model::traffic::TracedRequest;
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Snapshot};
-use crate::routing::trace;
+use crate::routing::edge_table::{EdgeTable, RoutedTo};
 
 fn entry(key: Key, spec: Arc<dyn AnyResource>, order: usize) -> Entry {
     let created_at = jiff::Timestamp::UNIX_EPOCH;
@@ -61,7 +59,7 @@ fn request<'l>(method: &'l str, host: &'l str, path: &'l str, client: &'l str, a
 }
 
 fn replayed(before: &Snapshot, after: Option<&Snapshot>, requests: &[LoggedRequest<'_>]) -> ReplayTally {
-    let (before, after) = (EdgeIndex::new(before), after.map(EdgeIndex::new));
+    let (before, after) = (EdgeTable::of_store(before), after.map(EdgeTable::of_store));
     let shown = ShownDetails { urls: true, clients: false };
     // Every other request is that of another worker.
     let counted = |part: usize| {
@@ -72,43 +70,6 @@ fn replayed(before: &Snapshot, after: Option<&Snapshot>, requests: &[LoggedReque
         worker.finish()
     };
     counted(0).merged(counted(1))
-}
-
-#[test]
-fn the_index_finds_the_edge_and_route_of_a_trace() {
-    let routes = || vec![route("/", json!({})), route("/a", json!({})), route("b.example.com/a", json!({}))];
-    let snapshot = state(&[
-        (&["*.example.com:443", "a.example.com:8443"], routes()),
-        (&["b.example.com:443", "[2001:DB8::1]:443", "*.b.example.com:443"], routes()),
-        (&["B.example.com:443", "*.example.com:8443"], routes()),
-        (&["c.example.org:443"], vec![]),
-    ]);
-    let index = EdgeIndex::new(&snapshot);
-    let hosts =
-        ["a.example.com", "b.example.com", "x.b.example.com", "example.com", "2001:db8::1", "c.example.org", "d"];
-    let mut found = 0;
-    for host in hosts {
-        for port in [443, 8443] {
-            for path in ["/", "/a", "/ab"] {
-                let request = TracedRequest {
-                    method: "GET".into(),
-                    host: host.into(),
-                    port,
-                    path: path.into(),
-                    ..TracedRequest::default()
-                };
-                let traced = trace(&snapshot, &request);
-                let to = index.route(host, port, path);
-                let expected = [
-                    traced.edge.as_ref().map(|choice| &choice.edge.key),
-                    traced.route().map(|candidate| &candidate.route.key),
-                ];
-                assert_eq!(index.keys(to), expected, "{host}:{port}{path}");
-                found += usize::from(matches!(to, RoutedTo::Route(..)));
-            }
-        }
-    }
-    assert!(found > 20, "{found}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What becomes of a request in a state, as far as the configuration and a log tell.
 
-use super::edge_index::{EdgeIndex, RoutedTo};
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::traffic::{Stage, StepEffect, TracedRequest};
 use crate::model::{AnyModule, AnyResource, Slot};
+use crate::routing::edge_table::{EdgeTable, RoutedTo};
 use crate::routing::module_pipeline::{PipelineStep, staged_steps};
 
 /// How a request ends.
@@ -33,7 +33,7 @@ pub(super) struct RequestTreatment {
 impl RequestTreatment {
     /// Sends a request where it goes.
     pub(super) fn new(
-        state: &EdgeIndex<'_>,
+        state: &EdgeTable<'_>,
         to: RoutedTo,
         request: &TracedRequest,
         patterns: &mut CompiledPatterns,

@@ -8,11 +8,11 @@ use foldhash::quality::FixedState;
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::decision_cache::DecisionCache;
-use super::edge_index::{EdgeIndex, RoutedTo};
 use super::tally::{ClassKey, LinePlace, ReplayClass, ReplayExample, ReplayTally, RequestCount};
 use super::treatment::{RequestTreatment, enabled};
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::traffic::TracedRequest;
+use crate::routing::edge_table::{EdgeTable, RoutedTo};
 
 /// The most outcomes that are remembered. Then the next ones begin anew: agents and addresses can be any.
 const MOST_OUTCOMES: usize = 1 << 16;
@@ -51,8 +51,8 @@ enum PairEffect {
 
 /// Counts requests. Several workers can count parts of a log.
 pub(crate) struct ReplayWorker<'r, 's> {
-    before: &'r EdgeIndex<'s>,
-    after: Option<&'r EdgeIndex<'s>>,
+    before: &'r EdgeTable<'s>,
+    after: Option<&'r EdgeTable<'s>>,
     shown: ShownDetails,
     hasher: FixedState,
     decisions: DecisionCache,
@@ -73,7 +73,7 @@ pub(crate) struct ReplayWorker<'r, 's> {
 
 impl<'r, 's> ReplayWorker<'r, 's> {
     /// Prepares to count requests in one state, or those that another one treats differently.
-    pub(crate) fn new(before: &'r EdgeIndex<'s>, after: Option<&'r EdgeIndex<'s>>, shown: ShownDetails) -> Self {
+    pub(crate) fn new(before: &'r EdgeTable<'s>, after: Option<&'r EdgeTable<'s>>, shown: ShownDetails) -> Self {
         Self {
             before,
             after,
@@ -216,7 +216,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
 
 /// Whether requests may be treated differently that go to these places, and what it depends on.
 fn effect(
-    [before, after]: [&EdgeIndex<'_>; 2],
+    [before, after]: [&EdgeTable<'_>; 2],
     [from, to]: [RoutedTo; 2],
     request: &LoggedRequest<'_>,
     patterns: &mut CompiledPatterns,

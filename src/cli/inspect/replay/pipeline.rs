@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use super::log_files::{AccessLogReader, LogChunk};
 use crate::cli::prelude::*;
 use crate::model::traffic::host_name;
-use crate::routing::replay::edge_index::EdgeIndex;
+use crate::routing::edge_table::EdgeTable;
 use crate::routing::replay::tally::{LinePlace, ReplayTally};
 use crate::routing::replay::worker::{LoggedRequest, ReplayWorker, ShownDetails};
 use crate::syntax::access_log::{AccessLine, AccessLogFormat, LineProblem};
@@ -73,8 +73,8 @@ impl LineCounts {
 pub(super) fn replay<'s>(
     logs: &[PathBuf],
     settings: LogSettings<'_>,
-    before: &EdgeIndex<'s>,
-    after: Option<&EdgeIndex<'s>>,
+    before: &EdgeTable<'s>,
+    after: Option<&EdgeTable<'s>>,
 ) -> Result<(ReplayTally, LineCounts), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(MOST_THREADS));
     std::thread::scope(|scope| {

@@ -6,7 +6,7 @@
 use super::log_files::shown;
 use super::pipeline::LineCounts;
 use crate::cli::prelude::*;
-use crate::routing::replay::edge_index::{EdgeIndex, RoutedTo};
+use crate::routing::edge_table::{EdgeTable, RoutedTo};
 use crate::routing::replay::tally::{LinePlace, ReplayClass, ReplayExample, ReplaySide, ReplayTally, RequestCount};
 use crate::routing::replay::treatment::ReplayVerdict;
 
@@ -138,8 +138,8 @@ impl ReplayReport {
     pub(super) fn new(
         logs: &[PathBuf],
         (tally, lines): (&ReplayTally, &LineCounts),
-        before: &EdgeIndex<'_>,
-        after: Option<&EdgeIndex<'_>>,
+        before: &EdgeTable<'_>,
+        after: Option<&EdgeTable<'_>>,
         top: usize,
     ) -> Self {
         let file = |place: &LinePlace| logs.get(place.file).map(|path| shown(path)).unwrap_or_default();
@@ -181,8 +181,8 @@ impl ReplayCount {
 
 fn differing_class(
     class: &ReplayClass,
-    before: &EdgeIndex<'_>,
-    after: &EdgeIndex<'_>,
+    before: &EdgeTable<'_>,
+    after: &EdgeTable<'_>,
     file: &dyn Fn(&LinePlace) -> String,
 ) -> DifferingClass {
     let example = |example: &ReplayExample| LoggedExample {
@@ -203,7 +203,7 @@ fn differing_class(
     }
 }
 
-fn treated(side: &ReplaySide, state: &EdgeIndex<'_>) -> TreatedRequests {
+fn treated(side: &ReplaySide, state: &EdgeTable<'_>) -> TreatedRequests {
     let (verdict, modules) = match &side.verdict {
         ReplayVerdict::NoEdge => ("no_edge", Vec::new()),
         ReplayVerdict::NoRoute => ("no_route", Vec::new()),
@@ -214,19 +214,20 @@ fn treated(side: &ReplaySide, state: &EdgeIndex<'_>) -> TreatedRequests {
     TreatedRequests { place: place(side.to, state), verdict, modules, backend_id: side.backend_id.clone() }
 }
 
-fn place(to: RoutedTo, state: &EdgeIndex<'_>) -> ReplayPlace {
+fn place(to: RoutedTo, state: &EdgeTable<'_>) -> ReplayPlace {
     let Some(edge) = state.edge(to) else { return ReplayPlace::default() };
     let route = state.edge_and_route(to).map(|(_, route)| route);
+    let name = |key| state.state().name(key).to_owned();
     ReplayPlace {
-        edge: Some(state.name(&edge.entry.key)),
+        edge: Some(name(edge.key)),
         hostports: edge.edge.hostports.clone(),
-        route: route.map(|(key, _)| state.name(key)),
+        route: route.map(|(key, _)| name(key)),
         r#match: route.map(|(_, route)| route.r#match.clone()),
     }
 }
 
 /// The requests of every route, also of those without any; of edges without a route for them, and of no edge.
-fn counts(tally: &ReplayTally, state: &EdgeIndex<'_>) -> Vec<PlaceCount> {
+fn counts(tally: &ReplayTally, state: &EdgeTable<'_>) -> Vec<PlaceCount> {
     let mut places: Vec<RoutedTo> = Vec::new();
     for (at, edge) in state.edges().iter().enumerate() {
         places.extend((0..state.routes(edge).routes().len()).map(|route| RoutedTo::Route(at, route)));
