@@ -55,12 +55,12 @@ pub mod resources {
     pub use crate::model::module::traits::AnyModule;
     pub use crate::model::reference::Reference;
     pub use crate::model::resource::any_resource::{AccessList, AnyResource, ViewContext};
-    pub use crate::model::route_test::{ExpectedHeaders, RouteTest, TestExpectation, TestVerdict, TestedRequest};
+    pub use crate::model::route_test::{ExpectedHeaders, RouteTest, TestExpectation, TestedRequest};
     pub use crate::model::secrets::secret::{MASK, Secret};
     pub use crate::model::secrets::secret_spans::SecretSpans;
     pub use crate::model::secrets::serialization_mode::{Review, Secrets};
     pub use crate::model::secrets::text::{Reading, Text};
-    pub use crate::model::traffic::{HeaderChange, Stage, Step, StepOutcome};
+    pub use crate::model::traffic::{HeaderChange, RequestVerdict, Stage, Step, StepOutcome};
 
     // Rules.
     pub use crate::model::diagnostics::fault::{Check, Fault, FaultTarget, Faults, Path as FieldPath, Segment};

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::diagnostics::{Check, Code, Fault, Faults, suggest};
 use super::kind::https_edge::HttpsEdge;
 use super::kind::https_edge_route::HttpsEdgeRoute;
-use super::names::names;
-use super::traffic::TracedRequest;
+use super::traffic::{RequestVerdict, TracedRequest};
 use crate::syntax::text::printable;
 
 /// Requests with what must become of them.
@@ -60,7 +59,7 @@ pub struct TestExpectation {
     /// The ID of the backend.
     pub backend: Option<String>,
     /// What becomes of the request.
-    pub verdict: Option<TestVerdict>,
+    pub verdict: Option<RequestVerdict>,
     /// All modules that the request meets, in order, as a trace names them.
     pub modules: Option<Vec<String>>,
     /// Modules that the request meets among others.
@@ -79,31 +78,6 @@ pub struct ExpectedHeaders {
     pub added: Vec<String>,
     /// The names of headers that are removed.
     pub removed: Vec<String>,
-}
-
-/// What becomes of a request, as far as the manifests determine it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TestVerdict {
-    /// It reaches the backend.
-    Forwarded,
-    /// A person without a session has to log in.
-    Login,
-    /// It is rejected because the caller does not prove who it is: no client certificate, or no token.
-    Denied,
-    /// It is answered with a redirect.
-    Redirected,
-    /// It is rejected for another reason, such as its User-Agent or a policy.
-    Blocked,
-    /// Nothing handles it: no edge serves the host and port, no route matches, or no backend is enabled.
-    Unserved,
-    /// It depends on something that the manifests and the request do not tell.
-    Depends,
-}
-
-names! {
-    TestVerdict: Forwarded "forwarded", Login "login", Denied "denied", Redirected "redirected", Blocked "blocked",
-    Unserved "unserved", Depends "depends"
 }
 
 impl TestedRequest {
@@ -188,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_request_names_what_exists_and_expects_something() {
-        let forwarded = TestExpectation { verdict: Some(TestVerdict::Forwarded), ..TestExpectation::default() };
+        let forwarded = TestExpectation { verdict: Some(RequestVerdict::Forwarded), ..TestExpectation::default() };
         assert!(faults(expecting(forwarded.clone())).is_empty());
         let at = |path: &str, code| vec![(format!("/requests/0{path}"), code)];
         assert_eq!(faults(expecting(TestExpectation::default())), at("/expect", Code::Required));

@@ -3,6 +3,8 @@
 use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use http::Uri;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::diagnostics::check::parse_hostport;
 use super::diagnostics::{Code, Fault};
@@ -171,6 +173,31 @@ pub enum StepOutcome {
     Refused,
     /// The outcome depends on something that the configuration and the request do not tell.
     Unknown,
+}
+
+/// What becomes of a request, as far as the manifests determine it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestVerdict {
+    /// It reaches the backend.
+    Forwarded,
+    /// A person without a session has to log in.
+    Login,
+    /// It is rejected because the caller does not prove who it is: no client certificate, or no token.
+    Denied,
+    /// It is answered with a redirect.
+    Redirected,
+    /// It is rejected for another reason, such as its User-Agent or a policy.
+    Blocked,
+    /// Nothing handles it: no edge serves the host and port, no route matches, or no backend is enabled.
+    Unserved,
+    /// It depends on something that the manifests and the request do not tell.
+    Depends,
+}
+
+names! {
+    RequestVerdict: Forwarded "forwarded", Login "login", Denied "denied", Redirected "redirected", Blocked "blocked",
+    Unserved "unserved", Depends "depends"
 }
 
 /// A header that a step adds or removes.

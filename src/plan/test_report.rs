@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::names::names;
-use crate::model::route_test::TestVerdict;
+use crate::model::traffic::RequestVerdict;
 
 /// The results of route tests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ pub struct TestResult {
     /// The result.
     pub result: TestOutcome,
     /// What becomes of the request; null if it was not judged.
-    pub verdict: Option<TestVerdict>,
+    pub verdict: Option<RequestVerdict>,
     /// What is otherwise than expected.
     pub problems: Vec<String>,
     /// The way of the request.

@@ -38,6 +38,7 @@ pub(crate) mod routed_state;
 pub(crate) mod selector;
 pub(crate) mod table;
 mod trace;
+pub(crate) mod treatment;
 
 pub use crate::model::traffic::{StepEffect, TracedRequest};
 pub use host_rank::HostRank;

@@ -1,22 +1,21 @@
 //! Runs route tests: what becomes of each request, and where that differs from what the test expects (D118).
 //!
-//! A verdict is certain or it is `depends`: a test cannot pass on a guess. What a module decides by something that the
-//! manifests do not have, such as a session or a policy, is unknown unless the test names it in `assumed_to_pass`, and no
-//! such assumption lets a request pass that is certainly rejected.
+//! A verdict is certain or it is `depends` (`treatment.rs`): a test cannot pass on a guess. A test names in `assumed_to_pass`
+//! what lets the request pass by something that the manifests do not have, such as a session or a policy.
 //!
-//! For example, `GET /admin` without a session is `login` on a route with `oidc`. With an `ip_restriction` before it, the
-//! verdict is `depends`, because nobody knows whether the request gets as far as the login.
+//! For example, `GET /admin` with a session is `forwarded` on a route with `oidc` if that is assumed to pass.
 
 use std::cell::OnceCell;
 
 use super::edge_table::EdgeTable;
-use super::module_pipeline::{PipelineStep, pipeline};
+use super::module_pipeline::pipeline;
 use super::routed_state::RoutedState;
 use super::table::KnownRoute;
+use super::treatment::{RequestKnowledge, RequestTreatment};
 use crate::model::claim::CONTEXT_OWNER;
 use crate::model::module::agent_patterns::CompiledPatterns;
-use crate::model::route_test::{ExpectedHeaders, TestExpectation, TestVerdict, TestedRequest, means_module};
-use crate::model::traffic::{Stage, StepEffect, StepOutcome, TracedRequest, host_name};
+use crate::model::route_test::{ExpectedHeaders, TestExpectation, TestedRequest, means_module};
+use crate::model::traffic::{RequestVerdict, Stage, TracedRequest, host_name};
 use crate::model::{Claim, FieldPath, Key, MatchType};
 use crate::syntax::text::printable;
 
@@ -33,7 +32,7 @@ pub(crate) struct RouteTester<'s> {
 #[derive(Debug)]
 pub(crate) struct TestedWay<'s> {
     /// The verdict; none if the edge of the request may be one that this state lacks.
-    pub(crate) verdict: Option<TestVerdict>,
+    pub(crate) verdict: Option<RequestVerdict>,
     /// What the request does otherwise than expected.
     pub(crate) mismatches: Vec<TestMismatch>,
     /// The edge and the route that take it.
@@ -57,7 +56,7 @@ pub(crate) struct TestMismatch {
 struct RequestWay<'s> {
     edge: Option<&'s Key>,
     route: Option<KnownRoute<'s>>,
-    steps: Vec<PipelineStep>,
+    treatment: RequestTreatment,
 }
 
 impl<'s> RouteTester<'s> {
@@ -68,40 +67,31 @@ impl<'s> RouteTester<'s> {
 
     /// Runs the test of a request.
     pub(crate) fn run(&mut self, tested: &TestedRequest, request: &TracedRequest) -> TestedWay<'s> {
-        let way = self.way(request);
+        let way = self.way(tested, request);
         let is_unknown = way.edge.is_none() && *self.lacks_edges.get_or_init(|| self.edges.state().lacks_edges());
-        let (verdict, unknown) = way.verdict(&tested.assumed_to_pass);
-        let mismatches = match is_unknown {
-            true => Vec::new(),
-            false => self.mismatches(&tested.expect, &way, verdict, &unknown),
-        };
+        let mismatches = if is_unknown { Vec::new() } else { self.mismatches(&tested.expect, &way) };
         TestedWay {
-            verdict: (!is_unknown).then_some(verdict),
+            verdict: (!is_unknown).then(|| way.treatment.outcome.verdict()),
             mismatches,
             taken_by: way.edge.into_iter().chain(way.route.map(|route| route.0)).collect(),
-            modules: way.steps.iter().map(|step| step.module).collect(),
+            modules: way.treatment.steps.iter().map(|step| step.module).collect(),
             trace: self.describe(request, &way),
         }
     }
 
     /// The way of a request, which is that of a trace.
-    fn way(&mut self, request: &TracedRequest) -> RequestWay<'s> {
+    fn way(&mut self, tested: &TestedRequest, request: &TracedRequest) -> RequestWay<'s> {
         let to = self.edges.route(&host_name(&request.host), request.port, &request.path);
-        let hosts = self.edges.hosts_of_modules(to);
+        let steps = self.edges.hosts_of_modules(to).map(|hosts| pipeline(request, hosts, &mut self.patterns));
+        let knowledge = RequestKnowledge::Test { assumed_to_pass: &tested.assumed_to_pass };
         RequestWay {
             edge: self.edges.edge(to).map(|edge| edge.key),
             route: self.edges.edge_and_route(to).map(|(_, route)| route),
-            steps: hosts.map(|hosts| pipeline(request, hosts, &mut self.patterns)).unwrap_or_default(),
+            treatment: steps.map_or_else(RequestTreatment::unserved, |steps| RequestTreatment::new(steps, knowledge)),
         }
     }
 
-    fn mismatches(
-        &self,
-        expect: &TestExpectation,
-        way: &RequestWay<'s>,
-        verdict: TestVerdict,
-        unknown: &[&'static str],
-    ) -> Vec<TestMismatch> {
+    fn mismatches(&self, expect: &TestExpectation, way: &RequestWay<'s>) -> Vec<TestMismatch> {
         let mut found = Vec::new();
         let mut report = |path: FieldPath, message: String| found.push(TestMismatch { path, message });
         for (field, expected, key) in
@@ -114,19 +104,22 @@ impl<'s> RouteTester<'s> {
             let taken = key.map_or_else(|| format!("no {field}"), |key| format!("the {field} `{}`", self.name(key)));
             report(field.into(), format!("{taken} takes it, not `{}`", printable(expected)));
         }
+        let outcome = &way.treatment.outcome;
+        let verdict = outcome.verdict();
         if let Some(expected) = expect.verdict.filter(|expected| *expected != verdict) {
+            let unknown = &outcome.depends_on;
             let on = if unknown.is_empty() { String::new() } else { format!(" (on {})", quoted(unknown)) };
             let message = format!("the verdict is `{}`{on}, not `{}`", verdict.as_str(), expected.as_str());
             report("verdict".into(), message);
         }
         if let Some(expected) = &expect.backend {
-            let reached = way.backend();
+            let reached = outcome.backend_id.as_deref();
             if reached != Some(expected.as_str()) {
                 let reached = reached.map_or("no backend".to_owned(), |id| format!("the backend `{}`", printable(id)));
                 report("backend".into(), format!("it reaches {reached}, not `{}`", printable(expected)));
             }
         }
-        let met: Vec<&str> = way.steps.iter().map(|step| step.module).collect();
+        let met: Vec<&str> = way.treatment.steps.iter().map(|step| step.module).collect();
         if let Some(expected) = &expect.modules
             && !(expected.len() == met.len() && expected.iter().zip(&met).all(|(name, met)| means_module(name, met)))
         {
@@ -194,7 +187,8 @@ impl<'s> RouteTester<'s> {
             return format!("{edge}, no route matches {}", printable(&request.path));
         };
         let match_type = spec.match_type.map(MatchType::as_str).unwrap_or_default();
-        let steps = way.steps.iter().map(|step| format!("{} {} ({})", step.module, step.effect.as_str(), step.note));
+        let steps =
+            way.treatment.steps.iter().map(|step| format!("{} {} ({})", step.module, step.effect.as_str(), step.note));
         let steps: Vec<String> = steps.collect();
         let by_match = format!("{match_type} {}", printable(&spec.r#match));
         format!("{edge}, route `{}` by {by_match}: {}", self.name(route), steps.join(", "))
@@ -202,43 +196,11 @@ impl<'s> RouteTester<'s> {
 }
 
 impl RequestWay<'_> {
-    /// What becomes of the request, and the modules on which that depends.
-    fn verdict(&self, assumed: &[String]) -> (TestVerdict, Vec<&'static str>) {
-        if self.route.is_none() {
-            return (TestVerdict::Unserved, Vec::new());
-        }
-        let mut unknown = Vec::new();
-        let mut certain = TestVerdict::Forwarded;
-        for step in &self.steps {
-            let is_assumed = || assumed.iter().any(|name| means_module(name, step.module));
-            certain = match (step.outcome, step.stage) {
-                (StepOutcome::GoesOn, _) => continue,
-                (StepOutcome::Unknown | StepOutcome::Login, _) if is_assumed() => continue,
-                (StepOutcome::Unknown, _) => {
-                    unknown.push(step.module);
-                    continue;
-                }
-                (StepOutcome::Login, _) => TestVerdict::Login,
-                (StepOutcome::Redirected, _) => TestVerdict::Redirected,
-                (StepOutcome::Refused, Stage::Connection | Stage::Authentication) => TestVerdict::Denied,
-                (StepOutcome::Refused, Stage::Backend) => TestVerdict::Unserved,
-                (StepOutcome::Refused, _) => TestVerdict::Blocked,
-            };
-            break;
-        }
-        (if unknown.is_empty() { certain } else { TestVerdict::Depends }, unknown)
-    }
-
-    /// The backend that handles the request. The note of its step is its ID.
-    fn backend(&self) -> Option<&str> {
-        let step = self.steps.iter().find(|step| step.stage == Stage::Backend)?;
-        (step.effect == StepEffect::Passes).then_some(step.note.as_str())
-    }
-
     /// The expected changes of the headers of a request or its response that no module makes.
     fn unchanged_headers(&self, what: &str, expected: &ExpectedHeaders) -> Vec<(FieldPath, String)> {
         let is_of = |stage: Stage| if what == "request" { stage < Stage::Backend } else { stage > Stage::Backend };
-        let changes = || self.steps.iter().filter(|step| is_of(step.stage)).flat_map(|step| &step.header_changes);
+        let changes =
+            || self.treatment.steps.iter().filter(|step| is_of(step.stage)).flat_map(|step| &step.header_changes);
         let mut found = Vec::new();
         for (field, names, is_added, verb) in
             [("added", &expected.added, true, "add"), ("removed", &expected.removed, false, "remove")]
@@ -306,7 +268,7 @@ mod tests {
     }
 
     /// The verdict on a request, and what is otherwise than expected.
-    fn told(state: &State, request: Value) -> (Option<TestVerdict>, Vec<(String, String)>) {
+    fn told(state: &State, request: Value) -> (Option<RequestVerdict>, Vec<(String, String)>) {
         let (tested, stored) = (tested(request), Snapshot::default());
         let state = RoutedState { desired: Some(state), ..RoutedState::stored(&stored, "shop") };
         let mut tester = RouteTester::new(state);
@@ -314,7 +276,7 @@ mod tests {
         (way.verdict, way.mismatches.into_iter().map(|it| (it.path.to_string(), it.message)).collect())
     }
 
-    fn verdict(modules: &Value, more: &Value) -> Option<TestVerdict> {
+    fn verdict(modules: &Value, more: &Value) -> Option<RequestVerdict> {
         let mut request = json!({"url": "https://shop.example.com/cart/1"});
         if let (Some(request), Some(more)) = (request.as_object_mut(), more.as_object()) {
             request.extend(more.clone());
@@ -324,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_verdict_is_certain_or_depends() {
-        use TestVerdict::{Blocked, Denied, Depends, Forwarded, Login, Redirected, Unserved};
+        use RequestVerdict::{Blocked, Denied, Depends, Forwarded, Login, Redirected, Unserved};
         let (oidc, none) = (json!({"issuer": "https://id.example.com", "client_id": "a"}), json!({}));
         let policies = |actions: Value| json!({"policies": {"inbound": [{"name": "all", "actions": actions}]}});
         let limited = json!({"ip_restriction": {"ip_policy_ids": ["ipp_1"]}, "oidc": oidc});
@@ -363,9 +325,9 @@ mod tests {
         let route = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}});
         let snapshot = state(edge, &[("all", "shop", route)]);
         let of = |more: Value| told(&snapshot, json!({"url": "shop.example.com", "client_certificate": more})).0;
-        assert_eq!(of(json!(true)), Some(TestVerdict::Forwarded));
-        assert_eq!(of(json!(false)), Some(TestVerdict::Denied));
-        assert_eq!(of(Value::Null), Some(TestVerdict::Depends));
+        assert_eq!(of(json!(true)), Some(RequestVerdict::Forwarded));
+        assert_eq!(of(json!(false)), Some(RequestVerdict::Denied));
+        assert_eq!(of(Value::Null), Some(RequestVerdict::Depends));
     }
 
     #[test]

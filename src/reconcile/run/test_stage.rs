@@ -2,7 +2,8 @@
 
 use crate::background::yield_to_requests;
 use crate::manifest::{DeclaredTest, Loaded};
-use crate::model::route_test::{TestVerdict, means_module};
+use crate::model::route_test::means_module;
+use crate::model::traffic::RequestVerdict;
 use crate::model::{Desired, FaultTarget, Kind, Path};
 use crate::plan::test_report::{CoveredItems, TestCoverage, TestOutcome, TestReport, TestResult};
 use crate::reconcile::prelude::*;
@@ -36,7 +37,7 @@ struct TestedRequestResult {
     declared: Arc<DeclaredTest>,
     /// The index of the request in the test.
     index: usize,
-    verdict: Option<TestVerdict>,
+    verdict: Option<RequestVerdict>,
     problems: Vec<String>,
     trace: String,
 }

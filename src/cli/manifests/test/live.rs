@@ -11,8 +11,8 @@ use ureq::http::{Request, Response};
 
 use crate::cli::command_prelude::*;
 use crate::http_client;
-use crate::model::route_test::{ExpectedHeaders, TestVerdict, TestedRequest};
-use crate::model::traffic::TracedRequest;
+use crate::model::route_test::{ExpectedHeaders, TestedRequest};
+use crate::model::traffic::{RequestVerdict, TracedRequest};
 use crate::plan::test_report::LiveComparison;
 
 /// The time for a request and its answer.
@@ -47,7 +47,7 @@ impl LiveGateway {
     }
 
     /// Sends a request, and compares the answer with the verdict on it.
-    pub(super) fn compare(&self, tested: &TestedRequest, verdict: Option<TestVerdict>) -> LiveComparison {
+    pub(super) fn compare(&self, tested: &TestedRequest, verdict: Option<RequestVerdict>) -> LiveComparison {
         let mut compared = LiveComparison { not_compared: unseen(tested), ..LiveComparison::default() };
         let Ok(request) = tested.traced() else { return compared };
         if !SAFE.contains(&request.method.as_str()) {
@@ -63,7 +63,7 @@ impl LiveGateway {
             Err(reason) => {
                 // Without a certificate, the connection may end before there is an answer.
                 match verdict {
-                    Some(TestVerdict::Denied | TestVerdict::Blocked | TestVerdict::Unserved) => {}
+                    Some(RequestVerdict::Denied | RequestVerdict::Blocked | RequestVerdict::Unserved) => {}
                     _ => compared.differences.push(format!("no answer from the gateway: {reason}")),
                 }
                 return compared;
@@ -77,7 +77,7 @@ impl LiveGateway {
                 let assumed = tested.assumed_to_pass.join(", ");
                 compared.not_compared.push(format!("the status: nothing lets the request pass {assumed}"));
             }
-            None | Some(TestVerdict::Depends) => compared.not_compared.push("the status".to_owned()),
+            None | Some(RequestVerdict::Depends) => compared.not_compared.push("the status".to_owned()),
             Some(verdict) if is_possible(verdict, status, location.is_some()) => {}
             Some(verdict) => {
                 let to = location.map(|to| format!(" to `{}`", printable(to))).unwrap_or_default();
@@ -85,7 +85,7 @@ impl LiveGateway {
                 compared.differences.push(format!("the gateway answers {status}{to}, which is not `{verdict}`"));
             }
         }
-        if verdict == Some(TestVerdict::Forwarded) && tested.assumed_to_pass.is_empty() {
+        if verdict == Some(RequestVerdict::Forwarded) && tested.assumed_to_pass.is_empty() {
             compared.differences.extend(other_headers(tested, &answer));
         }
         compared
@@ -126,17 +126,17 @@ fn unseen(tested: &TestedRequest) -> Vec<String> {
 }
 
 /// Whether a gateway can answer a request with this verdict with a status.
-fn is_possible(verdict: TestVerdict, status: u16, has_location: bool) -> bool {
+fn is_possible(verdict: RequestVerdict, status: u16, has_location: bool) -> bool {
     let is_redirect = (300..400).contains(&status) && has_location;
     match verdict {
-        TestVerdict::Forwarded => !matches!(status, 401 | 403 | 502..=504),
-        TestVerdict::Login => is_redirect || status == 401,
+        RequestVerdict::Forwarded => !matches!(status, 401 | 403 | 502..=504),
+        RequestVerdict::Login => is_redirect || status == 401,
         // Some gateways have codes of their own for certificates.
-        TestVerdict::Denied => matches!(status, 400 | 401 | 403 | 495 | 496),
-        TestVerdict::Blocked => (400..500).contains(&status),
-        TestVerdict::Redirected => is_redirect,
-        TestVerdict::Unserved => matches!(status, 404 | 421 | 502 | 503),
-        TestVerdict::Depends => true,
+        RequestVerdict::Denied => matches!(status, 400 | 401 | 403 | 495 | 496),
+        RequestVerdict::Blocked => (400..500).contains(&status),
+        RequestVerdict::Redirected => is_redirect,
+        RequestVerdict::Unserved => matches!(status, 404 | 421 | 502 | 503),
+        RequestVerdict::Depends => true,
     }
 }
 
@@ -158,17 +158,17 @@ mod tests {
     #[test]
     fn only_what_contradicts_a_verdict_is_a_difference() {
         for (verdict, possible, impossible) in [
-            (TestVerdict::Forwarded, vec![200, 204, 302, 404, 500], vec![401, 403, 502]),
-            (TestVerdict::Login, vec![302, 401], vec![200, 403, 404]),
-            (TestVerdict::Denied, vec![401, 403], vec![200, 302, 404]),
-            (TestVerdict::Blocked, vec![403, 429], vec![200, 302, 500]),
-            (TestVerdict::Redirected, vec![301, 308], vec![200, 404]),
-            (TestVerdict::Unserved, vec![404, 421], vec![200, 403]),
+            (RequestVerdict::Forwarded, vec![200, 204, 302, 404, 500], vec![401, 403, 502]),
+            (RequestVerdict::Login, vec![302, 401], vec![200, 403, 404]),
+            (RequestVerdict::Denied, vec![401, 403], vec![200, 302, 404]),
+            (RequestVerdict::Blocked, vec![403, 429], vec![200, 302, 500]),
+            (RequestVerdict::Redirected, vec![301, 308], vec![200, 404]),
+            (RequestVerdict::Unserved, vec![404, 421], vec![200, 403]),
         ] {
             assert!(possible.iter().all(|status| is_possible(verdict, *status, true)), "{verdict:?}");
             assert!(!impossible.iter().any(|status| is_possible(verdict, *status, true)), "{verdict:?}");
         }
-        assert!(!is_possible(TestVerdict::Login, 302, false), "a redirect leads somewhere");
+        assert!(!is_possible(RequestVerdict::Login, 302, false), "a redirect leads somewhere");
     }
 
     #[test]
