@@ -8,7 +8,7 @@
 //! # The idea
 //!
 //! Host and port select the edge, the most specific hostport first. Among the edge's routes, a closer host wins over
-//! any path, an exact path over a prefix, and a longer prefix over a shorter one (`selector.rs`). [`trace`] looks at all
+//! any path, an exact path over a prefix, and a longer prefix over a shorter one (`selector.rs`). [`trace()`] looks at all
 //! edges and routes for one request. For many requests, a [`RouteTable`](table::RouteTable) finds the route of an edge,
 //! and an [`EdgeTable`](edge_table::EdgeTable) edge and route. The modules of both then act in a fixed order
 //! (`order.rs`, `module_pipeline.rs`). [`behaviour`] answers questions about all requests,

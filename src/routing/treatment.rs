@@ -133,3 +133,38 @@ impl RequestTreatment {
         passes(self) && passes(other)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::traffic::Step;
+
+    fn step(module: &'static str, stage: Stage, effect: StepEffect, outcome: StepOutcome) -> PipelineStep {
+        let Step { note, header_changes, .. } = Step::new(stage, effect, "bkd_1");
+        PipelineStep { module, effect, note, stage, outcome, header_changes }
+    }
+
+    #[test]
+    fn a_login_delays_a_request_and_a_rejection_ends_it() {
+        let policy = || step("ip_restriction", Stage::Source, StepEffect::Depends, StepOutcome::Unknown);
+        let login = || step("oidc", Stage::Authentication, StepEffect::Depends, StepOutcome::Login);
+        let deny = || step("policies inbound", Stage::Inbound, StepEffect::Depends, StepOutcome::Refused);
+        let backend = || step("backend", Stage::Backend, StepEffect::Passes, StepOutcome::GoesOn);
+        let judged = |steps: Vec<PipelineStep>, knowledge: RequestKnowledge<'_>| {
+            let outcome = RequestTreatment::new(steps, knowledge).outcome;
+            (outcome.verdict(), outcome.decided_by(), outcome.backend_id.is_some())
+        };
+        let assumed = ["ip_restriction".to_owned()];
+        let (none, assumed) =
+            (RequestKnowledge::Test { assumed_to_pass: &[] }, RequestKnowledge::Test { assumed_to_pass: &assumed });
+        let (ways, log) = (|| vec![policy(), login(), backend()], RequestKnowledge::Log);
+        assert_eq!(judged(ways(), none), (RequestVerdict::Depends, vec!["ip_restriction"], true));
+        assert_eq!(judged(ways(), assumed), (RequestVerdict::Login, vec!["oidc"], true));
+        assert_eq!(judged(ways(), log), (RequestVerdict::Depends, vec!["ip_restriction", "oidc"], true));
+        let denied = || vec![login(), deny(), backend()];
+        assert_eq!(judged(denied(), none), (RequestVerdict::Login, vec!["oidc"], false));
+        assert_eq!(judged(denied(), log), (RequestVerdict::Depends, vec!["oidc"], false));
+        let blocked = judged(vec![deny(), backend()], log);
+        assert_eq!(blocked, (RequestVerdict::Blocked, vec!["policies inbound"], false));
+    }
+}

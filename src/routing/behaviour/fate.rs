@@ -41,7 +41,11 @@ pub(crate) struct FateModule<'s> {
 }
 
 impl<'s> Fate<'s> {
-    pub(super) fn new(state: &'s Snapshot, edge: Option<&'s Arc<Entry>>, route: Option<&'s Arc<Entry>>) -> Self {
+    pub(in crate::routing) fn new(
+        state: &'s Snapshot,
+        edge: Option<&'s Arc<Entry>>,
+        route: Option<&'s Arc<Entry>>,
+    ) -> Self {
         Self { state, edge, route: route.filter(|_| edge.is_some()) }
     }
 
@@ -91,6 +95,12 @@ impl<'s> Fate<'s> {
     /// Whether requests are treated alike: by equal modules in the same order, wherever they are configured, and with the
     /// same TLS. It does not matter which edge and route do it.
     pub(crate) fn is_like(&self, other: &Fate<'_>) -> bool {
+        self.is_like_if(other, |_| false)
+    }
+
+    /// Like [`is_like`](Self::is_like) for requests of which more is known: modules in a slot that are configured differently
+    /// may have the same effect on them.
+    pub(in crate::routing) fn is_like_if(&self, other: &Fate<'_>, has_same_effect: impl Fn(&Slot) -> bool) -> bool {
         let (Some(edge), Some(route)) = (self.edge, self.route) else {
             return other.route.is_none() && self.edge.is_some() == other.edge.is_some();
         };
@@ -101,7 +111,9 @@ impl<'s> Fate<'s> {
         let (modules, others) = (self.modules(), other.modules());
         self.tls() == other.tls()
             && modules.len() == others.len()
-            && modules.iter().zip(&others).all(|(one, another)| self.has_like(one, other, another))
+            && modules.iter().zip(&others).all(|(one, another)| {
+                one.slot == another.slot && (has_same_effect(one.slot) || self.has_like(one, other, another))
+            })
     }
 
     /// Whether a module has the same effect as one of another fate.
@@ -133,9 +145,10 @@ pub(crate) fn protections<'m>(modules: impl Iterator<Item = (&'static Slot, &'m 
     restricting.map(|(slot, _)| (if slot.is_login { "login" } else { slot.name }, slot.name)).collect()
 }
 
-/// Whether both have the same Spec in memory, and it references nothing that could differ.
+/// Whether both have the same Spec, and it references nothing that could differ.
 fn is_unchanged(one: &Entry, other: &Entry) -> bool {
-    one.lazy_spec.references().is_empty() && Arc::ptr_eq(one.spec(), other.spec())
+    let is_same = || Arc::ptr_eq(one.spec(), other.spec()) || one.spec().same(other.spec().as_ref());
+    one.lazy_spec.references().is_empty() && is_same()
 }
 
 /// The enabled modules of an edge or route that have an effect on requests.
@@ -158,10 +171,11 @@ fn is_like(one: (&Snapshot, &dyn AnyModule), other: (&Snapshot, &dyn AnyModule))
     }
     let blank = |module: &dyn AnyModule, count: usize| module.with_references(&vec![Id::new(""); count]);
     let contents = targets.iter().zip(&others).all(|(target, another)| {
-        let (target, another) = (one.0.get(target), other.0.get(another));
-        match (target, another) {
+        match (one.0.get(target), other.0.get(another)) {
             (Some(target), Some(another)) => is_unchanged(target, another) || content(target) == content(another),
-            (target, another) => target.is_none() && another.is_none(),
+            // Of states that have edges and routes only, the ID is all that is known.
+            (None, None) => target == another,
+            _ => false,
         }
     });
     targets.len() == others.len() && contents && blank(one.1, targets.len()).same(blank(other.1, others.len()).as_ref())
@@ -248,6 +262,10 @@ mod tests {
         );
         assert!(fate(&one).is_like(&fate(&renamed)), "an authority with another ID and description");
         assert_eq!(fate(&one).protections(), Protections::from([("mutual_tls", "mutual_tls")]));
+        let elsewhere =
+            ["ca_1", "ca_1", "ca_2"].map(|authority| state(mutual(authority), route(json!({})), ("ca_9", "")));
+        let [one, same, other] = elsewhere.each_ref().map(fate);
+        assert!(one.is_like(&same) && !one.is_like(&other), "authorities that the states do not have");
     }
 
     #[test]

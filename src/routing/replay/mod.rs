@@ -25,5 +25,4 @@ mod distinct;
 pub(crate) mod tally;
 #[cfg(test)]
 mod tests;
-pub(crate) mod treatment;
 pub(crate) mod worker;

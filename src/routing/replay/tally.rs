@@ -1,13 +1,14 @@
 //! What a replay has counted: all requests, and either those that are treated differently, by class, or those of each route.
 
-use std::collections::BTreeSet;
-
 use foldhash::HashMap;
 
 use super::distinct::DistinctCount;
-use super::treatment::{ReplayVerdict, RequestTreatment, enabled};
-use crate::routing::edge_table::{EdgeTable, RoutedTo};
-use crate::routing::module_pipeline::PipelineStep;
+use crate::model::Module as _;
+use crate::model::module::backend::Backend;
+use crate::model::module::tls_termination::TlsTermination;
+use crate::routing::behaviour::{Fate, FateModule};
+use crate::routing::edge_table::RoutedTo;
+use crate::routing::treatment::RequestOutcome;
 
 /// The most examples of a class.
 const MOST_EXAMPLES: usize = 3;
@@ -60,8 +61,7 @@ pub(crate) struct ReplayExample {
 #[derive(Debug, Clone)]
 pub(crate) struct ReplaySide {
     pub(crate) to: RoutedTo,
-    pub(crate) verdict: ReplayVerdict,
-    pub(crate) backend_id: Option<String>,
+    pub(crate) outcome: RequestOutcome,
 }
 
 /// Requests that go different ways, or are treated differently on the same one, all in the same manner.
@@ -73,7 +73,7 @@ pub(crate) struct ReplayClass {
     pub(crate) lost: Vec<&'static str>,
     /// The modules that they pass now.
     pub(crate) gained: Vec<&'static str>,
-    /// The modules that do something else.
+    /// The modules that are configured differently; the sides have the backends.
     pub(crate) changed: Vec<&'static str>,
     /// Whether something that restricts access is gone.
     pub(crate) opens: bool,
@@ -82,36 +82,33 @@ pub(crate) struct ReplayClass {
 }
 
 /// What tells classes apart.
-pub(super) type ClassKey = (RoutedTo, RoutedTo, ReplayVerdict, ReplayVerdict);
+pub(super) type ClassKey = (RoutedTo, RoutedTo, RequestOutcome, RequestOutcome);
 
 impl ReplayClass {
-    /// Describes the class of a request by its treatments before and after.
-    pub(super) fn new(
-        states: [&EdgeTable<'_>; 2],
-        [from, to]: [RoutedTo; 2],
-        [before, after]: [RequestTreatment; 2],
-    ) -> Self {
-        let [old, new] = states;
-        let both = old.edge_and_route(from).is_some() && new.edge_and_route(to).is_some();
-        let names = |steps: &[PipelineStep], is_wanted: &dyn Fn(&PipelineStep) -> bool| {
-            steps.iter().filter(|step| both && is_wanted(step)).map(|step| step.module).collect::<Vec<_>>()
+    /// Describes the class of a request by where it goes, the fates there, and its outcomes, before and after.
+    pub(super) fn new([from, to]: [RoutedTo; 2], [then, now]: [&Fate<'_>; 2], [was, is]: [RequestOutcome; 2]) -> Self {
+        let both = then.route.is_some() && now.route.is_some();
+        let [had, has] = [then, now].map(|fate| if both { fate.modules() } else { Vec::new() });
+        let missing = |modules: &[FateModule<'_>], others: &[FateModule<'_>]| {
+            let missing = modules.iter().filter(|it| others.iter().all(|other| other.slot != it.slot));
+            missing.map(|it| it.slot.name).collect::<Vec<_>>()
         };
-        let find =
-            |steps: &[PipelineStep], step: &PipelineStep| steps.iter().find(|it| it.module == step.module).cloned();
-        let lost = names(&before.steps, &|step| find(&after.steps, step).is_none());
-        let gained = names(&after.steps, &|step| find(&before.steps, step).is_none());
-        let changed = names(&after.steps, &|step| find(&before.steps, step).is_some_and(|was| was != *step));
-        let is_open = matches!(after.verdict, ReplayVerdict::Forwarded | ReplayVerdict::Depends(_));
-        let was_refused = matches!(before.verdict, ReplayVerdict::Refused(_));
-        let (was, is) = (restricting(old, from), restricting(new, to));
-        let opens = is_open && both && (was_refused || was.difference(&is).next().is_some());
+        let differs = has.iter().filter(|it| it.slot.name != Backend::SLOT).filter(|it| {
+            let former = had.iter().find(|former| former.slot == it.slot);
+            former.is_some_and(|former| !then.has_like(former, now, it))
+        });
+        let tls = (both && then.tls() != now.tls()).then_some(TlsTermination::SLOT);
+        let changed = tls.into_iter().chain(differs.map(|it| it.slot.name)).collect();
+        let protections = now.protections();
+        let loses_protection = then.protections().keys().any(|sort| !protections.contains_key(sort));
+        let opens = both && is.backend_id.is_some() && (was.backend_id.is_none() || loses_protection);
         Self {
-            before: ReplaySide { to: from, verdict: before.verdict, backend_id: before.backend_id },
-            after: ReplaySide { to, verdict: after.verdict, backend_id: after.backend_id },
-            lost,
-            gained,
+            lost: missing(&had, &has),
+            gained: missing(&has, &had),
             changed,
             opens,
+            before: ReplaySide { to: from, outcome: was },
+            after: ReplaySide { to, outcome: is },
             count: RequestCount::default(),
             examples: Vec::new(),
         }
@@ -119,7 +116,7 @@ impl ReplayClass {
 
     /// What tells the class apart.
     pub(super) fn key(&self) -> ClassKey {
-        (self.before.to, self.after.to, self.before.verdict.clone(), self.after.verdict.clone())
+        (self.before.to, self.after.to, self.before.outcome.clone(), self.after.outcome.clone())
     }
 
     /// Whether an example with this hash is still wanted.
@@ -139,13 +136,6 @@ impl ReplayClass {
         self.examples.sort_by_key(|example| example.place);
         self.examples.truncate(MOST_EXAMPLES);
     }
-}
-
-/// What restricts access where a request goes. A login that replaces another one opens nothing.
-fn restricting(state: &EdgeTable<'_>, to: RoutedTo) -> BTreeSet<&'static str> {
-    let modules = state.hosts_of_modules(to).map(enabled).unwrap_or_default();
-    let restricting = modules.into_iter().filter(|(_, module)| module.restricts_access());
-    restricting.map(|(slot, _)| if slot.is_login { "login" } else { slot.name }).collect()
 }
 
 /// What a replay has counted.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::tally::{LinePlace, ReplayTally};
-use super::treatment::ReplayVerdict;
 use super::worker::{LoggedRequest, ReplayWorker, ShownDetails};
 use crate::model::snapshot::lazy_spec::LazySpec;
+use crate::model::traffic::RequestVerdict::{Blocked, Depends, Forwarded};
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Snapshot};
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
 
@@ -100,21 +100,21 @@ fn requests_are_classes_of_what_changes_for_them() {
     let classes = tally.classes();
     let told: Vec<_> = classes
         .iter()
-        .map(|class| (class.before.verdict.clone(), class.after.verdict.clone(), class.opens, class.count.requests))
+        .map(|class| (class.before.outcome.verdict(), class.after.outcome.verdict(), class.opens, class.count.requests))
         .collect();
-    let (depends, forwarded) = (ReplayVerdict::Depends(vec!["oidc"]), ReplayVerdict::Forwarded);
     assert_eq!(
         told,
         [
-            (depends, forwarded.clone(), true, 3),
+            (Depends, Forwarded, true, 3),
             // A preflight passed without a login, and the module is gone, too.
-            (forwarded.clone(), forwarded.clone(), true, 1),
-            (forwarded.clone(), forwarded, false, 1),
+            (Forwarded, Forwarded, true, 1),
+            (Forwarded, Forwarded, false, 1),
         ]
     );
     let [admin, _, old] = classes.as_slice() else { unreachable!("{classes:?}") };
     assert_eq!((admin.lost.as_slice(), admin.gained.len(), admin.changed.len()), (["oidc"].as_slice(), 0, 0));
-    assert_eq!(admin.before.backend_id.as_deref(), Some("bkd_1"));
+    assert_eq!((admin.before.outcome.decided_by(), admin.after.outcome.decided_by()), (vec!["oidc"], vec![]));
+    assert_eq!(admin.before.outcome.backend_id.as_deref(), Some("bkd_1"));
     assert_ne!(old.before.to, old.after.to);
     let examples: Vec<_> =
         admin.examples.iter().map(|it| (it.place.line, it.url.clone().unwrap_or_default())).collect();
@@ -133,8 +133,9 @@ fn an_agent_matters_where_a_module_looks_at_it() {
         agents.iter().map(|agent| request("GET", "a.example.com", "/", "192.0.2.1", agent)).collect();
     let tally = replayed(&before, Some(&after), &requests);
     let classes = tally.classes();
-    let told: Vec<_> = classes.iter().map(|class| (class.after.verdict.clone(), class.count.requests)).collect();
-    assert_eq!(told, [(ReplayVerdict::Refused("user_agent_filter"), 2)]);
+    let told: Vec<_> = classes.iter().map(|class| (&class.after.outcome, class.count.requests)).collect();
+    let told: Vec<_> = told.into_iter().map(|(is, count)| (is.verdict(), is.decided_by(), count)).collect();
+    assert_eq!(told, [(Blocked, vec!["user_agent_filter"], 2)]);
 }
 
 #[test]
@@ -144,10 +145,29 @@ fn a_log_does_not_tell_whether_there_was_a_token() {
     let before = state(&[(&["a.example.com:443"], vec![route("/", json!({}))])]);
     let after = state(&[(&["a.example.com:443"], vec![route("/", jwt)])]);
     let tally = replayed(&before, Some(&after), &[request("GET", "a.example.com", "/", "", "a")]);
-    let verdicts: Vec<_> = tally.classes().into_iter().map(|class| class.after.verdict.clone()).collect();
-    assert_eq!(verdicts, [ReplayVerdict::Depends(vec!["jwt_validation"])]);
+    let verdicts: Vec<_> = tally.classes().into_iter().map(|class| class.after.outcome.clone()).collect();
+    let verdicts: Vec<_> = verdicts.iter().map(|is| (is.verdict(), is.decided_by())).collect();
+    assert_eq!(verdicts, [(Depends, vec!["jwt_validation"])]);
     // Nothing differs in the same state.
     assert_eq!(replayed(&after, Some(&after), &[request("GET", "a.example.com", "/", "", "a")]).differing.requests, 0);
+}
+
+#[test]
+fn a_module_that_is_configured_differently_is_a_change_unless_it_lets_the_request_pass() {
+    let changed = |method: &str, modules: [Value; 2]| {
+        let [before, after] = modules.map(|modules| state(&[(&["a.example.com:443"], vec![route("/", modules)])]));
+        let tally = replayed(&before, Some(&after), &[request(method, "a.example.com", "/", "", "a")]);
+        tally.classes().into_iter().map(|class| class.changed.clone()).collect::<Vec<_>>()
+    };
+    let header = |value: &str| json!({"request_headers": {"add": {"X-Edge": value}}});
+    assert_eq!(changed("GET", ["a", "b"].map(header)), [vec!["request_headers"]]);
+    let oidc = |client: &str| {
+        let login = json!({"issuer": "https://id.example.com", "client_id": client, "options_passthrough": true});
+        json!({"oidc": login})
+    };
+    assert_eq!(changed("GET", ["a", "b"].map(oidc)), [vec!["oidc"]]);
+    assert!(changed("OPTIONS", ["a", "b"].map(oidc)).is_empty());
+    assert!(changed("GET", ["a", "a"].map(oidc)).is_empty());
 }
 
 #[test]

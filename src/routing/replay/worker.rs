@@ -9,10 +9,13 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use super::decision_cache::DecisionCache;
 use super::tally::{ClassKey, LinePlace, ReplayClass, ReplayExample, ReplayTally, RequestCount};
-use super::treatment::{RequestTreatment, enabled};
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::traffic::TracedRequest;
+use crate::model::{AnyModule, Slot};
+use crate::routing::behaviour::Fate;
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
+use crate::routing::module_pipeline::staged_steps;
+use crate::routing::treatment::{RequestKnowledge, RequestTreatment};
 
 /// The most outcomes that are remembered. Then the next ones begin anew: agents and addresses can be any.
 const MOST_OUTCOMES: usize = 1 << 16;
@@ -191,6 +194,16 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         class
     }
 
+    /// Sends a request where it goes.
+    fn treatment(&mut self, edges: &EdgeTable<'_>, to: RoutedTo, request: &TracedRequest) -> RequestTreatment {
+        match edges.hosts_of_modules(to) {
+            None => RequestTreatment::unserved(),
+            Some(hosts) => {
+                RequestTreatment::new(staged_steps(request, hosts, &mut self.patterns), RequestKnowledge::Log)
+            }
+        }
+    }
+
     /// Treats a request in both states, and finds or adds its class.
     fn judge(&mut self, pair: usize, request: &LoggedRequest<'_>) -> Option<usize> {
         let ([from, to], _) = *self.pairs.get(pair)?;
@@ -198,12 +211,14 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         let client_ip = std::str::from_utf8(&request.client).ok().and_then(|client| client.parse::<IpAddr>().ok());
         let user_agent = request.user_agent.as_deref().map(str::to_owned);
         let traced = TracedRequest { client_ip, user_agent, ..traced(request) };
-        let old = RequestTreatment::new(self.before, from, &traced, &mut self.patterns);
-        let new = RequestTreatment::new(after, to, &traced, &mut self.patterns);
-        if self.before.keys(from) == after.keys(to) && old.is_like(&new) {
+        let [was, is] = [(self.before, from), (after, to)].map(|(edges, to)| self.treatment(edges, to, &traced));
+        let [then, now] = [fate(self.before, from), fate(after, to)];
+        let is_same_place = self.before.keys(from) == after.keys(to);
+        let passes_alike = |slot: &Slot| was.passes_like(&is, slot.name);
+        if is_same_place && (was.is_rejected_like(&is) || then.is_like_if(&now, passes_alike)) {
             return None;
         }
-        let class = ReplayClass::new([self.before, after], [from, to], [old, new]);
+        let class = ReplayClass::new([from, to], [&then, &now], [was.outcome, is.outcome]);
         let key = class.key();
         if let Some(known) = self.class_of.get(&key) {
             return Some(*known);
@@ -214,6 +229,13 @@ impl<'r, 's> ReplayWorker<'r, 's> {
     }
 }
 
+/// What takes requests that go to a place.
+fn fate<'s>(edges: &EdgeTable<'s>, to: RoutedTo) -> Fate<'s> {
+    let state = edges.state().snapshot;
+    let [edge, route] = edges.keys(to).map(|key| key.and_then(|key| state.get(key)));
+    Fate::new(state, edge, route)
+}
+
 /// Whether requests may be treated differently that go to these places, and what it depends on.
 fn effect(
     [before, after]: [&EdgeTable<'_>; 2],
@@ -221,18 +243,15 @@ fn effect(
     request: &LoggedRequest<'_>,
     patterns: &mut CompiledPatterns,
 ) -> PairEffect {
-    let hosts = [before.hosts_of_modules(from), after.hosts_of_modules(to)];
-    let [old, new] = hosts.map(|hosts| hosts.map(enabled).unwrap_or_default());
-    let same_modules = old.len() == new.len()
-        && old.iter().zip(&new).all(|(one, other)| one.0.name == other.0.name && one.1.same(other.1));
-    if before.keys(from) == after.keys(to) && same_modules {
+    let (then, now) = (fate(before, from), fate(after, to));
+    if before.keys(from) == after.keys(to) && then.is_like(&now) {
         return PairEffect::Same;
     }
     // A module that looks at something says so in its steps: the effect differs, or the note.
     let traced = traced(request);
+    let modules: Vec<&dyn AnyModule> = then.modules().iter().chain(&now.modules()).map(|it| it.module).collect();
     let mut looks_at = |changed: &TracedRequest| {
-        let mut modules = old.iter().chain(&new);
-        modules.any(|(_, module)| module.steps_with(&traced, patterns) != module.steps_with(changed, patterns))
+        modules.iter().any(|module| module.steps_with(&traced, patterns) != module.steps_with(changed, patterns))
     };
     let by_agent = looks_at(&TracedRequest { user_agent: Some("agent".to_owned()), ..traced.clone() });
     let by_address = looks_at(&TracedRequest { client_ip: Some(IpAddr::from([192, 0, 2, 1])), ..traced.clone() });

@@ -6,9 +6,9 @@
 use super::log_files::shown;
 use super::pipeline::LineCounts;
 use crate::cli::prelude::*;
+use crate::model::traffic::RequestVerdict;
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
 use crate::routing::replay::tally::{LinePlace, ReplayClass, ReplayExample, ReplaySide, ReplayTally, RequestCount};
-use crate::routing::replay::treatment::ReplayVerdict;
 
 /// The report of a replay.
 #[derive(Debug, Serialize)]
@@ -92,9 +92,9 @@ pub(super) struct DifferingClass {
 pub(super) struct TreatedRequests {
     #[serde(flatten)]
     pub(super) place: ReplayPlace,
-    /// `no_edge`, `no_route`, `refused`, `depends` or `forwarded`.
-    pub(super) verdict: &'static str,
-    /// The modules that refuse the requests, or on which it depends.
+    /// As route tests have it.
+    pub(super) verdict: RequestVerdict,
+    /// The module that ends the way of the requests, or those on which it depends.
     pub(super) modules: Vec<&'static str>,
     /// The backend that the requests can reach.
     pub(super) backend_id: Option<String>,
@@ -204,14 +204,13 @@ fn differing_class(
 }
 
 fn treated(side: &ReplaySide, state: &EdgeTable<'_>) -> TreatedRequests {
-    let (verdict, modules) = match &side.verdict {
-        ReplayVerdict::NoEdge => ("no_edge", Vec::new()),
-        ReplayVerdict::NoRoute => ("no_route", Vec::new()),
-        ReplayVerdict::Refused(module) => ("refused", vec![*module]),
-        ReplayVerdict::Depends(modules) => ("depends", modules.clone()),
-        ReplayVerdict::Forwarded => ("forwarded", Vec::new()),
-    };
-    TreatedRequests { place: place(side.to, state), verdict, modules, backend_id: side.backend_id.clone() }
+    let ReplaySide { to, outcome } = side;
+    TreatedRequests {
+        place: place(*to, state),
+        verdict: outcome.verdict(),
+        modules: outcome.decided_by(),
+        backend_id: outcome.backend_id.clone(),
+    }
 }
 
 fn place(to: RoutedTo, state: &EdgeTable<'_>) -> ReplayPlace {

@@ -8,6 +8,7 @@ use super::report::{
 };
 use crate::cli::output::table::table;
 use crate::cli::prelude::*;
+use crate::model::traffic::RequestVerdict;
 
 /// The width that lines keep, for what can be cut.
 const WIDTH: usize = 80;
@@ -91,14 +92,15 @@ fn place(place: &ReplayPlace) -> String {
 }
 
 fn verdict(side: &TreatedRequests) -> String {
-    let backend = side.backend_id.as_ref().map(|backend| format!("forwarded to {backend}")).unwrap_or_default();
+    let backend = side.backend_id.as_ref().map_or("not forwarded".to_owned(), |id| format!("forwarded to {id}"));
     let modules = side.modules.join(", ");
     match side.verdict {
-        "no_edge" => "no edge serves the host and port".to_owned(),
-        "no_route" => "no route matches".to_owned(),
-        "refused" => format!("refused by {modules}"),
-        "depends" => format!("depends on {modules}; then {backend}"),
-        _ => backend,
+        RequestVerdict::Forwarded => backend,
+        RequestVerdict::Depends => format!("depends on {modules}; then {backend}"),
+        RequestVerdict::Unserved if side.place.edge.is_none() => "no edge serves the host and port".to_owned(),
+        RequestVerdict::Unserved if side.place.route.is_none() => "no route matches".to_owned(),
+        RequestVerdict::Unserved => "no backend is enabled".to_owned(),
+        verdict => format!("{} by {modules}", verdict.as_str()),
     }
 }
 
