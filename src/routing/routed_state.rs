@@ -72,10 +72,12 @@ impl<'s> RoutedState<'s> {
 
     /// Whether the source declares routes on edges that are not in the state: another source has them.
     pub(crate) fn lacks_edges(self) -> bool {
-        let declared = self.desired.into_iter().flat_map(BTreeMap::keys).filter_map(Key::parent_key);
-        let is_missing = |edge: &Key| {
-            self.snapshot.get(edge).is_none() && self.desired.is_none_or(|desired| !desired.contains_key(edge))
-        };
-        declared.filter(|parent| parent.kind == Kind::HttpsEdge).any(|edge| is_missing(&edge))
+        let Some(desired) = self.desired else { return false };
+        let routes = desired.keys().filter(|key| key.kind == Kind::HttpsEdgeRoute);
+        // The routes of an edge follow each other.
+        let mut edges: Vec<&Id> = routes.filter_map(|key| key.parent.as_ref()).collect();
+        edges.dedup();
+        let mut edges = edges.into_iter().map(|id| Key::new(Kind::HttpsEdge, id.clone()));
+        edges.any(|edge| !desired.contains_key(&edge) && self.snapshot.get(&edge).is_none())
     }
 }
