@@ -8,6 +8,7 @@ use super::oidc::person::SignedInPerson;
 use super::oidc::person_token::{PERSON_KEY, person_of};
 use super::permission::{self, Intent};
 use super::session::{DashboardSession, SessionSealer};
+use super::session_credentials::session_in;
 use crate::model::ApiKey;
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::guards::{self, Guards, RequestPlace};
@@ -46,6 +47,9 @@ impl AccessControl {
         intent: &Intent<'_>,
         headers: &HeaderMap,
     ) -> Result<Caller, ApiError> {
+        if let Some(session) = session_in(&self.store, headers) {
+            return self.admit_session(snapshot, intent, headers, &session);
+        }
         let caller = self.identify(snapshot, headers)?;
         self.guards.take(&caller)?;
         RequestPlace::note_owner(&caller.owner)?;
@@ -59,6 +63,9 @@ impl AccessControl {
         intent: &Intent<'_>,
         headers: &HeaderMap,
     ) -> Result<Caller, ApiError> {
+        if let Some(session) = session_in(&self.store, headers) {
+            return self.admit_session_again(snapshot, intent, headers, &session);
+        }
         let caller = self.identify(snapshot, headers)?;
         self.permit(snapshot, intent, headers, caller)
     }

@@ -33,3 +33,4 @@ pub(crate) mod key_use;
 pub(crate) mod oidc;
 pub(crate) mod permission;
 pub(crate) mod session;
+pub(crate) mod session_credentials;

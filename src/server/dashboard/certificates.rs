@@ -5,13 +5,11 @@ use maud::{Markup, html};
 use super::elements::{Tone, badge, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::model::{CertificateAuthority, Entry, TlsCertificate};
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 use crate::server::telemetry::metrics::inventory::Expiry;
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/certificates", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/certificates", render);
 
 /// How many seconds before its end a certificate is marked.
 const SOON: i64 = 30 * 24 * 3600;

@@ -39,13 +39,24 @@ pub(super) fn fields(before: Option<&Value>, after: Option<&Value>) -> Markup {
             break;
         }
     }
-    let is_cut = lines.len() > MOST_LINES;
-    lines.truncate(MOST_LINES);
+    shown(lines.len(), lines.iter().map(|(class, sign, line)| html! { span class=(*class) { (*sign) (line) } }))
+}
+
+/// The lines of a plan, which begin with their signs. Secrets are hidden already.
+pub(super) fn signed(lines: &[String]) -> Markup {
+    let class = |line: &str| match line.chars().next() {
+        Some('+') => "added",
+        Some('-') => "removed",
+        Some('…') => "gap",
+        _ => "same",
+    };
+    shown(lines.len(), lines.iter().map(|line| html! { span class=(class(line)) { (line) "\n" } }))
+}
+
+fn shown(count: usize, lines: impl Iterator<Item = Markup>) -> Markup {
     html! {
-        pre.diff tabindex="0" {
-            @for (class, sign, line) in &lines { span class=(*class) { (*sign) (line) } }
-        }
-        @if is_cut { p { "Only the first " (MOST_LINES) " lines are shown." } }
+        pre.diff tabindex="0" { @for line in lines.take(MOST_LINES) { (line) } }
+        @if count > MOST_LINES { p { "Only the first " (MOST_LINES) " lines are shown." } }
     }
 }
 

@@ -10,12 +10,10 @@ use crate::model::key::segment;
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::routing::order::{in_match_order, in_traffic_order};
 use crate::routing::{TracedRequest, passes_tls_through};
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/edges/{p0}", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}", render);
 
 /// The most routes that are shown in the order in which they are tried. Those of a larger edge are shown by ID, in pages.
 const MOST_ORDERED: usize = 500;

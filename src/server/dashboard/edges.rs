@@ -6,12 +6,10 @@ use super::elements::{nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge};
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/edges", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges", render);
 
 /// The most routes of an edge that a row counts.
 const MOST_COUNTED: usize = 1000;

@@ -4,22 +4,36 @@ use maud::{Markup, html};
 
 use super::elements::{Tone, badge, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
+use super::revoke_key::may_revoke;
 use super::scan::{SearchWords, TableScan};
+use crate::model::key::segment;
 use crate::model::{ApiKey, Entry, KeyScope};
 use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/keys", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render);
+
+/// How many seconds ago a key was used that counts as used just now.
+const RECENT: i64 = 3600;
+/// The choices of the filter by use.
+const USES: [(&str, &str); 3] = [("", "Any"), ("recent", "In the last hour"), ("never", "Not since the start")];
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let search = request.value("search");
     let words = SearchWords::new(&search);
+    let wanted_use = request.value("use");
+    let key_use = &request.app.access.key_use;
+    let recent = request.now.as_second().saturating_sub(RECENT);
+    let is_used = |entry: &Entry| match wanted_use.as_str() {
+        "recent" => key_use.last(&entry.key.id).is_some_and(|at| at.as_second() >= recent),
+        "never" => key_use.last(&entry.key.id).is_none(),
+        _ => true,
+    };
     let keep = |entry: &Entry| {
         let key = entry.spec_as::<ApiKey>();
         let texts = key.map(|key| [key.description.as_str(), key.owner_id.as_str()]).unwrap_or_default();
-        words.are_in(texts.into_iter().chain([entry.key.id.as_str()]))
+        is_used(entry) && words.are_in(texts.into_iter().chain([entry.key.id.as_str()]))
     };
     let before = request.number("before").unwrap_or(u64::MAX);
     let scan = TableScan::new(request.snapshot.newest_first(Kind::ApiKey, None, before), keep);
@@ -28,10 +42,16 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let first = (before != u64::MAX).then(|| request.with(&[("before", "")]));
     // Roles are those of owners, which only some may read.
     let shows_roles = request.may(&Intent::Owners);
-    let since = request.app.access.key_use.since.to_string();
+    let revokes = request.may(&Intent::Change);
+    let since = key_use.since.to_string();
     let body = html! {
         form.filters role="search" aria-label="Keys" method="get" {
             label { "Search " input type="search" name="search" value=(search) placeholder="description, owner or ID"; }
+            label { "Use "
+                select name="use" {
+                    @for (value, text) in USES { option value=(value) selected[value == wanted_use] { (text) } }
+                }
+            }
             button { "Show" }
         }
         p { "Uses are those of this server since its start " (time(&since, request.now)) "." }
@@ -43,8 +63,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                         th scope="col" { "Key" } th scope="col" { "Owner" }
                         @if shows_roles { th scope="col" { "Role" } }
                         th scope="col" { "Scope" } th scope="col" { "Last use" } th scope="col" { "Created" }
+                        @if revokes { th scope="col" { "Actions" } }
                     } }
-                    tbody { @for entry in &scan.rows { (row(request, entry, shows_roles)) } }
+                    tbody { @for entry in &scan.rows { (row(request, entry, shows_roles, revokes)) } }
                 }
             }
         }
@@ -53,7 +74,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     Ok(PageContent { title: "Keys".to_owned(), section: "Keys", body })
 }
 
-fn row(request: &PageRequest, entry: &Entry, shows_role: bool) -> Markup {
+fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) -> Markup {
     let Some(key) = entry.spec_as::<ApiKey>() else { return html! {} };
     let used = request.app.access.key_use.last(&entry.key.id);
     let role = rules::key_role(&request.snapshot, key);
@@ -69,6 +90,11 @@ fn row(request: &PageRequest, entry: &Entry, shows_role: bool) -> Markup {
             td { @match &key.scope { Some(scope) => (scope_of(request, scope)), None => "none", } }
             td { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not since the start", } }
             td { (time(&entry.created_at.to_string(), request.now)) }
+            @if revokes {
+                td { @if may_revoke(request, &entry.key.id).is_ok() {
+                    a href=(request.to(format_args!("keys/{}/revoke", segment(entry.key.id.as_str())))) { "Revoke" }
+                } }
+            }
         }
     }
 }

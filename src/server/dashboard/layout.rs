@@ -38,17 +38,17 @@ pub(super) struct PageFrame<'a> {
     pub form_token: &'a str,
     /// The revision that the page shows.
     pub revision: u64,
-    /// Whether that is not the current one.
-    pub is_earlier: bool,
+    /// Whether the page follows changes.
+    pub is_live: bool,
 }
 
 /// A page for somebody who is signed in.
 pub(super) fn page(frame: &PageFrame<'_>, body: &Markup) -> Markup {
-    let PageFrame { root, title, section, who, form_token, revision, is_earlier } = *frame;
+    let PageFrame { root, title, section, who, form_token, revision, is_live } = *frame;
     html! {
         (DOCTYPE)
         html lang="en" {
-            (head(root, title, !is_earlier))
+            (head(root, title, is_live))
             body {
                 a.skip href="#content" { "Skip to the content" }
                 header.top {
@@ -117,6 +117,19 @@ pub(super) fn failure(root: &str, status: StatusCode, message: &str) -> Markup {
     )
 }
 
+/// The page of an error of a form: nothing was changed, or nobody knows. The form is at the same address.
+pub(super) fn failed_form(root: &str, status: StatusCode, message: &str) -> Markup {
+    let title = status.canonical_reason().unwrap_or("Error");
+    outside(
+        root,
+        title,
+        &html! {
+            p.error role="alert" { (message) }
+            p { a href="" { "Go back and look again" } " or " a href=(root) { "go to the overview" } "." }
+        },
+    )
+}
+
 fn head(root: &str, title: &str, is_live: bool) -> Markup {
     html! {
         head {
@@ -164,7 +177,7 @@ mod tests {
             who: hostile,
             form_token: hostile,
             revision: 7,
-            is_earlier: false,
+            is_live: true,
         };
         for page in [page(&frame, &html! { p { (hostile) } }), failure("./", StatusCode::NOT_FOUND, hostile)] {
             let page = page.into_string();

@@ -22,10 +22,12 @@
 //! # What it never does
 //!
 //! No page has a secret, whoever reads it. No text of others becomes markup: the templates escape all of it, and the
-//! policy of the pages forbids code and styles that are not files of this server. A page changes nothing: only signing in
-//! and out are requests other than reads.
+//! policy of the pages forbids code and styles that are not files of this server. A page changes nothing. What people may change
+//! here is a short list ([`ACTIONS`]), everything else has Git; each has a page that shows what it will do, and a form that does
+//! it as a request of the API does ([`action`]).
 
 mod access;
+mod action;
 mod assets;
 mod certificates;
 mod cookie;
@@ -42,12 +44,15 @@ mod page;
 mod provider_sign_in;
 mod revision;
 mod revisions;
+mod revoke_key;
+mod rollback;
 mod route;
 mod routes;
 mod scan;
 mod server_health;
 mod sign_in;
 mod source;
+mod source_actions;
 mod sources;
 mod trace;
 
@@ -57,13 +62,17 @@ use axum::routing::{get, post};
 
 use crate::server::auth::oidc::connector::CALLBACK;
 use crate::server::state::AppState;
+use action::DashboardAction;
 use page::DashboardPage;
 
 /// All pages that need a session.
-static PAGES: [&DashboardPage; 13] = [
+static PAGES: [&DashboardPage; 17] = [
     &overview::PAGE,
     &sources::PAGE,
     &source::PAGE,
+    &source_actions::SUSPEND_PAGE,
+    &source_actions::RESUME_PAGE,
+    &source_actions::SYNC_PAGE,
     &edges::PAGE,
     &edge::PAGE,
     &routes::PAGE,
@@ -73,8 +82,13 @@ static PAGES: [&DashboardPage; 13] = [
     &certificates::PAGE,
     &trace::PAGE,
     &keys::PAGE,
+    &revoke_key::PAGE,
     &server_health::PAGE,
 ];
+
+/// All forms that change something.
+static ACTIONS: [&DashboardAction; 5] =
+    [&source_actions::SUSPEND, &source_actions::RESUME, &source_actions::SYNC, &rollback::ACTION, &revoke_key::ACTION];
 
 /// The routes of the dashboard.
 pub(in crate::server) fn routes() -> Router<AppState> {
@@ -90,6 +104,10 @@ pub(in crate::server) fn routes() -> Router<AppState> {
         .route("/ui/icon.svg", assets::icon());
     for page in PAGES {
         router = router.route(page.path, page::serve(page));
+    }
+    router = router.merge(rollback::routes());
+    for action in ACTIONS {
+        router = router.route(action.path, action::serve(action));
     }
     router
 }

@@ -11,7 +11,6 @@ use super::page::{DashboardPage, PageContent, PageRequest};
 use super::sources::{card, last_attempts};
 use super::{certificates, revisions, server_health, source};
 use crate::model::key::segment;
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view::{SourceState, SourceView};
@@ -19,8 +18,7 @@ use crate::server::operations::sources::views;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_writer();
 
 /// The attempts that are shown.
 const ATTEMPTS: usize = 8;

@@ -6,6 +6,7 @@ use axum::response::Redirect;
 use axum::routing::{MethodRouter, get};
 use maud::Markup;
 use std::fmt::Display;
+use tokio::time::timeout;
 
 use super::cookie;
 use super::layout::{self, PageFrame};
@@ -19,19 +20,49 @@ use crate::server::resources::at_revision;
 const PREFIX: &str = "/ui/";
 /// The header of a request that a script makes on its own: it keeps no session alive.
 const BY_SCRIPT: &str = "x-dashboard-live";
+/// How long the server that writes may take for a page that this server can show, too.
+const WRITER: Duration = Duration::from_secs(2);
 /// The rows of a page of a table.
 pub(super) const ROWS: usize = 50;
+
+/// Renders a page.
+type PageRenderer = fn(&PageRequest) -> Result<PageContent, ApiError>;
 
 /// A page.
 pub(super) struct DashboardPage {
     /// The path.
     pub path: &'static str,
-    /// The intent of the corresponding request of the API.
-    pub intent: Intent<'static>,
+    /// The intent of the corresponding request of the API. `Apply` is about the source that the path names.
+    intent: Intent<'static>,
     /// Whether `at` asks for an earlier revision.
-    pub reads_earlier: bool,
-    /// Renders the page.
-    pub render: fn(&PageRequest) -> Result<PageContent, ApiError>,
+    reads_earlier: bool,
+    /// Whether only the server that writes knows what it shows (D115).
+    is_of_writer: bool,
+    /// Whether it stays as it is until it is loaded again.
+    is_still: bool,
+    render: PageRenderer,
+}
+
+impl DashboardPage {
+    /// A page for everybody who reads.
+    pub(super) const fn new(path: &'static str, render: PageRenderer) -> Self {
+        Self { path, intent: Intent::Read, reads_earlier: false, is_of_writer: false, is_still: false, render }
+    }
+
+    /// Shows an earlier revision if `at` asks for one.
+    pub(super) const fn at_revisions(self) -> Self {
+        Self { reads_earlier: true, ..self }
+    }
+
+    /// Shows what only the server that writes knows.
+    pub(super) const fn of_writer(self) -> Self {
+        Self { is_of_writer: true, ..self }
+    }
+
+    /// Shows what a form will do, to those who may: nothing of it changes while somebody reads it.
+    pub(super) const fn before_form(self, intent: Intent<'static>) -> Self {
+        Self { intent, is_still: true, ..self }
+    }
 }
 
 /// What a page shows inside the layout.
@@ -58,6 +89,8 @@ pub(super) struct PageRequest {
     pub root: String,
     parameters: Vec<String>,
     query: String,
+    /// The place of an earlier state.
+    _earlier: Option<WorkPlace>,
 }
 
 impl PageRequest {
@@ -165,15 +198,31 @@ async fn answer(
     parts: &mut Parts,
     here: &Here,
 ) -> Result<Response, ApiError> {
-    let Some(session) = session_of(&app, parts) else { return Ok(to_sign_in(here)) };
+    let Some((request, renewed)) = admitted(page, app, parts, here).await? else { return Ok(to_sign_in(here)) };
+    if page.is_of_writer
+        && let Some(response) = of_writer(&request, parts).await
+    {
+        return Ok(response);
+    }
+    rendered(page, request, renewed, page.render).await
+}
+
+/// The request for a page, and the cookie that renews its session if that is due. Returns none without a session.
+pub(super) async fn admitted(
+    page: &'static DashboardPage,
+    app: AppState,
+    parts: &mut Parts,
+    here: &Here,
+) -> Result<Option<(PageRequest, Option<HeaderValue>)>, ApiError> {
+    let Some(session) = session_of(&app, parts) else { return Ok(None) };
+    let parameters = parameters(parts).await?;
     let snapshot = app.served.store.snapshot();
-    let admitted = app.access.admit_session(&snapshot, &page.intent, &parts.headers, &session);
+    let intent = intent_of(page.intent, &parameters);
+    let admitted = app.access.admit_session(&snapshot, &intent, &parts.headers, &session);
     let caller = match admitted {
-        Err(error) if error.code() == Code::Unauthenticated => return Ok(to_sign_in(here)),
+        Err(error) if error.code() == Code::Unauthenticated => return Ok(None),
         admitted => admitted?,
     };
-    let parameters = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| ApiError::no_endpoint())?;
-    let parameters = parameters.iter().map(|(_, value)| value.to_owned()).collect();
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let wanted = query::value(Some(&query), AT).map(|at| at.trim().to_owned());
     let at_query = wanted.filter(|at| page.reads_earlier && !at.is_empty()).map(|at| format!("{AT}={}", segment(&at)));
@@ -186,12 +235,48 @@ async fn answer(
         true => None,
         false => session.renewed(now).as_ref().and_then(|session| cookie::set(&app.access.sessions, session)),
     };
-    let place = app.admissions.renderings.for_owner(&caller.owner)?;
-    let request = PageRequest { app, caller, session, snapshot, at, now, root: here.root.clone(), parameters, query };
+    let root = here.root.clone();
+    let request = PageRequest { app, caller, session, snapshot, at, now, root, parameters, query, _earlier: earlier };
+    Ok(Some((request, renewed)))
+}
+
+/// The decoded parameters of the path.
+pub(super) async fn parameters(parts: &mut Parts) -> Result<Vec<String>, ApiError> {
+    let parameters = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| ApiError::no_endpoint())?;
+    Ok(parameters.iter().map(|(_, value)| value.to_owned()).collect())
+}
+
+/// The intent of a request with these parameters.
+pub(super) fn intent_of<'p>(intent: Intent<'p>, parameters: &'p [String]) -> Intent<'p> {
+    match intent {
+        Intent::Apply(_) => Intent::Apply(parameters.first().map_or("", String::as_str)),
+        intent => intent,
+    }
+}
+
+/// The page of the server that writes, if this one follows it and it answers.
+async fn of_writer(request: &PageRequest, parts: &Parts) -> Option<Response> {
+    let AppState { forwarder, admissions, .. } = &request.app;
+    if !forwarder.is_needed() {
+        return None;
+    }
+    let (writer, owner) = (forwarder.writer(parts).ok()?, Some(&request.caller.owner));
+    let forwarded = forwarder.forward(&admissions.forwards, owner, writer, parts, Bytes::new());
+    let response = timeout(WRITER, forwarded).await.ok()?.ok()?;
+    response.status().is_success().then_some(response)
+}
+
+/// The response with a page.
+pub(super) async fn rendered(
+    page: &'static DashboardPage,
+    request: PageRequest,
+    renewed: Option<HeaderValue>,
+    render: impl FnOnce(&PageRequest) -> Result<PageContent, ApiError> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let place = request.app.admissions.renderings.for_owner(&request.caller.owner)?;
     let html = place
         .render(move || {
-            let _held = earlier;
-            let content = (page.render)(&request)?;
+            let content = render(&request)?;
             let frame = PageFrame {
                 root: &request.root,
                 title: &content.title,
@@ -199,7 +284,7 @@ async fn answer(
                 who: request.caller.name(),
                 form_token: &request.session.form_token,
                 revision: request.snapshot.revision,
-                is_earlier: request.at.is_some(),
+                is_live: request.at.is_none() && !page.is_still,
             };
             Ok(layout::page(&frame, &content.body).into_string())
         })
@@ -211,15 +296,26 @@ async fn answer(
     Ok(response)
 }
 
-fn to_sign_in(here: &Here) -> Response {
+/// Leads to the page to sign in.
+pub(super) fn to_sign_in(here: &Here) -> Response {
     layout::with_policy(Redirect::to(&here.sign_in()).into_response())
 }
 
 /// The page of an error, with the status, the headers and the note of the error.
 pub(super) fn failed(error: ApiError, here: &Here) -> Response {
     let message = error.message();
+    failure(error, |status| layout::failure(&here.root, status, &message))
+}
+
+/// The page of an error of a form, with the way back to the form.
+pub(super) fn failed_form(error: ApiError, here: &Here) -> Response {
+    let message = error.message();
+    failure(error, |status| layout::failed_form(&here.root, status, &message))
+}
+
+fn failure(error: ApiError, page: impl FnOnce(StatusCode) -> Markup) -> Response {
     let (mut parts, _) = error.into_response().into_parts();
-    let html = layout::failure(&here.root, parts.status, &message).into_string();
+    let html = page(parts.status).into_string();
     parts.headers.insert(header::CONTENT_TYPE, layout::HTML.clone());
     parts.headers.remove(header::CONTENT_LENGTH);
     layout::with_policy(Response::from_parts(parts, Body::from(html)))

@@ -6,14 +6,12 @@ use super::access::AccessEffect;
 use super::diff;
 use super::elements::{Tone, author, badge, commit, facts, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::{HistoryItem, HistoryResource};
 use crate::server::prelude::*;
 use crate::server::resources::at_revision;
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/revisions/{p0}", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions/{p0}", render);
 
 /// The resources on a page.
 const RESOURCES: usize = 25;
@@ -47,7 +45,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("Note", html! { (item.message) }),
             ("Changed", html! { (number_of(item.changed, "resource")) ", in " (number_of(item.operations, "call")) }),
             ("State", html! { @if revision == current { (badge(Tone::Good, "current")) } @else {
-                a href={ (request.root) "trace?at=" (revision) } { "Trace a request at this revision" }
+                a href={ (request.root) "trace?at=" (revision) } { "Trace a request at this revision" } " or "
+                a href={ (request.root) "rollback?to=" (revision) } { "see what a rollback to it would change" }
             } }),
         ]))
         nav.pager aria-label="Revisions" {

@@ -6,15 +6,13 @@ use maud::{Markup, html};
 
 use super::elements::{Tone, author, badge, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::prelude::*;
 use crate::store::history::select::{HistorySearch, SearchEnd};
 use crate::store::{CommitHeader, HistoryFilter, Outcome};
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/revisions", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions", render);
 
 /// How many records are found at once, and how many are read for one page.
 const RECORDS: usize = 50;

@@ -9,14 +9,12 @@ use super::{diff, edge};
 use crate::model::key::segment;
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::routing::passes_tls_through;
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::{FieldBlame, HistoryItem, HistoryResource, ResourceBlame};
 use crate::server::operations::origin::ResourceOrigin;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/edges/{p0}/routes/{p1}", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}/routes/{p1}", render);
 
 /// The changes on a page.
 const CHANGES: usize = 10;

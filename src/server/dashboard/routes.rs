@@ -7,12 +7,10 @@ use super::elements::{nothing, pager};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdgeRoute};
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/routes", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/routes", render);
 
 /// The choices of the filter by access.
 const ACCESS: [(&str, &str); 3] = [("", "Any access"), ("open", "Open to everybody"), ("protected", "Protected")];

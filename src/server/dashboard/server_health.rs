@@ -4,13 +4,11 @@ use maud::{Markup, html};
 
 use super::elements::{Tone, badge, facts, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::ready::readiness;
 use crate::server::state::AppState;
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/server", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/server", render);
 
 /// The most gateways that are shown.
 const MOST_GATEWAYS: usize = 50;

@@ -11,25 +11,30 @@ use crate::server::auth::oidc::connector::OpenIdConnect;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 
-/// The limits of a form. Nobody knows yet who sends it.
+/// The limits of a form. Who sends it to sign in is not known yet.
 const FORM: Limits =
     Limits { bytes: 16 << 10, time: Duration::from_secs(5), first: Duration::from_secs(3), ..Limits::RESOURCE };
 /// The title of the page.
 const TITLE: &str = "Sign in";
 
 /// The fields of a form.
-struct FormFields(Bytes);
+pub(super) struct FormFields(Bytes);
 
 impl FormFields {
     /// Receives a form.
-    async fn receive(parts: &Parts, body: Body) -> Result<Self, ApiError> {
+    pub(super) async fn receive(parts: &Parts, body: Body) -> Result<Self, ApiError> {
         body::take_any(&parts.headers, body, FORM, |_| Ok(())).await.map(Self)
     }
 
     /// The value of a field; empty if there is none.
-    fn value(&self, name: &str) -> String {
+    pub(super) fn value(&self, name: &str) -> String {
         let mut fields = form_urlencoded::parse(&self.0);
         fields.find(|(found, _)| found == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
+    }
+
+    /// The form as it was sent.
+    pub(super) fn into_bytes(self) -> Bytes {
+        self.0
     }
 }
 
@@ -131,7 +136,8 @@ pub(super) async fn sign_out(State(app): State<AppState>, request: Request) -> R
     response
 }
 
-fn not_own() -> ApiError {
+/// The error of a form that no page of the session has.
+pub(super) fn not_own() -> ApiError {
     ApiError::with_code(Code::Forbidden, "the form is not from a page of this session; open the page again")
 }
 

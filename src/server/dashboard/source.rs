@@ -7,10 +7,10 @@ use maud::{Markup, html};
 use super::elements::{commit, facts, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::revisions::timeline;
+use super::source_actions;
 use super::sources::{card, finding, last_attempts};
 use crate::model::DriftedResource;
 use crate::model::key::segment;
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view;
@@ -18,8 +18,7 @@ use crate::server::operations::sources::view::{SourceView, SyncView};
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/sources/{p0}", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources/{p0}", render).of_writer();
 
 /// The attempts that are shown, and the records that are read for them.
 const ATTEMPTS: usize = 10;
@@ -30,6 +29,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let source = view(&request.app, name)?;
     let attempts = attempts(request, name)?;
     let body = html! {
+        (source_actions::links(request, &source))
         h2 { "State" }
         (card(request, &source, last_attempts(request)?.get(name)))
         (location(request, &source))

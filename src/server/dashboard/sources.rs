@@ -9,7 +9,6 @@ use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::model::Severity;
 use crate::model::key::segment;
 use crate::plan::format::json::Item;
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view::{SourceState, SourceView};
@@ -18,8 +17,7 @@ use crate::server::prelude::*;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/sources", intent: Intent::Read, reads_earlier: false, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources", render).of_writer();
 
 /// The text in place of an empty list.
 const NONE: &str = "No source has applied anything yet. A source is a folder or a Git repository with manifests: follow one \

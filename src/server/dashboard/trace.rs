@@ -5,12 +5,10 @@ use maud::{Markup, html};
 use super::elements::{Tone, badge, nothing, pager};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::routing::{RouteDecision, StepEffect, Trace, TracedRequest, trace};
-use crate::server::auth::permission::Intent;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::trace::RequestToTrace;
 
-pub(super) static PAGE: DashboardPage =
-    DashboardPage { path: "/ui/trace", intent: Intent::Read, reads_earlier: true, render };
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/trace", render).at_revisions();
 
 /// The text before a URL is entered.
 const NONE: &str =

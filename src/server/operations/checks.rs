@@ -168,7 +168,7 @@ impl FromRequest<AppState> for RequestBody {
 
 impl RequestBody {
     /// A body that was parsed.
-    pub(super) fn from_parts(content: Tape, faults: Vec<Fault>) -> Self {
+    pub(in crate::server) fn from_parts(content: Tape, faults: Vec<Fault>) -> Self {
         Self { content, faults, is_empty: false }
     }
 

@@ -55,7 +55,7 @@ impl RollbackRequest {
 }
 
 /// Plans the rollback in the body, and applies it unless it is a dry run.
-async fn create(
+pub(in crate::server) async fn create(
     State(app): State<AppState>,
     caller: Caller,
     headers: HeaderMap,

@@ -1,9 +1,9 @@
 //! The header with which a server says for whom it forwards a request (D115).
 //!
 //! The MAC is made with a key that the servers of a store derive from its root secret. It covers the method, the path with the
-//! query, the token and the body of the request, and the time: whoever sees the header can do nothing with it that the request
-//! did not do, and only for a minute. A request with a header that does not verify is refused. If it were ignored, a server with a
-//! wrong clock would make changes in the name of its own address.
+//! query, the token or the cookies and the body of the request, and the time: whoever sees the header can do nothing with it that
+//! the request did not do, and only for a minute. A request with a header that does not verify is refused. If it were ignored, a
+//! server with a wrong clock would make changes in the name of its own address.
 
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
@@ -17,6 +17,8 @@ use crate::server::telemetry::security::note::SecurityNote;
 pub(super) const FORWARDED: &str = "edgewright-forwarded";
 /// How many seconds the clocks of two servers may differ, with the time that a request takes.
 const VALIDITY: u64 = 60;
+/// What tells a cookie from a token.
+const COOKIE: &[u8] = b"cookie";
 /// What stands for an address or a certificate that is not known.
 const NONE: &str = "-";
 
@@ -78,8 +80,10 @@ impl ForwardingKey {
     fn mac(&self, method: &Method, uri: &Uri, headers: &HeaderMap, said: &str) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         let tokens = headers.get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+        // The session of a form of the dashboard.
+        let cookies = headers.get_all(header::COOKIE).iter().flat_map(|value| [COOKIE, value.as_bytes()]);
         let parts = [method.as_str(), path_of(uri), said].map(str::as_bytes);
-        for part in parts.into_iter().chain(tokens) {
+        for part in parts.into_iter().chain(tokens).chain(cookies) {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
@@ -163,6 +167,26 @@ mod tests {
                 assert_eq!(taken(&key, "PATCH", path, Some("Bearer a"), at), refused, "{skew}");
             }
         }
+    }
+
+    #[test]
+    fn the_session_of_a_form_is_covered_as_a_token_is() {
+        let (key, now) = (key(), Timestamp::now());
+        let with = |name: header::HeaderName, value: &'static str| {
+            let mut request = request("POST", "/ui/sources/shop/sync", None);
+            request.headers_mut().insert(name, HeaderValue::from_static(value));
+            request
+        };
+        let sent = with(header::COOKIE, "a=b");
+        let client = ForwardedClient { address: None, certificate: None };
+        let value = key.sign((sent.method(), sent.uri()), sent.headers(), &client, now).unwrap();
+        let is_taken = |mut request: Request<()>| {
+            request.headers_mut().insert(FORWARDED, value.clone());
+            key.take(&mut request, now).is_ok()
+        };
+        assert!(is_taken(with(header::COOKIE, "a=b")));
+        assert!(!is_taken(with(header::COOKIE, "a=c")) && !is_taken(with(header::AUTHORIZATION, "a=b")));
+        assert!(!is_taken(request("POST", "/ui/sources/shop/sync", None)));
     }
 
     #[test]

@@ -76,7 +76,7 @@ async fn get(State(app): State<AppState>, Path(name): Path<String>, headers: Hea
 }
 
 /// A source that the server follows, which the path names.
-struct SourceInPath {
+pub(in crate::server) struct SourceInPath {
     app: AppState,
     following: Arc<SourceHandle>,
 }
@@ -86,11 +86,16 @@ impl FromRequestParts<AppState> for SourceInPath {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let name = Path::<String>::from_request_parts(parts, app).await.map_err(|_| ApiError::no_endpoint())?;
-        Ok(Self { following: followed(app, &name)?, app: app.clone() })
+        Self::new(app, &name)
     }
 }
 
 impl SourceInPath {
+    /// Finds the source.
+    pub(in crate::server) fn new(app: &AppState, name: &str) -> Result<Self, ApiError> {
+        Ok(Self { following: followed(app, name)?, app: app.clone() })
+    }
+
     /// Suspends or resumes the source, or requests a sync, and responds with its status. Once it is suspended, a current run
     /// does not apply its plan any more.
     async fn change(
@@ -116,7 +121,11 @@ fn followed(app: &AppState, name: &str) -> Result<Arc<SourceHandle>, ApiError> {
 }
 
 /// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
-async fn suspend(source: SourceInPath, caller: Caller, JsonBody(wanted): JsonBody<SourceSuspend>) -> ApiResult {
+pub(in crate::server) async fn suspend(
+    source: SourceInPath,
+    caller: Caller,
+    JsonBody(wanted): JsonBody<SourceSuspend>,
+) -> ApiResult {
     let until = match wanted.until.trim() {
         "" => None,
         text => Some(text.parse::<Timestamp>().map_err(|_| {
@@ -129,7 +138,7 @@ async fn suspend(source: SourceInPath, caller: Caller, JsonBody(wanted): JsonBod
 }
 
 /// Ends the suspension of a source, and accepts a commit that the source refuses because it was rewound.
-async fn resume(source: SourceInPath, caller: Caller, body: RequestBody) -> ApiResult {
+pub(in crate::server) async fn resume(source: SourceInPath, caller: Caller, body: RequestBody) -> ApiResult {
     let SourceResume { accept_commit } = if body.is_null() { SourceResume::default() } else { body.decode()? };
     let accepted = accept_commit.map(|commit| whole_commit(&commit)).transpose();
     let accepted = accepted.map_err(|_| {
@@ -154,7 +163,7 @@ async fn resume(source: SourceInPath, caller: Caller, body: RequestBody) -> ApiR
 }
 
 /// Requests a sync of a source.
-async fn sync(source: SourceInPath) -> ApiResult {
+pub(in crate::server) async fn sync(source: SourceInPath) -> ApiResult {
     let request = |following: &SourceHandle| {
         following.request_whole_sync();
         Ok(None)

@@ -1,0 +1,131 @@
+//! What the forms of the dashboard change: the same as requests of the API, through the same handlers (D116).
+//!
+//! A form is answered in this order: the session, the site that it is from, the permission, the text that only a page of this
+//! session has, and the permission again once the form is there. A server that follows then sends the form as it is to the
+//! server that writes, which opens the session itself and checks everything else again (D115).
+
+use std::pin::Pin;
+
+use axum::http::request::Parts;
+use axum::response::Redirect;
+use axum::routing::{MethodRouter, post};
+use maud::{Markup, html};
+
+use super::page::{Here, PageRequest, failed_form, intent_of, parameters, session_of, to_sign_in};
+use super::sign_in::{FormFields, not_own};
+use super::{layout, origin_check};
+use crate::server::auth::session_credentials::request_headers;
+use crate::server::handler_prelude::*;
+use crate::server::replicas::forwarded_client::ForwardedClient;
+use crate::server::replicas::read_your_writes::REVISION;
+
+/// A change that is being made.
+pub(super) type MadeChange = Pin<Box<dyn Future<Output = Result<ActionDone, ApiError>> + Send>>;
+
+/// A change that a form makes.
+pub(super) struct DashboardAction {
+    /// The path of the form, which is that of the page that shows what it will do.
+    pub path: &'static str,
+    /// The intent of the corresponding request of the API. `Apply` is about the source that the path names.
+    pub intent: Intent<'static>,
+    /// Makes the change.
+    pub make: fn(ActionForm) -> MadeChange,
+}
+
+/// A form that its sender may send.
+pub(super) struct ActionForm {
+    pub app: AppState,
+    pub caller: Caller,
+    /// The headers of the corresponding request of the API.
+    pub headers: HeaderMap,
+    /// The parameter of the path; empty if it has none.
+    pub parameter: String,
+    query: String,
+    fields: FormFields,
+}
+
+impl ActionForm {
+    /// The value of a field without blanks around it; empty if there is none.
+    pub(super) fn field(&self, name: &str) -> String {
+        self.fields.value(name).trim().to_owned()
+    }
+
+    /// The value of a query parameter without blanks around it; empty if there is none.
+    pub(super) fn value(&self, name: &str) -> String {
+        query::value(Some(&self.query), name).map(|value| value.trim().to_owned()).unwrap_or_default()
+    }
+}
+
+/// What becomes of a browser whose form has made a change.
+pub(super) struct ActionDone {
+    /// The page that it is led to, below the dashboard.
+    page: String,
+    /// The note for the security log.
+    note: Option<SecurityNote>,
+}
+
+impl ActionDone {
+    /// Leads to a page after a change with this response of the API.
+    pub(super) fn new(page: String, mut made: Response) -> Self {
+        Self { page, note: made.extensions_mut().remove::<SecurityNote>() }
+    }
+}
+
+/// A form with its button, and a link back. `cancel` is a path below the dashboard.
+pub(super) fn form(request: &PageRequest, fields: &Markup, button: &str, cancel: &str) -> Markup {
+    html! {
+        form.change action=(request.with(&[])) method="post" {
+            input type="hidden" name="form_token" value=(request.session.form_token);
+            (fields)
+            p { button { (button) } " " a href=(request.to(cancel)) { "Cancel" } }
+        }
+    }
+}
+
+/// The route of a form.
+pub(super) fn serve(action: &'static DashboardAction) -> MethodRouter<AppState> {
+    post(move |State(app): State<AppState>, request: Request| async move {
+        let (mut parts, body) = request.into_parts();
+        let here = Here::new(&parts);
+        match answer(action, app, &mut parts, body, &here).await {
+            Ok(response) => response,
+            Err(error) => failed_form(error, &here),
+        }
+    })
+}
+
+async fn answer(action: &DashboardAction, app: AppState, parts: &mut Parts, body: Body, here: &Here) -> ApiResult {
+    let Some(session) = session_of(&app, parts) else { return Ok(to_sign_in(here)) };
+    // The server that forwards a form has the connection to the browser.
+    if parts.extensions.get::<ForwardedClient>().is_none() {
+        origin_check::check(parts, &app.served.base_urls.base_url)?;
+    }
+    let parameters = parameters(parts).await?;
+    let intent = intent_of(action.intent, &parameters);
+    let admitted = app.access.admit_session(&app.served.store.snapshot(), &intent, &parts.headers, &session);
+    match admitted {
+        Err(error) if error.code() == Code::Unauthenticated => return Ok(to_sign_in(here)),
+        admitted => drop(admitted?),
+    }
+    let fields = FormFields::receive(parts, body).await?;
+    if !session.has_form_token(&fields.value("form_token")) {
+        return Err(not_own());
+    }
+    let store = Arc::clone(&app.served.store);
+    let caller = app.access.admit_session_again(&store.snapshot(), &intent, &parts.headers, &session)?;
+    if app.forwarder.is_needed() {
+        let (writer, owner) = (app.forwarder.writer(parts)?, Some(&caller.owner));
+        return app.forwarder.forward(&app.admissions.forwards, owner, writer, parts, fields.into_bytes()).await;
+    }
+    let headers = request_headers(&store, &session, &parts.headers)?;
+    let (parameter, query) = (parameters.first().cloned(), parts.uri.query().map(str::to_owned));
+    let (parameter, query) = (parameter.unwrap_or_default(), query.unwrap_or_default());
+    let done = (action.make)(ActionForm { app, caller, headers, parameter, query, fields }).await?;
+    let mut response = layout::with_policy(Redirect::to(&format!("{}{}", here.root, done.page)).into_response());
+    // A server that has forwarded the form waits until it can show the change.
+    response.headers_mut().insert(REVISION, HeaderValue::from(store.snapshot().revision));
+    if let Some(note) = done.note {
+        response.extensions_mut().insert(note);
+    }
+    Ok(response)
+}

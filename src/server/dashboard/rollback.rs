@@ -1,0 +1,172 @@
+//! A rollback: first the plan with what it opens, and then the button that applies this plan and no other.
+
+use axum::Router;
+use axum::http::request::Parts;
+use axum::routing::get;
+use maud::{Markup, html};
+
+use super::action::{ActionDone, ActionForm, DashboardAction, form};
+use super::elements::{Tone, badge, nothing};
+use super::page::{DashboardPage, Here, PageContent, PageRequest, admitted, failed, rendered, to_sign_in};
+use super::{diff, sources};
+use crate::plan::exposure::ACCESS_OPENED;
+use crate::plan::format::json::Item;
+use crate::plan::redacted_plan::RedactedChange;
+use crate::plan::{DeletionBudget, Effect};
+use crate::server::auth::session_credentials::request_headers;
+use crate::server::handler_prelude::*;
+use crate::server::operations::planned_change::ChangeRun;
+use crate::server::operations::rollback::{self, RollbackRequest};
+use crate::server::resources::at_revision;
+
+const PATH: &str = "/ui/rollback";
+
+/// Everybody who reads can plan a rollback, like over the API.
+static PAGE: DashboardPage = DashboardPage::new(PATH, without_plan).before_form(Intent::Propose);
+
+pub(super) static ACTION: DashboardAction =
+    DashboardAction { path: PATH, intent: Intent::Propose, make: |form| Box::pin(apply(form)) };
+
+/// The changes that are shown. The command line shows the others.
+const MOST_CHANGES: usize = 50;
+
+/// The route of the page.
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route(PATH, get(show))
+}
+
+async fn show(State(app): State<AppState>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let here = Here::new(&parts);
+    answer(app, &mut parts, &here).await.unwrap_or_else(|error| failed(error, &here))
+}
+
+async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
+    let Some((request, renewed)) = admitted(&PAGE, app, parts, here).await? else { return Ok(to_sign_in(here)) };
+    if request.value("to").is_empty() {
+        return rendered(&PAGE, request, renewed, without_plan).await;
+    }
+    let wanted = wanted(|name| request.value(name), true, None)?;
+    let headers = request_headers(request.store(), &request.session, &parts.headers)?;
+    let (app, caller) = (request.app.clone(), request.caller.clone());
+    let planned = rollback::create(State(app), caller, headers, JsonBody(wanted)).await?;
+    let bytes = body_of(planned).await?;
+    let render = move |request: &PageRequest| {
+        let run: ChangeRun = serde_json::from_slice(&bytes).map_err(|_| ApiError::internal())?;
+        Ok(content(html! { (choice(request)) (preview(request, &run)) }))
+    };
+    rendered(&PAGE, request, renewed, render).await
+}
+
+/// The body of a response of the API.
+async fn body_of(response: Response) -> Result<Bytes, ApiError> {
+    axum::body::to_bytes(response.into_body(), usize::MAX).await.map_err(|_| ApiError::internal())
+}
+
+/// The request of the API for the values of a query.
+fn wanted(value: impl Fn(&str) -> String, dry_run: bool, expect: Option<String>) -> Result<RollbackRequest, ApiError> {
+    let fault = |field: &str, code: Code, message: String| ApiError::new(Fault::new(code, message).at(field));
+    let to = at_revision::number(&value("to"))
+        .ok_or_else(|| fault("to", Code::Parameter, "`to` must be the number of a revision".to_owned()))?;
+    let max_deletes = DeletionBudget::try_from(value("max_deletes"))
+        .map_err(|reason| fault("max_deletes", Code::InvalidFormat, format!("`max_deletes`: {reason}")))?;
+    Ok(RollbackRequest { to, source: value("source"), dry_run, max_deletes, expect })
+}
+
+fn content(body: Markup) -> PageContent {
+    PageContent { title: "Roll back".to_owned(), section: "Revisions", body }
+}
+
+fn without_plan(request: &PageRequest) -> Result<PageContent, ApiError> {
+    Ok(content(choice(request)))
+}
+
+/// The form that asks for a plan. It changes nothing.
+fn choice(request: &PageRequest) -> Markup {
+    html! {
+        form.filters aria-label="Rollback" method="get" {
+            label { "To revision " input type="text" name="to" value=(request.value("to")) inputmode="numeric" required; }
+            label { "Only source " input type="text" name="source" value=(request.value("source")) placeholder="all"; }
+            label { "Deletion limit " input type="text" name="max_deletes" value=(request.value("max_deletes")) placeholder="default"; }
+            button { "Show what it would change" }
+        }
+    }
+}
+
+fn preview(request: &PageRequest, run: &ChangeRun) -> Markup {
+    let report = &run.report;
+    let opened: Vec<&Item> = report.diagnostics.iter().filter(|item| item.code == ACCESS_OPENED).collect();
+    let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
+    let (to, source) = (request.value("to"), request.value("source"));
+    let applying = if source.is_empty() { Intent::Change } else { Intent::Apply(&source) };
+    html! {
+        h2 { "What it would change" }
+        p { @if source.is_empty() { "All resources" } @else { "The resources of source " b { (source) } }
+            " as they were at revision " (to) "; API keys and their owners stay as they are. " (report.summary.changes.to_string()) "." }
+        @if !opened.is_empty() { h2 { "It opens access" } }
+        @for item in &opened { (sources::finding(item)) }
+        @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }
+        @for item in &report.refusals { (sources::finding(item)) }
+        @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (sources::finding(item)) }
+        @if changes.is_empty() { (nothing("There is nothing to do: this is the state already.")) }
+        @else if report.refusals.is_empty() && request.may(&applying) { (button(request, run)) }
+        @for change in changes.iter().take(MOST_CHANGES) { (planned(change)) }
+        @if changes.len() > MOST_CHANGES {
+            p { "and " (changes.len() - MOST_CHANGES) " more: " code { "edgewright rollback --to " (to) " --dry-run" } " shows all." }
+        }
+    }
+}
+
+fn button(request: &PageRequest, run: &ChangeRun) -> Markup {
+    let fields = html! {
+        input type="hidden" name="expect" value=(run.outcome);
+        p { "This applies what is shown here as a new revision, and nothing else: if the store changes before, nothing happens. \
+            A source that the server follows does not apply the manifests again that this undoes, until they change." }
+    };
+    form(request, &fields, &format!("Roll back to revision {}", request.value("to")), "revisions")
+}
+
+fn planned(change: &RedactedChange) -> Markup {
+    let (tone, text) = match change.effect {
+        Effect::Create => (Tone::Good, "create"),
+        Effect::Replace => (Tone::Warning, "replace"),
+        Effect::Change => (Tone::Neutral, "change"),
+        Effect::Adopt => (Tone::Neutral, "adopt"),
+        Effect::Rename => (Tone::Neutral, "rename"),
+        Effect::Protect => (Tone::Neutral, "change protection"),
+        Effect::Delete => (Tone::Bad, "delete"),
+        Effect::Replaced => (Tone::Bad, "delete the replaced"),
+    };
+    html! {
+        article.change {
+            h3 { (badge(tone, text)) " " (change.kind) " " (change.name) }
+            p { code { (change.id) } }
+            @for note in &change.notes { p { (note) } }
+            @for call in &change.calls {
+                p { code { (call.method) " " (call.path) } }
+                @if !call.lines.is_empty() { (diff::signed(&call.lines)) }
+            }
+        }
+    }
+}
+
+/// The revision that a run has made.
+#[derive(Deserialize)]
+struct AppliedRevision {
+    applied: Option<u64>,
+}
+
+async fn apply(form: ActionForm) -> Result<ActionDone, ApiError> {
+    let expect = form.field("expect");
+    if expect.is_empty() {
+        return Err(ApiError::with_code(Code::Required, "look at the plan first, and apply it from that page"));
+    }
+    let wanted = wanted(|name| form.value(name), false, Some(expect))?;
+    let ActionForm { app, caller, headers, .. } = form;
+    let mut made = rollback::create(State(app), caller, headers, JsonBody(wanted)).await?;
+    let body = std::mem::replace(made.body_mut(), Body::empty());
+    let bytes = body_of(Response::new(body)).await?;
+    let run: AppliedRevision = serde_json::from_slice(&bytes).map_err(|_| ApiError::internal())?;
+    let page = run.applied.map_or_else(|| "revisions".to_owned(), |revision| format!("revisions/{revision}"));
+    Ok(ActionDone::new(page, made))
+}
