@@ -63,19 +63,45 @@ async function refresh() {
     }
 }
 
-if (own) {
-    const events = new EventSource(own.dataset.live);
+// A server that has no place for a stream, or is away, is asked again after so many milliseconds.
+const PAUSE = 30000;
+let events = null;
+let waiting = 0;
+
+// Only a page that somebody can see has a stream: a browser has few connections to one server, and the server has few places.
+function connect() {
+    clearTimeout(waiting);
+    if (events || document.hidden) return;
+    events = new EventSource(own.dataset.live);
     events.onmessage = refresh;
     events.onopen = () => {
         state.textContent = "Live.";
         if (again) refresh();
     };
-    events.onerror = () => (state.textContent = "Not connected. The page may be old.");
+    events.onerror = () => {
+        state.textContent = "Not connected. The page may be old.";
+        again = true;
+        if (events.readyState !== EventSource.CLOSED) return;
+        events = null;
+        waiting = setTimeout(connect, PAUSE);
+    };
     events.addEventListener("ended", () => {
-        events.close();
+        disconnect();
         location.reload();
     });
-    document.addEventListener("visibilitychange", () => document.hidden || !again || refresh());
+}
+
+function disconnect() {
+    clearTimeout(waiting);
+    events?.close();
+    events = null;
+    again = true;
+}
+
+if (own) {
+    connect();
+    document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
     // A stream that is left open would keep its place until the server notices.
-    addEventListener("pagehide", () => events.close());
+    addEventListener("pagehide", disconnect);
+    addEventListener("pageshow", connect);
 }

@@ -1,5 +1,6 @@
 //! The dashboard: who gets in and how, what the pages show, and what they never show.
 
+pub(crate) mod actions;
 pub(crate) mod pages;
 pub(crate) mod provider_sign_in;
 pub(crate) mod sessions;
@@ -48,6 +49,17 @@ impl<'s> Browser<'s> {
         let mut headers = vec![("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned())];
         headers.extend(from.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         self.send("POST", path, headers, Some(form.as_bytes().to_vec()))
+    }
+
+    /// Sends a form of this session.
+    pub(crate) fn post_own(&self, path: &str, fields: &str) -> Answer {
+        self.post(path, &format!("form_token={}&{fields}", self.form_token()))
+    }
+
+    /// The text that every form of the session has.
+    pub(crate) fn form_token(&self) -> String {
+        let page = self.page("/ui/keys");
+        page.split_once("name=\"form_token\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned()
     }
 
     /// Gets a page.
