@@ -15,6 +15,7 @@ use crate::model::key_scope::includes_kind;
 use crate::reconcile::check_new_source;
 use crate::reconcile::run::cancel::Cancel;
 use crate::reconcile::sources::fetch_schedule::FetchSchedule;
+use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::reconcile::sources::handle::{FollowedSource, INTERVAL};
 use crate::reconcile::sources::location::SourceLocation;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
@@ -31,6 +32,8 @@ pub(crate) struct ConfiguredSource {
     /// The paths of the context, inside the repository if there is one.
     context: Vec<PathBuf>,
     repository: Option<ConfiguredRepository>,
+    /// The links to its forge.
+    forge: ForgeLinks,
     /// The folder with the values that the commits do not have.
     values: Option<PathBuf>,
     interval: Duration,
@@ -90,6 +93,7 @@ impl SourceEntry {
         let (location, repository) = self.location()?;
         let context = self.context()?;
         let values = self.values()?;
+        let forge = self.forge()?;
         let scope = self.scope(repository.is_some())?;
         let interval = match self.interval.map(scalar_text) {
             Some(text) => parse_interval(&text).map_err(|fault| fault.at(field("interval")))?,
@@ -107,6 +111,7 @@ impl SourceEntry {
             location,
             context,
             repository,
+            forge,
             values,
             interval,
             prune: self.prune,
@@ -118,6 +123,15 @@ impl SourceEntry {
             lints,
             scope,
         })
+    }
+
+    /// The links to the forge. The files of a folder have no path that a forge knows.
+    fn forge(&self) -> Result<ForgeLinks, Fault> {
+        if !self.file_url.is_empty() && self.repository.is_none() {
+            let fault = Fault::new(Code::NotAllowed, "`file_url` requires `repository`").at("file_url");
+            return Err(fault.help("set `repository` to the path or URL of a Git repository, or remove `file_url`"));
+        }
+        ForgeLinks::new(self.commit_url.clone(), self.file_url.clone())
     }
 
     /// The limits of the source. A repository declares neither API keys nor what acts on every source unless its scope says
@@ -234,6 +248,7 @@ impl ConfiguredSource {
             watched,
             interval,
             location,
+            forge: self.forge,
             is_suspended,
             drift,
             fetches,

@@ -21,6 +21,7 @@
 pub(crate) mod entries;
 pub(crate) mod fetch_schedule;
 pub(crate) mod folders;
+pub(crate) mod forge_links;
 pub(crate) mod handle;
 pub(crate) mod location;
 pub(crate) mod registry;

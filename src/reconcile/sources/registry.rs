@@ -104,6 +104,7 @@ mod tests {
 
     use super::*;
     use crate::reconcile::Options;
+    use crate::reconcile::sources::forge_links::ForgeLinks;
     use crate::reconcile::sources::handle::{FollowedSource, INTERVAL};
     use crate::reconcile::sources::location::SourceLocation;
     use crate::reconcile::sync_loop::clock::Clock;
@@ -121,6 +122,7 @@ mod tests {
             watched,
             interval,
             location,
+            forge: ForgeLinks::default(),
             is_suspended,
             drift,
             fetches,

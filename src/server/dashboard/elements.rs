@@ -5,6 +5,7 @@ use std::fmt::Display;
 use maud::{Markup, html};
 
 use crate::model::author::PERSON;
+use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::operations::history::document::HistoryAuthor;
 use crate::server::prelude::*;
 
@@ -63,14 +64,36 @@ pub(super) fn age(at: Timestamp, now: Timestamp) -> String {
     if seconds < 0 { format!("in {count} {unit}{plural}") } else { format!("{count} {unit}{plural} ago") }
 }
 
-/// The beginning of a commit ID, with the whole on hover.
-pub(super) fn commit(id: &str) -> Markup {
+/// The beginning of a commit ID, with the whole on hover, and a link to the forge of its source.
+pub(super) fn commit(id: &str, forge: &ForgeLinks) -> Markup {
     let short: String = id.chars().take(COMMIT_DIGITS).collect();
-    html! { @if !id.is_empty() { code title=(id) { (short) } } }
+    let shown = html! { @if !id.is_empty() { code title=(id) { (short) } } };
+    linked(forge.commit(id).as_deref(), shown)
 }
 
-/// Who made a change: a person or a key by its description, and what the change is from.
-pub(super) fn author(author: &HistoryAuthor) -> Markup {
+/// A place in a file at a commit, with a link to the forge of its source.
+pub(super) fn file_place(
+    file: &str,
+    line: Option<u64>,
+    column: Option<u64>,
+    commit: &str,
+    forge: &ForgeLinks,
+) -> Markup {
+    let shown = html! {
+        code { (file) @if let Some(line) = line { ":" (line) } @if let Some(column) = column { ":" (column) } }
+    };
+    linked(forge.file(commit, file, line).as_deref(), shown)
+}
+
+fn linked(link: Option<&str>, shown: Markup) -> Markup {
+    match link {
+        Some(link) => html! { a href=(link) rel="noreferrer" { (shown) } },
+        None => shown,
+    }
+}
+
+/// Who made a change: a person or a key by its description, and what the change is from. `forge` is that of the source.
+pub(super) fn author(author: &HistoryAuthor, forge: &ForgeLinks) -> Markup {
     let HistoryAuthor { key_id, key_description, owner_id, source, commit_author_name, .. } = author;
     let key = if key_description.is_empty() { key_id } else { key_description };
     html! {
@@ -86,7 +109,7 @@ pub(super) fn author(author: &HistoryAuthor) -> Markup {
         @if let Some(to) = author.rollback_to { " rolled back to revision " (to) }
         @if author.destroyed { " destroyed" }
         @if !source.is_empty() { " in source " (source) }
-        @if !author.commit.is_empty() { " at " (commit(&author.commit)) }
+        @if !author.commit.is_empty() { " at " (commit(&author.commit, forge)) }
         @if !author.commit_message.is_empty() { ": " q { (author.commit_message) } }
     }
 }
@@ -159,7 +182,7 @@ mod tests {
             commit_message: hostile.to_owned(),
             ..HistoryAuthor::default()
         };
-        let shown = author(&who).into_string();
+        let shown = author(&who, &ForgeLinks::default()).into_string();
         assert!(!shown.contains("<img") && shown.contains("&lt;img"), "{shown}");
         assert!(shown.contains("title=\"&quot;&lt;img"), "{shown}");
     }

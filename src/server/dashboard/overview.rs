@@ -63,7 +63,7 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
                     li {
                         a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
                         @if view.is_followed() { (badge(Tone::Good, view.state)) } @else { (badge(Tone::Neutral, "not followed")) }
-                        @if let Some(applied) = &view.last_applied { " " (commit(&applied.commit)) " " (time(&applied.at, request.now)) }
+                        @if let Some(applied) = &view.last_applied { " " (commit(&applied.commit, &request.forge(&view.name))) " " (time(&applied.at, request.now)) }
                     }
                 }
             }

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::cookie;
 use super::layout::{self, PageFrame};
 use crate::model::key::segment;
+use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session::DashboardSession;
 use crate::server::handler_prelude::*;
 use crate::server::http::page::AT;
@@ -140,6 +141,13 @@ impl PageRequest {
     /// The store.
     pub(super) fn store(&self) -> &Store {
         &self.app.served.store
+    }
+
+    /// The links to the forge of a source.
+    pub(super) fn forge(&self, source: &str) -> ForgeLinks {
+        let following = self.app.sources.following.now();
+        let followed = following.iter().find(|handle| handle.source == source);
+        followed.map(|handle| handle.settings.forge.clone()).unwrap_or_default()
     }
 
     /// Whether the caller may do something more than to read the page.

@@ -31,6 +31,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     };
     let found = request.store().details(revision)?.ok_or_else(gone)?;
     let item = HistoryItem::from_header(&found.header, "", &request.snapshot);
+    let forge = request.forge(&item.author.source);
     let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
     let changes = found.some_resources(request.store(), from, RESOURCES)?;
     let shown = from.saturating_add(changes.len());
@@ -40,8 +41,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let body = html! {
         (facts(&[
             ("Made", html! { (time(&item.created_at, request.now)) ", in " (item.milliseconds) " ms" }),
-            ("By", author(&item.author)),
-            ("Commit", commit(&item.author.commit)),
+            ("By", author(&item.author, &forge)),
+            ("Commit", commit(&item.author.commit, &forge)),
             ("Note", html! { (item.message) }),
             ("Changed", html! { (number_of(item.changed, "resource")) ", in " (number_of(item.operations, "call")) }),
             ("State", html! { @if revision == current { (badge(Tone::Good, "current")) } @else {

@@ -103,7 +103,7 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem, effect: &Markup) 
                 @if item.changed > 0 { (number_of(item.changed, "resource")) " changed" }
                 " " (effect)
             }
-            p { (author(&item.author)) }
+            p { (author(&item.author, &request.forge(&item.author.source))) }
             @if !item.message.is_empty() { p.message { (item.message) } }
         }
     }

@@ -13,6 +13,7 @@ use crate::plan::exposure::ACCESS_OPENED;
 use crate::plan::format::json::Item;
 use crate::plan::redacted_plan::RedactedChange;
 use crate::plan::{DeletionBudget, Effect};
+use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session_credentials::request_headers;
 use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::ChangeRun;
@@ -94,7 +95,7 @@ fn choice(request: &PageRequest) -> Markup {
 }
 
 fn preview(request: &PageRequest, run: &ChangeRun) -> Markup {
-    let report = &run.report;
+    let (report, forge) = (&run.report, ForgeLinks::default());
     let opened: Vec<&Item> = report.diagnostics.iter().filter(|item| item.code == ACCESS_OPENED).collect();
     let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
     let (to, source) = (request.value("to"), request.value("source"));
@@ -104,10 +105,10 @@ fn preview(request: &PageRequest, run: &ChangeRun) -> Markup {
         p { @if source.is_empty() { "All resources" } @else { "The resources of source " b { (source) } }
             " as they were at revision " (to) "; API keys and their owners stay as they are. " (report.summary.changes.to_string()) "." }
         @if !opened.is_empty() { h2 { "It opens access" } }
-        @for item in &opened { (sources::finding(item)) }
+        @for item in &opened { (sources::finding(item, "", &forge)) }
         @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }
-        @for item in &report.refusals { (sources::finding(item)) }
-        @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (sources::finding(item)) }
+        @for item in &report.refusals { (sources::finding(item, "", &forge)) }
+        @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (sources::finding(item, "", &forge)) }
         @if changes.is_empty() { (nothing("There is nothing to do: this is the state already.")) }
         @else if report.refusals.is_empty() && request.may(&applying) { (button(request, run)) }
         @for change in changes.iter().take(MOST_CHANGES) { (planned(change)) }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::access::{AccessEffect, lock_list, locks};
-use super::elements::{Tone, author, badge, commit, facts, json, nothing, pager, time};
+use super::elements::{Tone, author, badge, commit, facts, file_place, json, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::{diff, edge};
 use crate::model::key::segment;
@@ -29,6 +29,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let origin = ResourceOrigin::find(request.store(), entry, "")?;
     let blame = request.store().blame(&key)?.map(|blame| ResourceBlame::new(&key, blame, &request.snapshot));
     let fields = blame.map(|blame| blame.fields).unwrap_or_default();
+    let forge = request.forge(&origin.source);
     let protected = locks(Some(parent), entry);
     let body = html! {
         p { (lock_list(&protected)) }
@@ -40,11 +41,11 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 a href=(request.to(format_args!("sources/{}", segment(&origin.source)))) { (origin.source) }
             } }),
             ("Declared at", html! { @if !origin.file.is_empty() {
-                code { (origin.file) @if let Some(line) = origin.line { ":" (line) } } " " (commit(&origin.commit))
+                (file_place(&origin.file, origin.line, None, &origin.commit, &forge)) " " (commit(&origin.commit, &forge))
             } }),
             ("Last change", html! { @if let Some(revision) = origin.changed_revision {
                 a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) } ", "
-                (time(&origin.changed_at, request.now)) ", by " (author(&origin.changed_by))
+                (time(&origin.changed_at, request.now)) ", by " (author(&origin.changed_by, &request.forge(&origin.changed_by.source)))
             } }),
             ("ID", html! { code { (key.id.as_str()) } }),
         ]))
@@ -84,7 +85,7 @@ fn modules(request: &PageRequest, entry: &Entry, fields: &[FieldBlame]) -> Resul
                             a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) } ", by "
                         }
                         @if set.reverts_drift { "the end of somebody's change: " }
-                        (author(&set.author))
+                        (author(&set.author, &request.forge(&set.author.source)))
                     }
                 }
                 (json(value))
@@ -118,7 +119,7 @@ fn history(request: &PageRequest, key: &Key) -> Result<Markup, ApiError> {
                 p { @if let Some(revision) = item.revision {
                         a href=(request.to(format_args!("revisions/{revision}"))) { "Revision " (revision) } ", "
                     }
-                    (time(&item.created_at, request.now)) ", by " (author(&item.author))
+                    (time(&item.created_at, request.now)) ", by " (author(&item.author, &request.forge(&item.author.source)))
                 }
                 (diff::resource(&HistoryResource::new(change), None, &effect))
             }

@@ -28,6 +28,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let name = request.parameter(0);
     let source = view(&request.app, name)?;
     let attempts = attempts(request, name)?;
+    let (forge, looked_at) = (request.forge(name), source.looked_at().to_owned());
     let body = html! {
         (source_actions::links(request, &source))
         h2 { "State" }
@@ -35,7 +36,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (location(request, &source))
         h2 { "Findings" }
         @if source.diagnostics.is_empty() { (nothing("The last look at the manifests found nothing.")) }
-        @for item in &source.diagnostics { (finding(item)) }
+        @for item in &source.diagnostics { (finding(item, &looked_at, &forge)) }
         @if source.diagnostics_omitted > 0 { p { "and " (source.diagnostics_omitted) " more" } }
         h2 { "Changed by hand" }
         @if source.drifted.is_empty() { (nothing("Nobody else has changed its resources.")) }
@@ -60,8 +61,9 @@ fn attempts(request: &PageRequest, source: &str) -> Result<Vec<HistoryItem>, Api
 }
 
 fn location(request: &PageRequest, source: &SourceView) -> Markup {
+    let forge = request.forge(&source.name);
     let sync = |sync: &Option<SyncView>| {
-        html! { @if let Some(sync) = sync { (time(&sync.at, request.now)) " " (commit(&sync.commit)) " " (sync.tag) } }
+        html! { @if let Some(sync) = sync { (time(&sync.at, request.now)) " " (commit(&sync.commit, &forge)) " " (sync.tag) } }
     };
     facts(&[
         (

@@ -77,7 +77,7 @@ fn before_suspend(request: &PageRequest) -> Result<PageContent, ApiError> {
         h2 { "What this does" }
         ul {
             li { "Nothing of the source is applied until it is resumed, or until the time is over. What is in effect stays"
-                @if let Some(applied) = &source.last_applied { ": " (commit(&applied.commit)) " of " (time(&applied.at, request.now)) }
+                @if let Some(applied) = &source.last_applied { ": " (commit(&applied.commit, &request.forge(&source.name))) " of " (time(&applied.at, request.now)) }
                 "." }
             li { "A run that is under way does not apply its plan." }
             li { "New commits are still looked at, and the page of the source shows what they would change." }

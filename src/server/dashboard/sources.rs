@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, author, badge, commit, nothing, time};
+use super::elements::{Tone, author, badge, commit, file_place, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::model::Severity;
 use crate::model::key::segment;
 use crate::plan::format::json::Item;
+use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view::{SourceState, SourceView};
@@ -67,6 +68,7 @@ pub(super) fn tone(state: SourceState) -> Tone {
 
 /// A source in a few lines: its state, since when, the commit, and the line that stands in the way.
 pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&HistoryItem>) -> Markup {
+    let forge = request.forge(&view.name);
     let is_good = view.state == SourceState::Synced;
     let label = if view.is_followed() { view.state.to_string() } else { "Not followed".to_owned() };
     let errors = view.diagnostics.iter().filter(|item| item.severity == Severity::Error);
@@ -84,12 +86,12 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
             @for condition in &view.conditions { @if !is_good { p { (condition.message) } } }
             @if let Some(attempt) = attempt {
                 p { @if is_good { "Last change " } @else { "Last attempt " }
-                    (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author)) }
+                    (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author, &forge)) }
             }
             @if let Some(applied) = &view.last_applied {
-                @if !is_good { p { "In effect: " (commit(&applied.commit)) " of " (time(&applied.at, request.now)) } }
+                @if !is_good { p { "In effect: " (commit(&applied.commit, &forge)) " of " (time(&applied.at, request.now)) } }
             }
-            @for item in errors.take(1) { (finding(item)) }
+            @for item in errors.take(1) { (finding(item, view.looked_at(), &forge)) }
             p { (number_of(view.counts.owned, "resource"))
                 @if view.counts.errors > 0 { ", " (number_of(view.counts.errors, "error")) }
                 @if view.counts.warnings > 0 { ", " (number_of(view.counts.warnings, "warning")) }
@@ -99,14 +101,15 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
     }
 }
 
-/// A finding with its place in the manifests.
-pub(super) fn finding(item: &Item) -> Markup {
+/// A finding with its place in the manifests, which are at a commit; empty if that is not known.
+pub(super) fn finding(item: &Item, commit: &str, forge: &ForgeLinks) -> Markup {
+    let number = |number: Option<usize>| number.map(|number| number as u64);
     let tone = if item.severity == Severity::Error { Tone::Bad } else { Tone::Warning };
     html! {
         div.finding {
             p { (badge(tone, &item.code)) " "
                 @if let Some(file) = &item.spot.file {
-                    code { (file) @if let Some(line) = item.spot.line { ":" (line) } @if let Some(column) = item.spot.column { ":" (column) } }
+                    (file_place(file, number(item.spot.line), number(item.spot.column), commit, forge))
                 }
             }
             p { (item.message) }

@@ -18,6 +18,12 @@ pub(crate) struct SourceEntry {
     /// A branch, tag or commit of the repository.
     #[serde(rename = "ref")]
     pub(super) revision: Option<String>,
+    /// The URL of the forge's page of a commit.
+    #[serde(default)]
+    pub(super) commit_url: String,
+    /// The URL of the forge's page of a line in a file.
+    #[serde(default)]
+    pub(super) file_url: String,
     /// The folder with the values that the commits of the repository do not have.
     pub(super) values: Option<PathBuf>,
     /// The time between two syncs without an event.

@@ -367,6 +367,11 @@ impl SourceView {
     /// The reason of a source that nobody follows.
     pub(crate) const NOT_FOLLOWED: &str = "NotFollowed";
 
+    /// The commit that was looked at last, whose findings these are; empty if there is none.
+    pub(in crate::server) fn looked_at(&self) -> &str {
+        self.last_attempt.as_ref().map_or("", |sync| sync.commit.as_str())
+    }
+
     /// Whether the server follows the source.
     pub(crate) fn is_followed(&self) -> bool {
         self.conditions.iter().all(|condition| condition.reason != Self::NOT_FOLLOWED)
