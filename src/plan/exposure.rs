@@ -29,6 +29,8 @@ use std::fmt::{self, Display, Formatter};
 use crate::lint::Level;
 use crate::model::{Diagnostic, Key, Name, Severity};
 
+pub(crate) use opened_requests::opened_requests;
+
 /// The lint whose level decides what an exposure does.
 pub(crate) const ACCESS_OPENED: &str = "access-opened";
 

@@ -17,7 +17,7 @@ type Loss = (Key, Key, Vec<&'static str>);
 impl Plan {
     /// Notes what the plan opens and takes from others, from the states before and after it.
     pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
-        self.opened.extend(opened_requests(self, before, after));
+        self.opened.extend(opened_requests(&self.changed_keys(), before, after));
         self.lost_certificates = lost_certificates(self.changes.iter().map(|change| &change.key), before, after);
     }
 
@@ -27,11 +27,11 @@ impl Plan {
     }
 }
 
-/// Returns an exposure for each resource that no longer restricts requests as it did, and each one that takes them over.
-fn opened_requests(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
+/// Returns an exposure for each resource that no longer restricts requests as it did, and each one that takes them over. Takes the
+/// resources that differ between two states.
+pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
     let mut found: BTreeMap<Loss, Exposure> = BTreeMap::new();
-    let changed = plan.changed_keys();
-    each_difference(before, after, ClassScope::ChangedAndServed(&changed), |class, then, now| {
+    each_difference(before, after, ClassScope::ChangedAndServed(changed), |class, then, now| {
         for (from, to, lost) in losses(&then, &now) {
             let has = now.protections();
             let known = found.entry((from.key.clone(), to.key.clone(), lost.clone()));

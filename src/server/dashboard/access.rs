@@ -5,9 +5,17 @@ use serde::de::DeserializeOwned;
 
 use super::elements::{Tone, badge};
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute};
+use crate::plan::exposure::opened_requests;
 use crate::routing::behaviour::{Protections, protections};
 use crate::server::prelude::*;
 use crate::store::{OWNED_BY, ResourceChange};
+
+/// How many revisions ago one is whose requests are compared: the state of an older one takes long to restore.
+const MOST_REVISIONS: u64 = 100;
+/// The most routes of the edges of a revision whose requests are compared.
+const MOST_ROUTES: usize = 400;
+/// The most findings of a revision that are shown.
+const MOST_SHOWN: usize = 3;
 
 /// The modules of a route and of its edge that restrict access.
 pub(super) fn locks(edge: Option<&Entry>, route: &Entry) -> Vec<&'static str> {
@@ -32,6 +40,8 @@ pub(super) struct AccessEffect {
     pub gained: Vec<&'static str>,
     /// Whether the change made a route without any.
     pub is_new_and_open: bool,
+    /// What the change opens although no resource loses a module: another route has the requests of a protected one.
+    pub taken_over: Vec<String>,
 }
 
 impl AccessEffect {
@@ -50,7 +60,21 @@ impl AccessEffect {
         let only_in = |one: &Protections, other: &Protections| {
             one.iter().filter(|(sort, _)| !other.contains_key(*sort)).map(|(_, module)| *module).collect()
         };
-        Self { lost: only_in(&before, &after), gained: only_in(&after, &before), is_new_and_open }
+        let (lost, gained) = (only_in(&before, &after), only_in(&after, &before));
+        Self { lost, gained, is_new_and_open, taken_over: Vec::new() }
+    }
+
+    /// The effect of a revision with these changes.
+    pub(super) fn of_revision(store: &Store, revision: u64, changes: &[ResourceChange]) -> Self {
+        let keys: BTreeSet<Key> = changes.iter().filter_map(|change| Key::at_path(change.kind, &change.path)).collect();
+        let mut effect = Self::default();
+        for change in changes {
+            effect.add(Self::of(change));
+        }
+        if effect.lost.is_empty() {
+            effect.taken_over = taken_over(store, revision, &keys).unwrap_or_default();
+        }
+        effect
     }
 
     /// Adds the effect of another change.
@@ -58,6 +82,7 @@ impl AccessEffect {
         self.lost.extend(other.lost);
         self.gained.extend(other.gained);
         self.is_new_and_open |= other.is_new_and_open;
+        self.taken_over.extend(other.taken_over);
     }
 
     /// Shows the effect; nothing if there is none.
@@ -67,10 +92,35 @@ impl AccessEffect {
         };
         html! {
             @if !self.lost.is_empty() { (badge(Tone::Bad, format_args!("opens access: without {}", names(&self.lost)))) " " }
+            @if !self.taken_over.is_empty() { (badge(Tone::Bad, "opens access")) " " (self.taken_over.join("; ")) " " }
             @if self.is_new_and_open { (badge(Tone::Warning, "new open route")) " " }
             @if !self.gained.is_empty() { (badge(Tone::Good, format_args!("closes access: with {}", names(&self.gained)))) }
         }
     }
+}
+
+/// What a revision opens, from all requests that the edges of changed resources serve. Returns none for an older revision, and
+/// for edges with so many routes that nobody would wait for it.
+fn taken_over(store: &Store, revision: u64, changed: &BTreeSet<Key>) -> Option<Vec<String>> {
+    let edges: BTreeSet<Key> = changed
+        .iter()
+        .filter_map(|key| match key.kind {
+            Kind::HttpsEdge => Some(key.clone()),
+            Kind::HttpsEdgeRoute => key.parent_key(),
+            _ => None,
+        })
+        .collect();
+    let current = store.snapshot();
+    if edges.is_empty() || current.revision.saturating_sub(revision) > MOST_REVISIONS {
+        return None;
+    }
+    let (before, after) = (store.snapshot_at(revision.checked_sub(1)?).ok()?, store.snapshot_at(revision).ok()?);
+    let routes: usize = [&before, &after]
+        .into_iter()
+        .flat_map(|state| edges.iter().map(move |edge| state.children_after(edge, None).take(MOST_ROUTES + 1).count()))
+        .sum();
+    let opened = (routes <= MOST_ROUTES).then(|| opened_requests(changed, &before, &after))?;
+    Some(opened.iter().take(MOST_SHOWN).map(ToString::to_string).collect())
 }
 
 /// What restricts access in the fields of a resource that a record of the history has.

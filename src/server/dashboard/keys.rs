@@ -14,6 +14,9 @@ use crate::server::prelude::*;
 
 pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/keys", render);
 
+/// The most keys that the overview looks at, and the most that it shows.
+const MOST_COUNTED: usize = 1000;
+const MOST_USED: usize = 5;
 /// How many seconds ago a key was used that counts as used just now.
 const RECENT: i64 = 3600;
 /// The choices of the filter by use.
@@ -72,6 +75,35 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (pager(first.as_deref(), next.as_deref(), scan.next_text()))
     };
     Ok(PageContent { title: "Keys".to_owned(), section: "Keys", body })
+}
+
+/// The keys that were used last, and how many were not, on the overview.
+pub(super) fn in_use(request: &PageRequest) -> Markup {
+    let key_use = &request.app.access.key_use;
+    let newest = request.snapshot.newest_first(Kind::ApiKey, None, u64::MAX).take(MOST_COUNTED);
+    let (mut used, mut unused) = (Vec::new(), 0_usize);
+    for entry in newest {
+        match key_use.last(&entry.key.id) {
+            Some(at) => used.push((at, entry)),
+            None => unused += 1,
+        }
+    }
+    used.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    html! {
+        ul.brief {
+            @for (at, entry) in used.iter().take(MOST_USED) {
+                li {
+                    @let key = entry.spec_as::<ApiKey>();
+                    @let description = key.map_or("", |key| key.description.as_str());
+                    b title=(entry.key.id.as_str()) { (if description.is_empty() { entry.key.id.as_str() } else { description }) }
+                    @if let Some(key) = key { " of " (key.owner_id) }
+                    ", " (time(&at.to_string(), request.now))
+                }
+            }
+        }
+        p { a href={ (request.root) "keys?use=never" } { (number_of(unused, "key")) " not used" } " since this server started "
+            (time(&key_use.since.to_string(), request.now)) "." }
+    }
 }
 
 fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) -> Markup {

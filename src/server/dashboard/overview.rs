@@ -6,10 +6,10 @@ use maud::{Markup, html};
 
 use super::access::AccessEffect;
 use super::certificates::{expiring, is_soon};
-use super::elements::{Tone, badge, commit, nothing, time};
+use super::elements::{Tone, author, badge, commit, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::sources::{card, last_attempts};
-use super::{certificates, revisions, server_health, source};
+use super::{certificates, keys, revisions, server_health, source};
 use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
@@ -39,6 +39,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             section aria-labelledby="suspended" { h2 id="suspended" { "Suspended" } (suspended(request, &sources)) }
             section aria-labelledby="certificates" { h2 id="certificates" { "Certificates that expire" } (certificate_list(request)) }
             section aria-labelledby="gateways" { h2 id="gateways" { "Gateways" } (server_health::gateways(request)) }
+            section aria-labelledby="keys" { h2 id="keys" { "Keys in use" } (keys::in_use(request)) }
             section aria-labelledby="server" { h2 id="server" { "The server" } (server_health::summary(request)) }
         }
     };
@@ -63,7 +64,9 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
                     li {
                         a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
                         @if view.is_followed() { (badge(Tone::Good, view.state)) } @else { (badge(Tone::Neutral, "not followed")) }
-                        @if let Some(applied) = &view.last_applied { " " (commit(&applied.commit, &request.forge(&view.name))) " " (time(&applied.at, request.now)) }
+                        @let forge = request.forge(&view.name);
+                        @if let Some(applied) = &view.last_applied { " " (commit(&applied.commit, &forge)) " " (time(&applied.at, request.now)) }
+                        @if let Some(attempt) = attempts.get(&view.name) { ", last change " (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author, &forge)) }
                     }
                 }
             }
@@ -95,15 +98,15 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
 }
 
 fn effect(request: &PageRequest, header: &CommitHeader) -> Result<AccessEffect, ApiError> {
-    let mut effect = AccessEffect::default();
     let few = header.revision.filter(|_| (1..=MOST_CHANGED).contains(&header.changed));
-    let Some(revision) = few else { return Ok(effect) };
-    if let Some(found) = request.store().details(revision)? {
-        for change in found.some_resources(request.store(), 0, MOST_CHANGED)? {
-            effect.add(AccessEffect::of(&change));
+    let Some(revision) = few else { return Ok(AccessEffect::default()) };
+    match request.store().details(revision)? {
+        Some(found) => {
+            let changes = found.some_resources(request.store(), 0, MOST_CHANGED)?;
+            Ok(AccessEffect::of_revision(request.store(), revision, &changes))
         }
+        None => Ok(AccessEffect::default()),
     }
-    Ok(effect)
 }
 
 fn drifted(request: &PageRequest, sources: &[SourceView]) -> Markup {
@@ -111,7 +114,7 @@ fn drifted(request: &PageRequest, sources: &[SourceView]) -> Markup {
     let shown: Vec<_> = all.take(MOST_DRIFTED).collect();
     html! {
         @if shown.is_empty() { (nothing("Nobody has changed what a followed source owns.")) }
-        @for (view, drifted) in shown { (source::drift(request, drifted, &view.drift)) }
+        @for (view, drifted) in shown { (source::drift(request, drifted, view)) }
     }
 }
 

@@ -34,6 +34,11 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let forge = request.forge(&item.author.source);
     let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
     let changes = found.some_resources(request.store(), from, RESOURCES)?;
+    let is_whole = from == 0 && changes.len() == item.changed;
+    let opens = match is_whole {
+        true => AccessEffect::of_revision(request.store(), revision, &changes).taken_over,
+        false => Vec::new(),
+    };
     let shown = from.saturating_add(changes.len());
     let next = (shown < item.changed).then(|| request.with(&[("from", shown.to_string().as_str())]));
     let first = (from > 0).then(|| request.with(&[("from", "")]));
@@ -49,6 +54,10 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 a href={ (request.root) "trace?at=" (revision) } { "Trace a request at this revision" } " or "
                 a href={ (request.root) "rollback?to=" (revision) } { "see what a rollback to it would change" }
             } }),
+            ("Undo", html! { @if before > 0 {
+                a href={ (request.root) "rollback?to=" (before) } { "See what going back to revision " (before) " would change" }
+            } }),
+            ("Opens", html! { @if !opens.is_empty() { (badge(Tone::Bad, "opens access")) " " (opens.join("; ")) } }),
         ]))
         nav.pager aria-label="Revisions" {
             @if before > 0 { a rel="prev" href=(request.to(format_args!("revisions/{before}"))) { "Revision " (before) } }

@@ -6,6 +6,7 @@ use super::elements::{Tone, badge, facts, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::ready::readiness;
+use crate::server::prelude::*;
 use crate::server::state::AppState;
 
 pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/server", render);
@@ -34,8 +35,25 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 li { b { (following.source) } " " (condition.reason.to_string()) ", looked "
                     @if let Some(attempt) = &status.attempt { (time(&attempt.at.to_string(), request.now)) } @else { "not yet" }
                     @if let Some(next) = &status.next_sync { ", next " (time(&next.to_string(), request.now)) }
+                    @if let Some(fetches) = &following.settings.fetches {
+                        @match fetches.failure() {
+                            Some(failure) => { " " (badge(Tone::Bad, "cannot fetch")) " " (failure.message) },
+                            None => ", fetched from its repository",
+                        }
+                    }
                 }
             }
+        }
+        h2 { "Notifications" }
+        @match &telemetry.outbox {
+            None => (nothing("Nobody is notified of changes.")),
+            Some(outbox) => ul.brief {
+                @for (target, lag) in outbox.lags() {
+                    li { b { (target) } " "
+                        @if lag == 0 { (badge(Tone::Good, "up to date")) }
+                        @else { (badge(Tone::Warning, format_args!("{} behind", number_of(usize::try_from(lag).unwrap_or(usize::MAX), "revision")))) } }
+                }
+            },
         }
         h2 { "Work" }
         p { (access.guards.in_flight.count()) " requests are being handled." }
@@ -76,7 +94,15 @@ pub(super) fn summary(request: &PageRequest) -> Markup {
         ("Resources", html! { (request.snapshot.len()) }),
         ("On disk", html! { (statistics.bytes / (1 << 20)) " MiB" }),
         ("History", html! { "records " (statistics.oldest) " to " (statistics.position) }),
-        ("Follows", html! { @if let Some(writer) = &writer { (writer.name) } }),
+        (
+            "Follows",
+            html! { @if let Some(writer) = &writer {
+                (writer.name)
+                @match &writer.url { Some(url) => { ", which gets the changes at " (url) }, None => ", without sending it changes", }
+                ", heard of " (writer.seen.elapsed().as_secs()) " s ago"
+            } },
+        ),
+        ("Local copy", html! { @let lag = store.copy_lag(); @if lag > 0 { (lag) " records behind" } }),
         ("Version", html! { (env!("CARGO_PKG_VERSION")) }),
     ])
 }

@@ -40,7 +40,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @if source.diagnostics_omitted > 0 { p { "and " (source.diagnostics_omitted) " more" } }
         h2 { "Changed by hand" }
         @if source.drifted.is_empty() { (nothing("Nobody else has changed its resources.")) }
-        @for drifted in &source.drifted { (drift(request, drifted, &source.drift)) }
+        @for drifted in &source.drifted { (drift(request, drifted, &source)) }
         h2 { "Last attempts" }
         @if attempts.is_empty() { (nothing("The history has no attempt of this source.")) }
         (timeline(request, &attempts))
@@ -96,7 +96,7 @@ fn location(request: &PageRequest, source: &SourceView) -> Markup {
 }
 
 /// A resource that others have changed, and what becomes of it.
-pub(super) fn drift(request: &PageRequest, drifted: &DriftedResource, policy: &str) -> Markup {
+pub(super) fn drift(request: &PageRequest, drifted: &DriftedResource, source: &SourceView) -> Markup {
     html! {
         article.drift {
             h3 { (drifted.kind) " " (drifted.name) }
@@ -109,8 +109,15 @@ pub(super) fn drift(request: &PageRequest, drifted: &DriftedResource, policy: &s
                     }
                 }
             }
-            p { @if policy == "enforce" { "The source puts it back at its next sync." }
-                @else { "It stays until somebody changes it back, or the manifests." } }
+            p { @match (source.drift.as_str(), &source.suspension) {
+                ("enforce", Some(_)) => "The source is suspended: it puts this back once it is resumed.",
+                ("enforce", None) => {
+                    "The source puts it back at its next sync"
+                    @if !source.next_look_at.is_empty() { ", " (time(&source.next_look_at, request.now)) }
+                    "."
+                },
+                _ => "It stays until somebody changes it back, or the manifests.",
+            } }
         }
     }
 }

@@ -288,6 +288,39 @@ fn a_change_through_a_server_that_follows_is_the_writers_and_seen_there_at_once(
 }
 
 #[test]
+fn a_form_of_the_dashboard_is_forwarded_with_its_session() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (pair, _) = Pair::start_reachable(&postgres);
+    let Pair { first, second, .. } = &pair;
+    let created = pair.call(first, "POST", "/api_keys", &[], r#"{"description":"leaked"}"#);
+    assert_eq!(created.status, 201, "{}", created.body);
+    let key = created.json()["id"].as_str().unwrap().to_owned();
+    within(NEWS, "the key", || (pair.get(second, &format!("/api_keys/{key}")).status == 200).then_some(()));
+    let origin = format!("http://{}", second.address);
+    let form = [("Origin", origin.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    let signed_in = http(&second.address, "POST", "/ui/sign-in", &form, &format!("token={}", pair.token));
+    assert_eq!(signed_in.status, 303, "{}", signed_in.body);
+    let cookie = signed_in.header("set-cookie")[0].split(';').next().unwrap().to_owned();
+    let page = format!("/ui/keys/{key}/revoke");
+    let shown = http(&second.address, "GET", &page, &[("Cookie", &cookie)], "");
+    let token = shown.body.split_once("name=\"form_token\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    let form = [&form[..], &[("Cookie", cookie.as_str())]].concat();
+    let refused = http(&second.address, "POST", &page, &form, "form_token=guessed");
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    let revoked = http(&second.address, "POST", &page, &form, &format!("form_token={token}"));
+    assert_eq!((revoked.status, revoked.header("location")), (303, vec!["../../keys"]), "{}", revoked.body);
+    // The server that has forwarded the form shows the change at once.
+    assert_eq!(pair.get(second, &format!("/api_keys/{key}")).status, 404);
+    within(NEWS, "the line", || {
+        pair.folders[0]
+            .read("security.log")
+            .lines()
+            .any(|line| line.contains("key_deleted") && line.contains(&key))
+            .then_some(())
+    });
+}
+
+#[test]
 fn the_writer_knows_the_client_of_a_forwarded_request_and_believes_no_stranger() {
     let Some(postgres) = Postgres::shared() else { return };
     let (pair, _) = Pair::start_reachable(&postgres);

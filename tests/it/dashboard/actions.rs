@@ -6,8 +6,9 @@ use super::Browser;
 use crate::support::manifests::edge;
 use crate::support::server::Server;
 
-/// An edge with a protected route, which was open one revision before. Returns that revision.
-fn protected_since(server: &Server) -> u64 {
+/// An edge with a protected route, which was open one revision before. Returns that revision, the path of the routes, and the ID
+/// of the route.
+fn protected_since(server: &Server) -> (u64, String, String) {
     let edge = server.call("POST", "/edges/https", Some(json!({"hostports": ["shop.example.com:443"]})));
     assert_eq!(edge.status, 201, "{}", edge.text);
     let routes = format!("/edges/https/{}/routes", edge.str("/id"));
@@ -18,7 +19,7 @@ fn protected_since(server: &Server) -> u64 {
     let module = json!({"provider": "github", "secret": "canary"});
     let path = format!("{routes}/{}/webhook_verification", route.str("/id"));
     assert_eq!(server.call("PUT", &path, Some(module)).status, 200);
-    before
+    (before, routes, route.str("/id").to_owned())
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn a_source_is_suspended_resumed_and_synced() {
 #[test]
 fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
     let server = Server::start();
-    let to = protected_since(&server);
+    let (to, ..) = protected_since(&server);
     let browser = Browser::signed_in(&server, &server.editor);
     assert!(browser.page(&format!("/ui/revisions/{to}")).contains(&format!("rollback?to={to}")));
     let path = format!("/ui/rollback?to={to}");
@@ -154,6 +155,21 @@ fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
     // More would be deleted than the limit allows.
     let limited = browser.page("/ui/rollback?to=1&max_deletes=0");
     assert!(limited.contains("It cannot be applied") && !limited.contains("name=\"expect\""), "{limited}");
+}
+
+#[test]
+fn a_route_that_takes_the_requests_of_a_protected_one_opens_access() {
+    let server = Server::start();
+    let (_, routes, protected) = protected_since(&server);
+    let rest = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_2"}});
+    assert_eq!(server.call("POST", &routes, Some(rest)).status, 201);
+    assert_eq!(server.call("DELETE", &format!("{routes}/{protected}"), None).status, 204);
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let revision = server.store().snapshot().revision;
+    for page in ["", &format!("revisions/{revision}")] {
+        let text = browser.page(&format!("/ui/{page}"));
+        assert!(text.contains("takes over requests of"), "{page}: {text}");
+    }
 }
 
 #[test]
