@@ -22,14 +22,12 @@
 //! What requests meet is known once a plan was tried, so a refused one tells nothing of them.
 
 mod lost_protection;
-mod opened_requests;
+pub(crate) mod opened_requests;
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::lint::Level;
 use crate::model::{Diagnostic, Key, Name, Severity};
-
-pub(crate) use opened_requests::opened_requests;
 
 /// The lint whose level decides what an exposure does.
 pub(crate) const ACCESS_OPENED: &str = "access-opened";

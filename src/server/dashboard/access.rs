@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::elements::{Tone, badge};
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute};
-use crate::plan::exposure::opened_requests;
+use crate::plan::exposure::opened_requests::opened_requests;
 use crate::routing::behaviour::{Protections, protections};
 use crate::server::prelude::*;
 use crate::store::{OWNED_BY, ResourceChange};

@@ -302,7 +302,7 @@ fn a_form_of_the_dashboard_is_forwarded_with_its_session() {
     assert_eq!(signed_in.status, 303, "{}", signed_in.body);
     let cookie = signed_in.header("set-cookie")[0].split(';').next().unwrap().to_owned();
     let page = format!("/ui/keys/{key}/revoke");
-    let shown = http(&second.address, "GET", &page, &[("Cookie", &cookie)], "");
+    let shown = http(&second.address, "GET", &page, &[("Cookie", cookie.as_str())], "");
     let token = shown.body.split_once("name=\"form_token\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
     let form = [&form[..], &[("Cookie", cookie.as_str())]].concat();
     let refused = http(&second.address, "POST", &page, &form, "form_token=guessed");
