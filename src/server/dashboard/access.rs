@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde::de::DeserializeOwned;
 
-use super::elements::{Tone, badge};
+use super::elements::{Tone, badge, locked};
 use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::plan::exposure::opened_requests::opened_requests;
 use crate::routing::behaviour::{Protections, protections};
@@ -27,7 +27,7 @@ pub(super) fn locks(edge: Option<&Entry>, route: &Entry) -> Vec<&'static str> {
 pub(super) fn lock_list(locks: &[&str]) -> Markup {
     html! {
         @if locks.is_empty() { (badge(Tone::Warning, "open to everybody")) }
-        @for lock in locks { (badge(Tone::Good, format_args!("\u{1f512} {lock}"))) " " }
+        @for lock in locks { (locked(lock)) " " }
     }
 }
 

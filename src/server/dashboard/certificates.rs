@@ -62,13 +62,16 @@ fn certificate(request: &PageRequest, row: &Expiry) -> Markup {
     let keys = [Kind::TlsCertificate, Kind::CertificateAuthority].map(|kind| Key::new(kind, Id::new(&row.id)));
     let entry = keys.iter().find_map(|key| request.snapshot.get(key));
     let names: Vec<String> = entry.map(|entry| names_of(entry)).unwrap_or_default();
+    let certificate = entry.and_then(|entry| entry.spec_as::<TlsCertificate>());
+    let description = certificate.map_or("", |certificate| certificate.description.as_str());
+    let name = if row.name.is_empty() { description } else { row.name.as_str() };
     let at = Timestamp::from_second(row.second).map(|at| at.to_string()).unwrap_or_default();
     let users: Vec<&Key> =
         entry.map(|entry| request.snapshot.users(&entry.key).take(MOST_NAMES).collect()).unwrap_or_default();
     html! {
         tr {
             th scope="row" {
-                @if row.name.is_empty() { code { (row.id) } } @else { span title=(row.id) { (row.name) } }
+                @if name.is_empty() { code { (row.id) } } @else { span title=(row.id) { (escaped(name)) } }
                 @if let Some(source) = entry.and_then(|entry| entry.source()) { " " small { "of " (source) } }
             }
             td {
@@ -81,6 +84,7 @@ fn certificate(request: &PageRequest, row: &Expiry) -> Markup {
                 @if names.len() > MOST_NAMES { "and " (names.len() - MOST_NAMES) " more" }
             }
             td {
+                @if users.is_empty() { "–" }
                 @for user in users {
                     @match request.to_resource(user) {
                         Some(link) => a href=(link) { (request.snapshot.name_of(user)) },

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, badge, facts, json, nothing, pager, time};
+use super::elements::{Tone, badge, facts, json, locked, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use super::routes;
 use super::scan::TableScan;
@@ -31,7 +31,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             } @else { "none: it was made over the API" } }),
             ("Name", html! { (entry.name().unwrap_or_default()) }),
             ("ID", html! { code { (entry.key.id.as_str()) } }),
-            ("Description", html! { (edge.description) }),
+            ("Description", html! { (escaped(&edge.description)) }),
             ("Created", time(&created, request.now)),
             ("History", html! { a href={ (request.root) "revisions?resource=" (segment(&key.path())) } { "What changed it" } }),
         ]))
@@ -60,7 +60,7 @@ pub(super) fn modules(resource: &dyn AnyResource) -> Markup {
         @for ordered in in_traffic_order(resource) {
             li {
                 h3 { (ordered.slot.name)
-                    @if ordered.module.restricts_access() { " " (badge(Tone::Good, "\u{1f512} restricts access")) }
+                    @if ordered.module.restricts_access() { " " (locked("restricts access")) }
                 }
                 @for step in ordered.module.steps(&request) { p { (step.note) } }
             }

@@ -41,6 +41,16 @@ pub(super) fn badge(tone: Tone, text: impl Display) -> Markup {
     html! { span class=(tone.class()) { (maud::display(text)) } }
 }
 
+/// A badge with a drawn lock: not every machine has a font with one.
+pub(super) fn locked(text: impl Display) -> Markup {
+    html! {
+        span.badge.good {
+            svg.lock viewBox="0 0 10 12" aria-hidden="true" { path d="M0 5h1V4a4 4 0 0 1 8 0v1h1v7H0zM3 5h4V4a2 2 0 0 0-4 0z" {} }
+            (maud::display(text))
+        }
+    }
+}
+
 /// A time as an age, with the exact time on hover. A text that is not a time is shown as it is.
 pub(super) fn time(text: &str, now: Timestamp) -> Markup {
     match text.parse::<Timestamp>() {
@@ -92,32 +102,34 @@ fn linked(link: Option<&str>, shown: Markup) -> Markup {
     }
 }
 
-/// Who made a change: a person or a key by its description, and what the change is from. `forge` is that of the source.
+/// Who made a change: a person or a key by its description, and what the change is from. A folder tells nobody. `forge` is that of the source.
 pub(super) fn author(author: &HistoryAuthor, forge: &ForgeLinks) -> Markup {
     let HistoryAuthor { key_id, key_description, owner_id, source, commit_author_name, .. } = author;
     let key = if key_description.is_empty() { key_id } else { key_description };
+    let is_unknown = commit_author_name.is_empty() && key.is_empty() && author.by != "local";
     html! {
         @if !commit_author_name.is_empty() {
-            b title=(author.commit_author_email) { (commit_author_name) }
+            b title=(author.commit_author_email) { (escaped(commit_author_name)) }
         } @else if let Some(person) = key_id.strip_prefix(PERSON) {
             b title=(owner_id) { (person) }
         } @else if !key.is_empty() {
-            b title={ (key_id) " of " (owner_id) } { (key) } " of " (owner_id)
+            b title={ (key_id) " of " (owner_id) } { (escaped(key)) }
+            @if key_description.is_empty() { " of " (owner_id) }
         } @else if author.by == "local" {
             b { "command line" }
         }
         @if let Some(to) = author.rollback_to { " rolled back to revision " (to) }
         @if author.destroyed { " destroyed" }
-        @if !source.is_empty() { " in source " (source) }
+        @if !source.is_empty() { @if !is_unknown { " in " } "source " (source) }
         @if !author.commit.is_empty() { " at " (commit(&author.commit, forge)) }
-        @if !author.commit_message.is_empty() { ": " q { (author.commit_message) } }
+        @if !author.commit_message.is_empty() { ": " q { (escaped(&author.commit_message)) } }
     }
 }
 
 /// A value as formatted JSON that a keyboard can scroll.
 pub(super) fn json(value: &Value) -> Markup {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    html! { pre tabindex="0" { (text) } }
+    html! { pre tabindex="0" { @for line in text.lines() { (escaped(line)) "\n" } } }
 }
 
 /// A list of facts; those without a value are left out.

@@ -120,7 +120,7 @@ fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) ->
             td { (key.owner_id) }
             @if shows_role { td { (role.map(|role| role.as_str()).unwrap_or("–")) } }
             td { @match &key.scope { Some(scope) => (scope_of(request, scope)), None => "none", } }
-            td { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not since the start", } }
+            td { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not used", } }
             td { (time(&entry.created_at.to_string(), request.now)) }
             @if revokes {
                 td { @if may_revoke(request, &entry.key.id).is_ok() {

@@ -127,7 +127,7 @@ fn suspended(request: &PageRequest, sources: &[SourceView]) -> Markup {
                 li {
                     a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) }
                     " by " b { (suspension.by) } " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
-                    @if suspension.until.is_empty() { ", until it is resumed" } @else { ", until " (time(&suspension.until, request.now)) }
+                    @if suspension.until.is_empty() { ", until it is resumed" } @else { ", ends " (time(&suspension.until, request.now)) }
                 }
             }
         }

@@ -99,8 +99,8 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem, effect: &Markup) 
                     Some(revision) => a href=(request.to(format_args!("revisions/{revision}"))) { "Revision " (revision) },
                     None => (badge(tone, &item.outcome)),
                 }
-                " " (time(&item.created_at, request.now)) " "
-                @if item.changed > 0 { (number_of(item.changed, "resource")) " changed" }
+                " · " (time(&item.created_at, request.now))
+                @if item.changed > 0 { " · " (number_of(item.changed, "resource")) " changed" }
                 " " (effect)
             }
             p { (author(&item.author, &request.forge(&item.author.source))) }

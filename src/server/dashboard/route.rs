@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::access::{AccessEffect, lock_list, locks};
-use super::elements::{Tone, author, badge, commit, facts, file_place, json, nothing, pager, time};
+use super::elements::{Tone, author, badge, commit, facts, file_place, json, locked, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::{diff, edge};
 use crate::model::key::segment;
@@ -36,7 +36,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (facts(&[
             ("Match", html! { code { (route.r#match) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }),
             ("Edge", html! { a href=(request.to_resource(&parent.key).unwrap_or_default()) { (request.snapshot.full_name(parent)) } }),
-            ("Description", html! { (route.description) }),
+            ("Description", html! { (escaped(&route.description)) }),
             ("Source", html! { @if origin.source.is_empty() { "none: it was made over the API" } @else {
                 a href=(request.to(format_args!("sources/{}", segment(&origin.source)))) { (origin.source) }
             } }),
@@ -77,7 +77,7 @@ fn modules(request: &PageRequest, entry: &Entry, fields: &[FieldBlame]) -> Resul
             article.module {
                 h3 { (*name) " "
                     @if !is_enabled { (badge(Tone::Neutral, "disabled")) }
-                    @else if *restricts { (badge(Tone::Good, "\u{1f512} restricts access")) }
+                    @else if *restricts { (locked("restricts access")) }
                 }
                 @if let Some(set) = newest(fields, name) {
                     p { "Last set " (time(&set.created_at, request.now)) " in "

@@ -21,7 +21,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @match readiness(&request.app) {
             Ok(warnings) => {
                 p { (badge(Tone::Good, "ready")) }
-                @for warning in warnings.lines() { p { (badge(Tone::Warning, "note")) " " (warning) } }
+                @for warning in warnings.lines() { p { (badge(Tone::Warning, "warning")) " " (warning.trim_start_matches("warning: ")) } }
             },
             Err(reason) => p { (badge(Tone::Bad, "not ready")) " " (reason) },
         }
@@ -56,7 +56,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             },
         }
         h2 { "Work" }
-        p { (access.guards.in_flight.count()) " requests are being handled." }
+        p { "Requests in progress: " (access.guards.in_flight.count()) }
         div.scroll tabindex="0" role="region" aria-label="Work" {
             table {
                 thead { tr { th scope="col" { "Class" } th scope="col" { "Running" } th scope="col" { "Waiting" } th scope="col" { "Refused" } } }
@@ -92,7 +92,10 @@ pub(super) fn summary(request: &PageRequest) -> Markup {
         ),
         ("Revision", html! { (request.snapshot.revision) }),
         ("Resources", html! { (request.snapshot.len()) }),
-        ("On disk", html! { (statistics.bytes / (1 << 20)) " MiB" }),
+        (
+            "On disk",
+            html! { @if statistics.bytes < 1 << 20 { "under 1" } @else { (statistics.bytes / (1 << 20)) } " MiB" },
+        ),
         ("History", html! { "records " (statistics.oldest) " to " (statistics.position) }),
         (
             "Follows",

@@ -81,7 +81,7 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
             }
             @if let Some(suspension) = &view.suspension {
                 p { "Suspended by " b { (suspension.by) } " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
-                    @if suspension.until.is_empty() { ", until it is resumed" } @else { ", until " (time(&suspension.until, request.now)) } }
+                    @if suspension.until.is_empty() { ", until it is resumed" } @else { ", ends " (time(&suspension.until, request.now)) } }
             }
             @for condition in &view.conditions { @if !is_good { p { (condition.message) } } }
             @if let Some(attempt) = attempt {
@@ -89,7 +89,7 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
                     (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author, &forge)) }
             }
             @if let Some(applied) = &view.last_applied {
-                @if !is_good { p { "In effect: " (commit(&applied.commit, &forge)) " of " (time(&applied.at, request.now)) } }
+                @if !is_good { p { "Last in sync " (time(&applied.at, request.now)) @if !applied.commit.is_empty() { " at " (commit(&applied.commit, &forge)) } } }
             }
             @for item in errors.take(1) { (finding(item, view.looked_at(), &forge)) }
             p { (number_of(view.counts.owned, "resource"))
