@@ -6,7 +6,7 @@ use super::access::{lock_list, locks};
 use super::elements::{nothing, pager};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
-use crate::model::{Entry, HttpsEdgeRoute};
+use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
@@ -24,7 +24,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let from = Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(id));
     let keep = |entry: &Entry| {
         (source.is_empty() || entry.is_owned_by(&source))
-            && matches_words(entry, &words)
+            && matches_words(request, entry, &words)
             && match access.as_str() {
                 "open" => locks_of(request, entry).is_empty(),
                 "protected" => !locks_of(request, entry).is_empty(),
@@ -38,7 +38,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let is_filtered = !words.is_empty() || !source.is_empty() || !access.is_empty() || first.is_some();
     let body = html! {
         form.filters role="search" aria-label="Routes" method="get" {
-            label { "Search " input type="search" name="search" value=(search) placeholder="match, name, ID or description"; }
+            label { "Search " input type="search" name="search" value=(search) placeholder="host, match, name or description"; }
             label { "Source " input type="text" name="source" value=(source); }
             label { "Access "
                 select name="access" {
@@ -55,14 +55,19 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     Ok(PageContent { title: "Routes".to_owned(), section: "Routes", body })
 }
 
-fn matches_words(entry: &Entry, words: &SearchWords) -> bool {
+/// Whether each word is in a text of the route, or in the name or a host of its edge.
+fn matches_words(request: &PageRequest, entry: &Entry, words: &SearchWords) -> bool {
     if words.is_empty() {
         return true;
     }
     let spec = entry.spec_as::<HttpsEdgeRoute>();
     let texts = spec.map(|spec| [spec.r#match.as_str(), spec.description.as_str()]).unwrap_or_default();
     let names = [entry.name().unwrap_or_default(), entry.source().unwrap_or_default(), entry.key.id.as_str()];
-    words.are_in(names.into_iter().chain(texts))
+    let edge = entry.key.parent_key().and_then(|edge| request.snapshot.get(&edge));
+    let name = edge.and_then(|edge| edge.name()).unwrap_or_default();
+    let hosts = edge.and_then(|edge| edge.spec_as::<HttpsEdge>()).map(|edge| edge.hostports.as_slice());
+    let hosts = hosts.unwrap_or_default().iter().map(String::as_str);
+    words.are_in(names.into_iter().chain(texts).chain([name]).chain(hosts))
 }
 
 /// What protects a route.

@@ -1,6 +1,7 @@
 //! The dashboard: who gets in and how, what the pages show, and what they never show.
 
 pub(crate) mod actions;
+pub(crate) mod browser;
 pub(crate) mod pages;
 pub(crate) mod provider_sign_in;
 pub(crate) mod sessions;

@@ -10,6 +10,9 @@ use regex::Regex;
 use super::{Page, assert_none, pages};
 use crate::support::program::REPOSITORY;
 
+/// The pictures, which a test of the dashboard takes, and the largest of them.
+const IMAGES: &str = "docs/images";
+const MOST_BYTES: usize = 120 * 1024;
 /// The index of the pages in `docs`.
 const INDEX: &str = "docs/README.md";
 
@@ -92,4 +95,30 @@ fn the_index_has_every_page() {
     let missing =
         pages("docs").into_iter().map(|page| page.name).filter(|name| name != INDEX && !linked.contains(name));
     assert_none(&format!("pages that {INDEX} does not link"), &missing.collect::<Vec<_>>());
+}
+
+#[test]
+fn pictures_are_shown_and_described() {
+    let picture = Regex::new(r"!\[([^\]]*)\]\(([^)]+)\)").unwrap();
+    let root = fs::canonicalize(REPOSITORY).unwrap();
+    let (mut offenders, mut shown) = (Vec::new(), BTreeSet::new());
+    for page in pages("") {
+        for (number, line) in page.parts().1 {
+            for found in picture.captures_iter(line) {
+                if found[1].split_whitespace().count() < 4 {
+                    offenders.push(format!("{}:{number}: {} has no description", page.name, &found[2]));
+                }
+                shown.extend(fs::canonicalize(root.join(&page.name).parent().unwrap().join(&found[2])));
+            }
+        }
+    }
+    for entry in fs::read_dir(root.join(IMAGES)).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        if !shown.contains(&path) || !bytes.starts_with(b"\x89PNG") || bytes.len() > MOST_BYTES {
+            offenders.push(format!("{}: not shown, not a PNG file, or too large: {}", path.display(), bytes.len()));
+        }
+    }
+    assert_none("pictures", &offenders);
+    assert!(!shown.is_empty(), "no page shows a picture");
 }
