@@ -15,6 +15,7 @@ use crate::{
         picture::smaller,
         program::{CONFIG, Folder, REPOSITORY, Serve, rounds, until},
         sources::{in_state, status},
+        users::through,
     },
 };
 
@@ -89,23 +90,11 @@ impl Gateway {
         Self { serve, folder }
     }
 
-    /// The gateway of a bad night: an admin page that is open, a change by hand, a source that is suspended, two that are
-    /// broken, an authority that expires, and texts of people who mean no good.
+    /// The gateway of a bad night: texts of people who mean no good, an authority that expires, an admin page that is open, a
+    /// change by hand, a source that is suspended, two that are broken, and a data plane that is behind.
     fn in_trouble() -> Self {
         let gateway = Self::new();
         let Self { serve, folder } = &gateway;
-        folder.edit("repo/edge/shop.yaml", LOCK, "");
-        commit_as(folder, "repo", "Grace Hopper", "Open the admin pages for the audit");
-        until("the open admin page", || {
-            (status(serve, "shop")["last_applied"]["commit"] == head(folder, "repo")).then_some(())
-        });
-        let payments = gateway.id_of("payments");
-        gateway.change("PATCH", &format!("/edges/https/{payments}"), &json!({"description": "Changed at night"}));
-        until("the drift", || (status(serve, "payments")["counts"]["drifted"] == 1).then_some(()));
-        gateway.change("POST", "/sources/payments/suspend", &json!({"reason": "the provider of cards is down"}));
-        let soon = Zoned::now().date().saturating_add(9.days());
-        let authority = json!({"description": "Devices of the staff", "ca_pem": authority_until(soon)});
-        gateway.change("POST", "/certificate_authorities", &authority);
         for (number, text) in HOSTILE.iter().enumerate() {
             gateway.change("POST", "/api_keys", &json!({"description": text}));
             let hostports = [format!("{}{number}.example.com:443", "hostile-".repeat(6))];
@@ -119,6 +108,22 @@ impl Gateway {
             });
             gateway.change("POST", &format!("/edges/https/{}/routes", edge["id"].as_str().unwrap()), &route);
         }
+        let soon = Zoned::now().date().saturating_add(9.days());
+        let authority = json!({"description": "Devices of the staff", "ca_pem": authority_until(soon)});
+        gateway.change("POST", "/certificate_authorities", &authority);
+        assert_eq!(through(folder, serve, "keys create --role gateway --token-file gateway.token").code, 0);
+        let token = folder.read("gateway.token");
+        assert_eq!(serve.call_as(token.trim(), "GET", "/gateway/configuration", "").status, 200);
+
+        folder.edit("repo/edge/shop.yaml", LOCK, "");
+        commit_as(folder, "repo", "Grace Hopper", "Open the admin pages for the audit");
+        until("the open admin page", || {
+            (status(serve, "shop")["last_applied"]["commit"] == head(folder, "repo")).then_some(())
+        });
+        let payments = gateway.id_of("payments");
+        gateway.change("PATCH", &format!("/edges/https/{payments}"), &json!({"description": "Changed at night"}));
+        until("the drift", || (status(serve, "payments")["counts"]["drifted"] == 1).then_some(()));
+        gateway.change("POST", "/sources/payments/suspend", &json!({"reason": "the provider of cards is down"}));
         gateway.break_shop();
         folder.edit("docs/docs.yaml", "hostports", "hostprots");
         for source in ["shop", "docs"] {
@@ -339,7 +344,7 @@ fn pictures_of_pages() {
     sign_in(&mut browser, &gateway);
     let edge = format!("edges/{}", gateway.id_of("shop"));
     for (name, page, width, height, scheme) in [
-        ("overview", "", 1120, 1000, "light"),
+        ("overview", "", 1120, 772, "light"),
         ("trace", "trace?url=shop.example.com/cart/1", 1120, 620, "light"),
         ("edge-on-a-phone", edge.as_str(), 390, 844, "dark"),
     ] {
