@@ -68,12 +68,18 @@ impl Client {
 
     /// Sends a request and returns the status and body of the response.
     pub(crate) fn call(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
-        self.stream.write_all(&message(method, path, &self.token, body)).unwrap();
+        let request = message(method, path, &self.token, body);
+        self.send(&request)
+    }
+
+    /// Sends a request as it is.
+    pub(crate) fn send(&mut self, request: &[u8]) -> (u16, Vec<u8>) {
+        self.stream.write_all(request).unwrap();
         let mut received = Vec::new();
         let mut buffer = vec![0; 1 << 16];
         let head = loop {
             let read = self.stream.read(&mut buffer).unwrap();
-            assert!(read > 0, "the server closed the connection after {method} {path}");
+            assert!(read > 0, "the server closed the connection after {:.200}", String::from_utf8_lossy(request));
             received.extend_from_slice(&buffer[..read]);
             if let Some(head) = Head::read(&received) {
                 break head;

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod corpus;
+mod dashboard;
 mod estate;
 mod fixed;
 mod http;

@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use crate::{
     corpus::{FEWEST, GROUP, Shape},
+    dashboard,
     measures::{self, Run},
     requests,
     table::Row,
@@ -13,7 +14,7 @@ use crate::{
 pub(crate) type Measure = fn(&Run) -> Vec<Row>;
 
 /// All measurements by name, in the order of the table.
-pub(crate) static MEASURES: [(&str, Measure); 10] = [
+pub(crate) static MEASURES: [(&str, Measure); 11] = [
     ("dry-run", measures::dry_run),
     ("no-cache", measures::no_cache),
     ("validate", measures::validate),
@@ -24,6 +25,7 @@ pub(crate) static MEASURES: [(&str, Measure); 10] = [
     ("get", requests::get),
     ("list", requests::list),
     ("patch", requests::patch),
+    ("dashboard", dashboard::dashboard),
 ];
 /// The measurement that takes ten times as long as all others; only on request.
 static TENFOLD: (&str, Measure) = ("tenfold", measures::tenfold);
