@@ -95,6 +95,7 @@ pub(crate) fn dashboard(run: &Run) -> Vec<Row> {
         (times[REQUESTS * 95 / 100 - 1], page)
     });
     let times: Vec<(f64, String)> = times.collect();
+    drop(client);
     server.stop();
     let (slowest, page) = times.iter().max_by(|one, other| one.0.total_cmp(&other.0)).unwrap();
     vec![
