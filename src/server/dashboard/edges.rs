@@ -105,8 +105,8 @@ fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
         div.scroll tabindex="0" role="region" aria-label="Edges" {
             table {
                 thead { tr {
-                    th scope="col" { "Edge" } th scope="col" { "Source" } th scope="col" { "Hostports" }
-                    th scope="col" { "Routes" } th scope="col" { "Created" }
+                    th scope="col" { "Edge" } th scope="col" { "Hostports" } th scope="col" { "Routes" }
+                    th scope="col" { "Source" } th scope="col" { "Created" }
                 } }
                 tbody {
                     @for entry in rows {
@@ -118,12 +118,12 @@ fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
                                     (entry.name().unwrap_or(entry.key.id.as_str()))
                                 }
                             }
-                            td { (entry.source().unwrap_or("–")) }
                             td {
                                 @for hostport in hostports.iter().take(MOST_HOSTPORTS) { code { (hostport) } " " }
                                 @if hostports.len() > MOST_HOSTPORTS { "and " (hostports.len() - MOST_HOSTPORTS) " more" }
                             }
                             td { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } }
+                            td { (entry.source().unwrap_or("–")) }
                             td { (time(&entry.created_at.to_string(), request.now)) }
                         }
                     }

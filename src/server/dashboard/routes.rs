@@ -82,7 +82,7 @@ pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
         div.scroll tabindex="0" role="region" aria-label="Routes" {
             table {
                 thead { tr {
-                    th scope="col" { "Route" } th scope="col" { "Match" } th scope="col" { "Access" } th scope="col" { "Source" }
+                    th scope="col" { "Route" } th scope="col" { "Access" } th scope="col" { "Match" } th scope="col" { "Source" }
                 } }
                 tbody {
                     @for entry in rows {
@@ -93,13 +93,13 @@ pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
                                     (request.snapshot.full_name(entry))
                                 }
                             }
+                            td { (lock_list(&locks_of(request, entry))) }
                             td {
                                 @if let Some(route) = route {
                                     code { (route.r#match) } " "
                                     small { (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
                                 }
                             }
-                            td { (lock_list(&locks_of(request, entry))) }
                             td { (entry.source().unwrap_or("–")) }
                         }
                     }
