@@ -304,6 +304,41 @@ fn everybody_can_read_every_page() {
 }
 
 #[test]
+fn a_page_needs_neither_a_mouse_nor_scripts() {
+    let Some(mut browser) = Chromium::start() else { return };
+    let gateway = Gateway::new();
+    let routes = format!("{}/ui/routes?search=%2Fapi", gateway.origin());
+    sign_in(&mut browser, &gateway);
+    browser.show_in(1280, 900, "dark");
+    browser.open(&routes);
+    browser.press("Tab");
+    browser.press("Enter");
+    assert_eq!(browser.evaluate("document.activeElement.id"), "content", "the first link skips the navigation");
+
+    // Whatever has the focus shows it, down to the last link.
+    browser.open(&routes);
+    let mut focused = 0;
+    loop {
+        browser.press("Tab");
+        let found = browser.evaluate(
+            "(it => it === document.body ? null : [it.outerHTML, getComputedStyle(it).outlineStyle])(document.activeElement)",
+        );
+        if found.is_null() {
+            break;
+        }
+        assert_eq!(found[1], "solid", "{found}");
+        focused += 1;
+        assert!(focused < 200, "the focus does not come to an end");
+    }
+    assert!(focused > 60, "only {focused} parts can have the focus");
+
+    browser.call("Emulation.setScriptExecutionDisabled", json!({"value": true}));
+    browser.open(&routes);
+    browser.follow("a[rel=next]");
+    assert!(browser.text("tbody").contains("/api") && browser.text("#live-state").is_empty());
+}
+
+#[test]
 fn the_rules_find_what_is_wrong() {
     let Some(mut browser) = Chromium::start() else { return };
     browser.show_in(600, 844, "light");

@@ -142,10 +142,17 @@ impl Chromium {
     pub(crate) fn enter(&mut self, field: &str, text: &str) {
         self.evaluate(&format!("(it => {{ it.focus(); it.select(); }})(document.querySelector({}))", json!(field)));
         self.call("Input.insertText", json!({"text": text}));
-        self.load(|page| {
-            let key = json!({"type": "keyDown", "key": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"});
-            page.call("Input.dispatchKeyEvent", key);
-        });
+        self.load(|page| page.press("Enter"));
+    }
+
+    /// Presses Tab or Enter.
+    pub(crate) fn press(&mut self, key: &str) {
+        let mut event = json!({"type": "keyDown", "key": key, "windowsVirtualKeyCode": 9});
+        if key == "Enter" {
+            event["windowsVirtualKeyCode"] = json!(13);
+            event["text"] = json!("\r");
+        }
+        self.call("Input.dispatchKeyEvent", event);
     }
 
     /// The text of the first element of a selector, as somebody reads it; empty without one.
