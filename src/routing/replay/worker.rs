@@ -149,7 +149,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
     }
 
     fn add_pair(&mut self, pair: [RoutedTo; 2], request: &LoggedRequest<'_>) -> usize {
-        let [from, to] = pair;
+        let [from, _] = pair;
         let effect = match self.after {
             None => {
                 self.counts.push((from, RequestCount::default()));

@@ -17,6 +17,7 @@ use super::{layout, origin_check};
 use crate::server::auth::session_credentials::request_headers;
 use crate::server::handler_prelude::*;
 use crate::server::replicas::forwarded_client::ForwardedClient;
+use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::replicas::read_your_writes::REVISION;
 
 /// A change that is being made.
@@ -114,8 +115,8 @@ async fn answer(action: &DashboardAction, app: AppState, parts: &mut Parts, body
     let store = Arc::clone(&app.served.store);
     let caller = app.access.admit_session_again(&store.snapshot(), &intent, &parts.headers, &session)?;
     if app.forwarder.is_needed() {
-        let (writer, owner) = (app.forwarder.writer(parts)?, Some(&caller.owner));
-        return app.forwarder.forward(&app.admissions.forwards, owner, writer, parts, fields.into_bytes()).await;
+        let form = OutgoingRequest::new(Some(&caller.owner), parts, fields.into_bytes());
+        return app.forwarder.forward(&app.admissions.forwards, form).await;
     }
     let headers = request_headers(&store, &session, &parts.headers)?;
     let (parameter, query) = (parameters.first().cloned(), parts.uri.query().map(str::to_owned));

@@ -15,6 +15,7 @@ use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session::DashboardSession;
 use crate::server::handler_prelude::*;
 use crate::server::http::page::AT;
+use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::resources::at_revision;
 
 /// The prefix of all paths of the dashboard.
@@ -268,9 +269,9 @@ async fn of_writer(request: &PageRequest, parts: &Parts) -> Option<Response> {
     if !forwarder.is_needed() {
         return None;
     }
-    let (writer, owner) = (forwarder.writer(parts).ok()?, Some(&request.caller.owner));
-    let forwarded = forwarder.forward(&admissions.forwards, owner, writer, parts, Bytes::new());
-    let response = timeout(WRITER, forwarded).await.ok()?.ok()?;
+    let outgoing = OutgoingRequest::new(Some(&request.caller.owner), parts, Bytes::new());
+    let outgoing = OutgoingRequest { patience: Some(WRITER), ..outgoing };
+    let response = timeout(WRITER, forwarder.forward(&admissions.forwards, outgoing)).await.ok()?.ok()?;
     response.status().is_success().then_some(response)
 }
 

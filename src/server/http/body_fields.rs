@@ -213,7 +213,9 @@ pub(crate) fn decode(kind: Kind, node: Node<'_>, given: Option<&[String]>) -> De
         spec.check(&mut found);
         let checked = |fault: &Fault| match (given, fault.path.0.first()) {
             (Some(given), Some(Segment::Key(field))) => given.contains(field),
-            _ => true,
+            // What fields must be together is checked once the others are known.
+            (Some(_), _) => false,
+            (None, _) => true,
         };
         add_new_faults(&mut faults, found.into_vec().into_iter().filter(checked));
     }

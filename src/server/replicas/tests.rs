@@ -188,7 +188,8 @@ fn a_request_ends_when_the_writer_is_replaced_or_its_patience_is_over() {
             tokio::time::sleep(Duration::from_millis(50)).await;
             follower.engine.writer.lock().name = "second".into();
         };
-        tokio::join!(follower.forward(&deletion(), None), replacing).0
+        let deletion = deletion();
+        tokio::join!(follower.forward(&deletion, None), replacing).0
     });
     assert_eq!(replaced, Err(Code::WriterLost));
     follower.wait_for_threads();

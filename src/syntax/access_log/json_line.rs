@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 
 use super::escapes::unescaped;
+use super::field::{host_and_port, number, text};
+use super::line::{AccessLine, LineProblem};
 use super::request_line::{method, method_and_target, target};
-use super::{AccessLine, LineProblem, host_and_port, number, text};
 
 /// Objects inside of each other are skipped up to this depth.
 const DEEPEST: usize = 64;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{host_and_port, part, text};
+use super::field::{host_and_port, part, text};
 
 /// What a request asks for: the path alone, or with the host before it, as a proxy gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]

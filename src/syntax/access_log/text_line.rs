@@ -4,9 +4,11 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use super::AccessLogFormat;
 use super::escapes::unescaped;
+use super::field::{host_and_port, number, text};
+use super::line::{AccessLine, LineProblem};
 use super::request_line::{method_and_target, target};
-use super::{AccessLine, AccessLogFormat, LineProblem, host_and_port, number, text};
 
 /// The format of a line by its first words: whether there is one before the client.
 pub(super) fn recognize(line: &[u8]) -> Option<AccessLogFormat> {

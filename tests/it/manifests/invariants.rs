@@ -61,7 +61,7 @@ fn a_plan_that_breaks_the_invariant_of_another_source_is_refused_at_its_line() {
         assert!(!said.contains("hidden-secret"));
     }
     // The deletion of the invariant is a matter of its source.
-    folder.ok("destroy platform --confirm platform");
+    folder.ok("destroy --source platform --confirm platform");
     folder.ok("reconcile shop --source shop");
 }
 

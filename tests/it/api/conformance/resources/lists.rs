@@ -86,6 +86,7 @@ fn an_empty_list_has_all_keys_and_every_list_its_own_array() {
             "/edges/https/{edge_id}/routes" => "routes",
             "/edges/tls" => "tls_edges",
             "/event_subscriptions" => "event_subscriptions",
+            "/invariants" => "invariants",
             "/event_subscriptions/{subscription_id}/sources" => "sources",
             other => panic!("the list {other} is new: say here what its array is called"),
         };
