@@ -10,7 +10,7 @@ use crate::store::seal::MasterKeySource;
 /// The help for a file that this version cannot restore.
 const NO_BACKUP: &str = "name a file that `edgewright backup` wrote, or use the newer version";
 
-/// Restore a store from a backup into a new or empty folder, or an empty database.
+/// Restore a store from a backup into an empty folder or database.
 ///
 /// The store has the same revision, IDs, history and secrets as the one that was backed up, which can have been in a folder or a
 /// database. Everything is verified before the store exists. Requires the master key of the store that was backed up. For a

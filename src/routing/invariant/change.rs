@@ -123,7 +123,11 @@ fn changed_breaches<'s>(
             }
             let new_flaws = if *is_new {
                 let [.., lost] = flaws;
-                [None, None, None, None, lost]
+                let mut only_lost = Flaws::default();
+                if let Some(last) = only_lost.last_mut() {
+                    *last = lost;
+                }
+                only_lost
             } else if invariant.concerns(class, &then) {
                 without(flaws, former_judge.flaws(invariant.spec, JudgedRequests { port, fate: &then }, None))
             } else {

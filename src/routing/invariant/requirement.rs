@@ -10,11 +10,11 @@ use crate::syntax::text::printable;
 
 /// The port of plain HTTP.
 const PLAIN_HTTP: u16 = 80;
-/// The methods that stand for all: the modules treat all others like the first one.
-const METHODS: [&str; 2] = ["GET", "OPTIONS"];
+/// The method that a login can let pass. The modules treat all others alike.
+const PREFLIGHT: &str = "OPTIONS";
 
 /// What is wrong by each requirement. Only the last one compares two states.
-pub(super) type Flaws = [Option<Flaw>; 5];
+pub(super) type Flaws = [Option<Flaw>; 6];
 
 /// Returns the first flaw that is certain, or else the first one.
 pub(super) fn worst(flaws: Flaws) -> Option<Flaw> {
@@ -61,7 +61,8 @@ impl<'s> RequirementJudge<'s> {
     ) -> Flaws {
         [
             requests.old_tls(invariant),
-            requests.unmet(invariant),
+            requests.unmet(invariant, false),
+            requests.unmet(invariant, true),
             self.open_to_others(invariant, requests),
             requests.other_backend(invariant),
             former.and_then(|former| requests.lost(invariant, former)),
@@ -144,25 +145,19 @@ impl<'s> JudgedRequests<'_, 's> {
         }
     }
 
-    /// Whether the requests reach a backend without any of the modules in `requires_any`.
-    fn unmet(self, invariant: &Invariant) -> Option<Flaw> {
-        let required = &invariant.requires_any;
+    /// Whether the requests reach a backend without any of the modules in `requires_any`: the preflights among them, or the others.
+    fn unmet(self, invariant: &Invariant, are_preflights: bool) -> Option<Flaw> {
+        let (required, listed) = (&invariant.requires_any, &invariant.scope.methods);
         if required.is_empty() {
             return None;
         }
-        let backend = self.backend()?;
-        let listed = &invariant.scope.methods;
-        let methods: Vec<&str> =
-            if listed.is_empty() { METHODS.to_vec() } else { listed.iter().map(String::as_str).collect() };
-        let mut doubt = None;
-        for method in methods {
-            let request = TracedRequest { method: method.to_ascii_uppercase(), ..TracedRequest::default() };
-            match self.unmet_by(&request, required, &backend) {
-                Some(flaw) if flaw.is_certain => return Some(flaw),
-                flaw => doubt = doubt.or(flaw),
-            }
-        }
-        doubt
+        let any = if are_preflights { PREFLIGHT } else { "GET" };
+        let listed = match listed.is_empty() {
+            true => Some(any),
+            false => listed.iter().map(String::as_str).find(|it| it.eq_ignore_ascii_case(PREFLIGHT) == are_preflights),
+        };
+        let request = TracedRequest { method: listed?.to_ascii_uppercase(), ..TracedRequest::default() };
+        self.unmet_by(&request, required, &self.backend()?)
     }
 
     fn unmet_by(self, request: &TracedRequest, required: &[String], backend: &str) -> Option<Flaw> {

@@ -305,6 +305,15 @@ fn what_was_broken_before_does_not_stop_a_change() {
 }
 
 #[test]
+fn what_was_broken_for_preflights_alone_is_not_opened_for_all_others() {
+    let wiki = edge("wiki", "docs", "wiki.internal.example.com:443", json!({}));
+    let with = |more: Value| vec![needs_login(), wiki.clone(), route("wiki", "docs", "/", more)];
+    let lenient = with(json!({"oidc": {"options_passthrough": true}}));
+    assert_eq!(change(&lenient, &with(json!({}))), ["wiki/"]);
+    assert!(change(&with(json!({})), &lenient).is_empty(), "half of a repair");
+}
+
+#[test]
 fn a_module_that_must_be_kept_is_not_lost() {
     let keeps = invariant(json!({"keeps": ["webhook_verification"]}));
     let hooks = edge("hooks", "docs", "hooks.example.com:443", json!({}));

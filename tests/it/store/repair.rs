@@ -76,8 +76,9 @@ fn flip_state(folder: &Folder) {
 /// The database of the state.
 fn state(folder: &Folder) -> PathBuf {
     let folders = fs::read_dir(folder.path("store")).unwrap().map(|entry| entry.unwrap().path());
-    let mut states = folders.filter(|path| path.display().to_string().contains("/state."));
-    states.next().unwrap().join("db")
+    let states = folders.filter(|path| path.display().to_string().contains("/state."));
+    // One before may be half removed: the server was killed.
+    states.map(|path| path.join("db")).find(|path| path.exists()).unwrap()
 }
 
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
