@@ -76,7 +76,7 @@ impl<'c> PathClass<'c> {
         {
             // In this order, all that begins with a prefix follows it.
             if inner.last().is_none_or(|last| !path.starts_with(last.path)) {
-                inner.push(PathClass { path: *path, is_exact: false, split });
+                inner.push(PathClass { path, is_exact: false, split });
             }
         }
         let prefixes = inner.len();
@@ -84,7 +84,7 @@ impl<'c> PathClass<'c> {
             let before = inner.get(..prefixes).unwrap_or_default();
             let last = before.partition_point(|it| it.path <= *path).checked_sub(1).and_then(|at| before.get(at));
             if last.is_none_or(|last| !path.starts_with(last.path)) {
-                inner.push(PathClass { path: *path, is_exact: true, split });
+                inner.push(PathClass { path, is_exact: true, split });
             }
         }
         inner

@@ -133,10 +133,10 @@ fn an_edge_with_a_closer_hostport_takes_requests_from_a_wildcard() {
     let wide = ("wide", &["*.example.com:443"] as &[&str], &[("/", "wide", Value::Null)] as &[(&str, &str, Value)]);
     let shop = ("shop", &["shop.example.com:443"] as &[&str], &[("/", "shop", Value::Null)] as &[(&str, &str, Value)]);
     let other = ("other", &["x.example.com:443"] as &[&str], &[] as &[(&str, &str, Value)]);
-    let before = [wide.clone(), other.clone()];
-    let found = differences(&before, &[wide.clone(), other.clone(), shop.clone()], &["shop", "shop /"]);
+    let before = [wide, other];
+    let found = differences(&before, &[wide, other, shop], &["shop", "shop /"]);
     assert_eq!(found, ["https://shop.example.com/: wide → shop"]);
-    let found = differences(&[wide.clone(), shop.clone(), other.clone()], &[shop, other], &["wide", "wide /"]);
+    let found = differences(&[wide, shop, other], &[shop, other], &["wide", "wide /"]);
     assert_eq!(found, ["https://any.example.com/: wide → none"]);
 }
 

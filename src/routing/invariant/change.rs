@@ -15,6 +15,9 @@ use crate::model::kind::invariant::{Invariant, UnprovenLevel};
 use crate::model::{Fault, Key, Kind, Refusal, Snapshot};
 use crate::routing::behaviour::{ClassScope, Fate, RequestClass, RequestScope, each_pair_in};
 
+/// What nobody can tell any longer, each with the resource that it depends on.
+pub(crate) type Doubts = Vec<(Key, Fault)>;
+
 /// Refuses a change after which an invariant does not hold, at each resource to blame. Otherwise returns what nobody can tell
 /// any longer, each with the resource that it depends on.
 pub(crate) fn enforce(
@@ -22,7 +25,7 @@ pub(crate) fn enforce(
     after: &Snapshot,
     changed: &BTreeSet<Key>,
     now: Timestamp,
-) -> Result<Vec<(Key, Fault)>, (Refusal, Vec<Refusal>)> {
+) -> Result<Doubts, (Refusal, Vec<Refusal>)> {
     let (mut refusals, mut doubts) = (Vec::<Refusal>::new(), Vec::new());
     for breach in breaches(before, after, changed, now) {
         let (key, is_culprit) = blamed(&breach, changed);
@@ -148,6 +151,6 @@ fn without(flaws: Flaws, former: Flaws) -> Flaws {
     let mut former = former.into_iter();
     flaws.map(|flaw| {
         let was = former.next().flatten();
-        flaw.filter(|flaw| was.is_none_or(|was| was.is_certain < flaw.is_certain))
+        flaw.filter(|flaw| was.is_none_or(|was| !was.is_certain & flaw.is_certain))
     })
 }

@@ -52,6 +52,7 @@ const PATHS: [&str; 7] = ["/", "/a", "/ab", "/a/", "/a/b", "/a/bc", "/b"];
 
 /// An edge or route by its number, with its Spec.
 type Numbered<T> = (u8, T);
+type NumberedEdge = Numbered<(HttpsEdge, Vec<Numbered<HttpsEdgeRoute>>)>;
 
 fn route() -> impl Strategy<Value = HttpsEdgeRoute> {
     let modules = select(vec![
@@ -83,7 +84,7 @@ fn edge() -> impl Strategy<Value = HttpsEdge> {
 }
 
 /// Resources of one edge, which both states can have.
-fn estate() -> impl Strategy<Value = Vec<Numbered<(HttpsEdge, Vec<Numbered<HttpsEdgeRoute>>)>>> {
+fn estate() -> impl Strategy<Value = Vec<NumberedEdge>> {
     vec((0..3_u8, (edge(), vec((0..4_u8, route()), 0..5))), 0..4)
 }
 
@@ -92,7 +93,7 @@ fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Entry {
     Entry { key, lazy_spec: LazySpec::new(spec), created_at, order: 0, claim: None, token: None, rendered }
 }
 
-fn state(edges: &[Numbered<(HttpsEdge, Vec<Numbered<HttpsEdgeRoute>>)>]) -> Snapshot {
+fn state(edges: &[NumberedEdge]) -> Snapshot {
     let mut entries: BTreeMap<Key, Entry> = BTreeMap::new();
     for (number, (edge, routes)) in edges {
         let id = Id::new(&format!("edghts_{number}"));

@@ -135,7 +135,7 @@ fn decoded<T: DeserializeOwned>(part: &str) -> Result<T, &'static str> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use base64::engine::general_purpose::STANDARD;
     use ring::rand::SystemRandom;
