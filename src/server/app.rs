@@ -80,7 +80,7 @@ impl App {
                 guards: Guards::new(GuardSettings::default(), None),
                 client_certificates: ClientCertificates::default(),
                 key_use: KeyUse::default(),
-                sessions: SessionSealer::new(store.root_secret()),
+                sessions: SessionSealer::new(Arc::clone(&store)),
                 provider: None,
                 version_header,
             }),

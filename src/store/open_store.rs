@@ -9,6 +9,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 
 use super::attempt::{Attempt, Commit, Committed};
+use super::clock;
 use super::commit::batch::Tip;
 use super::commit::codec;
 use super::commit::header::{Retention, Verified};
@@ -286,6 +287,15 @@ impl Store {
     /// Returns the random secret that was created with the store. Keys are derived from it (D36).
     pub fn root_secret(&self) -> [u8; 32] {
         self.root_secret
+    }
+
+    /// Returns the secrets for what lasts some hours, such as sessions: the first one for what begins now, and the others for what
+    /// began before a new data key. A store without data keys has its root secret.
+    pub(crate) fn passing_secrets(&self) -> Vec<[u8; 32]> {
+        match &self.keyring {
+            Some(keyring) => keyring.passing_secrets(clock::now()),
+            None => vec![self.root_secret],
+        }
     }
 
     /// Checks the hash chain of all records that are kept.

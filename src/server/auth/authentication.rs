@@ -8,7 +8,7 @@ use super::oidc::person::SignedInPerson;
 use super::oidc::person_token::{PERSON_KEY, person_of};
 use super::permission::{self, Intent};
 use super::session::{DashboardSession, SessionSealer};
-use super::session_credentials::session_in;
+use super::session_credentials::{new_session_in, session_in};
 use crate::model::ApiKey;
 use crate::server::http::api_error::ApiError;
 use crate::server::limits::guards::{self, Guards, RequestPlace};
@@ -47,7 +47,7 @@ impl AccessControl {
         intent: &Intent<'_>,
         headers: &HeaderMap,
     ) -> Result<Caller, ApiError> {
-        if let Some(session) = session_in(&self.store, headers) {
+        if let Some(session) = new_session_in(&self.sessions, headers, clock::now()) {
             return self.admit_session(snapshot, intent, headers, &session);
         }
         let caller = self.identify(snapshot, headers)?;
@@ -63,7 +63,7 @@ impl AccessControl {
         intent: &Intent<'_>,
         headers: &HeaderMap,
     ) -> Result<Caller, ApiError> {
-        if let Some(session) = session_in(&self.store, headers) {
+        if let Some(session) = session_in(&self.sessions, headers) {
             return self.admit_session_again(snapshot, intent, headers, &session);
         }
         let caller = self.identify(snapshot, headers)?;

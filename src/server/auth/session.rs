@@ -2,7 +2,8 @@
 //!
 //! A session names the API key that somebody has signed in with, and proves that the token was known: it has a digest of the
 //! token's hash, so that it ends with the key, and with a token that replaces it. No server keeps it. It is sealed with a key
-//! that is derived from the root secret of the store, so that every server of the store opens it.
+//! that is derived from the newest data key of the store, so that every server of the store opens it, and none any more once the
+//! data key is destroyed.
 //!
 //! The session of a person who has signed in through a provider has the person instead: it ends with the claims that give
 //! the person a role.
@@ -99,13 +100,18 @@ fn proof_of(kept: &Secret) -> String {
 
 /// Seals and opens sessions.
 pub(crate) struct SessionSealer {
-    key: [u8; 32],
+    store: Arc<Store>,
 }
 
 impl SessionSealer {
-    /// Creates a sealer from a store's root secret.
-    pub(crate) fn new(root: [u8; 32]) -> Self {
-        Self { key: blake3::derive_key(PURPOSE, &root) }
+    /// Creates the sealer of a store.
+    pub(crate) fn new(store: Arc<Store>) -> Self {
+        Self { store }
+    }
+
+    /// The keys, the one that seals first.
+    fn keys(&self) -> impl Iterator<Item = [u8; 32]> {
+        self.store.passing_secrets().into_iter().map(|secret| blake3::derive_key(PURPOSE, &secret))
     }
 
     /// Seals a session as the value of a cookie. Returns none only if the cipher fails.
@@ -113,7 +119,7 @@ impl SessionSealer {
         Some(URL_SAFE_NO_PAD.encode(self.seal_for(PURPOSE, session)?))
     }
 
-    /// Opens the value of a cookie. Returns none if it was not sealed with the key of the store, or if the session is over.
+    /// Opens the value of a cookie. Returns none if it was not sealed with a key of the store, or if the session is over.
     pub(in crate::server) fn open(&self, value: &str, now: Timestamp) -> Option<DashboardSession> {
         let sealed = URL_SAFE_NO_PAD.decode(value).ok()?;
         let session: DashboardSession = self.open_for(PURPOSE, &sealed)?;
@@ -123,12 +129,13 @@ impl SessionSealer {
     /// Seals a value that only the same purpose opens. Returns none only if the cipher fails.
     pub(in crate::server) fn seal_for<T: Serialize>(&self, purpose: &str, value: &T) -> Option<Vec<u8>> {
         let text = serde_json::to_vec(value).ok()?;
-        cipher::seal(&self.key, &cipher::context(purpose, &[]), &text)
+        cipher::seal(&self.keys().next()?, &cipher::context(purpose, &[]), &text)
     }
 
     /// Opens what was sealed for a purpose.
     pub(in crate::server) fn open_for<T: DeserializeOwned>(&self, purpose: &str, sealed: &[u8]) -> Option<T> {
-        let text = cipher::open(&self.key, &cipher::context(purpose, &[]), sealed)?;
+        let context = cipher::context(purpose, &[]);
+        let text = self.keys().find_map(|key| cipher::open(&key, &context, sealed))?;
         serde_json::from_slice(&text).ok()
     }
 }
@@ -137,15 +144,17 @@ impl SessionSealer {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::store::MEMORY;
 
     #[test]
     fn only_the_same_store_opens_a_session_and_not_for_ever() {
-        let (sealer, kept) = (SessionSealer::new([7; 32]), Secret::new("hash"));
+        let [sealer, other] = [(); 2].map(|()| SessionSealer::new(Arc::new(Store::open(MEMORY).unwrap())));
+        let kept = Secret::new("hash");
         let session = DashboardSession::new(Id::new("ak_1"), &kept);
         let (sealed, now) = (sealer.seal(&session).unwrap(), clock::now());
         let after = |seconds: i64| Timestamp::from_second(now.as_second() + seconds).unwrap();
         assert!(!sealed.contains("ak_1"));
-        assert!(SessionSealer::new([8; 32]).open(&sealed, now).is_none());
+        assert!(other.open(&sealed, now).is_none());
         assert!(sealer.open(sealed.get(1..).unwrap(), now).is_none() && sealer.open("", now).is_none());
         assert!(sealer.open(&sealed, after(IDLE)).is_some());
         assert!(sealer.open(&sealed, after(IDLE + 2)).is_none());

@@ -118,7 +118,7 @@ async fn answer(action: &DashboardAction, app: AppState, parts: &mut Parts, body
         let form = OutgoingRequest::new(Some(&caller.owner), parts, fields.into_bytes());
         return app.forwarder.forward(&app.admissions.forwards, form).await;
     }
-    let headers = request_headers(&store, &session, &parts.headers)?;
+    let headers = request_headers(&app.access.sessions, &session, &parts.headers)?;
     let (parameter, query) = (parameters.first().cloned(), parts.uri.query().map(str::to_owned));
     let (parameter, query) = (parameter.unwrap_or_default(), query.unwrap_or_default());
     let done = (action.make)(ActionForm { app, caller, headers, parameter, query, fields }).await?;

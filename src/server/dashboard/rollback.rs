@@ -48,7 +48,7 @@ async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
         return rendered(&PAGE, request, renewed, without_plan).await;
     }
     let wanted = wanted(|name| request.value(name), true, None)?;
-    let headers = request_headers(request.store(), &request.session, &parts.headers)?;
+    let headers = request_headers(&request.app.access.sessions, &request.session, &parts.headers)?;
     let (app, caller) = (request.app.clone(), request.caller.clone());
     let planned = rollback::create(State(app), caller, headers, JsonBody(wanted)).await?;
     let bytes = body_of(planned).await?;

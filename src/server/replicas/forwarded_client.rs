@@ -1,6 +1,6 @@
 //! The header with which a server says for whom it forwards a request (D115).
 //!
-//! The MAC is made with a key that the servers of a store derive from its root secret. It covers the method, the path with the
+//! The MAC is made with a key that the servers of a store derive from its newest data key. It covers the method, the path with the
 //! query, the token or the cookies and the body of the request, and the time: whoever sees the header can do nothing with it that
 //! the request did not do, and only for a minute. A request with a header that does not verify is refused. If it were ignored, a
 //! server with a wrong clock would make changes in the name of its own address.
@@ -32,12 +32,18 @@ pub(in crate::server) struct ForwardedClient {
 }
 
 /// The key of the MACs.
-pub(super) struct ForwardingKey([u8; 32]);
+pub(super) struct ForwardingKey(Arc<Store>);
 
 impl ForwardingKey {
-    /// Derives the key of a store.
-    pub(super) fn new(store: &Store) -> Self {
-        Self(blake3::derive_key("edgewright 2026 forwarded requests", &store.root_secret()))
+    /// The key of a store.
+    pub(super) fn new(store: Arc<Store>) -> Self {
+        Self(store)
+    }
+
+    /// The keys, the one that signs first. A server may not have read the newest data key yet.
+    fn keys(&self) -> impl Iterator<Item = [u8; 32]> {
+        let derived = |secret: [u8; 32]| blake3::derive_key("edgewright 2026 forwarded requests", &secret);
+        self.0.passing_secrets().into_iter().map(derived)
     }
 
     /// Signs a request, of which `headers` and a body with this digest are sent. Returns none if the name in the certificate cannot
@@ -53,7 +59,7 @@ impl ForwardingKey {
         let address = client.address.map_or_else(|| NONE.to_owned(), |address| address.to_string());
         let certificate = client.certificate.as_deref().unwrap_or(NONE);
         let said = format!("{} {body} {address} {certificate}", at.as_second());
-        let mac = self.mac(method, uri, headers, &said);
+        let mac = mac(&self.keys().next()?, (method, uri), headers, &said);
         let mut value = HeaderValue::from_str(&format!("{said} {mac}")).ok()?;
         value.set_sensitive(true);
         Some(value)
@@ -71,24 +77,25 @@ impl ForwardingKey {
             let (said, mac) = text.rsplit_once(' ')?;
             let mac = blake3::Hash::from_hex(mac).ok()?;
             // Compared in constant time.
-            let is_signed = self.mac(request.method(), request.uri(), request.headers(), said) == mac;
+            let what = (request.method(), request.uri());
+            let is_signed = self.keys().any(|key| self::mac(&key, what, request.headers(), said) == mac);
             is_signed.then(|| ForwardedClient::parse(said, now)).flatten()
         });
         verified.map(Some).ok_or_else(forged)
     }
+}
 
-    fn mac(&self, method: &Method, uri: &Uri, headers: &HeaderMap, said: &str) -> blake3::Hash {
-        let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        let tokens = headers.get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
-        // The session of a form of the dashboard.
-        let cookies = headers.get_all(header::COOKIE).iter().flat_map(|value| [COOKIE, value.as_bytes()]);
-        let parts = [method.as_str(), path_of(uri), said].map(str::as_bytes);
-        for part in parts.into_iter().chain(tokens).chain(cookies) {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        hasher.finalize()
+fn mac(key: &[u8; 32], (method, uri): (&Method, &Uri), headers: &HeaderMap, said: &str) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    let tokens = headers.get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+    // The session of a form of the dashboard.
+    let cookies = headers.get_all(header::COOKIE).iter().flat_map(|value| [COOKIE, value.as_bytes()]);
+    let parts = [method.as_str(), path_of(uri), said].map(str::as_bytes);
+    for part in parts.into_iter().chain(tokens).chain(cookies) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
     }
+    hasher.finalize()
 }
 
 impl ForwardedClient {
@@ -126,7 +133,7 @@ mod tests {
     use crate::store::MEMORY;
 
     fn key() -> ForwardingKey {
-        ForwardingKey::new(&Store::open(MEMORY).unwrap())
+        ForwardingKey::new(Arc::new(Store::open(MEMORY).unwrap()))
     }
 
     fn request(method: &str, uri: &str, token: Option<&str>) -> Request<()> {

@@ -25,6 +25,7 @@ use super::read_your_writes::{AT_LEAST, is_reached, revision_of};
 use super::signed_body::SignedBody;
 use crate::http_client;
 use crate::server::auth::client_certificates::VouchedName;
+use crate::server::auth::session_credentials::is_internal;
 use crate::server::http::api_error::{ApiError, ApiResult, REQUEST_ID, TAKEOVER};
 use crate::server::limits::blocking_task::with_body;
 use crate::server::limits::guards::{self, CLIENT};
@@ -48,6 +49,8 @@ const GONE: Duration = Duration::from_secs(2);
 /// How long a response waits until this server has taken in the change.
 const TAKEN_IN: Duration = Duration::from_secs(2);
 
+/// Where cookies count: everything else gets none.
+const DASHBOARD: &str = "/ui/";
 /// What is about a connection, or about this server alone. The writer adds the headers of CORS itself, and this server does.
 const NOT_SENT: [&str; 17] = [
     AT_LEAST,
@@ -121,7 +124,7 @@ impl<'r> OutgoingRequest<'r> {
 impl Forwarder {
     /// Prepares to forward the requests for a store. Connects to nothing yet.
     pub(in crate::server) fn new(store: Arc<Store>) -> Self {
-        let key = ForwardingKey::new(&store);
+        let key = ForwardingKey::new(Arc::clone(&store));
         Self {
             store,
             key,
@@ -239,11 +242,19 @@ impl Forwarder {
         let url = format!("{}{}", writer.url, path_of(&parts.uri));
         *request.uri_mut() = url.parse().map_err(|_| ApiError::internal())?;
         let certificate = parts.extensions.get::<VouchedName>().map(|VouchedName(name)| name.clone());
-        if certificate.is_some() && !is_private(request.uri()) {
-            return Err(unprotected());
+        let has_session = parts.uri.path().starts_with(DASHBOARD) && parts.headers.contains_key(header::COOKIE);
+        if (certificate.is_some() || has_session) && !is_private(request.uri()) {
+            return Err(if has_session { readable() } else { unprotected() });
+        }
+        // What stands for the form of a session is for this process alone: another server has begun to write meanwhile.
+        if is_internal(&parts.headers) {
+            return Err(unreached("another server took its place"));
         }
         *request.headers_mut() = parts.headers.clone();
         let headers = request.headers_mut();
+        if !has_session {
+            headers.remove(header::COOKIE);
+        }
         for name in NOT_SENT {
             headers.remove(name);
         }
@@ -338,6 +349,13 @@ fn unprotected() -> ApiError {
     let message =
         "the server that writes to the store is reached without TLS, so no client certificate is forwarded to it";
     let help = "use an API key, or give `--advertise-url` an https URL on every server";
+    ApiError::new(Fault::new(Code::InsecureTransport, message).help(help))
+}
+
+/// The error of a form of the dashboard, whose session anybody on the way could use.
+fn readable() -> ApiError {
+    let message = "the server that writes to the store is reached without TLS, so no session is forwarded to it";
+    let help = "open the dashboard at that server, or give `--advertise-url` an https URL on every server";
     ApiError::new(Fault::new(Code::InsecureTransport, message).help(help))
 }
 

@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::thread::JoinHandle;
 
 use axum::body::Bytes;
 use axum::http::request::Parts;
@@ -113,15 +114,22 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 
 /// A server that gives one answer, and its URL.
 fn answering(answer: &'static str) -> String {
+    recording(answer).0
+}
+
+/// The same with the request that it gets, in lower case.
+fn recording(answer: &'static str) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
+    let received = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        let read = stream.read(&mut [0; 4096]).unwrap();
+        let mut request = [0; 4096];
+        let read = stream.read(&mut request).unwrap();
         assert!(read > 0);
         stream.write_all(answer.as_bytes()).unwrap();
+        String::from_utf8_lossy(request.get(..read).unwrap()).to_lowercase()
     });
-    url
+    (url, received)
 }
 
 /// A server that accepts connections, and never answers. It does so until it is dropped.
@@ -207,17 +215,45 @@ fn the_name_in_a_certificate_is_sent_to_this_machine_or_inside_tls() {
 }
 
 #[test]
+fn a_session_is_sent_to_this_machine_or_inside_tls_and_only_with_what_is_of_the_dashboard() {
+    let with_cookie = |path: &str| {
+        let request = Request::builder().method("POST").uri(path).header("Cookie", "__Host-edgewright=a");
+        request.body(()).unwrap().into_parts().0
+    };
+    let form = with_cookie("/ui/sources/shop/sync");
+    assert_eq!(run(TestFollower::of("http://192.0.2.1:8484").forward(&form, None)), Err(Code::InsecureTransport));
+    for (path, is_sent) in [("/ui/sources/shop/sync", true), ("/sources/shop/sync", false)] {
+        let (url, received) = recording(
+            "HTTP/1.1 204 No Content
+request-id: op_1
+
+",
+        );
+        assert_eq!(run(TestFollower::of(&url).forward(&with_cookie(path), None)), Ok(204));
+        assert_eq!(received.join().unwrap().contains("cookie: __host-edgewright=a"), is_sent, "{path}");
+    }
+}
+
+#[test]
+fn what_stands_for_the_form_of_a_session_is_not_sent() {
+    let mut parts = deletion();
+    parts.headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Session AAAA"));
+    assert_eq!(run(TestFollower::of("http://127.0.0.1:1").forward(&parts, None)), Err(Code::NotTheWriter));
+}
+
+#[test]
 fn a_store_that_no_other_server_has_gets_no_forwarded_requests() {
     let shared = TestFollower::of("http://127.0.0.1:1");
     let shared_store = Store::with_engine(Arc::clone(&shared.engine) as Arc<dyn Engine>, Retention::default());
     for (store, is_received) in [(shared_store.unwrap(), true), (Store::open(MEMORY).unwrap(), false)] {
-        let (key, digest) = (ForwardingKey::new(&store), blake3::hash(b"{}"));
+        let store = Arc::new(store);
+        let (key, digest) = (ForwardingKey::new(Arc::clone(&store)), blake3::hash(b"{}"));
         let mut request = Request::new(Body::from("{}"));
         let client = ForwardedClient { address: None, certificate: None };
         let (what, headers) = ((request.method(), request.uri()), request.headers());
         let signed = key.sign(what, headers, &digest, &client, clock::now()).unwrap();
         request.headers_mut().insert(FORWARDED, signed);
-        assert_eq!(Forwarder::new(Arc::new(store)).receive(&mut request).is_ok(), is_received);
+        assert_eq!(Forwarder::new(store).receive(&mut request).is_ok(), is_received);
         assert_eq!(request.extensions().get::<ForwardedClient>().is_some(), is_received);
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -30,6 +30,10 @@ use crate::store::trusted_time::KnownTime;
 use crate::store::{clock, ids};
 
 const PURPOSE: &str = "edgewright 2026 sealed bytes";
+/// The purpose of the secrets of what passes.
+const PASSING: &str = "edgewright 2026 secrets of what passes";
+/// How long the secret of a former data key lasts: as long as anybody stays signed in.
+const PASSES_AFTER: SignedDuration = SignedDuration::from_hours(8);
 
 /// Writes the file of a keyring, durably.
 pub(crate) type SaveKeys = Box<dyn Fn(&[u8]) -> Result<(), StoreError> + Send + Sync>;
@@ -234,6 +238,15 @@ impl Keyring {
     /// The random secret that was created with the store.
     pub(crate) fn root_secret(&self) -> [u8; KEY] {
         *self.ring.load().root_secret
+    }
+
+    /// The secrets for what lasts some hours, such as sessions: that of the data key that encrypts, and then those of the keys that
+    /// it has replaced in these hours. A secret ends with its key.
+    pub(crate) fn passing_secrets(&self, now: Timestamp) -> Vec<[u8; KEY]> {
+        let ring = self.ring.load();
+        let lasts = |key: &&DataKey| key.retired_at.is_none_or(|at| now.duration_since(at).abs() < PASSES_AFTER);
+        let keys = ring.keys.iter().rev().filter(lasts).filter_map(|key| key.key.as_ref());
+        keys.map(|key| context(PASSING, &[self.store.as_slice(), key.as_slice()])).collect()
     }
 
     /// Whether a data key was destroyed: what was sealed with it is in the log, but cannot be opened.

@@ -112,6 +112,25 @@ fn a_former_key_opens_until_it_is_destroyed() {
 }
 
 #[test]
+fn the_secret_of_what_passes_is_that_of_the_newest_data_key_and_for_some_hours_of_those_before() {
+    let (file, key) = (MemoryFile::new(), master("one"));
+    let (ring, start) = (keyring(&file, &key), clock::now());
+    let hours = |hours: i64| start.checked_add(SignedDuration::from_hours(hours)).unwrap();
+    let before = ring.passing_secrets(start);
+    assert_eq!(before.len(), 1);
+    ring.rotate(hours(1)).unwrap();
+    let after = ring.passing_secrets(hours(2));
+    assert!(after.len() == 2 && after.last() == before.first());
+    assert_eq!(file.open(&key).unwrap().passing_secrets(hours(2)), after, "every server has the same");
+    assert_eq!(ring.passing_secrets(hours(9)), after.get(..1).unwrap());
+    ring.request_rotation(true);
+    ring.rotate(hours(10)).unwrap();
+    ring.destroy_expired(hours(10), &|_| false).unwrap();
+    let newest = ring.passing_secrets(hours(10));
+    assert!(newest.len() == 1 && !after.contains(newest.first().unwrap()), "those of destroyed keys end at once");
+}
+
+#[test]
 fn what_is_to_be_forgotten_does_not_wait_for_the_clock() {
     let (file, key) = (MemoryFile::new(), master("one"));
     let ring = keyring(&file, &key);

@@ -46,12 +46,14 @@ pub(in crate::server) fn person_of(sealer: &SessionSealer, secret: &str, now: Ti
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::store::MEMORY;
     use crate::store::tokens::split_token;
     use crate::syntax::text::without_tokens;
 
     #[test]
     fn a_token_is_of_one_person_for_some_hours_and_is_hidden() {
-        let (sealer, now) = (SessionSealer::new([7; 32]), clock::now());
+        let [sealer, other] = [(); 2].map(|()| SessionSealer::new(Arc::new(Store::open(MEMORY).unwrap())));
+        let now = clock::now();
         let person = SignedInPerson::new("https://a", "1", Some("ada"), BTreeSet::from(["0f".to_owned()]));
         let (token, until) = token_of(&sealer, person.clone(), now).unwrap();
         let (key, secret) = split_token(token.expose()).unwrap();
@@ -59,7 +61,7 @@ mod tests {
         assert_eq!(person_of(&sealer, secret, now), Some(person));
         assert_eq!(until.as_second(), now.as_second() + LIFE);
         assert_eq!(person_of(&sealer, secret, until), None);
-        assert_eq!(person_of(&SessionSealer::new([8; 32]), secret, now), None);
+        assert_eq!(person_of(&other, secret, now), None);
         for wrong in ["", "0", "zz", "+1", secret.get(2..).unwrap(), &format!("{secret}00")] {
             assert_eq!(person_of(&sealer, wrong, now), None, "{wrong}");
         }
