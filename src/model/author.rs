@@ -73,7 +73,9 @@ pub(crate) const PERSON: &str = "person:";
 /// has none, or was deleted.
 pub(crate) fn key_of(key: &str, description: &str, owner: &str) -> String {
     if let Some(name) = key.strip_prefix(PERSON) {
-        return format!("{} ({owner})", escaped(name));
+        // A name that is not verified has the owner already.
+        let id = format!(" ({owner})");
+        return format!("{}{id}", escaped(name.strip_suffix(&id).unwrap_or(name)));
     }
     match key.strip_prefix(CERTIFICATE) {
         Some(name) => format!("certificate {name} of {owner}"),
@@ -195,6 +197,7 @@ mod tests {
             ("ak_1", "", "API key ak_1 of bot_ci"),
             ("certificate:uri:urn:ci", "", "certificate uri:urn:ci of bot_ci"),
             ("person:ada@example.com", "", "ada@example.com (bot_ci)"),
+            ("person:ada (bot_ci)", "", "ada (bot_ci)"),
         ] {
             assert_eq!(key_of(key, description, "bot_ci"), expected);
         }

@@ -72,7 +72,7 @@ pub(crate) struct Admissions {
 
 impl Admissions {
     /// All classes, for the metrics.
-    pub(crate) fn all(&self) -> [&Slots; 10] {
+    pub(crate) fn all(&self) -> [&Slots; 11] {
         [
             &self.reconciliations,
             &self.uploads,
@@ -82,6 +82,7 @@ impl Admissions {
             &self.watchers,
             &self.backups,
             &self.hooks,
+            &self.sign_ins,
             &self.forwards,
             &self.catch_ups,
         ]

@@ -29,8 +29,11 @@ use options::{ValueCheck, scalar_text};
 use section::ConfigSection;
 use untrusted_file::CheckedOptions;
 
-/// The keys that take effect while a server runs (D91); all others need a restart.
+/// The keys that take effect while a server runs (D91), besides [`REFUSED`]; all others need a restart.
 const LIVE: [&str; 5] = ["lints", "allowed_labels", "certificate_expiry_days", "sources", "rest_writes"];
+/// The section of the provider, and its key that takes effect while a server runs.
+const PROVIDER: &str = "openid_connect";
+const REFUSED: &str = "refused";
 
 /// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -268,7 +271,7 @@ impl Config {
         let clients = ClientCertificates::check(&file.client_certificates);
         or_default("client_certificates", clients, &mut checked);
         let provider_faults = file.openid_connect.iter().flat_map(Check::faults);
-        checked.extend(provider_faults.map(|fault| under_key("openid_connect", fault)));
+        checked.extend(provider_faults.map(|fault| under_key(PROVIDER, fault)));
         let rest_writes = or_default("rest_writes", WritePolicy::parse(&file.rest_writes), &mut checked);
         add_checked(&mut faults, checked);
         let section = |fault: &Fault| ConfigSection::from_path(&fault.path).filter(|_| is_readable);
@@ -380,6 +383,10 @@ fn startup_values(whole: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
             Value::Object(options) if key == "options" => {
                 let options = options.into_iter().map(|(name, value)| (place.join(name.as_str()).to_string(), value));
                 startup_values.extend(options);
+            }
+            Value::Object(mut provider) if key == PROVIDER => {
+                provider.remove(REFUSED);
+                startup_values.insert(place.to_string(), Value::Object(provider));
             }
             value => drop(startup_values.insert(place.to_string(), value)),
         }

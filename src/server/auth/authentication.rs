@@ -151,12 +151,13 @@ impl AccessControl {
         self.provider.as_ref()?.caller(person)
     }
 
-    /// Admits a person whom the provider knows, and who must be allowed to read. Returns the note of the sign-in.
+    /// Admits a person whom the provider knows, and who must be allowed to read. Returns the note of the sign-in, which says how.
     pub(crate) fn sign_in_person(
         &self,
         snapshot: &Snapshot,
         headers: &HeaderMap,
         person: &SignedInPerson,
+        how: &'static str,
     ) -> Result<SecurityNote, ApiError> {
         let caller = self.person_caller(person).ok_or_else(|| {
             let note =
@@ -170,7 +171,7 @@ impl AccessControl {
         self.guards.take(&caller)?;
         RequestPlace::note_owner(&caller.owner)?;
         let caller = self.decide(snapshot, &Intent::Read, headers, caller)?;
-        Ok(caller.note(SecurityEvent::SignedIn, "OpenID Connect"))
+        Ok(caller.note(SecurityEvent::SignedIn, how))
     }
 
     /// The session of a person who has signed in.

@@ -33,6 +33,11 @@ impl Caller {
         self.key.as_str().strip_prefix(PERSON).unwrap_or(self.owner.as_str())
     }
 
+    /// What no other caller has: the API key, or the owner in place of a person, whose name others may have.
+    pub(crate) fn identity(&self) -> &Id {
+        if self.key.as_str().starts_with(PERSON) { &self.owner } else { &self.key }
+    }
+
     /// The caller in a message: the API key, or the name of a person.
     pub(super) fn described(&self) -> Cow<'_, str> {
         match self.key.as_str().strip_prefix(PERSON) {

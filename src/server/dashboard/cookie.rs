@@ -1,10 +1,15 @@
 //! The cookies of a session, and of a sign-in at a provider.
 //!
 //! Over TLS its name begins with `__Host-`: a browser takes such a cookie only from this host itself, and sends it only over
-//! TLS. A browser on the server's own machine may use plain HTTP, where there is no such name.
+//! TLS. A browser on the server's own machine may use plain HTTP, where there is no such name. Only there does the other name count:
+//! elsewhere, a neighbouring host could give a browser such a cookie, and have somebody work in a session that is not theirs.
 
+use axum::http::request::Parts;
+
+use super::origin_check;
 use crate::server::auth::session::{DashboardSession, SessionSealer};
 use crate::server::prelude::*;
+use crate::server::replicas::forwarded_client::ForwardedClient;
 
 /// The names over TLS, and on the server's own machine.
 const SECURE: &str = "__Host-edgewright";
@@ -24,23 +29,29 @@ pub(super) struct CookieValue<'h> {
 }
 
 /// The cookie that a request has. That for TLS counts first.
-pub(super) fn of(headers: &HeaderMap) -> Option<CookieValue<'_>> {
-    first_of(headers, SECURE, PLAIN)
+pub(super) fn of(parts: &Parts) -> Option<CookieValue<'_>> {
+    first_of(parts, SECURE, PLAIN)
 }
 
 /// The cookie of a sign-in at the provider that a request has.
-pub(super) fn login_of(headers: &HeaderMap) -> Option<CookieValue<'_>> {
-    first_of(headers, SECURE_LOGIN, PLAIN_LOGIN)
+pub(super) fn login_of(parts: &Parts) -> Option<CookieValue<'_>> {
+    first_of(parts, SECURE_LOGIN, PLAIN_LOGIN)
 }
 
-fn first_of<'h>(headers: &'h HeaderMap, secure: &str, plain: &str) -> Option<CookieValue<'h>> {
-    let cookies = || headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+fn first_of<'p>(parts: &'p Parts, secure: &str, plain: &str) -> Option<CookieValue<'p>> {
+    let cookies = || parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let named = |name: &str| {
         let mut pairs = cookies().flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
     };
     let secure = named(secure).map(|text| CookieValue { text, is_secure: true });
-    secure.or_else(|| named(plain).map(|text| CookieValue { text, is_secure: false }))
+    // The server that forwards a request has the connection to the browser, and has looked.
+    let may_be_plain =
+        || parts.extensions.get::<ForwardedClient>().is_some() || origin_check::is_on_this_machine(parts);
+    secure.or_else(|| {
+        let text = named(plain).filter(|_| may_be_plain())?;
+        Some(CookieValue { text, is_secure: false })
+    })
 }
 
 /// The header that gives a browser the cookie of a sign-in at the provider.
@@ -81,19 +92,38 @@ fn attributes(is_secure: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use axum::extract::ConnectInfo;
+
     use super::*;
 
     #[test]
     fn the_cookie_is_found_among_others() {
-        let found = |text: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::COOKIE, HeaderValue::from_static(text));
-            of(&headers).map(|value| (value.text.to_owned(), value.is_secure))
-        };
+        let found = |text: &'static str| found(text, [127, 0, 0, 1], "localhost:8080");
         assert_eq!(found("a=b; __Host-edgewright=x"), Some(("x".to_owned(), true)));
         assert_eq!(found("edgewright-dashboard=y;__Host-edgewright=x"), Some(("x".to_owned(), true)));
         assert_eq!(found("edgewright-dashboard=y"), Some(("y".to_owned(), false)));
         assert_eq!(found("x__Host-edgewright=x; edgewright"), None);
         assert_eq!(found("__Host-edgewright-login=x; edgewright-login=y"), None);
+    }
+
+    #[test]
+    fn the_name_without_tls_counts_on_this_machine_only() {
+        for (peer, host, counts) in [
+            ([127, 0, 0, 1], "127.0.0.1:8080", true),
+            ([127, 0, 0, 1], "[::1]:8080", true),
+            ([127, 0, 0, 1], "edge.example.com", false),
+            ([192, 0, 2, 1], "localhost", false),
+        ] {
+            assert_eq!(found("edgewright-dashboard=y", peer, host).is_some(), counts, "{host}");
+            assert!(found("__Host-edgewright=x", peer, host).is_some());
+        }
+    }
+
+    fn found(cookie: &'static str, peer: [u8; 4], host: &'static str) -> Option<(String, bool)> {
+        let mut parts = Request::new(Body::empty()).into_parts().0;
+        parts.headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
+        parts.headers.insert(header::HOST, HeaderValue::from_static(host));
+        parts.extensions.insert(ConnectInfo(SocketAddr::from((peer, 4000))));
+        of(&parts).map(|value| (value.text.to_owned(), value.is_secure))
     }
 }

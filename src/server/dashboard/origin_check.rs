@@ -5,6 +5,7 @@
 
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 
 use crate::server::handler_prelude::*;
 
@@ -19,7 +20,7 @@ pub(super) fn check(parts: &Parts, base_url: &str) -> Result<bool, ApiError> {
     let Some((scheme, authority)) = text(header::ORIGIN).and_then(|origin| origin.split_once("://")) else {
         return refused("the browser does not tell where the form is from");
     };
-    let host = text(header::HOST).or_else(|| parts.uri.authority().map(axum::http::uri::Authority::as_str));
+    let host = host_of(parts);
     let is_public = base_url.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")).is_some_and(|rest| {
         let public = rest.split('/').next().unwrap_or_default();
         public.eq_ignore_ascii_case(authority)
@@ -36,6 +37,17 @@ pub(super) fn check(parts: &Parts, base_url: &str) -> Result<bool, ApiError> {
             Err(ApiError::new(fault.help("open the page over HTTPS, or on the server's own machine")))
         }
     }
+}
+
+/// Whether a browser on this machine has reached the server by a name of the machine, as it does without TLS.
+pub(super) fn is_on_this_machine(parts: &Parts) -> bool {
+    is_local(parts) && host_of(parts).is_some_and(is_loopback)
+}
+
+/// The host that a request is for, with its port.
+fn host_of(parts: &Parts) -> Option<&str> {
+    let host = parts.headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    host.or_else(|| parts.uri.authority().map(Authority::as_str))
 }
 
 /// Whether a request comes from this machine.

@@ -15,12 +15,17 @@ use crate::server::operations::login::at_provider;
 
 /// The purpose of the sealed cookie.
 const PURPOSE: &str = "edgewright 2026 sign-ins at a provider";
+/// How somebody has signed in, in the security log.
+const CODE_FLOW: &str = "OpenID Connect";
+/// The longest page to come back to. Browsers drop cookies that are too long.
+const LONGEST_NEXT: usize = 1000;
 
 /// Sends the browser to the provider.
 pub(super) async fn begin(State(app): State<AppState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    let next = query::value(parts.uri.query(), "next").filter(|next| is_page(next)).unwrap_or_default();
-    let begun = at_provider(&app, move |app, provider| {
+    let next = query::value(parts.uri.query(), "next").filter(|next| is_page(next) && next.len() <= LONGEST_NEXT);
+    let next = next.unwrap_or_default();
+    let begun = at_provider(&app, &parts.headers, move |app, provider| {
         let (pending, address) = provider.begin(next)?;
         let sealed = app.access.sessions.seal_for(PURPOSE, &pending).ok_or_else(ApiError::internal)?;
         let cookie = cookie::set_login(&URL_SAFE_NO_PAD.encode(sealed), pending.is_secure);
@@ -62,8 +67,9 @@ async fn signed_in(app: &AppState, parts: &Parts) -> Result<(HeaderValue, String
     let pending = pending(app, parts)?;
     let (next, is_secure) = (pending.next.clone(), pending.is_secure);
     let query = parts.uri.query().map(str::to_owned);
-    let person = at_provider(app, move |_, provider| provider.finish(&pending, query.as_deref())).await?;
-    let note = app.access.sign_in_person(&app.served.store.snapshot(), &parts.headers, &person)?;
+    let person =
+        at_provider(app, &parts.headers, move |_, provider| provider.finish(&pending, query.as_deref())).await?;
+    let note = app.access.sign_in_person(&app.served.store.snapshot(), &parts.headers, &person, CODE_FLOW)?;
     let mut session = AccessControl::session_of(person);
     session.is_secure = is_secure;
     let cookie = cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)?;
@@ -72,7 +78,7 @@ async fn signed_in(app: &AppState, parts: &Parts) -> Result<(HeaderValue, String
 
 /// The sign-in that this browser has begun.
 fn pending(app: &AppState, parts: &Parts) -> Result<PendingLogin, ApiError> {
-    let found = cookie::login_of(&parts.headers).and_then(|value| {
+    let found = cookie::login_of(parts).and_then(|value| {
         let sealed = URL_SAFE_NO_PAD.decode(value.text).ok()?;
         let pending: PendingLogin = app.access.sessions.open_for(PURPOSE, &sealed)?;
         (pending.is_secure == value.is_secure).then_some(pending)

@@ -1,7 +1,7 @@
 //! POST `/login/device` and `/login/device/token`: signing in on a command line through the OpenID Connect provider (D117).
 //!
 //! They are for `edgewright login --sso`, which has no token yet. Nothing is checked before the provider is asked, so few
-//! requests ask it at a time, and each body is small.
+//! requests ask it at a time, fewer of one address, and each body is small. A page of another site can send no JSON.
 
 use axum::Router;
 use axum::routing::post;
@@ -11,11 +11,15 @@ use crate::server::auth::oidc::device::DeviceProgress;
 use crate::server::auth::oidc::person_token::token_of;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
+use crate::server::http::proxy::site_of;
+use crate::server::limits::guards::client_of;
 
 /// The path that begins.
 pub(crate) const DEVICE: &str = "/login/device";
 /// The path that asks for the token.
 pub(crate) const DEVICE_TOKEN: &str = "/login/device/token";
+/// How somebody has signed in, in the security log.
+const DEVICE_FLOW: &str = "OpenID Connect, device code";
 /// The limits of a body.
 const BODY: Limits =
     Limits { bytes: 16 << 10, time: Duration::from_secs(5), first: Duration::from_secs(3), ..Limits::RESOURCE };
@@ -46,9 +50,13 @@ pub(in crate::server) fn routes() -> Router<AppState> {
 
 /// Begins to sign in.
 async fn begin(State(app): State<AppState>, headers: HeaderMap, body: Body) -> ApiResult {
-    body::take(&headers, body, BODY).await?;
-    let instructions = at_provider(&app, |app, provider| provider.begin_device(&app.access.sessions)).await?;
-    json_response(StatusCode::OK, &instructions)
+    if body::take(&headers, body, BODY).await?.is_empty() {
+        return Err(ApiError::with_code(Code::ContentType, "the request body must be `{}`, with its content type"));
+    }
+    let begun = at_provider(&app, &headers, |app, provider| provider.begin_device(&app.access.sessions));
+    let mut response = json_response(StatusCode::OK, &begun.await?)?;
+    response.extensions_mut().insert(SecurityNote::new(SecurityEvent::DeviceSignInBegun, "", None));
+    Ok(response)
 }
 
 /// Answers with the token, once somebody has signed in.
@@ -56,8 +64,9 @@ async fn ask(State(app): State<AppState>, headers: HeaderMap, body: Body) -> Api
     let bytes = body::take(&headers, body, BODY).await?;
     let question: DeviceQuestion = serde_json::from_slice(&bytes)
         .map_err(|_| ApiError::with_code(Code::Syntax, "the request body must be an object with `device_code`"))?;
-    let progress =
-        at_provider(&app, move |app, provider| provider.poll_device(&app.access.sessions, &question.device_code));
+    let progress = at_provider(&app, &headers, move |app, provider| {
+        provider.poll_device(&app.access.sessions, &question.device_code)
+    });
     let person = match progress.await? {
         DeviceProgress::SignedIn(person) => person,
         DeviceProgress::Pending(interval) => {
@@ -65,7 +74,7 @@ async fn ask(State(app): State<AppState>, headers: HeaderMap, body: Body) -> Api
             return json_response(StatusCode::OK, &pending);
         }
     };
-    let note = app.access.sign_in_person(&app.served.store.snapshot(), &headers, &person)?;
+    let note = app.access.sign_in_person(&app.served.store.snapshot(), &headers, &person, DEVICE_FLOW)?;
     let (token, until) = token_of(&app.access.sessions, person, clock::now()).ok_or_else(ApiError::internal)?;
     let token = DeviceToken { token: token.expose().to_owned(), expires_at: until.to_string(), interval: 0 };
     let mut response = json_response(StatusCode::OK, &token)?;
@@ -76,13 +85,16 @@ async fn ask(State(app): State<AppState>, headers: HeaderMap, body: Body) -> Api
 /// Asks the provider on a thread that may wait for it.
 pub(in crate::server) async fn at_provider<T: Send + 'static>(
     app: &AppState,
+    headers: &HeaderMap,
     ask: impl FnOnce(&AppState, &OpenIdConnect) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     if app.access.provider.is_none() {
         let fault = Fault::new(Code::NotFound, "this server has no OpenID Connect provider");
         return Err(ApiError::new(fault.help("sign in with the token of an API key")));
     }
-    let place = app.admissions.sign_ins.enter(None, SlotPool::Shared)?;
+    // Nobody is known yet but the address.
+    let site = client_of(headers).map(|address| Id::new(&format!("address:{}", site_of(address))));
+    let place = app.admissions.sign_ins.enter(site.as_ref(), SlotPool::Shared)?;
     let app = app.clone();
     place.render(move || ask(&app, app.access.provider.as_ref().ok_or_else(ApiError::internal)?)).await
 }

@@ -74,11 +74,8 @@ fn a_person_signs_in_and_has_the_role_of_their_groups() {
     assert!(!cookie.contains("ada"), "{cookie}");
     let page = get(&serve, "/ui/", &cookie);
     assert!(page.status == 200 && page.body.contains("<span>ada@example.com</span>"), "{}", page.body);
-    // An elliptic key is read when a token names it.
-    {
-        let mut script = provider.script();
-        (script.key, script.key_id) = (SigningKeyPair::elliptic(), "two".to_owned());
-    }
+    // A key that takes the place of another, under its name, is read when a signature is wrong.
+    provider.script().key = SigningKeyPair::elliptic();
     assert_eq!(sign_in(&serve, &provider, "").status, 303);
     assert_eq!(sign_in(&serve, &provider, "").status, 303);
     assert_eq!(provider.script().keys_read, 2);
@@ -112,9 +109,9 @@ fn a_token_that_is_not_of_this_sign_in_is_refused() {
         assert_refused(&sign_in(&serve, &provider, ""), 401, "neither RS256 nor ES256");
     }
     provider.script().algorithm = None;
-    provider.script().key = SigningKeyPair::elliptic();
+    provider.script().signer = Some(SigningKeyPair::elliptic());
     assert_refused(&sign_in(&serve, &provider, ""), 401, "signature of the ID token is wrong");
-    provider.script().key = SigningKeyPair::rsa();
+    provider.script().signer = None;
     assert_eq!(sign_in(&serve, &provider, "").status, 303);
 }
 
@@ -137,7 +134,7 @@ fn only_the_browser_that_has_begun_comes_back_and_only_once() {
         ("code=&", 401, "no code"),
         ("code=made-up&", 401, "does not accept the code"),
         ("error=access_denied&", 401, "access was denied"),
-        ("error=%3Cscript%3E&", 503, "does not answer as it should"),
+        ("error=%3Cscript%3E&", 401, "the provider has refused the sign-in"),
         ("code=a&iss=https%3A%2F%2Fother.example.com&", 401, "another issuer"),
     ] {
         let answer = get(&serve, &format!("{start}?{query}state={state}"), &cookie);
@@ -160,6 +157,9 @@ fn nobody_is_sent_elsewhere() {
         let location = answer.header("location")[0].to_owned();
         assert!(answer.status == 303 && (location == "../../" || location.starts_with("../../https")), "{location}");
     }
+    // A cookie of any length would be dropped.
+    let answer = sign_in(&serve, &provider, &"a".repeat(1001));
+    assert_eq!(answer.header("location"), ["../../"]);
     let (cookie, path) = at_provider(&serve, &provider, "");
     let answer = get(&serve, &format!("{path}&next=https%3A%2F%2Fevil.example"), &cookie);
     assert_eq!(answer.header("location"), ["../../"]);
@@ -199,6 +199,25 @@ fn a_session_has_the_rights_of_the_configuration_of_today() {
     assert_eq!((answer.status, answer.header("location")), (303, vec!["./sign-in?next="]), "{}", answer.body);
 }
 
+#[test]
+fn a_person_is_refused_while_the_server_runs_and_a_rekey_signs_everybody_out() {
+    let provider = IdentityProvider::start();
+    let (folder, serve) = serving(&provider);
+    let cookie = cookies(&sign_in(&serve, &provider, "")).remove(0);
+    let is_open = |cookie: &str| get(&serve, "/ui/", cookie).status == 200;
+    assert!(is_open(&cookie));
+    folder.write(CONFIG, &format!("{}  refused: [ada@example.com]\n", provider.section()));
+    until("the refusal", || (!is_open(&cookie)).then_some(()));
+    assert_refused(&sign_in(&serve, &provider, ""), 403, "ada@example.com has no role on this server");
+    folder.write(CONFIG, &provider.section());
+    until("the end of the refusal", || is_open(&cookie).then_some(()));
+    assert!(!serve.said().contains("after a restart"), "{}", serve.said());
+    let rekeyed = serve.call("POST", "/store/rekey", r#"{"forget_secrets":true}"#);
+    assert_eq!(rekeyed.status, 200, "{}", rekeyed.body);
+    assert!(!is_open(&cookie));
+    assert!(is_open(&cookies(&sign_in(&serve, &provider, "")).remove(0)));
+}
+
 /// Asks what has become of a device code.
 fn asked(serve: &Serve, code: &str) -> HttpAnswer {
     let question = json!({"device_code": code}).to_string();
@@ -208,9 +227,16 @@ fn asked(serve: &Serve, code: &str) -> HttpAnswer {
 #[test]
 fn a_command_line_gets_a_token_once_somebody_has_signed_in() {
     let provider = IdentityProvider::start();
-    let (_folder, serve) = serving(&provider);
+    let folder = Folder::new();
+    folder.write("client.secret", CLIENT_SECRET);
+    folder.write(CONFIG, &provider.section());
+    let serve = folder.serve("--security-log security.log");
+    // As a page of another site would send it.
+    assert_eq!(http(&serve.address, "POST", "/login/device", &[], "").status, 415);
     let begun = http(&serve.address, "POST", "/login/device", &[], "{}");
     assert_eq!(begun.status, 200, "{}", begun.body);
+    let begins = |line: &str| line.contains("device_sign_in_begun") && line.contains("127.0.0.1");
+    until("the line", || folder.read("security.log").lines().any(begins).then_some(()));
     let device = begun.json();
     assert_eq!((&device["user_code"], &device["interval"]), (&json!(USER_CODE), &json!(1)));
     let code = device["device_code"].as_str().unwrap();
@@ -221,7 +247,11 @@ fn a_command_line_gets_a_token_once_somebody_has_signed_in() {
         assert_eq!((answer.status, answer.code()), (401, "ERR_EDGEWRIGHT_UNAUTHENTICATED".to_owned()), "{other}");
     }
     provider.script().has_entered = true;
-    let signed_in = asked(&serve, code).json();
+    // Whoever asks too early is not told.
+    let settled = || {
+        until("the interval", || Some(asked(&serve, code)).filter(|it| it.status != 200 || it.json()["token"] != ""))
+    };
+    let signed_in = settled().json();
     let token = signed_in["token"].as_str().unwrap();
     let whoami = serve.call_as(token, "GET", "/whoami", "").json();
     assert_eq!((&whoami["key_id"], &whoami["role"]), (&json!("person:ada@example.com"), &json!("viewer")));
@@ -229,7 +259,20 @@ fn a_command_line_gets_a_token_once_somebody_has_signed_in() {
     assert_eq!(serve.call_as(token, "POST", "/edges/https", create).status, 403);
     assert_eq!(serve.call_as(&format!("{token}00"), "GET", "/whoami", "").status, 401);
     provider.script().claims = json!({"groups": ["strangers"]});
-    assert_eq!(asked(&serve, code).status, 403);
+    assert_eq!(settled().status, 403);
+}
+
+#[test]
+fn nobody_signs_in_on_a_command_line_unless_the_configuration_says_so() {
+    let provider = IdentityProvider::start();
+    let folder = Folder::new();
+    folder.write("client.secret", CLIENT_SECRET);
+    folder.write(CONFIG, &provider.section().replace("  device: true\n", ""));
+    let serve = folder.serve("");
+    let begun = http(&serve.address, "POST", "/login/device", &[], "{}");
+    assert!(begun.status == 404 && begun.contains("nobody sign in on command lines"), "{}", begun.body);
+    assert_eq!(asked(&serve, "AAAA").status, 404);
+    assert_eq!(get(&serve, START, "").status, 303);
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub(crate) const CLIENT_SECRET: &str = "s3cret: of the client";
 /// What somebody enters to sign in on a command line.
 pub(crate) const USER_CODE: &str = "WDJB-MJHT";
 
+/// The name of its key, whatever the key is.
+const KEY_ID: &str = "one";
 const RSA_KEY: &str = include_str!("../data/oidc-provider.key.pem");
 
 /// A key that signs tokens.
@@ -94,10 +96,10 @@ impl SigningKeyPair {
 pub(crate) struct ProviderScript {
     /// The claims of the next tokens, in addition to the usual ones or instead of them.
     pub claims: Value,
-    /// The key that signs.
+    /// The key that is published.
     pub key: SigningKeyPair,
-    /// The name of the key.
-    pub key_id: String,
+    /// The key that signs in place of the published one.
+    pub signer: Option<SigningKeyPair>,
     /// The algorithm in the headers of tokens, if another one than that of the key.
     pub algorithm: Option<&'static str>,
     /// Whether somebody has entered the code of a command line.
@@ -130,7 +132,7 @@ impl IdentityProvider {
         let script = Arc::new(Mutex::new(ProviderScript {
             claims: json!({}),
             key: SigningKeyPair::rsa(),
-            key_id: "one".to_owned(),
+            signer: None,
             algorithm: None,
             has_entered: false,
             keys_read: 0,
@@ -166,7 +168,7 @@ impl IdentityProvider {
             "openid_connect:\n  issuer: {}\n  client_id: {CLIENT_ID}\n  client_secret_file: client.secret\n  \
              scopes: [email, groups]\n  roles:\n  - {{claim: groups, value: platform, role: admin}}\n  \
              - {{claim: groups, value: shop, role: editor, sources: [shop]}}\n  \
-             - {{claim: groups, value: staff, role: viewer}}\n",
+             - {{claim: groups, value: staff, role: viewer}}\n  device: true\n",
             self.issuer()
         )
     }
@@ -207,7 +209,7 @@ fn serve(connection: TcpStream, address: SocketAddr, script: &mut ProviderScript
         "/.well-known/openid-configuration" => (200, None, metadata(address)),
         "/keys" => {
             script.keys_read += 1;
-            (200, None, json!({"keys": [script.key.published(&script.key_id)]}))
+            (200, None, json!({"keys": [script.key.published(KEY_ID)]}))
         }
         "/authorize" => authorize(script, query.as_bytes()),
         "/token" | "/device" if header("authorization") != Some(credentials()) => {
@@ -311,10 +313,11 @@ fn id_token(script: &ProviderScript, address: SocketAddr, nonce: Option<String>)
         "nonce": nonce,
     });
     claims.as_object_mut().unwrap().extend(script.claims.as_object().unwrap().clone());
-    let algorithm = script.algorithm.unwrap_or_else(|| script.key.algorithm());
-    let header = json!({"alg": algorithm, "kid": script.key_id, "typ": "JWT"});
+    let key = script.signer.as_ref().unwrap_or(&script.key);
+    let algorithm = script.algorithm.unwrap_or_else(|| key.algorithm());
+    let header = json!({"alg": algorithm, "kid": KEY_ID, "typ": "JWT"});
     let encoded = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = format!("{}.{}", encoded(&header), encoded(&claims));
-    let signature = URL_SAFE_NO_PAD.encode(script.key.sign(signed.as_bytes()));
+    let signature = URL_SAFE_NO_PAD.encode(key.sign(signed.as_bytes()));
     format!("{signed}.{signature}")
 }

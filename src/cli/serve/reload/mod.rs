@@ -33,6 +33,7 @@ use super::{args::Args, log, service_manager::ServiceManager};
 use crate::cli::config::Config;
 use crate::cli::prelude::*;
 use crate::model::Claim;
+use crate::server::auth::oidc::refused::RefusedPeople;
 use crate::server::resources::write_policy::RestWrites;
 use crate::server::telemetry::security::SecurityLog;
 use crate::server::telemetry::security::event::{SecurityEvent, SecurityRecord};
@@ -64,6 +65,8 @@ pub(super) struct Reloader<'a> {
     manager: (ServiceManager, String),
     /// The policies that requests see.
     rest_writes: RestWrites,
+    /// The people whom the server refuses.
+    refused: RefusedPeople,
 }
 
 impl<'a> Reloader<'a> {
@@ -81,7 +84,9 @@ impl<'a> Reloader<'a> {
         metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
         let at_start = config.startup_values.clone();
         let failure = None;
-        let reloader = Self { args, at_start, config, options, sources, failure, security_log, manager, rest_writes };
+        let refused = config.openid_connect.as_ref().map(|provider| provider.refused.clone()).unwrap_or_default();
+        let reloader =
+            Self { args, at_start, config, options, sources, failure, security_log, manager, rest_writes, refused };
         reloader.record(true);
         reloader
     }
@@ -144,8 +149,15 @@ impl<'a> Reloader<'a> {
     }
 
     fn take_effect(&mut self, program: &Command) -> Result<SourceChanges, Failure> {
-        let config = self.config.reload()?;
+        let mut config = self.config.reload()?;
         check(&config, program)?;
+        if let Some(provider) = &mut config.openid_connect {
+            if self.refused.replace(&provider.refused) {
+                tracing::info!("The people in `refused` of `openid_connect` in the configuration file are refused.");
+            }
+            // Whatever serves next has the same list.
+            provider.refused = self.refused.clone();
+        }
         let changes = self.sources.follow(self.args.wanted(&config), FollowedFrom::Reload)?;
         let keys = self.keys_for_a_restart(&config);
         if !keys.is_empty() {

@@ -46,6 +46,11 @@ impl PersonClaims<'_> {
         self.texts(SUBJECT).next().unwrap_or_default()
     }
 
+    /// Whether a name is the address that the provider has verified.
+    pub(super) fn verifies(&self, name: &str) -> bool {
+        self.texts(EMAIL).any(|address| address.trim() == name)
+    }
+
     /// The name under which others know the person. `first` is the claim that counts before the usual ones.
     pub(super) fn name(&self, first: &str) -> Option<&str> {
         let names = std::iter::once(first).chain(NAMES).chain([SUBJECT]);
@@ -99,6 +104,7 @@ mod tests {
             assert_eq!(!texts(&claims, "email").is_empty(), counts, "{claims}");
             let name = PersonClaims(claims.as_object().unwrap()).name("").unwrap().to_owned();
             assert_eq!(name, if counts { "ada@example.com" } else { "1" });
+            assert_eq!(PersonClaims(claims.as_object().unwrap()).verifies("ada@example.com"), counts);
         }
         assert!(texts(&json!({"email": "ada@example.com"}), "email").is_empty());
     }

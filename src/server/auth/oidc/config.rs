@@ -3,6 +3,7 @@
 use axum::http::Uri;
 use zeroize::Zeroizing;
 
+use super::refused::RefusedPeople;
 use super::roles::RoleMapping;
 use crate::model::diagnostics::Check;
 use crate::model::{Faults, Secret};
@@ -38,6 +39,10 @@ pub(crate) struct OidcConfig {
     pub(super) name_claim: String,
     /// The roles of people.
     pub(super) roles: Vec<RoleMapping>,
+    /// The people who are refused whatever their roles.
+    pub(crate) refused: RefusedPeople,
+    /// Whether people can sign in on command lines: anybody can begin that, and ask somebody else to enter the code.
+    pub(super) device: bool,
 }
 
 impl OidcConfig {

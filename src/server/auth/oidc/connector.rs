@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use quick_cache::sync::Cache;
 use rand::RngCore;
 use ring::digest::{SHA256, digest};
 
@@ -22,11 +23,15 @@ use crate::server::prelude::*;
 pub(in crate::server) const CALLBACK: &str = "/ui/login/oidc/callback";
 /// How many seconds somebody may take at the provider.
 const LONGEST: i64 = 600;
+/// The most device codes whose last question is known.
+const MOST_ASKED: usize = 1024;
 
 /// The provider of a server, and what its claims mean here.
 pub(crate) struct OpenIdConnect {
     pub(super) config: OidcConfig,
     pub(super) provider: OidcProvider,
+    /// When each device code was asked for last, by its digest.
+    pub(super) asked: Cache<blake3::Hash, Instant>,
     base_url: String,
 }
 
@@ -48,7 +53,8 @@ pub(in crate::server) struct PendingLogin {
 impl OpenIdConnect {
     /// Prepares signing in. Asks the provider nothing yet.
     pub(crate) fn new(config: OidcConfig, base_url: &str) -> Self {
-        Self { provider: OidcProvider::new(config.clone()), config, base_url: base_url.to_owned() }
+        let (provider, asked) = (OidcProvider::new(config.clone()), Cache::new(MOST_ASKED));
+        Self { provider, asked, config, base_url: base_url.to_owned() }
     }
 
     /// The host of the provider.
@@ -110,8 +116,9 @@ impl OpenIdConnect {
         match value("error") {
             Some(error) if error == "access_denied" => return Err("the provider says that access was denied".into()),
             Some(error) => {
-                let reason = format!("it has sent a browser back with the error `{}`", printable(&error));
-                return Err(OidcFailure::Away(reason));
+                // Whoever has begun to sign in can write any text here.
+                tracing::debug!("a browser came back from the provider with the error `{}`", printable(&error));
+                return Err("the provider has refused the sign-in".into());
             }
             None => {}
         }
@@ -139,12 +146,17 @@ impl OpenIdConnect {
         self.provider.check_signature(&token)?;
         let claims = token.into_claims(&ExpectedClaims { issuer, client_id, nonce, now: clock::now() })?;
         let claims = PersonClaims(&claims);
-        let grants = grants(roles, issuer, &claims);
-        Ok(SignedInPerson::new(issuer, claims.subject(), claims.name(name_claim), grants))
+        let (name, grants) = (claims.name(name_claim), grants(roles, issuer, &claims));
+        let is_verified = name.is_some_and(|name| claims.verifies(name));
+        let person = SignedInPerson::new(issuer, claims.subject(), name, grants);
+        Ok(person.with_verified_name(is_verified))
     }
 
-    /// A person as a caller, with the rights of today; none if there are none.
+    /// A person as a caller, with the rights of today; none if there are none, or if the person is refused.
     pub(in crate::server) fn caller(&self, person: &SignedInPerson) -> Option<Caller> {
+        if self.config.refused.has(person) {
+            return None;
+        }
         let rights = rights(&self.config.roles, &self.config.issuer, &person.grants)?;
         Some(person.caller(rights))
     }

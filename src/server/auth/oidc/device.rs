@@ -1,7 +1,9 @@
 //! Signing in on a command line: somebody enters a code at the provider, in a browser anywhere (RFC 8628).
 //!
 //! The server asks the provider, so that a client needs nothing of its own there, and the secret stays here. The device code
-//! that a client gets is sealed: this server asks for no code that it has not got itself.
+//! that a client gets is sealed: this server asks for no code that it has not got itself, and for none too often.
+//!
+//! Anybody can begin, and talk somebody else into entering the code. So it is off unless the configuration turns it on.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -70,6 +72,7 @@ pub(in crate::server) enum DeviceProgress {
 impl OpenIdConnect {
     /// Begins to sign in with a device code.
     pub(in crate::server) fn begin_device(&self, sealer: &SessionSealer) -> Result<DeviceInstructions, ApiError> {
+        self.check_device()?;
         let metadata = self.provider.metadata()?;
         let Some(endpoint) = &metadata.device_authorization_endpoint else {
             let fault = Fault::new(Code::NotFound, "the identity provider has no sign-in for command lines");
@@ -100,11 +103,15 @@ impl OpenIdConnect {
         sealer: &SessionSealer,
         sealed: &str,
     ) -> Result<DeviceProgress, ApiError> {
+        self.check_device()?;
         let device: Option<SealedDeviceCode> =
             URL_SAFE_NO_PAD.decode(sealed).ok().and_then(|sealed| sealer.open_for(PURPOSE, &sealed));
         let device = device.ok_or(OidcFailure::Refused("the device code is not of this server"))?;
         if clock::now().as_second() > device.until {
             return Err(OidcFailure::Refused("the device code has expired").into());
+        }
+        if self.was_just_asked(&device) {
+            return Ok(DeviceProgress::Pending(device.interval));
         }
         let form =
             [("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", device.code.as_str())];
@@ -119,5 +126,41 @@ impl OpenIdConnect {
                 other => Err(OidcFailure::Away(format!("the token endpoint has answered {other}")).into()),
             },
         }
+    }
+
+    /// Whether a device code was asked for less than its interval ago. Otherwise, it is asked for now.
+    fn was_just_asked(&self, device: &SealedDeviceCode) -> bool {
+        let digest = blake3::hash(device.code.as_bytes());
+        let is_early = self.asked.get(&digest).is_some_and(|at| at.elapsed() < Duration::from_secs(device.interval));
+        if !is_early {
+            self.asked.insert(digest, Instant::now());
+        }
+        is_early
+    }
+
+    /// Fails unless the configuration turns this on.
+    fn check_device(&self) -> Result<(), ApiError> {
+        if self.config.device {
+            return Ok(());
+        }
+        let fault = Fault::new(Code::NotFound, "this server lets nobody sign in on command lines");
+        let help = "log in with the token of an API key, or ask an admin for `device: true` in the section \
+                    `openid_connect` of the configuration file";
+        Err(ApiError::new(fault.help(help)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::auth::oidc::config::OidcConfig;
+
+    #[test]
+    fn a_code_is_asked_for_once_in_its_interval() {
+        let provider = OpenIdConnect::new(OidcConfig::default(), "https://edge.example.com");
+        let device = |code: &str, interval: u64| SealedDeviceCode { code: code.to_owned(), interval, until: 0 };
+        assert!(!provider.was_just_asked(&device("a", 3600)) && provider.was_just_asked(&device("a", 3600)));
+        assert!(!provider.was_just_asked(&device("b", 3600)), "each code has its own interval");
+        assert!(!provider.was_just_asked(&device("a", 0)));
     }
 }

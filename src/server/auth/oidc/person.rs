@@ -15,6 +15,9 @@ const OWNER: &str = "usr_";
 pub(crate) struct SignedInPerson {
     /// The name under which others know the person.
     name: String,
+    /// Whether the provider has verified that nobody else has the name.
+    #[serde(default)]
+    is_verified: bool,
     /// The owner: it stays the same when the name changes.
     owner: Id,
     /// The digests of the claims that give rights.
@@ -26,17 +29,30 @@ impl SignedInPerson {
     pub(super) fn new(issuer: &str, subject: &str, name: Option<&str>, grants: BTreeSet<String>) -> Self {
         let owner = Id::derived(OWNER, [PURPOSE.as_bytes(), issuer.as_bytes(), subject.as_bytes()]);
         let name = name.map_or_else(|| owner.to_string(), str::to_owned);
-        Self { name, owner, grants }
+        Self { name, is_verified: false, owner, grants }
     }
 
-    /// The name.
-    pub(in crate::server) fn name(&self) -> &str {
+    /// The same person, with whether the provider has verified the name.
+    pub(super) fn with_verified_name(self, is_verified: bool) -> Self {
+        Self { is_verified, ..self }
+    }
+
+    /// The name that the provider gives.
+    pub(super) fn given_name(&self) -> &str {
         &self.name
+    }
+
+    /// The name as others see it. With the owner, unless it is verified: two people may have chosen the same.
+    pub(in crate::server) fn name(&self) -> Cow<'_, str> {
+        match self.is_verified || self.name == self.owner.as_str() {
+            true => Cow::Borrowed(self.name.as_str()),
+            false => Cow::Owned(format!("{} ({})", self.name, self.owner)),
+        }
     }
 
     /// What stands in the place of an API key.
     pub(in crate::server) fn key(&self) -> Id {
-        Id::new(&format!("{PERSON}{}", self.name))
+        Id::new(&format!("{PERSON}{}", self.name()))
     }
 
     /// The owner.
@@ -59,8 +75,11 @@ mod tests {
         let person = |issuer: &str, subject: &str, name: Option<&str>| {
             SignedInPerson::new(issuer, subject, name, BTreeSet::new())
         };
-        let ada = person("https://a", "1", Some("ada@example.com"));
-        assert_eq!((ada.key().as_str(), ada.name()), ("person:ada@example.com", "ada@example.com"));
+        let chosen = person("https://a", "1", Some("ada@example.com"));
+        let name = format!("ada@example.com ({})", chosen.owner());
+        assert_eq!((chosen.key().as_str(), &*chosen.name()), (format!("person:{name}").as_str(), name.as_str()));
+        let ada = chosen.with_verified_name(true);
+        assert_eq!((ada.key().as_str(), &*ada.name()), ("person:ada@example.com", "ada@example.com"));
         assert!(ada.owner().as_str().starts_with("usr_"));
         assert_eq!(person("https://a", "1", Some("ada")).owner(), ada.owner());
         for other in [person("https://a", "2", None), person("https://b", "1", None)] {

@@ -2,8 +2,8 @@
 //! Discovery; RFC 6749).
 //!
 //! Nothing is asked for before somebody signs in, so a provider that is away does not delay a start. What was read keeps its use
-//! while the provider is away. A token with an unknown key makes the keys be read again, but only from time to time: anybody
-//! can make up a token.
+//! while the provider is away. A token with a wrong signature makes the keys be read again, because the provider may have a new one,
+//! also under the name of another; but only from time to time: anybody can make up a token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,6 +16,7 @@ use super::failure::OidcFailure;
 use super::id_token::IdToken;
 use super::jwk::{ProviderKey, keys_of};
 use crate::http_client;
+use crate::model::Secret;
 use crate::server::prelude::*;
 
 /// The connect timeout.
@@ -30,8 +31,10 @@ const FRESH: Duration = Duration::from_secs(3600);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// How long not to ask a provider again that did not answer: each attempt holds a place.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How often unknown keys make the keys be read again.
+/// How often wrong signatures make the keys be read again.
 const REREAD: Duration = Duration::from_secs(10);
+/// How long the files and the command of the configuration are not read again: each request would wait for them.
+const SETTLED: Duration = Duration::from_secs(5);
 /// Where a provider publishes its metadata.
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
@@ -54,13 +57,23 @@ pub(super) struct OidcProvider {
     config: OidcConfig,
     /// Held during a request: others wait for its result.
     known: Lock<KnownProvider>,
+    /// Held while it is read.
+    client: Lock<Option<(Instant, ProviderClient)>>,
+}
+
+/// What requests to the provider need.
+#[derive(Clone)]
+struct ProviderClient {
+    agent: Agent,
+    /// The secret of this server there, if it has one, or why it cannot be read. Not every request needs it.
+    secret: Result<Option<Secret>, String>,
 }
 
 #[derive(Default)]
 struct KnownProvider {
     metadata: Option<(Instant, Arc<ProviderMetadata>)>,
     keys: Option<(Instant, Arc<[ProviderKey]>)>,
-    /// When an unknown key last made the keys be read.
+    /// When a wrong signature last made the keys be read.
     reread: Option<Instant>,
     /// When the provider last did not answer, and why.
     away: Option<(Instant, String)>,
@@ -76,7 +89,7 @@ pub(super) enum TokenResponse {
 
 impl OidcProvider {
     pub(super) fn new(config: OidcConfig) -> Self {
-        Self { config, known: Lock::default() }
+        Self { config, known: Lock::default(), client: Lock::default() }
     }
 
     /// The metadata of the provider.
@@ -129,11 +142,9 @@ impl OidcProvider {
         if token.is_signed_by(&keys) {
             return Ok(());
         }
-        let is_early = known.reread.is_some_and(|at| at.elapsed() < REREAD);
-        if token.names_one_of(&keys) || is_early {
+        if known.reread.is_some_and(|at| at.elapsed() < REREAD) {
             return Err(WRONG);
         }
-        // The provider may have a new key.
         known.reread = Some(Instant::now());
         let keys = self.read_keys(&mut known).map_err(OidcFailure::Away)?;
         if token.is_signed_by(&keys) { Ok(()) } else { Err(WRONG) }
@@ -187,13 +198,14 @@ impl OidcProvider {
         url: &str,
         form: &[(&str, &str)],
     ) -> Result<(u16, Value), String> {
-        let (client_id, secret) = (self.config.client_id.as_str(), self.config.secret()?);
+        let (client_id, ProviderClient { agent, secret }) = (self.config.client_id.as_str(), self.client()?);
+        let secret = secret?;
         let mut pairs = form_urlencoded::Serializer::new(String::new());
         pairs.extend_pairs(form);
         let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
         // Without a list, a provider takes the header.
         let takes_header = methods.is_none_or(|all| all.iter().any(|method| method == "client_secret_basic"));
-        let mut request = self.agent()?.post(url).header("Accept", "application/json");
+        let mut request = agent.post(url).header("Accept", "application/json");
         match &secret {
             Some(secret) if takes_header => {
                 let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
@@ -212,19 +224,28 @@ impl OidcProvider {
     }
 
     fn get(&self, url: &str) -> Result<Value, String> {
-        match read(url, self.agent()?.get(url).header("Accept", "application/json").call())? {
+        match read(url, self.client()?.agent.get(url).header("Accept", "application/json").call())? {
             (200, value) => Ok(value),
             (status, _) => Err(format!("{url} has answered with status {status}")),
         }
     }
 
-    /// The client. It trusts what its file has now.
-    fn agent(&self) -> Result<Agent, String> {
+    /// The client. It has what the files have now, or had some seconds ago.
+    fn client(&self) -> Result<ProviderClient, String> {
+        let mut read = self.client.lock();
+        if let Some((at, client)) = read.as_ref()
+            && at.elapsed() < SETTLED
+        {
+            return Ok(client.clone());
+        }
         let authorities = match self.config.authorities()? {
             Some(pem) => http_client::authorities(&pem)?,
             None => RootCerts::PlatformVerifier,
         };
-        Ok(http_client::agent_trusting(authorities, CONNECT, RESPONSE))
+        let agent = http_client::agent_trusting(authorities, CONNECT, RESPONSE);
+        let client = ProviderClient { agent, secret: self.config.secret() };
+        *read = Some((Instant::now(), client.clone()));
+        Ok(client)
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Class {
     pub(super) reserved_running: usize,
     /// The part of `waiting` that only [`SlotPool::Reserved`] can have.
     pub(super) reserved_waiting: usize,
+    /// Who has a share, in errors.
+    pub(super) whose: &'static str,
     /// The requests of one owner that run at a time, in each pool.
     pub(super) owner_running: Share,
     /// The requests of one owner that wait, in each pool.
@@ -57,6 +59,7 @@ pub(in crate::server) const RECONCILIATIONS: Class = Class {
     waiting: 12,
     reserved_running: 1,
     reserved_waiting: 4,
+    whose: "the owner of the API key",
     owner_running: Share::Most(1),
     owner_waiting: 1,
     retry_after: 5,
@@ -99,9 +102,17 @@ pub(in crate::server) const BACKUPS: Class =
 pub(in crate::server) const WEBHOOKS: Class =
     Class { name: "webhooks", what: "webhooks", running: 2, waiting: 6, ..SEARCHES };
 
-/// Requests that ask an OpenID Connect provider (D117). Whoever sends them is not signed in yet.
-pub(in crate::server) const SIGN_INS: Class =
-    Class { name: "sign_ins", what: "sign-ins", running: 8, waiting: 32, ..SEARCHES };
+/// Requests that ask an OpenID Connect provider (D117). Whoever sends them is not signed in yet: the owner is an address.
+pub(in crate::server) const SIGN_INS: Class = Class {
+    name: "sign_ins",
+    what: "sign-ins",
+    running: 8,
+    waiting: 32,
+    whose: "your address",
+    owner_running: Share::Most(2),
+    owner_waiting: 8,
+    ..SEARCHES
+};
 
 /// Encryptions of the store with new keys (D96).
 pub(in crate::server) const REKEYS: Class =
@@ -170,6 +181,7 @@ pub(in crate::server) fn streams(most: usize) -> Class {
         owner_running: Share::OneIn(4),
         owner_waiting: 0,
         retry_after: 30,
+        whose: RECONCILIATIONS.whose,
     }
 }
 

@@ -108,7 +108,7 @@ impl Slots {
     fn refused(&self, refusal: NoPlace) -> ApiError {
         let SlotState { class, refused_owner, refused_full, .. } = &*self.0;
         let (whose, code, counter, counts) = match refusal {
-            NoPlace::Owner(counts) => ("the owner of the API key", Code::RateLimited, refused_owner, counts),
+            NoPlace::Owner(counts) => (class.whose, Code::RateLimited, refused_owner, counts),
             NoPlace::Full(counts) => ("the server", Code::Unavailable, refused_full, counts),
         };
         counter.fetch_add(1, Ordering::Relaxed);

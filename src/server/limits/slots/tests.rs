@@ -129,6 +129,17 @@ fn clients_without_an_owner_have_all_places_and_no_share() {
 }
 
 #[test]
+fn an_address_has_a_share_of_the_sign_ins() {
+    let sign_ins = Slots::new(classes::SIGN_INS);
+    let (a, b) = (Id::new("address:192.0.2.1"), Id::new("address:192.0.2.2"));
+    let places: Vec<WorkPlace> = (0..100).map_while(|_| sign_ins.for_owner(&a).ok()).collect();
+    assert_eq!((places.len(), sign_ins.running()), (10, 2));
+    let refused = sign_ins.for_owner(&a).err().unwrap();
+    assert!(refused.message().starts_with("your address has reached its limit of sign-ins"), "{}", refused.message());
+    assert!(sign_ins.for_owner(&b).is_ok());
+}
+
+#[test]
 fn renderings_are_never_refused() {
     let all = Slots::new(classes::renderings());
     let owner = Id::new("usr_a");

@@ -55,7 +55,7 @@ impl<'a> ReconciliationJob<'a> {
         let CheckedRequest { digests, to_trace, lints } = CheckedRequest::new(&mut request)?;
         authorize(app, &caller, &request)?;
         // A key with a scope does not find out what other keys of its owner have sent.
-        let sender = if caller.scope.is_some() { &caller.key } else { &caller.owner };
+        let sender = if caller.scope.is_some() { caller.identity() } else { &caller.owner };
         let is_older: Vec<bool> = request.files.iter().map(|file| file.older).collect();
         let sent = app.caches.files.resolve(sender, request.files, &digests)?;
         let (older, sent) = review::split_older(sent, &is_older);

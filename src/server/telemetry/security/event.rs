@@ -28,7 +28,9 @@ pub(crate) enum SecurityEvent {
     RateLimited,
     /// A webhook was not signed.
     WebhookRefused,
-    /// Somebody has signed in to the dashboard.
+    /// Somebody has begun to sign in on a command line, and may ask anybody to enter the code.
+    DeviceSignInBegun,
+    /// Somebody has signed in to the dashboard, or on a command line.
     SignedIn,
     /// A gateway has read its configuration, with secrets.
     GatewayRead,
@@ -80,6 +82,7 @@ impl SecurityEvent {
                 | Self::PermissionRefused
                 | Self::RateLimited
                 | Self::WebhookRefused
+                | Self::DeviceSignInBegun
                 | Self::SignedIn
                 | Self::GatewayRead
                 | Self::BackupRead
@@ -90,7 +93,8 @@ impl SecurityEvent {
 names! {
     SecurityEvent: LogCreated "log_created", LogContinued "log_continued", LineTorn "line_torn", Started "started",
     Stopped "stopped", AuthenticationFailed "authentication_failed", PermissionRefused "permission_refused",
-    RateLimited "rate_limited", WebhookRefused "webhook_refused", SignedIn "signed_in", GatewayRead "gateway_read", BackupRead "backup_read",
+    RateLimited "rate_limited", WebhookRefused "webhook_refused",
+    DeviceSignInBegun "device_sign_in_begun", SignedIn "signed_in", GatewayRead "gateway_read", BackupRead "backup_read",
     KeyCreated "key_created", KeyChanged "key_changed", KeyDeleted "key_deleted", OwnerCreated "owner_created",
     RoleChanged "role_changed", OwnerDeleted "owner_deleted", CredentialsChanged "credentials_changed",
     StoreRekeyed "store_rekeyed"
