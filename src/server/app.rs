@@ -109,6 +109,7 @@ impl App {
             }),
             telemetry: Arc::default(),
             document: Arc::new(LazyLock::new(Box::new(make))),
+            dashboard: Arc::default(),
             has_dashboard: true,
             stopping: None,
         })

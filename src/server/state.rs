@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use tokio::sync::watch;
 
 use super::auth::authentication::AccessControl;
+use super::dashboard::page_digest::PageDigest;
 use super::gateway_feed::cache::Feeds;
 use super::gateway_feed::readers::GatewayReads;
 use super::limits::slots::Slots;
@@ -34,6 +35,7 @@ pub(crate) struct AppState {
     pub caches: Arc<Caches>,
     pub telemetry: Arc<Telemetry>,
     pub document: Arc<ApiDocument>,
+    pub dashboard: Arc<DashboardShared>,
     /// Whether the dashboard is served.
     pub has_dashboard: bool,
     /// Becomes true when the server stops.
@@ -135,6 +137,13 @@ pub(crate) struct Telemetry {
     pub outbox: Option<Arc<Outbox>>,
     /// TLS of the server.
     pub tls: Option<Arc<Tls>>,
+}
+
+/// What the pages of the dashboard share.
+#[derive(Default)]
+pub(crate) struct DashboardShared {
+    /// The digest for the streams to open pages.
+    pub digest: PageDigest,
 }
 
 /// The OpenAPI document. It is made when somebody asks for it: that takes longer than all else at the start.

@@ -9,6 +9,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::commit::batch::Tip;
@@ -89,6 +90,7 @@ impl Store {
         }
         self.feed_copy(&batches);
         let mut queue = self.queue.lock();
+        self.position.store(end.position, Ordering::Release);
         self.publish(revisions);
         (queue.tip, queue.position, queue.durable) = (state, end.position, end);
         Ok(true)

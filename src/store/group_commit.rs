@@ -214,6 +214,7 @@ impl Store {
         self.last_write_failed.store(appended.is_err(), Ordering::Release);
         let settled = match appended {
             Ok((end, revisions)) => {
+                self.position.store(end.position, Ordering::Release);
                 // Whoever holds the lock relies on it that nothing becomes visible meanwhile: a run that has searched the
                 // history for drift would not look again.
                 self.publish(revisions);

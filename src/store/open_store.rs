@@ -1,7 +1,7 @@
 //! An open store: the current Snapshot, and the only way to make the next one.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -55,6 +55,8 @@ pub struct Store {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) current: ArcSwap<Snapshot>,
     pub(super) queue: CommitQueue,
+    /// The position of the last durable commit, for those who must not wait for the queue.
+    pub(super) position: AtomicU64,
     pub(super) subscribers: Lock<Vec<Subscriber>>,
     /// The newest revisions, for those who follow the store.
     pub(crate) recent: ChangeWindow,
@@ -197,6 +199,7 @@ impl Store {
             engine,
             current: ArcSwap::new(Arc::clone(&snapshot)),
             queue: CommitQueue::new(snapshot, tip),
+            position: AtomicU64::new(tip.position),
             subscribers: Lock::default(),
             recent,
             declared: DeclaredPlaces::new(MOST_PLACES),
@@ -307,7 +310,12 @@ impl Store {
         })
     }
 
-    /// Returns the engine's statistics.
+    /// Returns the position of the last durable commit, without waiting for a writer or reading from disk.
+    pub(crate) fn position(&self) -> u64 {
+        self.position.load(Ordering::Acquire)
+    }
+
+    /// Returns the engine's statistics, which may read from disk.
     pub fn statistics(&self) -> Statistics {
         self.engine.statistics()
     }

@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use axum::http::request::Parts;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::page::session_of;
 use crate::server::auth::session::DashboardSession;
@@ -29,18 +29,17 @@ pub(super) async fn stream(State(app): State<AppState>, request: Request) -> Api
     let caller = app.access.admit_session(&snapshot, &Intent::Watch, &parts.headers, &session)?;
     let place = app.admissions.watchers.for_owner(&caller.owner)?;
     let (chunks, received) = mpsc::channel(CHUNKS);
-    let mut stopping = app.stopping.clone();
+    let digests = app.dashboard.digest.subscribe(
+        || state_of(&app),
+        || {
+            tokio::spawn(look(app.clone()));
+        },
+    );
     tokio::spawn(async move {
         let _held = place;
-        let stopped = async {
-            match &mut stopping {
-                Some(stopping) => drop(stopping.wait_for(|stop| *stop).await),
-                None => std::future::pending::<()>().await,
-            }
-        };
         tokio::select! {
-            () = send_changes(&app, &parts, &session, &chunks) => {}
-            () = stopped => {}
+            () = send_changes(&app, &parts, &session, &chunks, digests) => {}
+            () = stopped(&app) => {}
         }
     });
     let mut response = Response::new(Body::new(ChannelBody(received)));
@@ -50,24 +49,54 @@ pub(super) async fn stream(State(app): State<AppState>, request: Request) -> Api
     Ok(response)
 }
 
+/// Waits until the server stops.
+async fn stopped(app: &AppState) {
+    match app.stopping.clone() {
+        Some(mut stopping) => drop(stopping.wait_for(|stop| *stop).await),
+        None => std::future::pending::<()>().await,
+    }
+}
+
+/// Looks after each change, for all streams, until there are none.
+async fn look(app: AppState) {
+    let mut newest = app.served.store.recent.newest();
+    let looking = async {
+        loop {
+            tokio::select! {
+                changed = newest.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+            match app.dashboard.digest.send(state_of(&app)) {
+                None => return,
+                Some(true) => tokio::time::sleep(PAUSE).await,
+                Some(false) => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = looking => {}
+        () = stopped(&app) => {}
+    }
+}
+
 /// Sends an event after each change, until the session or its key ends, or the client goes.
 async fn send_changes(
     app: &AppState,
     parts: &Parts,
     session: &DashboardSession,
     chunks: &mpsc::Sender<Result<Bytes, axum::Error>>,
+    mut digests: watch::Receiver<u64>,
 ) {
-    let mut newest = app.served.store.recent.newest();
-    let (mut known, mut looks) = (state_of(app), 0_u32);
+    let mut looks = 0_u32;
     if chunks.send(Ok(Bytes::from_static(b": open\n\n"))).await.is_err() {
         return;
     }
     loop {
-        tokio::select! {
-            changed = newest.changed() => if changed.is_err() { return },
+        let has_changed = tokio::select! {
+            changed = digests.changed() => if changed.is_ok() { true } else { return },
             () = chunks.closed() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
-        }
+            () = tokio::time::sleep(INTERVAL) => false,
+        };
         let snapshot = app.served.store.snapshot();
         let is_open = session_of(app, parts).is_some()
             && app.access.admit_session_again(&snapshot, &Intent::Watch, &parts.headers, session).is_ok();
@@ -75,28 +104,25 @@ async fn send_changes(
             let _ = chunks.try_send(Ok(Bytes::from_static(b"event: ended\ndata: \n\n")));
             return;
         }
-        let state = state_of(app);
-        looks = if state == known { looks + 1 } else { 0 };
-        let chunk = match (state == known, looks >= LOOKS) {
-            (false, _) => Bytes::from_static(b"data: changed\n\n"),
-            (true, true) => Bytes::from_static(b":\n\n"),
-            (true, false) => continue,
+        looks = if has_changed { 0 } else { looks + 1 };
+        let chunk = match (has_changed, looks >= LOOKS) {
+            (true, _) => Bytes::from_static(b"data: changed\n\n"),
+            (false, true) => Bytes::from_static(b":\n\n"),
+            (false, false) => continue,
         };
-        (known, looks) = (state, 0);
+        looks = 0;
         // A client whose buffer is full has events to read, and they are all the same.
         if let Err(mpsc::error::TrySendError::Closed(_)) = chunks.try_send(Ok(chunk)) {
             return;
         }
-        tokio::time::sleep(PAUSE).await;
-        newest.mark_unchanged();
     }
 }
 
-/// A digest of what pages show besides resources, which is cheap to find.
+/// A digest of what pages show, which is found without waiting for a writer or reading from disk.
 fn state_of(app: &AppState) -> u64 {
     let mut hasher = DefaultHasher::new();
     let store = &app.served.store;
-    (store.snapshot().revision, store.statistics().position).hash(&mut hasher);
+    (store.snapshot().revision, store.position()).hash(&mut hasher);
     for following in app.sources.following.now().iter() {
         let condition = following.health.condition();
         let suspension = following.suspension().map(|it| (it.reason, it.since));

@@ -41,6 +41,7 @@ mod live;
 mod origin_check;
 mod overview;
 mod page;
+pub(in crate::server) mod page_digest;
 mod provider_sign_in;
 mod revision;
 mod revisions;
