@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use tokio::sync::watch;
 
 use super::auth::authentication::AccessControl;
+use super::dashboard::access_effect::AccessEffects;
 use super::dashboard::page_digest::PageDigest;
 use super::gateway_feed::cache::Feeds;
 use super::gateway_feed::readers::GatewayReads;
@@ -142,6 +143,8 @@ pub(crate) struct Telemetry {
 /// What the pages of the dashboard share.
 #[derive(Default)]
 pub(crate) struct DashboardShared {
+    /// What revisions did to access.
+    pub effects: AccessEffects,
     /// The digest for the streams to open pages.
     pub digest: PageDigest,
 }

@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, fmt, ops::ControlFlow, path::PathBuf, sync::Arc
 use jiff::Timestamp;
 
 use super::commit::batch::{Batch, Tip};
-use super::commit::entries::CommitEntry;
+use super::commit::entries::{CommitEntries, CommitEntry};
 use super::commit::header::{CommitHeader, Retention};
 use super::error::StoreError;
 use super::maintenance::backup::Backup;
@@ -210,6 +210,12 @@ pub trait Engine: Send + Sync {
 
     /// Returns a commit with its entries, or none if it is no longer kept.
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError>;
+
+    /// Returns some entries of the resources that a commit changed: at most so many, after the first ones. Returns none if the
+    /// commit is no longer kept. An engine that can keeps no others in memory.
+    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
+        Ok(self.commit(position)?.map(|batch| batch.some_entries(skip, most)))
+    }
 
     /// Visits what commits did to some resources, for each of them the newest first. Of a large commit, only the entries of
     /// these resources are read, unless the engine has to search for them. Then it may stop after many commits.

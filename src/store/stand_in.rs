@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::clock;
 use super::commit::batch::Batch;
+use super::commit::entries::CommitEntries;
 use super::commit::header::CommitHeader;
 use super::engine::{
     BatchVisit, Engine, FollowedWriter, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
@@ -61,6 +62,10 @@ impl Engine for StandIn {
 
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
         self.copy.commit(position)
+    }
+
+    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
+        self.copy.some_entries(position, skip, most)
     }
 
     fn resource_histories(

@@ -27,6 +27,7 @@
 //! it as a request of the API does ([`action`]).
 
 mod access;
+pub(in crate::server) mod access_effect;
 mod action;
 mod assets;
 mod certificates;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
-use super::access::AccessEffect;
+use super::access_effect::compared_revision;
 use super::certificates::{expiring, is_soon};
 use super::elements::{Tone, author, badge, commit, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
@@ -18,12 +18,10 @@ use crate::server::operations::sources::views;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_writer();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_history().of_writer();
 
 /// The attempts that are shown.
 const ATTEMPTS: usize = 8;
-/// The most resources of a change whose effect on access is looked at.
-const MOST_CHANGED: usize = 50;
 /// The most sources, drifted resources and certificates that are shown.
 const MOST_SOURCES: usize = 20;
 const MOST_DRIFTED: usize = 10;
@@ -80,13 +78,13 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
     let filter = HistoryFilter::default();
     let search = HistorySearch { filter: &filter, before: u64::MAX, batch: ATTEMPTS, most: ATTEMPTS as u64 };
     let mut headers: Vec<CommitHeader> = Vec::new();
-    request.store().search(&search, &|| false, &mut |record: CommitHeader| {
+    request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
         headers.push(record);
         ControlFlow::Continue(())
     })?;
     let mut entries = Vec::new();
     for header in headers {
-        let effect = effect(request, &header)?.shown();
+        let effect = effect(request, &header);
         let item = HistoryItem::from_header(&header, "", &request.snapshot);
         entries.push(revisions::entry(request, &item, &effect));
     }
@@ -97,15 +95,15 @@ fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
     })
 }
 
-fn effect(request: &PageRequest, header: &CommitHeader) -> Result<AccessEffect, ApiError> {
-    let few = header.revision.filter(|_| (1..=MOST_CHANGED).contains(&header.changed));
-    let Some(revision) = few else { return Ok(AccessEffect::default()) };
-    match request.store().details(revision)? {
-        Some(found) => {
-            let changes = found.some_resources(request.store(), 0, MOST_CHANGED)?;
-            Ok(AccessEffect::of_revision(request.store(), revision, &changes))
+fn effect(request: &PageRequest, header: &CommitHeader) -> Markup {
+    let revision = compared_revision(header, request.snapshot.revision);
+    let effect = revision.map(|revision| request.effect(revision));
+    html! {
+        @match effect {
+            Some(Some(effect)) => (effect.shown()),
+            Some(None) => (badge(Tone::Neutral, "access not compared")),
+            None => {},
         }
-        None => Ok(AccessEffect::default()),
     }
 }
 

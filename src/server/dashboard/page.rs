@@ -8,6 +8,7 @@ use maud::Markup;
 use std::fmt::Display;
 use tokio::time::timeout;
 
+use super::access_effect::AccessEffect;
 use super::cookie;
 use super::layout::{self, PageFrame};
 use crate::model::key::segment;
@@ -17,6 +18,7 @@ use crate::server::handler_prelude::*;
 use crate::server::http::page::AT;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::resources::at_revision;
+use crate::server::state::Admissions;
 
 /// The prefix of all paths of the dashboard.
 const PREFIX: &str = "/ui/";
@@ -24,6 +26,8 @@ const PREFIX: &str = "/ui/";
 const BY_SCRIPT: &str = "x-dashboard-live";
 /// How long the server that writes may take for a page that this server can show, too.
 const WRITER: Duration = Duration::from_secs(2);
+/// How long a page waits for what revisions did to access. Later it says that this is not known.
+const EFFECTS: Duration = Duration::from_secs(2);
 /// The rows of a page of a table.
 pub(super) const ROWS: usize = 50;
 
@@ -38,6 +42,8 @@ pub(super) struct DashboardPage {
     intent: Intent<'static>,
     /// Whether `at` asks for an earlier revision.
     reads_earlier: bool,
+    /// Whether it reads the history: it has the place of a search then, until its client goes (D52).
+    reads_history: bool,
     /// Whether only the server that writes knows what it shows (D115).
     is_of_writer: bool,
     /// Whether it stays as it is until it is loaded again.
@@ -48,12 +54,18 @@ pub(super) struct DashboardPage {
 impl DashboardPage {
     /// A page for everybody who reads.
     pub(super) const fn new(path: &'static str, render: PageRenderer) -> Self {
-        Self { path, intent: Intent::Read, reads_earlier: false, is_of_writer: false, is_still: false, render }
+        let (reads_earlier, reads_history, is_of_writer, is_still) = (false, false, false, false);
+        Self { path, intent: Intent::Read, reads_earlier, reads_history, is_of_writer, is_still, render }
     }
 
     /// Shows an earlier revision if `at` asks for one.
     pub(super) const fn at_revisions(self) -> Self {
         Self { reads_earlier: true, ..self }
+    }
+
+    /// Shows something of the history.
+    pub(super) const fn of_history(self) -> Self {
+        Self { reads_history: true, ..self }
     }
 
     /// Shows what only the server that writes knows.
@@ -89,8 +101,14 @@ pub(super) struct PageRequest {
     pub now: Timestamp,
     /// The path of the dashboard, relative to that of the page: a proxy may publish it below any path (D13).
     pub root: String,
+    /// Whether the server that writes does not answer, and this one knows nothing of what it does.
+    pub lacks_writer: bool,
     parameters: Vec<String>,
     query: String,
+    /// Is set when the client goes.
+    cancel: Cancel,
+    /// The revisions whose effects the page lacks.
+    lacking_effects: Lock<BTreeSet<u64>>,
     /// The place of an earlier state.
     _earlier: Option<WorkPlace>,
 }
@@ -137,6 +155,21 @@ impl PageRequest {
             }
             _ => None,
         }
+    }
+
+    /// What a revision did to access. One that is not known yet is found when the page is rendered, and then it is rendered
+    /// again.
+    pub(super) fn effect(&self, revision: u64) -> Option<Arc<AccessEffect>> {
+        let known = self.app.dashboard.effects.get(revision);
+        if known.is_none() {
+            self.lacking_effects.lock().insert(revision);
+        }
+        known
+    }
+
+    /// Whether nobody waits for the page any more.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
     }
 
     /// The store.
@@ -207,11 +240,12 @@ async fn answer(
     parts: &mut Parts,
     here: &Here,
 ) -> Result<Response, ApiError> {
-    let Some((request, renewed)) = admitted(page, app, parts, here).await? else { return Ok(to_sign_in(here)) };
-    if page.is_of_writer
-        && let Some(response) = of_writer(&request, parts).await
-    {
-        return Ok(response);
+    let Some((mut request, renewed)) = admitted(page, app, parts, here).await? else { return Ok(to_sign_in(here)) };
+    if page.is_of_writer && request.app.forwarder.is_needed() {
+        match of_writer(&request, parts).await {
+            Some(response) => return Ok(response),
+            None => request.lacks_writer = true,
+        }
     }
     rendered(page, request, renewed, page.render).await
 }
@@ -245,7 +279,21 @@ pub(super) async fn admitted(
         false => session.renewed(now).as_ref().and_then(|session| cookie::set(&app.access.sessions, session)),
     };
     let root = here.root.clone();
-    let request = PageRequest { app, caller, session, snapshot, at, now, root, parameters, query, _earlier: earlier };
+    let request = PageRequest {
+        app,
+        caller,
+        session,
+        snapshot,
+        at,
+        now,
+        root,
+        lacks_writer: false,
+        parameters,
+        query,
+        cancel: Cancel::default(),
+        lacking_effects: Lock::default(),
+        _earlier: earlier,
+    };
     Ok(Some((request, renewed)))
 }
 
@@ -263,12 +311,9 @@ pub(super) fn intent_of<'p>(intent: Intent<'p>, parameters: &'p [String]) -> Int
     }
 }
 
-/// The page of the server that writes, if this one follows it and it answers.
+/// The page of the server that writes, if it answers.
 async fn of_writer(request: &PageRequest, parts: &Parts) -> Option<Response> {
     let AppState { forwarder, admissions, .. } = &request.app;
-    if !forwarder.is_needed() {
-        return None;
-    }
     let outgoing = OutgoingRequest::new(Some(&request.caller.owner), parts, Bytes::new());
     let outgoing = OutgoingRequest { patience: Some(WRITER), ..outgoing };
     let response = timeout(WRITER, forwarder.forward(&admissions.forwards, outgoing)).await.ok()?.ok()?;
@@ -276,33 +321,72 @@ async fn of_writer(request: &PageRequest, parts: &Parts) -> Option<Response> {
 }
 
 /// The response with a page.
-pub(super) async fn rendered(
+pub(super) async fn rendered<R>(
     page: &'static DashboardPage,
     request: PageRequest,
     renewed: Option<HeaderValue>,
-    render: impl FnOnce(&PageRequest) -> Result<PageContent, ApiError> + Send + 'static,
-) -> Result<Response, ApiError> {
-    let place = request.app.admissions.renderings.for_owner(&request.caller.owner)?;
-    let html = place
-        .render(move || {
-            let content = render(&request)?;
-            let frame = PageFrame {
-                root: &request.root,
-                title: &content.title,
-                section: content.section,
-                who: request.caller.name(),
-                form_token: &request.session.form_token,
-                revision: request.snapshot.revision,
-                is_live: request.at.is_none() && !page.is_still,
-            };
-            Ok(layout::page(&frame, &content.body).into_string())
-        })
-        .await?;
+    render: R,
+) -> Result<Response, ApiError>
+where
+    R: Fn(&PageRequest) -> Result<PageContent, ApiError> + Send + 'static,
+{
+    let (mut html, request, render) = drawn(page, request, render).await?;
+    let lacking = std::mem::take(&mut *request.lacking_effects.lock());
+    if !lacking.is_empty() {
+        find_effects(&request, lacking).await;
+        html = drawn(page, request, render).await?.0;
+    }
     let mut response = layout::response(StatusCode::OK, html);
     if let Some(renewed) = renewed {
         response.headers_mut().append(header::SET_COOKIE, renewed);
     }
     Ok(response)
+}
+
+/// Renders a page in its place.
+async fn drawn<R>(
+    page: &'static DashboardPage,
+    mut request: PageRequest,
+    render: R,
+) -> Result<(String, PageRequest, R), ApiError>
+where
+    R: Fn(&PageRequest) -> Result<PageContent, ApiError> + Send + 'static,
+{
+    let Admissions { searches, renderings, .. } = &*request.app.admissions;
+    let place = if page.reads_history { searches } else { renderings }.for_owner(&request.caller.owner)?;
+    let draw = move |cancel: Cancel| {
+        request.cancel = cancel;
+        let content = render(&request)?;
+        let frame = PageFrame {
+            root: &request.root,
+            title: &content.title,
+            section: content.section,
+            who: request.caller.name(),
+            form_token: &request.session.form_token,
+            revision: request.snapshot.revision,
+            is_live: request.at.is_none() && !page.is_still,
+        };
+        let html = layout::page(&frame, &content.body).into_string();
+        Ok((html, request, render))
+    };
+    if page.reads_history { place.run(draw).await } else { place.render(|| draw(Cancel::default())).await }
+}
+
+/// Finds what revisions did to access, in the place of a read of earlier revisions: nobody holds another one meanwhile.
+async fn find_effects(request: &PageRequest, revisions: BTreeSet<u64>) {
+    let AppState { dashboard, served, admissions, .. } = &request.app;
+    let Ok(place) = admissions.earlier.for_owner(&request.caller.owner) else { return };
+    let (dashboard, served) = (Arc::clone(dashboard), Arc::clone(served));
+    let find = move |cancel: Cancel| {
+        for revision in revisions.into_iter().rev().take_while(|_| !cancel.is_cancelled()) {
+            if let Err(error) = dashboard.effects.find(&served.store, revision) {
+                tracing::warn!("cannot find what revision {revision} did to access: {error}");
+            }
+        }
+        Ok(())
+    };
+    // The page says what is not known.
+    let _ = timeout(EFFECTS, place.run(find)).await;
 }
 
 /// Leads to the page to sign in.

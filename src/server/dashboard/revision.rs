@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::access::AccessEffect;
+use super::access_effect::{AccessEffect, compared_revision};
 use super::diff;
 use super::elements::{Tone, author, badge, commit, facts, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
@@ -11,7 +11,7 @@ use crate::server::operations::history::document::{HistoryItem, HistoryResource}
 use crate::server::prelude::*;
 use crate::server::resources::at_revision;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions/{p0}", render);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions/{p0}", render).of_history();
 
 /// The resources on a page.
 const RESOURCES: usize = 25;
@@ -29,16 +29,12 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         let message = format!("revision {revision} is no longer in the history");
         ApiError::with_code(Code::RevisionGone, message)
     };
-    let found = request.store().details(revision)?.ok_or_else(gone)?;
-    let item = HistoryItem::from_header(&found.header, "", &request.snapshot);
+    let commit_header = request.store().header(revision)?.ok_or_else(gone)?;
+    let item = HistoryItem::from_header(&commit_header, "", &request.snapshot);
     let forge = request.forge(&item.author.source);
     let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
-    let changes = found.some_resources(request.store(), from, RESOURCES)?;
-    let is_whole = from == 0 && changes.len() == item.changed;
-    let opens = match is_whole {
-        true => AccessEffect::of_revision(request.store(), revision, &changes).taken_over,
-        false => Vec::new(),
-    };
+    let changes = request.store().some_changes(&commit_header, from, RESOURCES)?.ok_or_else(gone)?;
+    let compared = compared_revision(&commit_header, current).map(|revision| request.effect(revision));
     let shown = from.saturating_add(changes.len());
     let next = (shown < item.changed).then(|| request.with(&[("from", shown.to_string().as_str())]));
     let first = (from > 0).then(|| request.with(&[("from", "")]));
@@ -57,7 +53,13 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("Undo", html! { @if before > 0 {
                 a href={ (request.root) "rollback?to=" (before) } { "See what going back to revision " (before) " would change" }
             } }),
-            ("Opens", html! { @if !opens.is_empty() { (badge(Tone::Bad, "opens access")) " " (opens.join("; ")) } }),
+            ("Opens", html! { @match &compared {
+                Some(Some(effect)) => { @if !effect.taken_over.is_empty() {
+                    (badge(Tone::Bad, "opens access")) " " (effect.taken_over.join("; "))
+                } },
+                Some(None) => "not compared",
+                None => "",
+            } }),
         ]))
         nav.pager aria-label="Revisions" {
             @if before > 0 { a rel="prev" href=(request.to(format_args!("revisions/{before}"))) { "Revision " (before) } }

@@ -12,7 +12,7 @@ use crate::server::prelude::*;
 use crate::store::history::select::{HistorySearch, SearchEnd};
 use crate::store::{CommitHeader, HistoryFilter, Outcome};
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions", render);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/revisions", render).of_history();
 
 /// How many records are found at once, and how many are read for one page.
 const RECORDS: usize = 50;
@@ -34,7 +34,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let before = request.number("before").unwrap_or(u64::MAX);
     let mut items: Vec<HistoryItem> = Vec::new();
     let search = HistorySearch { filter: &filter, before, batch: RECORDS, most: MOST_RECORDS };
-    let end = request.store().search(&search, &|| false, &mut |record: CommitHeader| {
+    let end = request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
         let is_refused = matches!(record.outcome, Outcome::Refused | Outcome::Failed);
         let is_shown = match outcome.as_str() {
             "applied" => record.outcome == Outcome::Applied,

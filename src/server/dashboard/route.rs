@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::access::{AccessEffect, lock_list, locks};
+use super::access::{lock_list, locks};
+use super::access_effect::AccessEffect;
 use super::elements::{Tone, author, badge, commit, facts, file_place, json, locked, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::{diff, edge};
@@ -14,7 +15,7 @@ use crate::server::operations::history::document::{FieldBlame, HistoryItem, Hist
 use crate::server::operations::origin::ResourceOrigin;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}/routes/{p1}", render);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}/routes/{p1}", render).of_history();
 
 /// The changes on a page.
 const CHANGES: usize = 10;

@@ -18,7 +18,7 @@ use crate::server::operations::sources::view::{SourceView, SyncView};
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources/{p0}", render).of_writer();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources/{p0}", render).of_history().of_writer();
 
 /// The attempts that are shown, and the records that are read for them.
 const ATTEMPTS: usize = 10;
@@ -53,7 +53,7 @@ fn attempts(request: &PageRequest, source: &str) -> Result<Vec<HistoryItem>, Api
     let filter = HistoryFilter { source: Some(source.to_owned()), ..HistoryFilter::default() };
     let search = HistorySearch { filter: &filter, before: u64::MAX, batch: 50, most: MOST_RECORDS };
     let mut items = Vec::new();
-    request.store().search(&search, &|| false, &mut |record: CommitHeader| {
+    request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
         items.push(HistoryItem::from_header(&record, "", &request.snapshot));
         if items.len() < ATTEMPTS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;

@@ -18,7 +18,7 @@ use crate::server::prelude::*;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources", render).of_writer();
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/sources", render).of_history().of_writer();
 
 /// The text in place of an empty list.
 const NONE: &str = "No source has applied anything yet. A source is a folder or a Git repository with manifests: follow one \
@@ -45,7 +45,7 @@ pub(super) fn last_attempts(request: &PageRequest) -> Result<HashMap<String, His
     let mut found: HashMap<String, HistoryItem> = HashMap::new();
     let filter = HistoryFilter::default();
     let search = HistorySearch { filter: &filter, before: u64::MAX, batch: RECORDS, most: MOST_RECORDS };
-    request.store().search(&search, &|| false, &mut |record: CommitHeader| {
+    request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
         if let Author::Source { source, .. } = &record.author
             && !found.contains_key(source)
         {

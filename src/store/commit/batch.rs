@@ -5,6 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::entries::{CommitEntries, Hash};
+use super::record_key::RECORD;
 
 /// A commit as the log has it: its header, its calls, and an entry for each record of the state that it changed.
 #[derive(Clone)]
@@ -25,6 +26,14 @@ pub struct Batch {
     pub calls: Bytes,
     /// The entries. Empty if only the header was read.
     pub entries: CommitEntries,
+}
+
+impl Batch {
+    /// Returns some of the entries of resources: at most so many, after the first ones.
+    pub(crate) fn some_entries(&self, skip: usize, most: usize) -> CommitEntries {
+        let of_resources = self.entries.iter().filter(|entry| entry.key.starts_with(RECORD));
+        of_resources.skip(skip).take(most).collect()
+    }
 }
 
 /// Omits the header and the values, which have secrets in clear if there is no keyring.

@@ -16,7 +16,7 @@ use bytes::Bytes;
 pub type Hash = [u8; 32];
 
 /// The lengths of the key, the value after, the value before, the place and the drift, and the checksum of an entry.
-const HEAD: usize = 4 + 8 + 8 + 4 + 4 + SUM;
+pub(crate) const HEAD: usize = 4 + 8 + 8 + 4 + 4 + SUM;
 /// The length of the checksum of an entry: one that is read by itself is verified by it.
 const SUM: usize = 8;
 /// No value has this length: it marks one that does not exist.
@@ -218,6 +218,12 @@ pub(crate) fn entry_length(bytes: &[u8]) -> Option<usize> {
     let (EntryLengths { key, after, before, place, drift }, _) = EntryLengths::read(bytes)?;
     let parts = [key, after.unwrap_or_default(), before.unwrap_or_default(), place, drift];
     parts.into_iter().try_fold(HEAD, usize::checked_add)
+}
+
+/// Returns the key of the encoded entry at the start of `bytes`, without a look at the rest.
+pub(crate) fn entry_key(bytes: &[u8]) -> Option<&[u8]> {
+    let (EntryLengths { key, .. }, rest) = EntryLengths::read(bytes)?;
+    rest.get(..key)
 }
 
 /// Reads the encoded entry that these bytes are, and verifies it.

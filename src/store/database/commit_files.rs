@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use super::index::{IndexRow, Location};
 use crate::store::commit::batch::Batch;
-use crate::store::commit::entries::decode_entry;
+use crate::store::commit::entries::{CommitEntries, decode_entry};
 use crate::store::commit::header::CommitHeader;
 use crate::store::disk::files::{self, Part};
 use crate::store::engine::ResourceHistoryVisit;
 use crate::store::error::StoreError;
 use crate::store::log::frame::FrameLengths;
-use crate::store::log::reader::{commit_at, entry_at, header_at};
+use crate::store::log::reader::{commit_at, entry_at, header_at, some_entries_at};
 
 /// The most headers that are kept: the resources of one commit are often asked for together.
 const MOST_HEADERS: usize = 256;
@@ -82,6 +82,20 @@ impl CommitFiles {
         found
             .filter(|batch| batch.position == position)
             .ok_or_else(|| self.unreadable(position, location, "its checksum does not match"))
+    }
+
+    /// Reads some entries of the resources that a commit changed: at most so many, after the first ones.
+    pub(super) fn some_entries(
+        &self,
+        position: u64,
+        location: Location,
+        skip: usize,
+        most: usize,
+    ) -> Result<CommitEntries, StoreError> {
+        let path = Part::Log.path(&self.folder, location.generation);
+        let found = some_entries_at(&path, location.offset, position, skip, most);
+        let found = found.map_err(|error| self.unreadable(position, location, &error.to_string()))?;
+        found.ok_or_else(|| self.unreadable(position, location, "a checksum does not match"))
     }
 
     /// Reads the entry of a commit that a row leads to, for a visitor of histories of resources.

@@ -23,6 +23,7 @@ use super::indexing::{Progress, Shared, follow};
 use crate::background::lower_priority;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::entries::CommitEntries;
 use crate::store::commit::header::{CommitHeader, Retention};
 use crate::store::disk::files::{self, Part};
 use crate::store::engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit};
@@ -119,6 +120,20 @@ impl HistoryReader {
         let index = self.index(upto)?;
         let Some(location) = self.checked(index.locate(position))? else { return Ok(None) };
         CommitFiles::new(&self.folder).commit(position, location).map(Some)
+    }
+
+    /// Reads some entries of the resources that a commit changed: none of the others stays in memory. Waits as
+    /// [`HistoryReader::headers`] does.
+    pub(crate) fn some_entries(
+        &self,
+        position: u64,
+        skip: usize,
+        most: usize,
+        upto: u64,
+    ) -> Result<Option<CommitEntries>, StoreError> {
+        let index = self.index(upto)?;
+        let Some(location) = self.checked(index.locate(position))? else { return Ok(None) };
+        CommitFiles::new(&self.folder).some_entries(position, location, skip, most).map(Some)
     }
 
     /// Visits the histories of resources. Waits as [`HistoryReader::headers`] does.

@@ -13,6 +13,7 @@ use crate::files::fault;
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::entries::CommitEntries;
 use crate::store::commit::header::{CommitHeader, Retention};
 use crate::store::database::history_reader::HistoryReader;
 use crate::store::database::open;
@@ -242,6 +243,17 @@ impl Engine for FolderEngine {
             return Ok(None);
         }
         self.indexed(|history| history.commit(position, upto), |log| log.commit(position))
+    }
+
+    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
+        let upto = self.active_log.lock().tip.position;
+        if position > upto {
+            return Ok(None);
+        }
+        self.indexed(
+            |history| history.some_entries(position, skip, most, upto),
+            |log| Ok(log.commit(position)?.map(|batch| batch.some_entries(skip, most))),
+        )
     }
 
     fn resource_histories(

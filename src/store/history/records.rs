@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use super::change_description::{ChangeOutline, EntryReader};
 use crate::store::commit::batch::Batch;
-use crate::store::commit::codec::resource_changes;
 use crate::store::commit::entries::{CommitEntry, Hash};
 use crate::store::commit::header::{CommitHeader, Record, ResourceChange, calls_of};
 use crate::store::engine::{Query, ResourceHistoryQuery};
@@ -96,9 +95,28 @@ impl Store {
         Ok(self.history(&Query::Revision(revision), u64::MAX, 1)?.pop())
     }
 
+    /// Returns the header of the commit that made a revision, or none as [`Store::record`] does.
+    pub(crate) fn header(&self, revision: u64) -> Result<Option<CommitHeader>, StoreError> {
+        Ok(self.headers(&Query::Revision(revision), u64::MAX, 1)?.pop())
+    }
+
+    /// Returns some of the resources that a commit changed: at most so many, after the first ones. None of the others stays in
+    /// memory. Returns none if the commit is no longer kept.
+    pub(crate) fn some_changes(
+        &self,
+        header: &CommitHeader,
+        skip: usize,
+        most: usize,
+    ) -> Result<Option<Vec<ResourceChange>>, StoreError> {
+        let Some(entries) = self.engine.some_entries(header.position, skip, most)? else { return Ok(None) };
+        let reader = self.entry_reader();
+        let changes = entries.iter().filter_map(|entry| reader.change(&entry).transpose());
+        changes.collect::<Result<_, _>>().map(Some)
+    }
+
     /// Returns the commit that made a revision, to read what it did to one resource after the other.
     pub(crate) fn details(&self, revision: u64) -> Result<Option<CommitDetails>, StoreError> {
-        let Some(header) = self.headers(&Query::Revision(revision), u64::MAX, 1)?.pop() else { return Ok(None) };
+        let Some(header) = self.header(revision)? else { return Ok(None) };
         Ok(self.engine.commit(header.position)?.map(|batch| CommitDetails { header, batch }))
     }
 }
@@ -128,18 +146,6 @@ impl CommitDetails {
             .entries
             .iter()
             .try_for_each(|entry| reader.change(&entry).map(|touched| touched.map_or((), &mut *visit)))
-    }
-
-    /// Returns some of the resources that it changed: none of the others is read.
-    pub(crate) fn some_resources(
-        &self,
-        store: &Store,
-        skip: usize,
-        most: usize,
-    ) -> Result<Vec<ResourceChange>, StoreError> {
-        let reader = store.entry_reader();
-        let some = resource_changes(&self.batch.entries).skip(skip).take(most);
-        some.filter_map(|entry| reader.change(&entry).transpose()).collect()
     }
 
     /// Returns the resources that it changed, without their values.
@@ -192,6 +198,8 @@ mod tests {
                 [of(7), of(3_001)].map(|found| found.into_iter().map(|it| it.position).collect::<Vec<_>>()),
                 [[2], [3]]
             );
+            let some = |skip: usize| store.some_changes(&store.header(1).unwrap().unwrap(), skip, 25).unwrap().unwrap();
+            assert_eq!([0, 2_990, 3_000].map(|skip| some(skip).len()), [25, 10, 0]);
             let details = store.details(1).unwrap().unwrap();
             assert_eq!(details.outlines(&store).unwrap().len(), 3_000);
         }

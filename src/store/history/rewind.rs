@@ -35,6 +35,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::change_window::NextRevision;
 use crate::model::Snapshot;
 use crate::store::commit::batch::Tip;
 use crate::store::commit::codec::FormerValues;
@@ -83,11 +84,31 @@ impl Store {
         if let Some(state) = known {
             return Ok(state);
         }
-        let is_settled = |it: &Result<Snapshot, RevisionError>| !matches!(it, Err(RevisionError::Failed(_)));
-        let restored = (1..ATTEMPTS).map(|_| self.rewind(&current, revision)).find(is_settled);
-        let state = Arc::new(restored.unwrap_or_else(|| self.rewind(&current, revision))?);
+        let state = self.restored(&current, revision)?;
         self.earlier_states.keep(revision, Arc::clone(&state), version);
         Ok(state)
+    }
+
+    /// Returns the state of a revision for a look that nobody repeats: a restored one displaces none of those that are kept for
+    /// others.
+    pub(crate) fn glance_at(&self, revision: u64) -> Result<Arc<Snapshot>, RevisionError> {
+        if let Some(NextRevision::Here(recent)) = revision.checked_sub(1).map(|before| self.recent.next(before)) {
+            return Ok(recent.snapshot);
+        }
+        let current = self.snapshot();
+        if revision == current.revision {
+            return Ok(current);
+        }
+        match self.earlier_states.get(&revision) {
+            (Some(state), _) => Ok(state),
+            (None, _) => self.restored(&current, revision),
+        }
+    }
+
+    fn restored(&self, current: &Snapshot, revision: u64) -> Result<Arc<Snapshot>, RevisionError> {
+        let is_settled = |it: &Result<Snapshot, RevisionError>| !matches!(it, Err(RevisionError::Failed(_)));
+        let restored = (1..ATTEMPTS).map(|_| self.rewind(current, revision)).find(is_settled);
+        restored.unwrap_or_else(|| self.rewind(current, revision)).map(Arc::new)
     }
 
     fn rewind(&self, current: &Snapshot, revision: u64) -> Result<Snapshot, RevisionError> {

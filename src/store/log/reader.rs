@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::appender::{self, start_of};
 use super::frame::{self, FrameLengths};
 use crate::store::commit::batch::{Batch, Tip};
-use crate::store::commit::entries::entry_length;
+use crate::store::commit::entries::{self, CommitEntries, decode_entry, entry_key, entry_length};
+use crate::store::commit::record_key::RECORD;
 use crate::store::disk::files;
 use crate::store::error::{Doing, StoreError};
 use crate::store::seal::StoreId;
@@ -217,6 +218,41 @@ pub(crate) fn entry_at(file: &File, offset: u64) -> io::Result<Option<Vec<u8>>> 
     }))
 }
 
+/// Reads some entries of resources of the commit at an offset: at most so many, after the first ones. Only one of them is in
+/// memory besides those that are returned, and each of these is verified. Returns none if the commit is another one.
+pub(crate) fn some_entries_at(
+    path: &Path,
+    offset: u64,
+    position: u64,
+    skip: usize,
+    most: usize,
+) -> io::Result<Option<CommitEntries>> {
+    let file = files::open(path, File::options().read(true))?;
+    let found = header_at(&file, offset)?.filter(|(batch, _)| batch.position == position);
+    let Some((_, lengths)) = found else { return Ok(None) };
+    let mut file = BufReader::with_capacity(BUFFER, file);
+    file.seek(SeekFrom::Start(offset + lengths.entries_at()))?;
+    let (mut left, mut seen, mut bytes) = (lengths.entries, 0, Vec::new());
+    let mut entries = CommitEntries::default();
+    while left > 0 && entries.len() < most {
+        bytes.clear();
+        file.by_ref().take(entries::HEAD as u64).read_to_end(&mut bytes)?;
+        // A damaged length can be anything.
+        let Some(length) = entry_length(&bytes).filter(|length| *length as u64 <= left) else { return Ok(None) };
+        file.by_ref().take((length - bytes.len()) as u64).read_to_end(&mut bytes)?;
+        left -= length as u64;
+        if !entry_key(&bytes).is_some_and(|key| key.starts_with(RECORD.as_bytes())) {
+            continue;
+        }
+        seen += 1;
+        if seen > skip {
+            let Some(entry) = decode_entry(&bytes) else { return Ok(None) };
+            entries.push(&entry);
+        }
+    }
+    Ok(Some(entries))
+}
+
 /// Reads so many bytes at an offset.
 fn read_part(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
@@ -242,7 +278,7 @@ fn read_up_to(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::{frame::BatchFrame, *};
-    use crate::store::{commit::entries::decode_entry, log::frame::tests::batch};
+    use crate::store::log::frame::tests::batch;
 
     #[test]
     fn a_long_file_is_read_in_little_memory_and_each_commit_by_itself() {
@@ -296,6 +332,12 @@ mod tests {
             let entry = entry_at(&file, fourth as u64 + lengths.entries_at() + offset).unwrap().unwrap();
             assert!(decode_entry(&entry) == Some(expected));
         }
+        let fourth_batch = batches.get(3).unwrap();
+        for (skip, most) in [(0, 0), (0, 25), (4_990, 25), (5_000, 25)] {
+            let some = some_entries_at(&path, fourth as u64, 4, skip, most).unwrap().unwrap();
+            assert!(some == fourth_batch.some_entries(skip, most) && some.len() <= most, "{skip}");
+        }
+        assert!(some_entries_at(&path, fourth as u64, 3, 0, 1).unwrap().is_none(), "it is another commit");
         let rest_of = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             let mut reader = LogReader::open(&path).unwrap();

@@ -18,6 +18,7 @@ use super::{keys, schema};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::entries::CommitEntries;
 use crate::store::commit::header::{CommitHeader, Retention};
 use crate::store::engine::{
     BatchEdit, BatchVisit, Engine, FollowedWriter, Forgotten, KeyedRecord, Outage, Query, ResourceHistoryQuery,
@@ -251,6 +252,13 @@ impl Engine for PostgresEngine {
 
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
         if position > self.tip().position { Ok(None) } else { self.history.commit(position) }
+    }
+
+    fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<Option<CommitEntries>, StoreError> {
+        match position > self.tip().position {
+            true => Ok(None),
+            false => self.history.some_entries(position, skip, most).map(Some),
+        }
     }
 
     fn resource_histories(

@@ -36,6 +36,8 @@ const COMMITS: &str = "SELECT position, NULL::integer AS number, revision, next_
                        UNION ALL \
                        SELECT position, number, NULL, NULL, NULL, NULL, NULL, NULL, entry FROM edgewright.entries \
                        WHERE position BETWEEN $1 AND $2";
+const SOME_ENTRIES: &str = "SELECT entry FROM edgewright.entries WHERE position = $1 AND path IS NOT NULL \
+                            ORDER BY number OFFSET $2 LIMIT $3";
 const KEPT: &str = "SELECT kept_position, kept_hash, kept_revision, kept_next_order FROM edgewright.head";
 
 /// The history of a store, as it is in the database.
@@ -100,6 +102,21 @@ impl HistoryQuestions {
     /// The commit at a position, or none if it is not kept.
     pub(super) fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
         Ok(self.commits(position, position)?.pop())
+    }
+
+    /// Some entries of the resources that a commit changed: at most so many, after the first ones.
+    pub(super) fn some_entries(&self, position: u64, skip: usize, most: usize) -> Result<CommitEntries, StoreError> {
+        let (at, skip, most) = (signed(position), signed(skip as u64), signed(most as u64));
+        let rows = self.ask(move |client| async move { client.query(SOME_ENTRIES, &[&at, &skip, &most]).await })?;
+        let (bad, mut entries) = (self.bad(), CommitEntries::default());
+        for row in &rows {
+            let entry = decode_entry(row.try_get(0).map_err(&bad)?);
+            let entry = entry.ok_or_else(|| {
+                damaged(self.shown(), format!("the checksum of an entry of record {position} does not match"))
+            })?;
+            entries.push(&entry);
+        }
+        Ok(entries)
     }
 
     /// The commits from one position to another one, oldest first.

@@ -1,0 +1,188 @@
+//! What changes do to access: whether one has taken or added protection. What a revision did never changes, so it is found
+//! once.
+
+use quick_cache::sync::Cache;
+use serde::de::DeserializeOwned;
+
+use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute};
+use crate::plan::exposure::opened_requests::opened_requests;
+use crate::routing::behaviour::{Protections, protections};
+use crate::server::prelude::*;
+use crate::store::{CommitHeader, OWNED_BY, ResourceChange, RevisionError};
+
+/// How many revisions ago one is whose requests are compared: the state of an older one takes long to restore.
+const MOST_REVISIONS: u64 = 100;
+/// The most resources of a revision whose effect on access is looked at.
+const MOST_CHANGED: usize = 50;
+/// The most routes of the edges of a revision whose requests are compared.
+const MOST_ROUTES: usize = 400;
+/// The most findings of a revision that are shown.
+const MOST_SHOWN: usize = 3;
+/// The revisions whose effects are in memory.
+const MOST_KEPT: usize = 1000;
+
+/// What a change does to access.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct AccessEffect {
+    /// The modules that no longer restrict access.
+    pub lost: Vec<&'static str>,
+    /// The modules that restrict access from then on.
+    pub gained: Vec<&'static str>,
+    /// Whether the change made a route without any.
+    pub is_new_and_open: bool,
+    /// What the change opens although no resource loses a module: another route has the requests of a protected one.
+    pub taken_over: Vec<String>,
+}
+
+impl AccessEffect {
+    /// The effect of a change of a resource.
+    pub(super) fn of(change: &ResourceChange) -> Self {
+        let side = |side: &Option<Value>| match change.kind {
+            Kind::HttpsEdge => side.as_ref().and_then(restrictions::<HttpsEdge>),
+            Kind::HttpsEdgeRoute => side.as_ref().and_then(restrictions::<HttpsEdgeRoute>),
+            _ => None,
+        };
+        let (before, after) = (side(&change.before), side(&change.after));
+        let is_new = change.before.is_none() && change.kind == Kind::HttpsEdgeRoute;
+        let is_new_and_open = is_new && after.as_ref().is_some_and(Protections::is_empty);
+        // Who deletes a route serves nothing there.
+        let (Some(before), Some(after)) = (before, after) else { return Self { is_new_and_open, ..Self::default() } };
+        let only_in = |one: &Protections, other: &Protections| {
+            one.iter().filter(|(sort, _)| !other.contains_key(*sort)).map(|(_, module)| *module).collect()
+        };
+        let (lost, gained) = (only_in(&before, &after), only_in(&after, &before));
+        Self { lost, gained, is_new_and_open, taken_over: Vec::new() }
+    }
+
+    /// The effect of a revision, whose commit is the header's.
+    fn of_revision(store: &Store, revision: u64, header: &CommitHeader) -> Result<Self, RevisionError> {
+        let changes = store.some_changes(header, 0, MOST_CHANGED)?.unwrap_or_default();
+        let keys: BTreeSet<Key> = changes.iter().filter_map(|change| Key::at_path(change.kind, &change.path)).collect();
+        let mut effect = Self::default();
+        for change in &changes {
+            effect.add(Self::of(change));
+        }
+        if effect.lost.is_empty() {
+            effect.taken_over = taken_over(store, revision, &keys)?;
+        }
+        Ok(effect)
+    }
+
+    /// Adds the effect of another change.
+    fn add(&mut self, other: Self) {
+        self.lost.extend(other.lost);
+        self.gained.extend(other.gained);
+        self.is_new_and_open |= other.is_new_and_open;
+        self.taken_over.extend(other.taken_over);
+    }
+}
+
+/// The effects of revisions that pages have asked for. Within a process, a revision has one content.
+pub(crate) struct AccessEffects(Cache<u64, Arc<AccessEffect>>);
+
+impl Default for AccessEffects {
+    fn default() -> Self {
+        Self(Cache::new(MOST_KEPT))
+    }
+}
+
+impl AccessEffects {
+    /// The effect of a revision, if it is known.
+    pub(super) fn get(&self, revision: u64) -> Option<Arc<AccessEffect>> {
+        self.0.get(&revision)
+    }
+
+    /// Finds the effect of a revision, which takes the states before and after it.
+    pub(super) fn find(&self, store: &Store, revision: u64) -> Result<(), RevisionError> {
+        if let Some(header) = store.header(revision)? {
+            self.0.insert(revision, Arc::new(AccessEffect::of_revision(store, revision, &header)?));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the revision of a commit whose effect is looked at: that of a large or old one takes long to find.
+pub(super) fn compared_revision(header: &CommitHeader, current: u64) -> Option<u64> {
+    let is_recent = |revision: &u64| current.saturating_sub(*revision) <= MOST_REVISIONS;
+    header.revision.filter(is_recent).filter(|_| (1..=MOST_CHANGED).contains(&header.changed))
+}
+
+/// What a revision opens, from all requests that the edges of changed resources serve. Those of edges with so many routes that
+/// nobody would wait for it are not compared.
+fn taken_over(store: &Store, revision: u64, changed: &BTreeSet<Key>) -> Result<Vec<String>, RevisionError> {
+    let edges: BTreeSet<Key> = changed
+        .iter()
+        .filter_map(|key| match key.kind {
+            Kind::HttpsEdge => Some(key.clone()),
+            Kind::HttpsEdgeRoute => key.parent_key(),
+            _ => None,
+        })
+        .collect();
+    // Before the first revision, nothing was protected.
+    let previous = revision.saturating_sub(1);
+    if previous == 0 || edges.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (before, after) = match (store.glance_at(previous), store.glance_at(revision)) {
+        (Err(RevisionError::Gone { .. }), _) | (_, Err(RevisionError::Gone { .. })) => return Ok(Vec::new()),
+        (before, after) => (before?, after?),
+    };
+    let routes: usize = [&before, &after]
+        .into_iter()
+        .flat_map(|state| edges.iter().map(move |edge| state.children_after(edge, None).take(MOST_ROUTES + 1).count()))
+        .sum();
+    if routes > MOST_ROUTES {
+        return Ok(Vec::new());
+    }
+    let opened = opened_requests(changed, &before, &after);
+    Ok(opened.iter().take(MOST_SHOWN).map(ToString::to_string).collect())
+}
+
+/// What restricts access in the fields of a resource that a record of the history has.
+fn restrictions<R: AnyResource + DeserializeOwned>(fields: &Value) -> Option<Protections> {
+    let mut fields = fields.as_object()?.clone();
+    fields.remove(OWNED_BY);
+    let spec: R = serde_json::from_value(Value::Object(fields)).ok()?;
+    let spec: &dyn AnyResource = &spec;
+    Some(protections(spec.modules()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn effect(before: Option<Value>, after: Option<Value>) -> AccessEffect {
+        AccessEffect::of(&ResourceChange {
+            kind: Kind::HttpsEdgeRoute,
+            path: String::new(),
+            name: None,
+            source: None,
+            declared_at: None,
+            reverted_drift: Vec::new(),
+            before,
+            after,
+        })
+    }
+
+    #[test]
+    fn a_change_opens_or_closes() {
+        let mut restricting = 0;
+        for slot in Kind::HttpsEdgeRoute.info().slots {
+            let (with, without) = (json!({slot.name: (slot.example)()}), json!({slot.name: null}));
+            let (opened, closed) =
+                (effect(Some(with.clone()), Some(without.clone())), effect(Some(without), Some(with)));
+            assert_eq!(opened.lost, closed.gained);
+            assert!(opened.gained.is_empty() && closed.lost.is_empty());
+            restricting += opened.lost.len();
+            assert!(opened.lost.iter().all(|lost| *lost == slot.name));
+        }
+        assert!(restricting > 3, "{restricting}");
+        let whole = json!({"match_type": "exact_path", "match": "/", OWNED_BY: {"source": "shop"}});
+        assert!(effect(None, Some(whole.clone())).is_new_and_open);
+        for same in [effect(Some(whole), None), effect(Some(json!({"match": "/a"})), Some(json!({"match": "/"})))] {
+            assert_eq!(same, AccessEffect::default());
+        }
+    }
+}
