@@ -8,7 +8,7 @@ use super::access_effect::compared_revision;
 use super::certificates::{expiring, is_soon};
 use super::elements::{Tone, author, badge, commit, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::sources::{card, last_attempts};
+use super::sources::{card, last_attempts, unknown};
 use super::{certificates, keys, revisions, server_health, source};
 use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
@@ -46,11 +46,14 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 
 fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup, ApiError> {
     // Nobody follows the others, so whether they are in sync is for those who apply them.
-    let is_broken = |view: &&SourceView| view.is_followed() && view.state != SourceState::Synced;
+    let is_broken =
+        |view: &&SourceView| !request.lacks_writer && view.is_followed() && view.state != SourceState::Synced;
     let (broken, synced): (Vec<&SourceView>, Vec<&SourceView>) = sources.iter().partition(is_broken);
     let attempts = last_attempts(request)?;
     Ok(html! {
-        @if sources.is_empty() { (nothing("There is no source yet. Apply manifests, or follow a repository with them.")) }
+        @if request.lacks_writer { (unknown()) }
+        @else if sources.is_empty() { (nothing("There is no source yet. Apply manifests, or follow a repository with them.")) }
+        @else if !sources.iter().any(SourceView::is_followed) { (nothing("The server follows no source, so it does not know.")) }
         @else if broken.is_empty() { p { (badge(Tone::Good, "yes")) " All followed sources are in sync." } }
         @for view in broken.iter().take(MOST_SOURCES) { (card(request, view, attempts.get(&view.name))) }
         @if broken.len() > MOST_SOURCES {
@@ -61,7 +64,9 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
                 @for view in synced.iter().take(MOST_SOURCES) {
                     li {
                         a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
-                        @if view.is_followed() { (badge(Tone::Good, view.state)) } @else { (badge(Tone::Neutral, "not followed")) }
+                        @if request.lacks_writer {}
+                        @else if view.is_followed() { (badge(Tone::Good, view.state)) }
+                        @else { (badge(Tone::Neutral, "not followed")) }
                         @let forge = request.forge(&view.name);
                         @if let Some(applied) = &view.last_applied { " " (commit(&applied.commit, &forge)) " " (time(&applied.at, request.now)) }
                         @if let Some(attempt) = attempts.get(&view.name) { ", last change " (time(&attempt.created_at, request.now)) ", by " (author(&attempt.author, &forge)) }
@@ -111,7 +116,8 @@ fn drifted(request: &PageRequest, sources: &[SourceView]) -> Markup {
     let all = sources.iter().flat_map(|view| view.drifted.iter().map(move |drifted| (view, drifted)));
     let shown: Vec<_> = all.take(MOST_DRIFTED).collect();
     html! {
-        @if shown.is_empty() { (nothing("Nobody has changed what a followed source owns.")) }
+        @if request.lacks_writer { (unknown()) }
+        @else if shown.is_empty() { (nothing("Nobody has changed what a followed source owns.")) }
         @for (view, drifted) in shown { (source::drift(request, drifted, view)) }
     }
 }
@@ -119,7 +125,8 @@ fn drifted(request: &PageRequest, sources: &[SourceView]) -> Markup {
 fn suspended(request: &PageRequest, sources: &[SourceView]) -> Markup {
     let suspended: Vec<_> = sources.iter().filter_map(|view| Some((view, view.suspension.as_ref()?))).collect();
     html! {
-        @if suspended.is_empty() { (nothing("No source is suspended.")) }
+        @if request.lacks_writer { (unknown()) }
+        @else if suspended.is_empty() { (nothing("No source is suspended.")) }
         ul.brief {
             @for (view, suspension) in suspended {
                 li {

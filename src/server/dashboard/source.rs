@@ -8,7 +8,7 @@ use super::elements::{commit, facts, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::revisions::timeline;
 use super::source_actions;
-use super::sources::{card, finding, last_attempts};
+use super::sources::{card, finding, last_attempts, unknown};
 use crate::model::DriftedResource;
 use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
@@ -30,16 +30,19 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let attempts = attempts(request, name)?;
     let (forge, looked_at) = (request.forge(name), source.looked_at().to_owned());
     let body = html! {
+        @if request.lacks_writer { (unknown()) }
         (source_actions::links(request, &source))
         h2 { "State" }
         (card(request, &source, last_attempts(request)?.get(name)))
         (location(request, &source))
         h2 { "Findings" }
-        @if source.diagnostics.is_empty() { (nothing("The last look at the manifests found nothing.")) }
+        @if request.lacks_writer { (unknown()) }
+        @else if source.diagnostics.is_empty() { (nothing("The last look at the manifests found nothing.")) }
         @for item in &source.diagnostics { (finding(item, &looked_at, &forge)) }
         @if source.diagnostics_omitted > 0 { p { "and " (source.diagnostics_omitted) " more" } }
         h2 { "Changed by hand" }
-        @if source.drifted.is_empty() { (nothing("Nobody else has changed its resources.")) }
+        @if request.lacks_writer { (unknown()) }
+        @else if source.drifted.is_empty() { (nothing("Nobody else has changed its resources.")) }
         @for drifted in &source.drifted { (drift(request, drifted, &source)) }
         h2 { "Last attempts" }
         @if attempts.is_empty() { (nothing("The history has no attempt of this source.")) }

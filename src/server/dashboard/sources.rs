@@ -31,13 +31,17 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let views = views(&request.app, None);
     let attempts = last_attempts(request)?;
     let body = html! {
-        @if views.is_empty() {
-            (nothing(NONE))
-        }
+        @if request.lacks_writer { (unknown()) }
+        @else if views.is_empty() { (nothing(NONE)) }
         @if !views.is_empty() { h2 { (number_of(views.len(), "source")) } }
         @for view in &views { (card(request, view, attempts.get(&view.name))) }
     };
     Ok(PageContent { title: "Sources".to_owned(), section: "Sources", body })
+}
+
+/// What is shown in place of what only the server that writes knows.
+pub(super) fn unknown() -> Markup {
+    html! { p { (badge(Tone::Warning, "unknown: the server that writes does not answer")) } }
 }
 
 /// The newest attempt of each source among the newest records.
@@ -69,15 +73,19 @@ pub(super) fn tone(state: SourceState) -> Tone {
 /// A source in a few lines: its state, since when, the commit, and the line that stands in the way.
 pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&HistoryItem>) -> Markup {
     let forge = request.forge(&view.name);
-    let is_good = view.state == SourceState::Synced;
-    let label = if view.is_followed() { view.state.to_string() } else { "Not followed".to_owned() };
+    let is_good = view.state == SourceState::Synced || request.lacks_writer;
+    let (tone, label) = match (request.lacks_writer, view.is_followed()) {
+        (true, _) => (Tone::Neutral, "Unknown".to_owned()),
+        (false, true) => (tone(view.state), view.state.to_string()),
+        (false, false) => (tone(view.state), "Not followed".to_owned()),
+    };
     let errors = view.diagnostics.iter().filter(|item| item.severity == Severity::Error);
     html! {
         article.source {
             h3 {
                 a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
-                (badge(tone(view.state), label))
-                @if !view.since.is_empty() { " " small { "since " (time(&view.since, request.now)) } }
+                (badge(tone, label))
+                @if !view.since.is_empty() && !request.lacks_writer { " " small { "since " (time(&view.since, request.now)) } }
             }
             @if let Some(suspension) = &view.suspension {
                 p { "Suspended by " b { (suspension.by) } " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
