@@ -46,4 +46,5 @@ pub(crate) use host_rank::rank_host;
 pub use module_pipeline::PipelineStep;
 pub use route_decision::RouteDecision;
 pub(crate) use selector::passes_tls_through;
+pub(crate) use trace::trace_part;
 pub use trace::{EdgeChoice, Named, RouteCandidate, Trace, trace};

@@ -1,6 +1,9 @@
 //! The trace of a request through a revision.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::host_rank::{HostRank, rank_host};
 use super::module_pipeline::{PipelineStep, pipeline};
@@ -9,7 +12,7 @@ use super::selector::{Rank, Selector, passes_tls_through};
 use crate::model::diagnostics::check::parse_hostport;
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::traffic::TracedRequest;
-use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, MatchType, Resource, Snapshot};
+use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, MatchType, Resource, Snapshot};
 
 /// A resource in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,41 +69,64 @@ impl Trace {
 
 /// Traces a request through a revision.
 pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
-    let edges = resources::<HttpsEdge>(snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX));
+    trace_part(snapshot, request, 0..usize::MAX).0
+}
+
+/// Traces a request through a revision, with some of the routes that do not handle it: an edge can have a million. Returns
+/// whether there are more of them, too.
+pub(crate) fn trace_part(snapshot: &Snapshot, request: &TracedRequest, losers: Range<usize>) -> (Trace, bool) {
+    let edges = resources::<HttpsEdge>(snapshot.entries_after(Key::new(Kind::HttpsEdge, Id::new(""))));
     let serving = edges.flat_map(|(key, name, edge)| {
         let hostports =
             edge.hostports.iter().filter_map(move |hostport| Some((hostport, rank_hostport(request, hostport)?)));
         hostports.map(move |(hostport, rank)| (rank, Reverse(key), name, edge, hostport))
     });
     let Some((rank, Reverse(key), name, edge, hostport)) = serving.max_by_key(|it| (it.0, it.1)) else {
-        return Trace::default();
+        return (Trace::default(), false);
     };
     let passes_through = passes_tls_through(edge);
     let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through };
-    let mut routes: Vec<_> = resources::<HttpsEdgeRoute>(snapshot.children(key))
-        .map(|(key, name, route)| (rank_route(request, route, passes_through), key, name, route))
-        .collect();
-    // Best match first, then the routes that do not match.
-    routes.sort_by(|a, b| b.0.as_ref().ok().cmp(&a.0.as_ref().ok()).then_with(|| a.1.cmp(b.1)));
-    let winner = routes.first().and_then(|(rank, key, _, route)| Some((rank.as_ref().ok().copied()?, *key, *route)));
-    let considered = routes.iter().map(|(rank, key, name, route)| {
-        let verdict = match (rank, &winner) {
-            (Err(verdict), _) => verdict.clone(),
-            (Ok(_), Some((_, first, _))) if first == key => RouteDecision::Taken,
-            (Ok(rank), Some((best, _, taken))) => decide_loser(rank, best, taken),
+    let ranked = resources::<HttpsEdgeRoute>(snapshot.children_after(key, None))
+        .map(|(key, _, route)| (Reverse(rank_route(request, route, passes_through).ok()), key));
+    let (first, is_cut) = lowest(ranked, losers.end.saturating_add(1));
+    let typed =
+        |key: &Key| snapshot.get(key).and_then(|entry| Some((entry.name(), entry.spec_as::<HttpsEdgeRoute>()?)));
+    let winner = first.first().and_then(|(Reverse(rank), key)| Some(((*rank)?, *key, typed(key)?.1)));
+    let candidate = |key: &Key, verdict: RouteDecision| {
+        let (name, route) = typed(key)?;
+        let (match_type, matched) = (route.match_type, route.r#match.clone());
+        Some(RouteCandidate { route: named(key, name), match_type, matched, verdict })
+    };
+    let taken = winner.and_then(|(_, key, _)| candidate(key, RouteDecision::Taken));
+    let lost = first.get(usize::from(winner.is_some())..).unwrap_or_default();
+    let shown = lost.iter().skip(losers.start).take(losers.len()).filter_map(|(_, key)| {
+        let verdict = match (rank_route(request, typed(key)?.1, passes_through), &winner) {
+            (Err(verdict), _) => verdict,
+            (Ok(rank), Some((best, _, taken))) => decide_loser(&rank, best, taken),
             (Ok(_), None) => RouteDecision::NoMatch,
         };
-        RouteCandidate {
-            route: named(key, *name),
-            match_type: route.match_type,
-            matched: route.r#match.clone(),
-            verdict,
-        }
+        candidate(key, verdict)
     });
-    let routes = considered.collect();
+    let routes = taken.into_iter().chain(shown).collect();
     let patterns = &mut CompiledPatterns::default();
     let modules = winner.map(|(.., route)| pipeline(request, [edge, route], patterns)).unwrap_or_default();
-    Trace { edge: Some(choice), routes, modules }
+    (Trace { edge: Some(choice), routes, modules }, is_cut || lost.len() > losers.end)
+}
+
+/// The lowest items, at most so many, in order: the others are not kept. Returns whether there are others, too.
+fn lowest<T: Ord>(items: impl Iterator<Item = T>, most: usize) -> (Vec<T>, bool) {
+    let (mut lowest, mut is_cut) = (BinaryHeap::new(), false);
+    for item in items {
+        if lowest.len() < most {
+            lowest.push(item);
+        } else {
+            is_cut = true;
+            if let Some(mut highest) = lowest.peek_mut().filter(|highest| item < **highest) {
+                *highest = item;
+            }
+        }
+    }
+    (lowest.into_sorted_vec(), is_cut)
 }
 
 /// Resources with their names and typed Specs.
@@ -115,8 +141,10 @@ fn named(key: &Key, name: Option<&str>) -> Named {
 }
 
 fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
-    let (host, port) = parse_hostport(hostport).ok()?;
-    if port == request.port { rank_host(&request.host, host) } else { None }
+    // Most are of another host, which takes less than to parse them.
+    let rank = rank_host(&request.host, hostport.rsplit_once(':')?.0)?;
+    let (_, port) = parse_hostport(hostport).ok()?;
+    (port == request.port).then_some(rank)
 }
 
 fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, passes_through: bool) -> Result<Rank, RouteDecision> {
@@ -133,5 +161,18 @@ fn decide_loser(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> RouteDecis
         RouteDecision::Shorter(winner.r#match.clone())
     } else {
         RouteDecision::Twin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_are_kept_in_order() {
+        let numbers = [5, 3, 9, 1, 7];
+        assert_eq!(lowest(numbers.into_iter(), 3), (vec![1, 3, 5], true));
+        assert_eq!(lowest(numbers.into_iter(), 5), (vec![1, 3, 5, 7, 9], false));
+        assert_eq!(lowest(numbers.into_iter(), 0), (vec![], true));
     }
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::elements::{Tone, badge, nothing, pager};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
-use crate::routing::{RouteDecision, StepEffect, Trace, TracedRequest, trace};
+use crate::routing::{RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::trace::RequestToTrace;
 
@@ -30,7 +30,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @match parsed {
             None => (nothing(NONE)),
             Some(Err(fault)) => p.error role="alert" { (fault.message) },
-            Some(Ok(traced)) => (answer(request, &traced, &trace(&request.snapshot, &traced))),
+            Some(Ok(traced)) => (answer(request, &traced)),
         }
     };
     Ok(PageContent { title: "Trace a request".to_owned(), section: "Trace", body })
@@ -54,7 +54,9 @@ fn form(request: &PageRequest, asked: &RequestToTrace) -> Markup {
     }
 }
 
-fn answer(request: &PageRequest, traced: &TracedRequest, trace: &Trace) -> Markup {
+fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
+    let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
+    let (trace, has_more) = trace_part(&request.snapshot, traced, from..from.saturating_add(ROWS));
     let Some(edge) = &trace.edge else {
         return html! { p.error role="alert" { code { (traced.to_string()) } " is served by no edge: nothing has this host and port." } };
     };
@@ -81,7 +83,7 @@ fn answer(request: &PageRequest, traced: &TracedRequest, trace: &Trace) -> Marku
                 }
             }
         }
-        (losers(request, trace))
+        (losers(request, &trace, from, has_more))
     }
 }
 
@@ -94,11 +96,9 @@ fn effect(effect: StepEffect) -> Markup {
 }
 
 /// The routes that do not take the request, and why.
-fn losers(request: &PageRequest, trace: &Trace) -> Markup {
-    let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
-    let mut all = trace.routes.iter().filter(|it| it.verdict != RouteDecision::Taken).skip(from);
-    let rows: Vec<_> = all.by_ref().take(ROWS).collect();
-    let next = all.next().map(|_| request.with(&[("from", from.saturating_add(ROWS).to_string().as_str())]));
+fn losers(request: &PageRequest, trace: &Trace, from: usize, has_more: bool) -> Markup {
+    let rows: Vec<_> = trace.routes.iter().filter(|it| it.verdict != RouteDecision::Taken).collect();
+    let next = has_more.then(|| request.with(&[("from", from.saturating_add(ROWS).to_string().as_str())]));
     let first = (from > 0).then(|| request.with(&[("from", "")]));
     html! {
         @if !rows.is_empty() {
