@@ -4,6 +4,7 @@ use axum::Router;
 use axum::http::request::Parts;
 use axum::routing::get;
 use maud::{Markup, html};
+use tokio::runtime::Handle;
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
 use super::elements::{Tone, badge, nothing};
@@ -50,13 +51,33 @@ async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
     let wanted = wanted(|name| request.value(name), true, None)?;
     let headers = request_headers(&request.app.access.sessions, &request.session, &parts.headers)?;
     let (app, caller) = (request.app.clone(), request.caller.clone());
-    let planned = rollback::create(State(app), caller, headers, JsonBody(wanted)).await?;
-    let bytes = body_of(planned).await?;
-    let render = move |request: &PageRequest| {
-        let run: ChangeRun = serde_json::from_slice(&bytes).map_err(|_| ApiError::internal())?;
-        Ok(content(html! { (choice(request)) (preview(request, &run)) }))
-    };
+    let runtime = Handle::current();
+    let shown = move |planned: Response| PlanPreview::new(&runtime.block_on(body_of(planned))?);
+    let shown = rollback::create_and(app, caller, headers, wanted, shown).await?;
+    let render = move |request: &PageRequest| Ok(content(html! { (choice(request)) (preview(request, &shown)) }));
     rendered(&PAGE, request, renewed, render).await
+}
+
+/// What is shown of a plan.
+struct PlanPreview {
+    /// The run with the first changes.
+    run: ChangeRun,
+    /// The number of all changes.
+    all: usize,
+}
+
+impl PlanPreview {
+    /// Reads a plan, which can have a million changes: most are gone before the page has a place.
+    fn new(bytes: &[u8]) -> Result<Self, ApiError> {
+        let mut run: ChangeRun = serde_json::from_slice(bytes).map_err(|_| ApiError::internal())?;
+        let mut all = 0;
+        if let Some(plan) = &mut run.report.plan {
+            all = plan.changes.len();
+            plan.changes.truncate(MOST_CHANGES);
+            plan.changes.shrink_to_fit();
+        }
+        Ok(Self { run, all })
+    }
 }
 
 /// The body of a response of the API.
@@ -94,7 +115,7 @@ fn choice(request: &PageRequest) -> Markup {
     }
 }
 
-fn preview(request: &PageRequest, run: &ChangeRun) -> Markup {
+fn preview(request: &PageRequest, PlanPreview { run, all }: &PlanPreview) -> Markup {
     let (report, forge) = (&run.report, ForgeLinks::default());
     let opened: Vec<&Item> = report.diagnostics.iter().filter(|item| item.code == ACCESS_OPENED).collect();
     let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
@@ -111,9 +132,9 @@ fn preview(request: &PageRequest, run: &ChangeRun) -> Markup {
         @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (sources::finding(item, "", &forge)) }
         @if changes.is_empty() { (nothing("There is nothing to do: this is the state already.")) }
         @else if report.refusals.is_empty() && request.may(&applying) { (button(request, run)) }
-        @for change in changes.iter().take(MOST_CHANGES) { (planned(change)) }
-        @if changes.len() > MOST_CHANGES {
-            p { "and " (changes.len() - MOST_CHANGES) " more: " code { "edgewright rollback --to " (to) " --dry-run" } " shows all." }
+        @for change in changes { (planned(change)) }
+        @if changes.len() < *all {
+            p { "and " (all - changes.len()) " more: " code { "edgewright rollback --to " (to) " --dry-run" } " shows all." }
         }
     }
 }

@@ -61,18 +61,29 @@ pub(in crate::server) async fn create(
     headers: HeaderMap,
     JsonBody(request): JsonBody<RollbackRequest>,
 ) -> ApiResult {
+    create_and(app, caller, headers, request, Ok).await
+}
+
+/// Plans or applies a rollback, and makes something else of the response, which has the whole plan, in the same place.
+pub(in crate::server) async fn create_and<T: Send + 'static>(
+    app: AppState,
+    caller: Caller,
+    headers: HeaderMap,
+    request: RollbackRequest,
+    then: impl FnOnce(Response) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
     ApiError::check(request.faults())?;
     // A client that is slow to send keeps nobody from a place.
     let intent = request.source().map_or(Intent::Change, Intent::Apply);
     let place = planned_change::place(&app, &caller, &intent, request.dry_run)?;
-    let run = move |_| {
+    let run = move |_: Cancel| {
         let RollbackRequest { to, source, dry_run, max_deletes: budget, expect } = request;
         let subject = format!("rollback to {to} of `{source}`");
         let rollback = Rollback { to, source: Some(source).filter(|source| !source.is_empty()), budget };
         let request = ChangeRequest { app: &app, headers: &headers, command: "rollback", subject, dry_run, expect };
         let Caller { key, owner, .. } = admit(&request, &rollback, &request.store().snapshot())?;
         let caller = (key, owner);
-        request.run(rollback.attempted(Some(&caller)), || attempt(&request, &rollback, &caller))
+        then(request.run(rollback.attempted(Some(&caller)), || attempt(&request, &rollback, &caller))?)
     };
     place.run(run).await
 }
