@@ -28,7 +28,7 @@ const MOST_DRIFTED: usize = 10;
 const MOST_CERTIFICATES: usize = 5;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
-    let sources = views(&request.app, None);
+    let sources = views(&request.app, &request.snapshot, None);
     let body = html! {
         div.columns {
             section aria-labelledby="sources" { h2 id="sources" { "Is what is in Git live?" } (live_sources(request, &sources)?) }

@@ -26,7 +26,7 @@ const MOST_RECORDS: u64 = 1000;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let name = request.parameter(0);
-    let source = view(&request.app, name)?;
+    let source = view(&request.app, &request.snapshot, name)?;
     let attempts = attempts(request, name)?;
     let (forge, looked_at) = (request.forge(name), source.looked_at().to_owned());
     let body = html! {

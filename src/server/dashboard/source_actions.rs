@@ -136,7 +136,7 @@ fn waiting(source: &SourceView) -> String {
 
 /// The source in the path, which the server must follow.
 fn followed(request: &PageRequest) -> Result<SourceView, ApiError> {
-    let source = view(&request.app, request.parameter(0))?;
+    let source = view(&request.app, &request.snapshot, request.parameter(0))?;
     let unknown =
         || ApiError::with_code(Code::NotFound, format!("this server does not follow `{}`", printable(&source.name)));
     if source.is_followed() { Ok(source) } else { Err(unknown()) }

@@ -28,7 +28,7 @@ const MOST_RECORDS: u64 = 500;
 const RECORDS: usize = 100;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
-    let views = views(&request.app, None);
+    let views = views(&request.app, &request.snapshot, None);
     let attempts = last_attempts(request)?;
     let body = html! {
         @if request.lacks_writer { (unknown()) }

@@ -64,7 +64,7 @@ pub(super) static SYNC: ApiOperation = ApiOperation::post("/sources/{name}/sync"
 async fn list(State(app): State<AppState>, headers: HeaderMap) -> ApiResult {
     blocking(move || {
         let uri = format!("{}{PATH}", app.served.base_urls.base_url);
-        let list = SourceList { sources: views(&app, None), uri };
+        let list = SourceList { sources: views(&app, &app.served.store.snapshot(), None), uri };
         conditional::json_response(&headers, &list)
     })
     .await
@@ -72,7 +72,7 @@ async fn list(State(app): State<AppState>, headers: HeaderMap) -> ApiResult {
 
 /// Returns the status of a source, followed or not.
 async fn get(State(app): State<AppState>, Path(name): Path<String>, headers: HeaderMap) -> ApiResult {
-    blocking(move || conditional::json_response(&headers, &view(&app, &name)?)).await
+    blocking(move || conditional::json_response(&headers, &view(&app, &app.served.store.snapshot(), &name)?)).await
 }
 
 /// A source that the server follows, which the path names.
@@ -106,7 +106,7 @@ impl SourceInPath {
             let (app, name) = (&self.app, self.following.source.as_str());
             let source = followed(app, name)?;
             let before = change(&source)?;
-            let mut found = view(app, name)?;
+            let mut found = view(app, &app.served.store.snapshot(), name)?;
             found.replaced_suspension = before.map(SuspensionView::new);
             let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
             Ok(response::resource(StatusCode::OK, &rendered))
@@ -177,14 +177,17 @@ fn unknown(name: &str) -> ApiError {
 }
 
 /// The status of a source.
-pub(crate) fn view(app: &AppState, name: &str) -> Result<SourceView, ApiError> {
-    views(app, Some(name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(name))
+pub(crate) fn view(app: &AppState, snapshot: &Arc<Snapshot>, name: &str) -> Result<SourceView, ApiError> {
+    views(app, snapshot, Some(name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(name))
 }
 
 /// The status of each followed source, and of those that only own resources: of one of them, or of the first ones.
-pub(crate) fn views(AppState { served, sources, telemetry, .. }: &AppState, only: Option<&str>) -> Vec<SourceView> {
-    let snapshot = served.store.snapshot();
-    let inventory = telemetry.inventories.count(&snapshot);
+pub(crate) fn views(
+    AppState { served, sources, telemetry, .. }: &AppState,
+    snapshot: &Arc<Snapshot>,
+    only: Option<&str>,
+) -> Vec<SourceView> {
+    let inventory = telemetry.inventories.count(snapshot);
     let mut owned: HashMap<&str, usize> =
         inventory.by_source.iter().map(|(source, owned)| (source.as_str(), *owned)).collect();
     let followed = sources.following.now();
@@ -203,10 +206,10 @@ pub(crate) fn views(AppState { served, sources, telemetry, .. }: &AppState, only
     left.sort_unstable();
     left.truncate(MOST_UNFOLLOWED);
     let names: Vec<&str> = left.iter().map(|(source, _)| *source).collect();
-    let applied = sources.client_revisions.latest(&served.store, &snapshot, &names);
+    let applied = sources.client_revisions.latest(&served.store, snapshot, &names);
     views.extend(left.into_iter().map(|(source, owned)| {
         let (last, sent) = (applied.get(source), sources.syncs.last(source));
-        SourceView::unfollowed(source, owned, &snapshot, last, sent, &served.base_urls.base_url)
+        SourceView::unfollowed(source, owned, snapshot, last, sent, &served.base_urls.base_url)
     }));
     views
 }

@@ -1,11 +1,16 @@
-//! Counts of what the store holds, made once for each revision: counting visits all resources.
+//! Counts of what the store holds. Those of a revision are made from the last ones and what has changed since: to count
+//! everything visits all resources.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Weak};
 
+use imbl::OrdSet;
 use jiff::Timestamp;
 use quick_cache::sync::Cache;
 
-use crate::model::{CertificateAuthority, Entry, Kind, Snapshot, TlsCertificate};
+use crate::lock::Lock;
+use crate::model::{CertificateAuthority, Entry, Key, Kind, Snapshot, TlsCertificate};
 
 /// The most sources with series of their own: those with the most resources.
 const MOST_SOURCES: usize = 100;
@@ -37,29 +42,82 @@ pub(in crate::server) struct Expiry {
     pub name: String,
 }
 
-impl Inventory {
-    fn count(snapshot: &Snapshot) -> Self {
-        let mut kinds: BTreeMap<Kind, usize> = Kind::all().map(|info| (info.kind, 0)).collect();
-        let mut owned: BTreeMap<&str, BTreeMap<Kind, usize>> = BTreeMap::new();
-        let mut expiries: Vec<Expiry> = Vec::new();
-        for entry in snapshot.iter() {
-            let kind = entry.key.kind;
-            *kinds.entry(kind).or_default() += 1;
-            if let Some(claim) = &entry.claim {
-                *owned.entry(claim.source.as_str()).or_default().entry(kind).or_default() += 1;
+/// The counts of a state, which can be changed by a resource.
+#[derive(Clone, Default)]
+struct ResourceCounts {
+    kinds: BTreeMap<Kind, usize>,
+    owned: BTreeMap<String, BTreeMap<Kind, usize>>,
+    /// The ends of certificates, in Unix time.
+    ends: OrdSet<(i64, Key)>,
+}
+
+impl ResourceCounts {
+    fn add(&mut self, entry: &Entry) {
+        let kind = entry.key.kind;
+        *self.kinds.entry(kind).or_default() += 1;
+        if let Some(source) = entry.source() {
+            match self.owned.get_mut(source) {
+                Some(kinds) => *kinds.entry(kind).or_default() += 1,
+                None => drop(self.owned.insert(source.to_owned(), BTreeMap::from([(kind, 1)]))),
             }
-            expiries.extend(expiry(entry));
         }
-        let sources = owned.len();
+        if let Some(Expiry { second, .. }) = expiry(entry) {
+            self.ends.insert((second, entry.key.clone()));
+        }
+    }
+
+    /// Takes out what [`Self::add`] has added.
+    fn remove(&mut self, entry: &Entry) {
+        let kind = entry.key.kind;
+        take_one(&mut self.kinds, kind);
+        if let Some(source) = entry.source()
+            && let Some(kinds) = self.owned.get_mut(source)
+        {
+            take_one(kinds, kind);
+            kinds.retain(|_, count| *count > 0);
+            if kinds.is_empty() {
+                self.owned.remove(source);
+            }
+        }
+        if let Some(Expiry { second, .. }) = expiry(entry) {
+            self.ends.remove(&(second, entry.key.clone()));
+        }
+    }
+
+    /// The counts of another state than the one that these are of.
+    fn changed(mut self, before: &Snapshot, after: &Snapshot) -> Self {
+        for key in after.changed_since(before) {
+            if let Some(entry) = before.get(key) {
+                self.remove(entry);
+            }
+            if let Some(entry) = after.get(key) {
+                self.add(entry);
+            }
+        }
+        self
+    }
+}
+
+fn take_one(kinds: &mut BTreeMap<Kind, usize>, kind: Kind) {
+    if let Some(count) = kinds.get_mut(&kind) {
+        *count = count.saturating_sub(1);
+    }
+}
+
+impl Inventory {
+    fn new(counts: &ResourceCounts, snapshot: &Snapshot) -> Self {
+        let mut kinds: BTreeMap<Kind, usize> = Kind::all().map(|info| (info.kind, 0)).collect();
+        kinds.extend(&counts.kinds);
         let all_of = |kinds: &BTreeMap<Kind, usize>| kinds.values().sum::<usize>();
-        let by_source = owned.iter().map(|(source, kinds)| ((*source).to_owned(), all_of(kinds))).collect();
-        let mut owned: Vec<(String, BTreeMap<Kind, usize>)> =
-            owned.into_iter().map(|(source, kinds)| (source.to_owned(), kinds)).collect();
-        owned.sort_by_key(|(_, kinds)| std::cmp::Reverse(kinds.values().sum::<usize>()));
+        let by_source = counts.owned.iter().map(|(source, kinds)| (source.clone(), all_of(kinds))).collect();
+        let mut owned: Vec<(&String, &BTreeMap<Kind, usize>)> = counts.owned.iter().collect();
+        owned.sort_by_key(|(_, kinds)| std::cmp::Reverse(all_of(kinds)));
         owned.truncate(MOST_SOURCES);
-        expiries.sort_by(|a, b| (a.second, &a.id).cmp(&(b.second, &b.id)));
-        expiries.truncate(MOST_CERTIFICATES);
-        Self { kinds, sources, owned, by_source, expiries }
+        let owned = owned.into_iter().map(|(source, kinds)| (source.clone(), kinds.clone())).collect();
+        let name = |key: &Key| snapshot.get(key).and_then(|entry| entry.name()).unwrap_or_default().to_owned();
+        let expiry = |(second, key): &(i64, Key)| Expiry { second: *second, id: key.id.to_string(), name: name(key) };
+        let expiries = counts.ends.iter().take(MOST_CERTIFICATES).map(expiry).collect();
+        Self { kinds, sources: counts.owned.len(), owned, by_source, expiries }
     }
 }
 
@@ -76,19 +134,73 @@ pub(in crate::server) fn expiry(entry: &Entry) -> Option<Expiry> {
 }
 
 /// The inventories of the last revisions that were asked for. Within a process, a revision has one content.
-pub(crate) struct Inventories(Cache<u64, Arc<Inventory>>);
+pub(crate) struct Inventories {
+    known: Cache<u64, Arc<Inventory>>,
+    /// The counts that were made last, and the state that they are of, if it is still in memory.
+    last: Lock<(Weak<Snapshot>, ResourceCounts)>,
+}
 
 impl Default for Inventories {
     fn default() -> Self {
-        Self(Cache::new(2))
+        Self { known: Cache::new(2), last: Lock::default() }
     }
 }
 
 impl Inventories {
     /// Returns the inventory of a snapshot.
-    pub(in crate::server) fn count(&self, snapshot: &Snapshot) -> Arc<Inventory> {
-        let count = || Ok::<_, Infallible>(Arc::new(Inventory::count(snapshot)));
-        let Ok(inventory) = self.0.get_or_insert_with(&snapshot.revision, count);
+    pub(in crate::server) fn count(&self, snapshot: &Arc<Snapshot>) -> Arc<Inventory> {
+        let count = || Ok::<_, Infallible>(Arc::new(self.make(snapshot)));
+        let Ok(inventory) = self.known.get_or_insert_with(&snapshot.revision, count);
         inventory
+    }
+
+    fn make(&self, snapshot: &Arc<Snapshot>) -> Inventory {
+        let (state, counts) = self.last.lock().clone();
+        let counts = match state.upgrade() {
+            Some(state) => counts.changed(&state, snapshot),
+            None => {
+                let mut counts = ResourceCounts::default();
+                snapshot.iter().for_each(|entry| counts.add(entry));
+                counts
+            }
+        };
+        let inventory = Inventory::new(&counts, snapshot);
+        *self.last.lock() = (Arc::downgrade(snapshot), counts);
+        inventory
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::model::{Claim, HttpsEdge, Id, Operation};
+    use crate::store::clock;
+
+    fn create(id: &str, source: &str) -> Operation {
+        let key = Key::new(Kind::HttpsEdge, Id::new(id));
+        let claim = Some(Arc::new(Claim { source: source.to_owned(), name: id.to_owned(), ..Claim::default() }));
+        Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim, token: None }
+    }
+
+    #[test]
+    fn counts_from_the_last_ones_are_those_of_all_resources() {
+        let inventories = Inventories::default();
+        let delete = |id: &str| Operation::Delete { key: Key::new(Kind::HttpsEdge, Id::new(id)), with_children: true };
+        let steps = [
+            vec![create("edghts_1", "shop"), create("edghts_2", "docs")],
+            vec![create("edghts_3", "shop")],
+            vec![delete("edghts_2"), delete("edghts_1")],
+        ];
+        let mut state = Arc::new(Snapshot::default());
+        for operations in steps {
+            let (next, _) = state.apply(&operations, clock::now()).unwrap();
+            let next = Arc::new(next);
+            let (counted, anew) = (inventories.count(&next), Inventories::default().count(&next));
+            assert_eq!((&counted.kinds, &counted.owned), (&anew.kinds, &anew.owned));
+            assert_eq!((counted.sources, &counted.by_source), (anew.sources, &anew.by_source));
+            state = next;
+        }
+        assert_eq!(inventories.count(&state).by_source, BTreeMap::from([("shop".to_owned(), 1)]));
     }
 }

@@ -3,8 +3,8 @@
 //! There are two kinds. What *happens* (a request, a commit, a refusal) is counted by a recorder where it happens, because
 //! nobody could count it later. What *is true* (the revision, the resources of a source, the end of a certificate) is read
 //! from the server when the page is requested ([`scrape`]): a series ends with what it is about, while a recorder would
-//! report a deleted certificate until the next restart. Counts that visit all resources are made once for each revision
-//! ([`inventory`]).
+//! report a deleted certificate until the next restart. Counts of resources are made from those of an earlier revision and what
+//! has changed since ([`inventory`]).
 //!
 //! Labels have few values, or a limit: whatever a client can choose is `other` or `unknown`. A page is large and is made anew
 //! for each request; clients that ask and take nothing share one ([`pages`]).
