@@ -19,6 +19,10 @@ use crate::model::module::tls_termination::TerminateAt;
 use crate::model::reference::Reference;
 use crate::model::resource::any_resource::AnyResource;
 
+/// The most admins that a refusal names, and how many of the newest and of the oldest keys are looked at for them.
+const MOST_NAMED: usize = 3;
+const MOST_LOOKED_AT: usize = 500;
+
 /// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are
 /// inside its Spec.
 pub(crate) fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Option<(Key, Vec<Fault>)> {
@@ -135,8 +139,11 @@ fn keys(snapshot: &Snapshot) -> impl Iterator<Item = (&Key, &ApiKey)> {
 
 /// The keys that may do everything. A key with a scope does not count: it cannot set roles, and may expire.
 fn admins(snapshot: &Snapshot) -> impl Iterator<Item = (&Key, &ApiKey)> {
-    let is_admin = move |key: &ApiKey| key.scope.is_none() && role_of(snapshot, &key.owner_id) == Some(Role::Admin);
-    keys(snapshot).filter(move |(_, key)| is_admin(key))
+    keys(snapshot).filter(move |(_, key)| is_of_admin(snapshot, key))
+}
+
+fn is_of_admin(snapshot: &Snapshot, key: &ApiKey) -> bool {
+    key.scope.is_none() && role_of(snapshot, &key.owner_id) == Some(Role::Admin)
 }
 
 /// Returns the role of a key: that of its owner, or a lower one that its scope sets (D101).
@@ -161,12 +168,19 @@ pub(crate) fn count_wide<'k>(keys: impl Iterator<Item = (Option<&'k KeyScope>, R
     })
 }
 
-/// Returns the owners of keys that may do everything, at most three.
+/// Returns the owners of keys that may do everything, at most three. Of many keys, only the newest and the oldest are looked at:
+/// a refusal names them, and a page can have one for each row.
 pub(crate) fn some_admins(snapshot: &Snapshot) -> Vec<&str> {
+    let all = || snapshot.newest_first(Kind::ApiKey, None, u64::MAX);
+    let some = all().take(MOST_LOOKED_AT).chain(all().rev().take(MOST_LOOKED_AT));
     let mut found: Vec<&str> = Vec::new();
-    for owner in admins(snapshot).map(|(_, key)| key.owner_id.as_str()) {
-        if found.len() < 3 && !found.contains(&owner) {
+    for key in some.filter_map(|entry| entry.spec_as::<ApiKey>()).filter(|key| is_of_admin(snapshot, key)) {
+        let owner = key.owner_id.as_str();
+        if !found.contains(&owner) {
             found.push(owner);
+        }
+        if found.len() == MOST_NAMED {
+            break;
         }
     }
     found
