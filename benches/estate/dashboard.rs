@@ -1,4 +1,4 @@
-//! The measurements of the dashboard: what a first view takes, and the slowest page.
+//! The measurements of the dashboard: what a first view takes, and the slowest page, each after a change.
 
 use std::{
     io::{Read as _, Write as _},
@@ -14,6 +14,8 @@ use crate::{
     table::{Row, median, time},
 };
 
+/// The folder of the store, which changes.
+const FOLDER: &str = "viewed";
 /// What a browser loads for a first view after the overview.
 const FILES: [&str; 3] = ["style.css", "script.js", "icon.svg"];
 const MOST_FIRST: f64 = 0.3;
@@ -68,7 +70,8 @@ fn view(client: &mut Client, path: &str, cookie: &str) -> usize {
 
 /// A first view of the overview, and the slowest of all pages.
 pub(crate) fn dashboard(run: &Run) -> Vec<Row> {
-    let server = run.estate.serve("state", false);
+    run.estate.copy(FOLDER);
+    let server = run.estate.serve(FOLDER, false);
     let cookie = sign_in(server.address, &run.estate.token);
     let mut bytes = 0_usize;
     let first = (0..run.options.rounds).map(|_| {
@@ -79,13 +82,22 @@ pub(crate) fn dashboard(run: &Run) -> Vec<Row> {
     });
     let first = median(first.collect());
 
-    let route = run.estate.routes(&server).swap_remove(0).replacen("/edges/https/", "edges/", 1);
+    let path = run.estate.routes(&server).swap_remove(0);
+    let route = path.replacen("/edges/https/", "edges/", 1);
     let edge = route.split("/routes/").next().unwrap_or_default().to_owned();
     let mut client = run.estate.client(&server);
+    let mut changes = 0..;
+    // Nothing that is kept of a revision helps with the next one.
+    let mut change = |client: &mut Client| {
+        let body = format!("{{\"description\":\"Change {}\"}}", changes.next().unwrap_or(0_u64));
+        let (status, answer) = client.call("PATCH", &path, body.as_bytes());
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&answer));
+    };
     let pages = PAGES.iter().map(|page| (*page).to_owned()).chain([edge, route]);
     let times = pages.map(|page| {
         let mut times: Vec<f64> = (0..REQUESTS)
             .map(|_| {
+                change(&mut client);
                 let began = Instant::now();
                 view(&mut client, &page, &cookie);
                 began.elapsed().as_secs_f64()
@@ -97,6 +109,7 @@ pub(crate) fn dashboard(run: &Run) -> Vec<Row> {
     let times: Vec<(f64, String)> = times.collect();
     drop(client);
     server.stop();
+    run.estate.remove(FOLDER);
     let (slowest, page) = times.iter().max_by(|one, other| one.0.total_cmp(&other.0)).unwrap();
     vec![
         Row {
