@@ -321,6 +321,25 @@ fn a_form_of_the_dashboard_is_forwarded_with_its_session() {
 }
 
 #[test]
+fn pages_do_not_say_that_all_is_well_if_only_a_silent_writer_knows() {
+    let Some(postgres) = Postgres::shared() else { return };
+    // Its server has no address, so nobody can ask it.
+    let (pair, _) = Pair::start(&postgres);
+    let second = &pair.second;
+    let origin = format!("http://{}", second.address);
+    let form = [("Origin", origin.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    let signed_in = http(&second.address, "POST", "/ui/sign-in", &form, &format!("token={}", pair.token));
+    assert_eq!(signed_in.status, 303, "{}", signed_in.body);
+    let cookie = signed_in.header("set-cookie")[0].split(';').next().unwrap().to_owned();
+    for (page, times) in [("", 3), ("sources", 1)] {
+        let shown = http(&second.address, "GET", &format!("/ui/{page}"), &[("Cookie", cookie.as_str())], "");
+        let unknown = shown.body.matches("unknown: the server that writes does not answer").count();
+        assert_eq!((shown.status, unknown), (200, times), "{}", shown.body);
+        assert!(!shown.body.contains("All followed sources are in sync"), "{}", shown.body);
+    }
+}
+
+#[test]
 fn the_writer_knows_the_client_of_a_forwarded_request_and_believes_no_stranger() {
     let Some(postgres) = Postgres::shared() else { return };
     let (pair, _) = Pair::start_reachable(&postgres);

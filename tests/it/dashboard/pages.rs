@@ -109,6 +109,8 @@ fn an_edge_shows_what_is_protected_and_what_is_open() {
     let only = |access: &str| browser.page(&format!("/ui/routes?access={access}"));
     assert!(only("open").contains(&open) && !only("open").contains(&route));
     assert!(only("protected").contains(&route) && !only("protected").contains(&open));
+    let overview = browser.page("/ui/");
+    assert!(overview.contains("new open route") && !overview.contains("are in sync"), "{overview}");
     // The revision that takes the protection says so.
     let gone = server.call("DELETE", &format!("/edges/https/{edge}/routes/{route}/webhook_verification"), None);
     assert_eq!(gone.status, 204);

@@ -89,7 +89,7 @@ fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Ca
     let before = match &page.before_id {
         None => u64::MAX,
         Some(id) => {
-            let position = at_revision::number(id).filter(|position| *position <= served.store.statistics().position);
+            let position = at_revision::number(id).filter(|position| *position <= served.store.position());
             position.filter(|position| *position > 0).ok_or_else(Page::unknown)?
         }
     };
