@@ -25,13 +25,15 @@ pub(crate) struct Selector<'a> {
 }
 
 impl<'a> Selector<'a> {
-    /// Reads a route's match; `None` if it is empty or has no type, because the route then matches nothing.
+    /// Reads a route's match; `None` if it is empty, has no type or has control characters, because the route then matches
+    /// nothing.
     pub(crate) fn from_route(route: &'a HttpsEdgeRoute) -> Option<Self> {
         Self::new(route.match_type?, &route.r#match)
     }
 
     pub(crate) fn new(match_type: MatchType, text: &'a str) -> Option<Self> {
-        if text.is_empty() {
+        // No client can send control characters, so that the probes with them are outside of every match.
+        if text.is_empty() || text.contains(|c: char| c.is_ascii_control()) {
             return None;
         }
         let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
@@ -99,4 +101,17 @@ impl<'a> Selector<'a> {
 /// Whether an edge passes TLS through, and so cannot see paths.
 pub(crate) fn passes_tls_through(edge: &HttpsEdge) -> bool {
     rules::passes_through(edge) && edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_with_control_characters_matches_nothing() {
+        for text in ["/admin\0", "\0.example.com/", "/a\nb", "/a\u{7f}", ""] {
+            assert!(Selector::new(MatchType::ExactPath, text).is_none(), "{text:?}");
+        }
+        assert!(Selector::new(MatchType::ExactPath, "example.com/caf\u{e9} <a>").is_some());
+    }
 }

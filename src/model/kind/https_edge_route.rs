@@ -9,7 +9,7 @@ slots! {
         /// How `match` is compared with requests.
         pub match_type: Option<MatchType>,
         /// The selector: a path, a host, or a host and a path.
-        #[schemars(length(min = 1))]
+        #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f]*$"), length(min = 1))]
         pub r#match: String,
         /// A human-readable description, at most 255 bytes.
         #[schemars(length(max = 255))]
@@ -96,6 +96,11 @@ impl Check for HttpsEdgeRoute {
         if self.r#match.is_empty() {
             faults.report(Fault::required("match").help("set a path, a host, or a host and a path"));
         }
+        if self.r#match.contains(|c: char| c.is_ascii_control()) {
+            let message = format!("`match` cannot contain control characters (found `{}`)", printable(&self.r#match));
+            let fault = Fault::new(Code::InvalidFormat, message).at("match");
+            faults.report(fault.help("remove them: no client can send them in a host or a path"));
+        }
         check::texts(faults, &self.description, &self.metadata);
     }
 }
@@ -123,5 +128,28 @@ impl Resource for HttpsEdgeRoute {
             "backend": {"backend_id": "bkd_2f9XkQcheckout000000000001"},
             "compression": {},
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_has_no_control_characters() {
+        let faults = |text: &str| {
+            let route = HttpsEdgeRoute {
+                match_type: Some(MatchType::ExactPath),
+                r#match: text.to_owned(),
+                ..HttpsEdgeRoute::default()
+            };
+            let mut faults = Faults::new();
+            route.check(&mut faults);
+            faults.into_vec().into_iter().map(|fault| (fault.code, fault.path.to_string())).collect::<Vec<_>>()
+        };
+        for text in ["/admin\0", "\0.example.com/", "/a\nb", "/a\u{7f}"] {
+            assert_eq!(faults(text), [(Code::InvalidFormat, "/match".to_owned())], "{text:?}");
+        }
+        assert!(faults("example.com/caf\u{e9} <a>").is_empty());
     }
 }
