@@ -16,7 +16,7 @@ use crate::syntax::text::printable;
 pub struct TracedRequest {
     /// The method in upper case, such as `GET`.
     pub method: String,
-    /// The host in lower case, without brackets around an IPv6 address.
+    /// The host in lower case; an IPv6 address in canonical form without brackets.
     pub host: String,
     /// The port.
     pub port: u16,
@@ -75,7 +75,7 @@ impl TracedRequest {
         }
         Ok(Self {
             method: method.to_ascii_uppercase(),
-            host: bare_host(host).to_ascii_lowercase(),
+            host: host_name(host),
             port,
             path: uri.path().to_owned(),
             ..Self::default()
@@ -102,9 +102,10 @@ pub(crate) fn bare_host(host: &str) -> &str {
 
 /// Normalizes a host: names in lower case without a trailing dot, IP addresses in canonical form without brackets.
 pub(crate) fn host_name(host: &str) -> String {
+    let host = host.strip_suffix('.').unwrap_or(host);
     match bare_host(host).parse::<IpAddr>() {
         Ok(ip) => ip.to_string(),
-        Err(_) => host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(),
+        Err(_) => host.to_ascii_lowercase(),
     }
 }
 
@@ -272,7 +273,9 @@ mod tests {
     fn hostports_are_the_same_in_any_spelling() {
         assert_eq!(host_port("Shop.Example.com.:443"), host_port("shop.example.com:443"));
         assert_eq!(host_port("[2001:DB8:0::1]:443"), host_port("[2001:db8::1]:443"));
+        assert_eq!(host_port("[2001:DB8:0::1].:443"), host_port("[2001:db8::1]:443"));
         assert_ne!(host_port("shop.example.com:443"), host_port("shop.example.com:8443"));
+        assert_ne!(host_port("shop.example.com..:443"), host_port("shop.example.com:443"));
         assert_eq!(host_port("shop.example.com"), None);
     }
 
@@ -282,6 +285,7 @@ mod tests {
         assert_eq!(port("http://a.example"), Ok(("a.example".into(), 80, "/".into())));
         assert_eq!(port("a.example/x?y=/z#w"), Ok(("a.example".into(), 443, "/x".into())));
         assert_eq!(port("https://[::1]:8443?q"), Ok(("::1".into(), 8443, "/".into())));
+        assert_eq!(port("https://[2001:DB8:0::1]"), Ok(("2001:db8::1".into(), 443, "/".into())));
         assert_eq!(port("HTTP://A.example/%2e/../B#c"), Ok(("a.example".into(), 80, "/%2e/../B".into())));
         assert_eq!(port("a.example?from=http://b.example"), Ok(("a.example".into(), 443, "/".into())));
         for bad in ["ftp://a.example", "https://user@a.example", "https://", "*.example.com/", "a.example:0"] {

@@ -2,8 +2,6 @@
 
 use std::net::Ipv6Addr;
 
-use crate::model::traffic::bare_host;
-
 /// How specific a host match is; later variants win over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostRank {
@@ -15,12 +13,10 @@ pub enum HostRank {
     Literal,
 }
 
-/// Ranks how specifically a pattern matches a host, ignoring case, a trailing dot and the spelling of an IPv6 address;
-/// `None` if it does not match.
+/// Ranks how specifically a pattern without brackets and a trailing dot matches a host, ignoring case and the spelling of an
+/// IPv6 address; `None` if it does not match.
 pub(crate) fn rank_host(host: &str, pattern: &str) -> Option<HostRank> {
-    let pattern = pattern.strip_suffix('.').unwrap_or(pattern);
     let Some(suffix) = pattern.strip_prefix('*') else {
-        let pattern = bare_host(pattern);
         return (pattern.eq_ignore_ascii_case(host) || same_address(host, pattern)).then_some(HostRank::Literal);
     };
     let at = host.len().checked_sub(suffix.len()).filter(|at| *at > 0)?;
@@ -44,6 +40,13 @@ mod tests {
         assert!(literal > long && long > short && short > Some(HostRank::Any));
         assert_eq!(rank_host("example.com", "*.example.com"), None);
         assert_eq!(rank_host("myexample.com", "*.example.com"), None);
-        assert_eq!(rank_host("2001:db8::1", "[2001:DB8:0::1]"), Some(HostRank::Literal));
+        assert_eq!(rank_host("2001:db8::1", "2001:DB8:0::1"), Some(HostRank::Literal));
+    }
+
+    #[test]
+    fn what_is_not_in_normal_form_is_another_host() {
+        for pattern in ["example.com.", "*.com.", "[example.com]"] {
+            assert_eq!(rank_host("example.com", pattern), None, "{pattern}");
+        }
     }
 }

@@ -114,4 +114,23 @@ mod tests {
         }
         assert!(Selector::new(MatchType::ExactPath, "example.com/caf\u{e9} <a>").is_some());
     }
+
+    #[test]
+    fn a_host_has_one_form() {
+        for (text, host) in [
+            ("Shop.Example.com./a", "shop.example.com"),
+            ("shop.example.com../a", "shop.example.com."),
+            ("*.Example.com./a", "*.example.com"),
+            ("[2001:DB8:0::1]/a", "2001:db8::1"),
+            ("[2001:DB8:0::1]./a", "2001:db8::1"),
+            ("[2001:DB8:0::1]:443/a", "2001:db8::1"),
+            ("[shop.example.com]/a", "[shop.example.com]"),
+        ] {
+            let selector = Selector::new(MatchType::PathPrefix, text);
+            assert_eq!(selector.map(|it| it.host).as_deref(), Some(host), "{text}");
+        }
+        let rank = |text: &str| Selector::new(MatchType::PathPrefix, text)?.rank_address("shop.example.com", 443);
+        assert_eq!(rank("Shop.example.com./a"), Some(HostRank::Literal));
+        assert_eq!([rank("shop.example.com../a"), rank("[shop.example.com]/a")], [None, None]);
+    }
 }

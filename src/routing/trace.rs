@@ -11,7 +11,7 @@ use super::route_decision::RouteDecision;
 use super::selector::{Rank, Selector, passes_tls_through};
 use crate::model::diagnostics::check::parse_hostport;
 use crate::model::module::agent_patterns::CompiledPatterns;
-use crate::model::traffic::TracedRequest;
+use crate::model::traffic::{TracedRequest, bare_host};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, MatchType, Resource, Snapshot};
 
 /// A resource in a trace.
@@ -142,7 +142,7 @@ fn named(key: &Key, name: Option<&str>) -> Named {
 
 fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
     // Most are of another host, which takes less than to parse them.
-    let rank = rank_host(&request.host, hostport.rsplit_once(':')?.0)?;
+    let rank = rank_host(&request.host, bare_host(hostport.rsplit_once(':')?.0))?;
     let (_, port) = parse_hostport(hostport).ok()?;
     (port == request.port).then_some(rank)
 }

@@ -28,8 +28,21 @@ const HOSTPORTS: [&str; 12] = [
     "192.0.2.1:443",
     "no hostport",
 ];
-const MATCHES: [&str; 7] =
-    ["/", "/a", "/a/b", "a.example.com/a", "*.example.com", "*.eu.example.com:8443/", "[2001:DB8::1]:443/a"];
+const MATCHES: [&str; 13] = [
+    "/",
+    "/a",
+    "/a/b",
+    "a.example.com/a",
+    "*.example.com",
+    "*.eu.example.com:8443/",
+    "[2001:DB8::1]:443/a",
+    "A.example.com./a/b",
+    "a.example.com../a",
+    "*.example.com../",
+    "[a.example.com]/a",
+    "[2001:db8::1]./a",
+    "/a\0",
+];
 const HOSTS: [&str; 9] = [
     "a.example.com",
     "b.example.com",

@@ -14,7 +14,7 @@ use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind,
 use crate::routing::behaviour::{ClassScope, Fate, each_class, each_difference};
 use crate::routing::{PipelineStep, Trace, TracedRequest, trace};
 
-const HOSTPORTS: [&str; 7] = [
+const HOSTPORTS: [&str; 8] = [
     "a.example.com:443",
     "b.example.com:443",
     "*.example.com:443",
@@ -22,9 +22,10 @@ const HOSTPORTS: [&str; 7] = [
     "*.eu.example.com:443",
     "x.eu.example.com:443",
     "x.eu.example.com:8443",
+    "[2001:DB8::1]:443",
 ];
 /// A match starts with `=` if it is exact.
-const MATCHES: [&str; 12] = [
+const MATCHES: [&str; 17] = [
     "/",
     "/a",
     "/a/",
@@ -37,8 +38,13 @@ const MATCHES: [&str; 12] = [
     "=b.example.com/a",
     "x.eu.example.com/a",
     "*u.example.com/b",
+    "a.example.com../a",
+    "[a.example.com]/a",
+    "[2001:db8:0::1]./a",
+    "=/a\0",
+    "\0.eu.example.com/",
 ];
-const HOSTS: [&str; 8] = [
+const HOSTS: [&str; 9] = [
     "a.example.com",
     "b.example.com",
     "z.example.com",
@@ -47,6 +53,7 @@ const HOSTS: [&str; 8] = [
     "y.eu.example.com",
     "neu.example.com",
     "example.com",
+    "[2001:db8::1]",
 ];
 const PATHS: [&str; 7] = ["/", "/a", "/ab", "/a/", "/a/b", "/a/bc", "/b"];
 
