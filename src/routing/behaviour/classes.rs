@@ -9,7 +9,7 @@ use super::affected::{Affected, NearPaths};
 use super::fate::{Fate, is_edge_alike};
 use super::host_class::HostClass;
 use super::host_tree::HostTree;
-use super::path_class::PathSplit;
+use super::path_class::{PathClass, PathSplit};
 use super::request_class::RequestClass;
 use super::request_scope::RequestScope;
 use super::served_edges::{EdgesAt, ServedEdges, hostports};
@@ -29,7 +29,7 @@ pub(crate) enum ClassScope<'a> {
     ChangedAndServed(&'a BTreeSet<Key>),
 }
 
-/// Visits all classes of a state.
+/// Visits all classes of a state that have an example.
 #[cfg(test)]
 pub(crate) fn each_class<'s>(state: &'s Snapshot, mut visit: impl FnMut(&RequestClass<'_>, Fate<'s>)) {
     let visit = &mut |class: &RequestClass<'_>, [fate]: [Fate<'s>; 1]| {
@@ -40,8 +40,8 @@ pub(crate) fn each_class<'s>(state: &'s Snapshot, mut visit: impl FnMut(&Request
     Visit::new([state], ClassScope::Everything, &[]).run(visit);
 }
 
-/// Visits the classes of a state that are inside of some scope, each of which is inside or outside of each scope. Also
-/// visits those that no URL can be in.
+/// Visits the classes of a state that are inside of some scope, each of which is inside or outside of each scope. Not all
+/// have an example.
 pub(crate) fn each_class_in<'s>(
     state: &'s Snapshot,
     scopes: &[RequestScope],
@@ -67,7 +67,7 @@ pub(crate) fn each_pair_in<'s>(
     }
 }
 
-/// Visits the classes with different fates in two states. Needs memory for what changed only.
+/// Visits the classes with different fates in two states. Needs memory for what changed only. Not all have an example.
 pub(crate) fn each_difference<'s>(
     before: &'s Snapshot,
     after: &'s Snapshot,
@@ -79,7 +79,7 @@ pub(crate) fn each_difference<'s>(
     let visit = &mut |class: &RequestClass<'_>, [then, now]: [Fate<'s>; 2]| {
         let pair = [then.edge, then.route, now.edge, now.route].map(|entry| entry.map(Arc::as_ptr));
         let is_alike = *known.entry(pair).or_insert_with(|| then.is_like(&now));
-        if !is_alike && class.example().is_some() {
+        if !is_alike {
             visit(class, then, now);
         }
     };
@@ -228,7 +228,8 @@ fn visit_paths<'s, const N: usize>(
         split.add(prefix, false);
     }
     let host = first.probe();
-    for path in split.classes().filter(|path| scopes.is_empty() || scopes.iter().any(|scope| scope.has_path(path))) {
+    let is_asked = |path: &PathClass<'_>| scopes.is_empty() || scopes.iter().any(|scope| scope.has_path(path));
+    for path in split.classes().filter(|path| path.may_be_sent() && is_asked(path)) {
         yield_to_requests();
         // A path that no changed route selects has the route that it had.
         if near.is_none_or(|near| near.meet(path.path)) {

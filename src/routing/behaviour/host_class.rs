@@ -7,8 +7,12 @@ use super::free_text::{TextState, free_text};
 use super::host_tree::reversed;
 use crate::routing::host_rank::rank_host;
 
-/// The letters of example hosts.
-const LETTERS: &str = "xabcdefghijklmnopqrstuvwyz0123456789";
+/// The letters of example hosts, and the dot that begins another label.
+const LETTERS: &str = "xabcdefghijklmnopqrstuvwyz0123456789.";
+/// The most bytes of a host name.
+const NAME_BYTES: usize = 253;
+/// The most bytes of each of its labels.
+const LABEL_BYTES: usize = 63;
 
 /// The hosts that a pattern selects at a port, without those that others of the same edges select more closely.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +33,7 @@ impl HostClass {
             && self.except.iter().all(|narrower| rank_host(host, narrower).is_none())
     }
 
-    /// A host that stands for the class in all decisions about routing. No client can send it, so no pattern has it.
+    /// A host that stands for the class in all decisions about routing. No client can send it, and no pattern can have it.
     pub(super) fn probe(&self) -> String {
         match self.pattern.strip_prefix('*') {
             Some(suffix) => format!("\0{suffix}"),
@@ -37,17 +41,21 @@ impl HostClass {
         }
     }
 
-    /// A host of the class, if there is one.
+    /// A host of the class, if there is one without unusual letters.
     pub(super) fn example(&self) -> Option<String> {
         let Some(suffix) = self.pattern.strip_prefix('*') else { return Some(self.pattern.clone()) };
         let usual = format!("any{suffix}");
-        if self.contains(&usual, self.port) {
+        if can_end_a_host(&usual) && self.contains(&usual, self.port) {
             return Some(usual);
         }
         let state = |text: &str| {
             let host = reversed(text);
+            if !can_end_a_host(&host) {
+                return TextState::Closed;
+            }
             let claims = || self.except.iter().filter(|narrower| rank_host(&host, narrower).is_some());
             match claims().next() {
+                None if host.starts_with('.') => TextState::Taken,
                 None => TextState::Free,
                 Some(_) if claims().any(|narrower| narrower.starts_with('*')) => TextState::Closed,
                 Some(_) => TextState::Taken,
@@ -55,6 +63,12 @@ impl HostClass {
         };
         free_text(&reversed(suffix), LETTERS, state).map(|text| reversed(&text))
     }
+}
+
+/// Whether some host can end with a text: it and its first label are not too long, and no label is empty.
+fn can_end_a_host(text: &str) -> bool {
+    let label = text.split('.').next().unwrap_or_default();
+    text.len() <= NAME_BYTES && label.len() <= LABEL_BYTES && !text.starts_with("..")
 }
 
 /// The beginning of URLs of the class: the scheme, the pattern, and the port if it is not the usual one.
@@ -91,6 +105,23 @@ mod tests {
         assert!(class.contains("eu.example.com", 443) && !class.contains("a.eu.example.com", 443));
         assert!(!class.contains("shop.example.com", 443) && !class.contains("a.example.com", 80));
         assert!(!class.contains("example.com", 443));
+    }
+
+    #[test]
+    fn an_example_of_a_long_name_is_no_longer_than_a_host_can_be() {
+        let (most, label) = ("l".repeat(63), "l".repeat(60));
+        let name = format!("{most}.{most}.{label}.{label}");
+        for (pattern, except, expected) in [
+            (format!("*.{name}"), vec![], Some(format!("any.{name}"))),
+            (format!("*.a.{name}"), vec![], Some(format!("x.a.{name}"))),
+            (format!("*.a.{name}"), vec![format!("x.a.{name}")], Some(format!("a.a.{name}"))),
+            (format!("*.ab.{name}"), vec![], None),
+            (format!("*{most}.example.com"), vec![], Some(format!("x.{most}.example.com"))),
+            (format!("*{most}.org"), vec![format!("*.{most}.org")], None),
+        ] {
+            let except: Vec<&str> = except.iter().map(String::as_str).collect();
+            assert_eq!(class(&pattern, &except).example(), expected, "{pattern} without {except:?}");
+        }
     }
 
     #[test]

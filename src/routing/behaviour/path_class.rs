@@ -90,12 +90,17 @@ impl<'c> PathClass<'c> {
         inner
     }
 
-    /// A path that stands for the class in all decisions about routing. No client can send it, so no match has it.
+    /// Whether a path of a request can be in the class: each ends where the query or the fragment begins.
+    pub(super) fn may_be_sent(&self) -> bool {
+        !self.path.contains(['?', '#'])
+    }
+
+    /// A path that stands for the class in all decisions about routing. No client can send it, and no match can have it.
     pub(super) fn probe(&self) -> String {
         if self.is_exact { self.path.to_owned() } else { format!("{}\0", self.path) }
     }
 
-    /// A path of the class, if there is one.
+    /// A path of the class, if there is one without unusual letters.
     pub(super) fn example(&self) -> Option<String> {
         let split = self.split;
         if self.is_exact || !split.exact.contains(self.path) {

@@ -1,5 +1,7 @@
 //! Classes of requests: hosts and paths that are treated alike.
 
+use std::fmt;
+
 use super::host_class::{HostClass, origin};
 use super::path_class::PathClass;
 use crate::model::traffic::TracedRequest;
@@ -21,10 +23,24 @@ impl RequestClass<'_> {
         self.hosts.iter().any(|host| host.contains(&request.host, request.port)) && self.path.contains(&request.path)
     }
 
-    /// A request of the class that a client can send, if there is one.
+    /// The requests of the class by their pattern, such as `https://*.example.com/a*`: those of its first host.
+    pub(crate) fn pattern(&self) -> String {
+        let host = self.hosts.first().map(ToString::to_string).unwrap_or_default();
+        format!("{host}{}", self.path)
+    }
+
+    /// A request of the class, if there is one that a URL can name. Clients can send others, too: a raw `<` in a path, for
+    /// example. So a class without an example can have requests.
     pub(crate) fn example(&self) -> Option<TracedRequest> {
         let path = self.path.example()?;
         self.hosts.iter().find_map(|host| sent(&host.example()?, host.port, &path))
+    }
+}
+
+/// The pattern.
+impl fmt::Display for RequestClass<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.pattern())
     }
 }
 

@@ -69,7 +69,7 @@ fn differences(before: &[ExampleEdge<'_>], after: &[ExampleEdge<'_>], changed: &
     let told = |scope: ClassScope<'_>| {
         let mut told = Vec::new();
         each_difference(&before, &after, scope, |class, then, now| {
-            let example = class.example().map(|request| url_of(&request)).unwrap_or_default();
+            let example = class.example().map_or_else(|| class.pattern(), |request| url_of(&request));
             let backend = |fate: &super::Fate<'_>| match (fate.edge, fate.route) {
                 (None, _) => "none".to_owned(),
                 (_, None) => "404".to_owned(),
@@ -104,9 +104,46 @@ fn hosts_and_paths_split_into_classes_and_each_has_an_example() {
 }
 
 #[test]
-fn a_request_that_no_client_can_send_is_in_no_class() {
-    let routes = [("/", "all", Value::Null), ("=/a b", "space", Value::Null), ("/c?d", "query", Value::Null)];
-    assert_eq!(classes(&state(&[("a", &["a.example.com:443"], &routes)])), ["https://a.example.com/* → all"]);
+fn what_no_url_names_is_a_difference_by_its_pattern() {
+    let hosts: &[&str] = &["a.example.com:443"];
+    let found = |matched: &str| {
+        let (before, after) = ([(matched, "one", Value::Null)], [(matched, "other", Value::Null)]);
+        differences(&[("a", hosts, &before)], &[("a", hosts, &after)], &[&format!("a {matched}")])
+    };
+    for path in ["/<", "/a>b", "/`", "/a b"] {
+        assert_eq!(found(path), [format!("https://a.example.com{path}*: one → other")]);
+        assert_eq!(found(&format!("={path}")), [format!("https://a.example.com{path}: one → other")]);
+    }
+    for path in ["/a?b", "=/a?b", "/a#b"] {
+        assert!(found(path).is_empty(), "no path of a request has a query or fragment: {path}");
+    }
+}
+
+#[test]
+fn a_wildcard_of_a_long_name_has_an_example() {
+    let (most, label) = ("l".repeat(63), "l".repeat(60));
+    let name = format!("a.{most}.{most}.{label}.{label}");
+    let (hostport, matched) = (format!("*.{name}:443"), format!("*{most}.example.com/x"));
+    let hosts: &[&str] = &[&hostport, "*.example.com:443"];
+    let routes = |one: &'static str, other: &'static str| [("/", one, Value::Null), (&*matched, other, Value::Null)];
+    let (before, after) = (routes("a", "b"), routes("c", "d"));
+    let changed = format!("a {matched}");
+    let found = differences(&[("a", hosts, &before)], &[("a", hosts, &after)], &["a /", &changed]);
+    let expected = [
+        format!("https://x.{name}/: a → c"),
+        format!("https://x.{most}.example.com/: a → c"),
+        format!("https://x.{most}.example.com/x: b → d"),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_match_with_a_control_character_hides_nothing() {
+    let hosts: &[&str] = &["*.example.com:443"];
+    let open =
+        [("/admin", "open", Value::Null), ("=/admin\0", "login", Value::Null), ("\0.example.com/", "x", Value::Null)];
+    let found = differences(&[("a", hosts, &[])], &[("a", hosts, &open)], &["a /admin"]);
+    assert_eq!(found, ["https://any.example.com/admin: 404 → open"]);
 }
 
 #[test]
