@@ -37,6 +37,11 @@ impl PathTable<'_> {
         [exact, prefix]
     }
 
+    /// Whether a route takes every path.
+    fn takes_every_path(&self) -> bool {
+        ["/", ""].into_iter().any(|prefix| self.prefixes.contains_key(prefix))
+    }
+
     /// The route with the longest prefix that starts a path.
     fn longest_prefix(&self, path: &str) -> Option<usize> {
         let mut rest = path;
@@ -138,12 +143,20 @@ impl<'w> RouteTable<'w> {
         self.hosts.keys().map(String::as_str).filter(|host| !host.is_empty())
     }
 
-    /// The hosts and ports in matches that compete for the requests to a host and port, the most specific first.
+    /// The hosts and ports in matches that compete for the requests to a host and port, the most specific first. A host with a
+    /// match for all of its paths leaves none to those after it.
     pub(super) fn competing(&self, host: &str, port: u16) -> Vec<(&str, Option<u16>)> {
         let mut competing = Vec::new();
         for (name, ports) in self.groups(host) {
-            competing
-                .extend([None, Some(port)].into_iter().filter(|own| ports.contains_key(own)).map(|own| (name, own)));
+            let mut takes_all = false;
+            for own in [None, Some(port)] {
+                let Some(paths) = ports.get(&own) else { continue };
+                competing.push((name, own));
+                takes_all |= paths.takes_every_path();
+            }
+            if takes_all {
+                break;
+            }
         }
         competing
     }
@@ -248,6 +261,17 @@ pub(super) mod tests {
             let longest = fitting.max_by_key(|(_, prefix)| prefix.len()).map(|(at, _)| at);
             assert_eq!(table.longest_prefix(path), longest, "{path}");
         }
+    }
+
+    #[test]
+    fn a_host_that_takes_every_path_leaves_nothing_to_wider_ones() {
+        let routes = routes(&MATCHES);
+        let table = RouteTable::new(false, routes.iter().map(|(key, route)| (key, route)));
+        let (eu, all) = (("*.eu.example.com", None), ("*.example.com", None));
+        assert_eq!(table.competing("b.example.com", 443), [("b.example.com", None)]);
+        assert_eq!(table.competing("a.eu.example.com", 8443), [eu, all, ("*.example.com", Some(8443))]);
+        assert_eq!(table.competing("a.eu.example.com", 443), [eu, all, ("*", None)]);
+        assert_eq!(table.competing("x.example.org", 443), [("*.example.org", None)]);
     }
 
     #[test]

@@ -222,3 +222,19 @@ fn a_class_has_the_requests_that_its_example_stands_for() {
     });
     assert_eq!(backends, [Some("a".to_owned())]);
 }
+
+#[test]
+fn a_host_with_a_route_for_every_path_is_not_split_by_the_paths_of_others() {
+    let hosts: Vec<String> = (0..20).map(|n| format!("t{n}.example.com/")).collect();
+    let paths: Vec<String> = (0..20).map(|n| format!("/p{n}/")).collect();
+    let routes: Vec<_> = hosts.iter().chain(&paths).map(|matched| (matched.as_str(), "b", Value::Null)).collect();
+    let classes = classes(&state(&[("a", &["*.example.com:443"], &routes)]));
+    // One for each host, one for each path of the others, and one for their other paths.
+    assert_eq!(classes.len(), 41);
+    assert_eq!(classes.iter().filter(|class| class.contains("/p7/")).count(), 1);
+    let before = [("t.example.com/x", "x", Value::Null), ("/p/", "p", Value::Null)];
+    let after = [&before[..], &[("t.example.com", "all", Value::Null)]].concat();
+    let hosts: &[&str] = &["*.example.com:443"];
+    let found = differences(&[("a", hosts, &before)], &[("a", hosts, &after)], &["a t.example.com"]);
+    assert_eq!(found, ["https://t.example.com/: 404 → all", "https://t.example.com/p/: p → all"]);
+}
