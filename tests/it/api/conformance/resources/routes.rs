@@ -171,6 +171,12 @@ fn match_rows() -> Vec<Row> {
             .also("REQUIRED", "/backend/backend_id")
             .also("REQUIRED", "/oauth/provider/github/client_secret"),
     ];
+    rows.extend(["/admin\0", "\0.example.com/", "/a\nb", "/a\u{7f}"].map(|selector| {
+        row(format!("`{}` has a control character, which no request has", selector.escape_debug()))
+            .edge()
+            .send(POST, json!({"match_type": "path_prefix", "match": selector}))
+            .fails(400, "INVALID_FORMAT", "/match")
+    }));
     let selectors = ["/", "/a b", "shop.example.com", "shop.example.com/checkout", "/münchen", "*"];
     rows.extend(selectors.map(|selector| {
         row(format!("`{selector}` is taken as a selector as it is (D2)"))
