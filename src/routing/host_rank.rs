@@ -13,8 +13,8 @@ pub enum HostRank {
     Literal,
 }
 
-/// Ranks how specifically a pattern without brackets and a trailing dot matches a host, ignoring case and the spelling of an
-/// IPv6 address; `None` if it does not match.
+/// Ranks how specifically a pattern without brackets and a trailing dot matches a host, ignoring case and the spelling
+/// of an IPv6 address; `None` if it does not match.
 pub(crate) fn rank_host(host: &str, pattern: &str) -> Option<HostRank> {
     let Some(suffix) = pattern.strip_prefix('*') else {
         return (pattern.eq_ignore_ascii_case(host) || same_address(host, pattern)).then_some(HostRank::Literal);

@@ -25,8 +25,8 @@ pub(crate) struct Selector<'a> {
 }
 
 impl<'a> Selector<'a> {
-    /// Reads a route's match; `None` if it is empty, has no type or has control characters, because the route then matches
-    /// nothing.
+    /// Reads a route's match; `None` if it is empty, has no type or has control characters, because the route then
+    /// matches nothing.
     pub(crate) fn from_route(route: &'a HttpsEdgeRoute) -> Option<Self> {
         Self::new(route.match_type?, &route.r#match)
     }

@@ -143,8 +143,8 @@ impl<'w> RouteTable<'w> {
         self.hosts.keys().map(String::as_str).filter(|host| !host.is_empty())
     }
 
-    /// The hosts and ports in matches that compete for the requests to a host and port, the most specific first. A host with a
-    /// match for all of its paths leaves none to those after it.
+    /// The hosts and ports in matches that compete for the requests to a host and port, the most specific first. A host
+    /// with a match for all of its paths leaves none to those after it.
     pub(super) fn competing(&self, host: &str, port: u16) -> Vec<(&str, Option<u16>)> {
         let mut competing = Vec::new();
         for (name, ports) in self.groups(host) {

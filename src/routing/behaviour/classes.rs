@@ -40,8 +40,8 @@ pub(crate) fn each_class<'s>(state: &'s Snapshot, mut visit: impl FnMut(&Request
     Visit::new([state], ClassScope::Everything, &[]).run(visit);
 }
 
-/// Visits the classes of a state that are inside of some scope, each of which is inside or outside of each scope. Not all
-/// have an example.
+/// Visits the classes of a state that are inside of some scope, each of which is inside or outside of each scope. Not
+/// all have an example.
 pub(crate) fn each_class_in<'s>(
     state: &'s Snapshot,
     scopes: &[RequestScope],

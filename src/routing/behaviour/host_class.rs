@@ -33,7 +33,8 @@ impl HostClass {
             && self.except.iter().all(|narrower| rank_host(host, narrower).is_none())
     }
 
-    /// A host that stands for the class in all decisions about routing. No client can send it, and no pattern can have it.
+    /// A host that stands for the class in all decisions about routing. No client can send it, and no pattern can have
+    /// it.
     pub(super) fn probe(&self) -> String {
         match self.pattern.strip_prefix('*') {
             Some(suffix) => format!("\0{suffix}"),

@@ -95,7 +95,8 @@ impl<'c> PathClass<'c> {
         !self.path.contains(['?', '#'])
     }
 
-    /// A path that stands for the class in all decisions about routing. No client can send it, and no match can have it.
+    /// A path that stands for the class in all decisions about routing. No client can send it, and no match can have
+    /// it.
     pub(super) fn probe(&self) -> String {
         if self.is_exact { self.path.to_owned() } else { format!("{}\0", self.path) }
     }

@@ -29,8 +29,8 @@ impl RequestClass<'_> {
         format!("{host}{}", self.path)
     }
 
-    /// A request of the class, if there is one that a URL can name. Clients can send others, too: a raw `<` in a path, for
-    /// example. So a class without an example can have requests.
+    /// A request of the class, if there is one that a URL can name. Clients can send others, too: a raw `<` in a path,
+    /// for example. So a class without an example can have requests.
     pub(crate) fn example(&self) -> Option<TracedRequest> {
         let path = self.path.example()?;
         self.hosts.iter().find_map(|host| sent(&host.example()?, host.port, &path))
