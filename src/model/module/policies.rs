@@ -77,15 +77,30 @@ fn outcome(policies: &[EndpointPolicy]) -> StepOutcome {
     StepOutcome::GoesOn
 }
 
+/// The actions that stop no request.
+const HARMLESS: [&str; 4] = ["add-headers", "compress-response", "log", "remove-headers"];
+/// The actions that stop requests whoever sends them.
+const LIMITING: [&str; 2] = ["circuit-breaker", "rate-limit"];
+
+fn is_one_of(action: &EndpointAction, kinds: &[&str]) -> bool {
+    kinds.iter().any(|kind| action.r#type.eq_ignore_ascii_case(kind))
+}
+
 fn outcome_of_action(action: &EndpointAction) -> StepOutcome {
     match action.r#type.as_str() {
-        "add-headers" | "compress-response" | "log" | "remove-headers" => StepOutcome::GoesOn,
+        _ if is_one_of(action, &HARMLESS) => StepOutcome::GoesOn,
         "deny" => StepOutcome::Refused,
         // With `from`, it depends on the URL.
         "redirect" if action.config.as_ref().is_none_or(|config| !config.contains_key("from")) => {
             StepOutcome::Redirected
         }
         _ => StepOutcome::Unknown,
+    }
+}
+
+impl Policies {
+    fn inbound_actions(&self) -> impl Iterator<Item = &EndpointAction> {
+        self.inbound.iter().flat_map(|policy| &policy.actions)
     }
 }
 
@@ -99,13 +114,12 @@ impl Module for Policies {
     }
 
     fn restricts_access(&self) -> bool {
-        // Outbound policies run after the backend has handled the request, and a log keeps nobody out.
-        let mut actions = self.inbound.iter().flat_map(|policy| &policy.actions);
-        actions.any(|action| !action.r#type.eq_ignore_ascii_case("log"))
+        // Outbound policies run after the backend has handled the request.
+        self.inbound_actions().any(|action| !is_one_of(action, &HARMLESS))
     }
 
     fn admits_unknown(&self) -> bool {
-        self.restricts_access()
+        self.inbound_actions().any(|action| !is_one_of(action, &HARMLESS) && !is_one_of(action, &LIMITING))
     }
 
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
@@ -142,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_keeps_nobody_out() {
+    fn only_an_action_that_can_stop_a_request_keeps_somebody_out() {
         let policies = |inbound: &[&str], outbound: &[&str]| {
             let list = |kinds: &[&str]| {
                 let action = |kind: &&str| EndpointAction { r#type: (*kind).to_owned(), config: None };
@@ -153,6 +167,14 @@ mod tests {
         assert!(policies(&["log", "deny"], &[]).restricts_access());
         assert!(!policies(&["log"], &["deny"]).restricts_access());
         assert!(!policies(&[], &[]).restricts_access());
+        let harmless = policies(&["add-headers", "remove-headers", "Log", "compress-response"], &["deny"]);
+        assert!(!harmless.restricts_access() && !Module::admits_unknown(&harmless));
+        // A limit stops requests, and admits everybody.
+        let limit = policies(&["log", "rate-limit", "circuit-breaker"], &[]);
+        assert!(limit.restricts_access() && !Module::admits_unknown(&limit));
+        for unknown in ["deny", "redirect", "custom-response", "jwt-validation", "of-tomorrow"] {
+            assert!(Module::admits_unknown(&policies(&["rate-limit", unknown], &[])), "{unknown}");
+        }
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use super::flaw::{Flaw, FlawPlace};
 use crate::model::kind::invariant::Invariant;
 use crate::model::kind::ip_restriction::Traffic;
+use crate::model::module::policies::Policies;
 use crate::model::traffic::{Stage, StepEffect, TracedRequest};
-use crate::model::{AnyModule, Entry, IpRestriction, Kind, Path, Slot, Snapshot};
+use crate::model::{AnyModule, Entry, IpRestriction, Kind, Module, Path, Slot, Snapshot};
 use crate::routing::behaviour::Fate;
 use crate::syntax::text::printable;
 
@@ -163,6 +164,11 @@ impl<'s> JudgedRequests<'_, 's> {
     fn unmet_by(self, request: &TracedRequest, required: &[String], backend: &str) -> Option<Flaw> {
         let (mut doubt, mut passed) = (None, String::new());
         for met in self.modules().filter(|met| required.iter().any(|name| name == met.slot.name)) {
+            let is_policy = met.slot.name == Policies::SLOT;
+            if is_policy && !met.module.restricts_access() {
+                passed = format!("; `{}` stop nobody", met.slot.name);
+                continue;
+            }
             let steps = met.module.steps(request);
             let lets_pass = steps.iter().all(|step| step.effect == StepEffect::Passes);
             if met.module.restricts_access() && lets_pass {
@@ -171,7 +177,7 @@ impl<'s> JudgedRequests<'_, 's> {
                 continue;
             }
             let connects = steps.iter().any(|step| step.stage == Stage::Connection);
-            doubt = Some(if met.module.admits_unknown() {
+            doubt = Some(if is_policy || met.module.admits_unknown() {
                 met.doubt("the effect of `{}`")
             } else if met.slot.needs_termination && self.fate.tls().is_some_and(|tls| !tls.enabled) {
                 met.doubt("the edge, which does not terminate TLS for `{}`")

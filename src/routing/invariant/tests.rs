@@ -168,6 +168,27 @@ fn what_a_policy_does_is_unknown() {
 }
 
 #[test]
+fn a_policy_that_cannot_refuse_somebody_changes_no_answer() {
+    let office = || invariant(json!({"only_from": ["ipp_office"]}));
+    let one = |invariant: Given, action: &str| {
+        let wiki = edge("wiki", "shop", "wiki.internal.example.com:443", json!({}));
+        let policies = json!({"policies": {"inbound": [{"expressions": ["a"], "actions": [{"type": action}]}]}});
+        answer(&[invariant, wiki, route("wiki", "shop", "/", policies)]).0
+    };
+    for action in ["log", "add-headers", "remove-headers", "compress-response", "rate-limit", "circuit-breaker"] {
+        assert_eq!(one(needs_login(), action), ProofAnswer::Refuted, "{action}");
+        assert_eq!(one(office(), action), ProofAnswer::Refuted, "{action}");
+    }
+    for action in ["deny", "jwt-validation", "custom-response"] {
+        assert_eq!(one(needs_login(), action), ProofAnswer::Depends, "{action}");
+        assert_eq!(one(office(), action), ProofAnswer::Depends, "{action}");
+    }
+    let policies = || invariant(json!({"requires_any": ["policies"]}));
+    assert_eq!(one(policies(), "add-headers"), ProofAnswer::Refuted);
+    assert_eq!(one(policies(), "rate-limit"), ProofAnswer::Depends);
+}
+
+#[test]
 fn an_edge_that_passes_tls_through_applies_no_login() {
     let through = json!({"tls_termination": {"terminate_at": "upstream"}});
     let wiki = edge("wiki", "shop", "wiki.internal.example.com:443", through);
