@@ -146,11 +146,11 @@ fn changed_breaches<'s>(
     judged.into_iter().flat_map(|(.., breaches)| breaches.into_vec()).collect()
 }
 
-/// The flaws that were not there before, or not as certain.
+/// The flaws that were not there before, or not as bad.
 fn without(flaws: Flaws, former: Flaws) -> Flaws {
     let mut former = former.into_iter();
     flaws.map(|flaw| {
         let was = former.next().flatten();
-        flaw.filter(|flaw| was.is_none_or(|was| !was.is_certain & flaw.is_certain))
+        flaw.filter(|flaw| was.is_none_or(|was| !flaw.is_within(&was)))
     })
 }

@@ -1,6 +1,9 @@
 //! What is wrong with the requests of a class: a clause about them, and where in the configuration.
 
+use std::collections::BTreeSet;
+
 use crate::model::Path;
+use crate::model::module::tls_termination::TlsVersion;
 
 /// The resource that a flaw is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,6 +12,33 @@ pub(crate) enum FlawPlace {
     Edge,
     /// The route that handles them.
     Route,
+}
+
+/// How much a flaw lets happen, to compare what was wrong before a change with what is wrong after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FlawExtent {
+    /// All that its requirement forbids.
+    Whole,
+    /// Clients whose addresses are in some IP policy of each of these sets reach a backend.
+    Addresses(Vec<BTreeSet<String>>),
+    /// The requests reach this backend.
+    Backend(String),
+    /// Clients can use this version of TLS.
+    Tls(TlsVersion),
+}
+
+impl FlawExtent {
+    /// Whether it lets nothing happen that another extent does not.
+    fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::Whole) => true,
+            (Self::Addresses(own), Self::Addresses(wider)) => {
+                wider.iter().all(|wider| own.iter().any(|own| own.is_subset(wider)))
+            }
+            (Self::Tls(own), Self::Tls(oldest)) => own >= oldest,
+            (own, other) => own == other,
+        }
+    }
 }
 
 /// What is wrong with requests, or may be.
@@ -24,12 +54,15 @@ pub(crate) struct Flaw {
     pub(crate) path: Path,
     /// The method of a request for which it is so.
     pub(crate) method: String,
+    /// How much it lets happen.
+    pub(crate) extent: FlawExtent,
 }
 
 impl Flaw {
     /// A requirement that is not met.
     pub(super) fn certain(clause: String, place: FlawPlace) -> Self {
-        Self { is_certain: true, clause, place, path: Path::root(), method: String::new() }
+        let extent = FlawExtent::Whole;
+        Self { is_certain: true, clause, place, path: Path::root(), method: String::new(), extent }
     }
 
     /// A requirement of which nobody can tell whether it is met, and what that depends on.
@@ -40,5 +73,15 @@ impl Flaw {
     /// Sets the field.
     pub(super) fn at(self, path: impl Into<Path>) -> Self {
         Self { path: path.into(), ..self }
+    }
+
+    /// Sets how much it lets happen.
+    pub(super) fn letting(self, extent: FlawExtent) -> Self {
+        Self { extent, ..self }
+    }
+
+    /// Whether it is no worse than a flaw by the same requirement that was there before.
+    pub(super) fn is_within(&self, former: &Self) -> bool {
+        self.is_certain <= former.is_certain && self.extent.is_within(&former.extent)
     }
 }

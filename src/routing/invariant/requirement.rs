@@ -1,6 +1,8 @@
 //! What an invariant requires of the requests of a class, and what is wrong with their fate.
 
-use super::flaw::{Flaw, FlawPlace};
+use std::collections::BTreeSet;
+
+use super::flaw::{Flaw, FlawExtent, FlawPlace};
 use crate::model::kind::invariant::Invariant;
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::module::policies::Policies;
@@ -79,18 +81,28 @@ impl<'s> RequirementJudge<'s> {
             return None;
         }
         let backend = requests.backend()?;
+        let outside =
+            |ids: &[String]| ids.iter().filter(|id| !only.contains(id)).cloned().collect::<BTreeSet<String>>();
+        let are_bound = !self.endpoints.is_empty() && self.endpoints.iter().all(|ids| !ids.is_empty());
+        let of_endpoints =
+            are_bound.then(|| self.endpoints.iter().flat_map(|ids| outside(ids)).collect::<BTreeSet<String>>());
+        let mut bounds: Vec<BTreeSet<String>> = of_endpoints.into_iter().collect();
         let mut others = None;
         for met in requests.modules() {
             let Some(ids) = met.module.ip_policies() else { continue };
             if is_within(ids) {
                 return None;
             }
+            if !ids.is_empty() {
+                bounds.push(outside(ids));
+            }
             others = others.or_else(|| Some((met, ids.iter().find(|id| !only.contains(id))?)));
         }
+        let extent = FlawExtent::Addresses(bounds);
         if let Some(doubt) = requests.doubt() {
-            return Some(doubt);
+            return Some(doubt.letting(extent));
         }
-        Some(match others {
+        let flaw = match others {
             Some((met, other)) => {
                 let clause = format!(
                     "reaches the backend `{backend}` from the addresses of the IP policy `{}`",
@@ -100,7 +112,8 @@ impl<'s> RequirementJudge<'s> {
                 Flaw::certain(clause, met.place).at(Path::from([met.slot.name, list.as_str()]))
             }
             None => Flaw::certain(format!("reaches the backend `{backend}` from any address"), FlawPlace::Route),
-        })
+        };
+        Some(flaw.letting(extent))
     }
 }
 
@@ -140,7 +153,8 @@ impl<'s> JudgedRequests<'_, 's> {
             None => Some(Flaw::doubt("the upstream, where TLS terminates", FlawPlace::Edge).at(field("terminate_at"))),
             Some(version) if version < oldest => {
                 let clause = format!("can use TLS {}, which is older than {}", version.as_str(), oldest.as_str());
-                Some(Flaw::certain(clause, FlawPlace::Edge).at(field("min_version")))
+                let flaw = Flaw::certain(clause, FlawPlace::Edge).at(field("min_version"));
+                Some(flaw.letting(FlawExtent::Tls(version)))
             }
             Some(_) => None,
         }
@@ -211,7 +225,8 @@ impl<'s> JudgedRequests<'_, 's> {
         let is_backend =
             |met: &MetModule<'_>| met.module.steps(&request).iter().any(|step| step.stage == Stage::Backend);
         let field = self.modules().find(is_backend).map(|met| Path::from(met.slot.name));
-        Some(Flaw::certain(clause, FlawPlace::Route).at(field.unwrap_or_default()))
+        let flaw = Flaw::certain(clause, FlawPlace::Route).at(field.unwrap_or_default());
+        Some(flaw.letting(FlawExtent::Backend(id.to_owned())))
     }
 
     /// Whether the requests lose a module in `keeps`, and still reach a backend.

@@ -326,6 +326,36 @@ fn what_was_broken_before_does_not_stop_a_change() {
 }
 
 #[test]
+fn what_was_broken_before_does_not_get_worse() {
+    let shop =
+        |tls: &str| edge("shop", "shop", "shop.example.com:443", json!({"tls_termination": {"min_version": tls}}));
+    let change = |requires: Value, before: Given, after: Given| {
+        let with = |given: Given| match given.0.kind {
+            Kind::HttpsEdge => vec![invariant(requires.clone()), given, route("shop", "shop", "/", json!({}))],
+            _ => vec![invariant(requires.clone()), shop("1.2"), given],
+        };
+        change(&with(before), &with(after)).len()
+    };
+    let from = |ids: Value| route("shop", "shop", "/", json!({"ip_restriction": {"ip_policy_ids": ids}}));
+    let any = || route("shop", "shop", "/", json!({}));
+    let office = || json!({"only_from": ["ipp_office"]});
+    let (partner, both) = (|| from(json!(["ipp_partner"])), || from(json!(["ipp_partner", "ipp_home", "ipp_office"])));
+    assert_eq!(change(office(), partner(), any()), 1);
+    assert_eq!(change(office(), partner(), both()), 1);
+    assert_eq!(change(office(), partner(), from(json!(["ipp_home"]))), 1);
+    assert_eq!(change(office(), partner(), from(json!([]))), 1, "nobody can tell that it is no worse");
+    assert_eq!(change(office(), any(), both()) + change(office(), both(), partner()), 0, "half of a repair");
+    let to = |backend: &str| route("shop", "shop", "/", json!({"backend": {"backend_id": backend}}));
+    let own = || json!({"backends": ["bkd_shop"]});
+    assert_eq!(change(own(), to("bkd_1"), to("bkd_2")), 1);
+    let described = route("shop", "shop", "/", json!({"compression": {}}));
+    assert_eq!(change(own(), to("bkd_1"), described), 0);
+    let newer = || json!({"min_tls_version": "1.3"});
+    assert_eq!(change(newer(), shop("1.1"), shop("1.0")), 1);
+    assert_eq!(change(newer(), shop("1.1"), shop("1.2")), 0, "half of a repair");
+}
+
+#[test]
 fn what_was_broken_for_preflights_alone_is_not_opened_for_all_others() {
     let wiki = edge("wiki", "docs", "wiki.internal.example.com:443", json!({}));
     let with = |more: Value| vec![needs_login(), wiki.clone(), route("wiki", "docs", "/", more)];
