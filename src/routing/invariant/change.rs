@@ -136,10 +136,8 @@ fn changed_breaches<'s>(
             } else {
                 flaws
             };
-            if let Some(flaw) = worst(new_flaws)
-                && let Some(breach) = Breach::new(invariant, class, fate, flaw)
-            {
-                breaches.add(breach);
+            if let Some(flaw) = worst(new_flaws) {
+                breaches.add(Breach { former: Some(then), ..Breach::new(invariant, class, fate, flaw) });
             }
         }
     });

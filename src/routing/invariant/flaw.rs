@@ -80,6 +80,15 @@ impl Flaw {
         Self { extent, ..self }
     }
 
+    /// The flaw if nobody can tell whether there are such requests.
+    pub(super) fn of_unknown_requests(self) -> Self {
+        let clause = match self.is_certain {
+            true => format!("whether a client can send such a request, which {}", self.clause),
+            false => self.clause,
+        };
+        Self { is_certain: false, clause, ..self }
+    }
+
     /// Whether it is no worse than a flaw by the same requirement that was there before.
     pub(super) fn is_within(&self, former: &Self) -> bool {
         self.is_certain <= former.is_certain && self.extent.is_within(&former.extent)

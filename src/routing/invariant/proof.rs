@@ -100,10 +100,8 @@ pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvari
                 continue;
             }
             *classes += 1;
-            if let Some(flaw) = worst(judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, None))
-                && let Some(breach) = Breach::new(invariant, class, fate, flaw)
-            {
-                breaches.add(breach);
+            if let Some(flaw) = worst(judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, None)) {
+                breaches.add(Breach::new(invariant, class, fate, flaw));
             }
         }
     });

@@ -65,21 +65,23 @@ pub(crate) struct Breach<'s> {
     pub(crate) flaw: Flaw,
     /// What takes the request.
     pub(crate) fate: Fate<'s>,
+    /// What took it before the change that brings it about.
+    pub(super) former: Option<Fate<'s>>,
 }
 
 impl<'s> Breach<'s> {
-    /// The breach by a class, if a client can send a request of the class.
-    pub(super) fn new(
-        invariant: &StandingInvariant<'s>,
-        class: &RequestClass<'_>,
-        fate: Fate<'s>,
-        flaw: Flaw,
-    ) -> Option<Self> {
-        let request = class.example()?;
+    /// The breach by a class. If no URL is known to be in the class, nobody can tell whether there is such a request, and the
+    /// one that is shown has the patterns of the class.
+    pub(super) fn new(invariant: &StandingInvariant<'s>, class: &RequestClass<'_>, fate: Fate<'s>, flaw: Flaw) -> Self {
+        let (request, flaw) = match class.example() {
+            Some(request) => (request, flaw),
+            None => (pattern_of(class), flaw.of_unknown_requests()),
+        };
         // A flaw that does not depend on the method is one of each that the invariant is about.
         let listed = invariant.spec.scope.methods.first().map(|method| method.to_ascii_uppercase());
         let method = if flaw.method.is_empty() { listed.unwrap_or(request.method) } else { flaw.method.clone() };
-        Some(Self { invariant: invariant.entry, request: TracedRequest { method, ..request }, flaw, fate })
+        let request = TracedRequest { method, ..request };
+        Self { invariant: invariant.entry, request, flaw, fate, former: None }
     }
 
     /// The edge or route to blame.
@@ -134,6 +136,12 @@ impl<'s> Breach<'s> {
         let by = format!("{match_type} {}", printable(&route.r#match));
         format!("{edge}, route `{}` by {by}: {}", named(entry), modules.join(", "))
     }
+}
+
+/// The patterns of a class in the place of a host and a path.
+fn pattern_of(class: &RequestClass<'_>) -> TracedRequest {
+    let (host, port) = class.hosts.first().map(|host| (host.pattern.clone(), host.port)).unwrap_or_default();
+    TracedRequest { method: "GET".to_owned(), host, port, path: class.path.to_string(), ..TracedRequest::default() }
 }
 
 /// The name of an invariant, with its source, or its ID if no source owns it.

@@ -247,6 +247,19 @@ fn every_host_has_a_version_of_tls() {
 }
 
 #[test]
+fn requests_that_no_url_is_known_for_are_not_proven() {
+    let wiki = edge("wiki", "shop", "wiki.internal.example.com:443", json!({}));
+    let state = state(&[needs_login(), wiki, route("wiki", "shop", "/admin/a b", json!({}))]);
+    let proofs = prove(&state, now());
+    assert_eq!(proofs.iter().map(Proof::answer).collect::<Vec<_>>(), [ProofAnswer::Depends]);
+    let told: Vec<String> = proofs.iter().flat_map(|proof| &proof.breaches).map(told).collect();
+    let request = "`GET https://wiki.internal.example.com/admin/a b*`";
+    let on =
+        "whether a client can send such a request, which reaches the backend `bkd_1` without `oidc` or `mutual_tls`";
+    assert_eq!(told, [format!("{request} {on}")]);
+}
+
+#[test]
 fn an_exemption_counts_until_it_expires() {
     let wiki = edge("wiki", "shop", "*.internal.example.com:443", json!({}));
     let exempt = |expires: &str| {
