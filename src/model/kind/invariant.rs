@@ -36,7 +36,7 @@ pub struct Invariant {
     pub backends: Vec<String>,
     /// The oldest version of TLS that clients can use. Port 80 has no TLS.
     pub min_tls_version: Option<TlsVersion>,
-    /// The modules that no request loses while it reaches a backend.
+    /// The modules that no request loses while a route handles it.
     #[schemars(length(max = 100), extend("items" = module_schema()))]
     pub keeps: Vec<String>,
     /// What happens to a change after which nobody can tell whether it holds.
@@ -121,7 +121,7 @@ view! {
         pub backends: Vec<String> = spec.backends.clone(),
         /// The oldest version of TLS that clients can use.
         pub min_tls_version: Option<TlsVersion> = spec.min_tls_version,
-        /// The modules that no request loses while it reaches a backend.
+        /// The modules that no request loses while a route handles it.
         pub keeps: Vec<String> = spec.keeps.clone(),
         /// What happens to a change after which nobody can tell whether it holds.
         pub unproven: UnprovenLevel = spec.unproven,

@@ -229,12 +229,17 @@ impl<'s> JudgedRequests<'_, 's> {
         Some(flaw.letting(FlawExtent::Backend(id.to_owned())))
     }
 
-    /// Whether the requests lose a module in `keeps`, and still reach a backend.
+    /// Whether the requests lose a module in `keeps`, and a route still handles them. It does not matter whether it has a
+    /// backend: the next change could enable it.
     fn lost(self, invariant: &Invariant, former: &Fate<'_>) -> Option<Flaw> {
+        self.fate.route?;
         let has = |fate: &Fate<'_>, name: &str| modules_of(fate).any(|met| met.slot.name == name);
         let lost = invariant.keeps.iter().find(|name| has(former, name) && !has(self.fate, name))?;
-        let (backend, _) = (self.backend()?, former.backend()?);
-        Some(Flaw::certain(format!("loses `{lost}` on its way to the backend `{backend}`"), FlawPlace::Route))
+        let clause = match self.backend() {
+            Some(backend) => format!("loses `{lost}` on its way to the backend `{backend}`"),
+            None => format!("loses `{lost}`, and its route could get a backend"),
+        };
+        Some(Flaw::certain(clause, FlawPlace::Route))
     }
 }
 

@@ -386,6 +386,12 @@ fn a_module_that_must_be_kept_is_not_lost() {
     assert!(change(&[], &with(json!({}))).is_empty(), "there was nothing to lose");
     assert_eq!(change(&with(verified.clone()), &with(json!({}))), ["hooks/"]);
     assert!(change(&with(verified.clone()), &[keeps.clone(), hooks.clone()]).is_empty(), "nothing is forwarded");
+    // A route without a backend could get one by the next change.
+    let closed = json!({"enabled": false, "backend_id": "bkd_1"});
+    assert_eq!(change(&with(verified.clone()), &with(json!({"backend": closed.clone()}))), ["hooks/"]);
+    let verified_and_closed = json!({"backend": closed.clone(), "webhook_verification": {"provider": "sns"}});
+    assert!(change(&with(verified.clone()), &with(verified_and_closed.clone())).is_empty());
+    assert_eq!(change(&with(verified_and_closed), &with(json!({}))), ["hooks/"]);
     // A new invariant counts for the change that comes with it.
     let before = [hooks.clone(), route("hooks", "docs", "/", verified)];
     assert_eq!(change(&before, &with(json!({}))), ["hooks/"]);
