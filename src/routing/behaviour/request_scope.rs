@@ -40,7 +40,7 @@ impl RequestScope {
     }
 
     /// Whether it has the hosts of a class, which is inside or outside of it.
-    pub(super) fn has_host(&self, host: &HostClass) -> bool {
+    pub(crate) fn has_host(&self, host: &HostClass) -> bool {
         self.hosts.is_empty() || self.hosts.iter().any(|own| covers(own, &host.pattern))
     }
 

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use super::changed_requests::{ChangedRequests, effective_changes};
+use super::invariant_index::InvariantIndex;
 use super::proof::{Breaches, prove_some};
 use super::requirement::{Flaws, JudgedRequests, RequirementJudge, worst};
 use super::standing::{Breach, StandingInvariant};
@@ -26,9 +28,13 @@ pub(crate) fn enforce(
     changed: &BTreeSet<Key>,
     now: Timestamp,
 ) -> Result<Doubts, (Refusal, Vec<Refusal>)> {
+    if after.newest_first(Kind::Invariant, None, u64::MAX).next().is_none() {
+        return Ok(Doubts::new());
+    }
+    let changed = effective_changes(before, after, changed);
     let (mut refusals, mut doubts) = (Vec::<Refusal>::new(), Vec::new());
-    for breach in breaches(before, after, changed, now) {
-        let (key, is_culprit) = blamed(&breach, changed);
+    for breach in breaches(before, after, &changed, now) {
+        let (key, is_culprit) = blamed(&breach, after, &changed);
         let fault = breach.fault(after, is_culprit);
         if !is_refused(&breach) {
             doubts.push((key, fault));
@@ -49,20 +55,20 @@ pub(crate) fn is_refused(breach: &Breach<'_>) -> bool {
     breach.flaw.is_certain || breach.invariant.spec_as::<Invariant>().is_some_and(denies)
 }
 
-/// The changed resource to blame for a breach, or else the one that has the flaw; and whether it is the one that has it.
-fn blamed(breach: &Breach<'_>, changed: &BTreeSet<Key>) -> (Key, bool) {
+/// The changed resource to blame for a breach, or else the one that has the flaw; and whether it changed and has the flaw, so
+/// that the field that the flaw is at is one of the change.
+fn blamed(breach: &Breach<'_>, after: &Snapshot, changed: &BTreeSet<Key>) -> (Key, bool) {
     let culprit = breach.culprit();
     if changed.contains(culprit) {
         return (culprit.clone(), true);
     }
-    let beside = [breach.fate.route, breach.fate.edge, Some(breach.invariant)];
+    // A route that no longer takes the requests. One that is gone has no field or manifest to correct.
+    let former = breach.former.and_then(|fate| fate.route).filter(|route| after.get(&route.key).is_some());
+    let beside = [former, breach.fate.route, breach.fate.edge, Some(breach.invariant)];
     let beside = beside.into_iter().flatten().map(|entry| &entry.key).find(|key| changed.contains(*key));
     // A restriction of all endpoints is beside every route.
     let restriction = || changed.iter().find(|key| key.kind == Kind::IpRestriction);
-    match beside.or_else(restriction) {
-        Some(key) => (key.clone(), false),
-        None => (culprit.clone(), true),
-    }
+    (beside.or_else(restriction).unwrap_or(culprit).clone(), false)
 }
 
 /// The breaches that a change brings about.
@@ -72,51 +78,56 @@ pub(super) fn breaches<'s>(
     changed: &BTreeSet<Key>,
     now: Timestamp,
 ) -> Vec<Breach<'s>> {
-    let all = StandingInvariant::all(after, now);
-    if all.is_empty() {
+    if changed.is_empty() {
         return Vec::new();
     }
     let is_new = |it: &StandingInvariant<'_>| {
         let is_same = |key: &Key| before.get(key).is_some_and(|former| former.spec().same(it.entry.spec().as_ref()));
         changed.contains(&it.entry.key) && !is_same(&it.entry.key)
     };
-    let (new, standing): (Vec<_>, Vec<_>) = all.into_iter().partition(is_new);
+    let (new, standing): (Vec<_>, Vec<_>) = StandingInvariant::all(after, now).into_iter().partition(is_new);
     let mut found: Vec<Breach<'s>> =
         prove_some(after, new.clone()).into_iter().flat_map(|proof| proof.breaches).collect();
-    let of_routing = |key: &Key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute);
+    let judges = [before, after].map(RequirementJudge::new);
     // A restriction of all endpoints has an effect on all their requests.
-    let is_about_addresses = |it: &StandingInvariant<'_>| !it.spec.only_from.is_empty();
-    let restricts = changed.iter().any(|key| key.kind == Kind::IpRestriction);
+    let [former_judge, judge] = &judges;
+    let restricts = changed.iter().any(|key| key.kind == Kind::IpRestriction) && !judge.admits_like(former_judge);
     // So has the source of an edge on those that no route takes.
-    let is_about_sources = |it: &StandingInvariant<'_>| !it.spec.scope.sources.is_empty();
-    let moves = |key: &Key| match (before.get(key), after.get(key)) {
+    let moves = changed.iter().any(|key| match (before.get(key), after.get(key)) {
         (Some(then), Some(now)) => key.kind == Kind::HttpsEdge && then.source() != now.source(),
         _ => false,
+    });
+    let is_about_all = |it: &StandingInvariant<'_>| {
+        (restricts && !it.spec.only_from.is_empty()) || (moves && !it.spec.scope.sources.is_empty())
     };
-    let concerns_all = (restricts && standing.iter().any(is_about_addresses))
-        || (standing.iter().any(is_about_sources) && changed.iter().any(moves));
-    let scope = match concerns_all {
-        true => ClassScope::Everything,
-        false if changed.iter().any(of_routing) => ClassScope::Changed(changed),
-        false => return found,
-    };
-    let judged = standing.into_iter().map(|it| (it, false)).chain(new.into_iter().map(|it| (it, true)));
-    found.extend(changed_breaches([before, after], scope, judged.collect()));
+    let (about_all, others): (Vec<_>, Vec<_>) = standing.into_iter().partition(is_about_all);
+    if !about_all.is_empty() {
+        let judged = about_all.into_iter().map(|it| (it, false)).collect();
+        found.extend(changed_breaches([before, after], &judges, ClassScope::Everything, judged));
+    }
+    let near = ChangedRequests::new([before, after], changed);
+    let judged = others.into_iter().map(|it| (it, false)).chain(new.into_iter().map(|it| (it, true)));
+    let judged: Vec<_> = judged.filter(|(it, _)| near.meet(&it.spec.scope)).collect();
+    if !judged.is_empty() {
+        found.extend(changed_breaches([before, after], &judges, ClassScope::Changed(changed), judged));
+    }
     found
 }
 
 /// The breaches among the requests that a change can affect. Of an invariant that is new, only what it `keeps` is judged.
 fn changed_breaches<'s>(
     [before, after]: [&'s Snapshot; 2],
+    [former_judge, judge]: &[RequirementJudge<'s>; 2],
     scope: ClassScope<'_>,
     invariants: Vec<(StandingInvariant<'s>, bool)>,
 ) -> Vec<Breach<'s>> {
     let scopes: Vec<RequestScope> = invariants.iter().flat_map(|(invariant, _)| invariant.scopes()).collect();
-    let [former_judge, judge] = [before, after].map(RequirementJudge::new);
     let mut judged: Vec<_> = invariants.into_iter().map(|(it, is_new)| (it, is_new, Breaches::default())).collect();
+    let mut index = InvariantIndex::default();
     each_pair_in(before, after, scope, &scopes, |class: &RequestClass<'_>, [then, fate]: [Fate<'s>; 2]| {
         let Some(port) = class.hosts.first().map(|host| host.port) else { return };
-        for (invariant, is_new, breaches) in &mut judged {
+        for at in index.about(class, judged.iter().map(|(invariant, ..)| invariant)) {
+            let Some((invariant, is_new, breaches)) = judged.get_mut(at) else { continue };
             if !invariant.concerns(class, &fate) || invariant.exempts(class) {
                 continue;
             }

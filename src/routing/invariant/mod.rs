@@ -10,7 +10,8 @@
 //! The requests that an edge and a route treat alike are finitely many classes ([`behaviour`](super::behaviour)), which are
 //! split at the borders of scopes and exemptions. For each class in its scope, an invariant is met (`requirement.rs`), or
 //! there is a flaw (`flaw.rs`): one that is certain, with a request that shows it ([`Breach`]), or a doubt. [`prove`] judges a state,
-//! and [`enforce`] a change, of which it looks only at what the change can affect.
+//! and [`enforce`] a change, of which it looks only at what the change can affect (`changed_requests.rs`): this runs while
+//! other writers wait.
 //!
 //! # An example
 //!
@@ -24,7 +25,9 @@
 //! not know which other spellings of a path an upstream understands: it compares texts, as routes do.
 
 mod change;
+mod changed_requests;
 mod flaw;
+mod invariant_index;
 mod proof;
 mod requirement;
 mod standing;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::invariant_index::InvariantIndex;
 use super::requirement::{JudgedRequests, RequirementJudge, worst};
 use super::standing::{Breach, StandingInvariant};
 use crate::model::names::names;
@@ -89,9 +90,11 @@ pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvari
     let judge = RequirementJudge::new(state);
     let mut proofs: Vec<(StandingInvariant<'s>, usize, usize, Breaches<'s>)> =
         invariants.into_iter().map(|invariant| (invariant, 0, 0, Breaches::default())).collect();
+    let mut index = InvariantIndex::default();
     each_class_in(state, &scopes, |class: &RequestClass<'_>, fate: Fate<'s>| {
         let Some(port) = class.hosts.first().map(|host| host.port) else { return };
-        for (invariant, classes, exempt, breaches) in &mut proofs {
+        for at in index.about(class, proofs.iter().map(|(invariant, ..)| invariant)) {
+            let Some((invariant, classes, exempt, breaches)) = proofs.get_mut(at) else { continue };
             if !invariant.concerns(class, &fate) {
                 continue;
             }

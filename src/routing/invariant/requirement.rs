@@ -55,6 +55,15 @@ impl<'s> RequirementJudge<'s> {
         Self { endpoints: of_endpoints.map(|it| it.ip_policy_ids.as_slice()).collect() }
     }
 
+    /// Whether the restrictions of all endpoints admit the same addresses as those of another state.
+    pub(super) fn admits_like(&self, other: &RequirementJudge<'_>) -> bool {
+        self.sets_of_policies() == other.sets_of_policies()
+    }
+
+    fn sets_of_policies(&self) -> BTreeSet<BTreeSet<&str>> {
+        self.endpoints.iter().map(|ids| ids.iter().map(String::as_str).collect()).collect()
+    }
+
     /// Returns what is wrong with requests by each requirement of an invariant. `former` is their fate before a change.
     pub(super) fn flaws(
         &self,

@@ -8,7 +8,7 @@ use super::flaw::{Flaw, FlawPlace};
 use crate::model::kind::invariant::Invariant;
 use crate::model::traffic::TracedRequest;
 use crate::model::{Code, Entry, Fault, Key, Kind, Path, Snapshot};
-use crate::routing::behaviour::{Fate, RequestClass, RequestScope, url_of};
+use crate::routing::behaviour::{Fate, HostClass, RequestClass, RequestScope, url_of};
 use crate::syntax::text::{escaped, printable};
 
 /// An invariant of a state.
@@ -38,6 +38,11 @@ impl<'s> StandingInvariant<'s> {
     /// The scopes at whose borders classes must end.
     pub(super) fn scopes(&self) -> impl Iterator<Item = RequestScope> {
         std::iter::once(&self.scope).chain(&self.exempt).cloned()
+    }
+
+    /// Whether its scope has the hosts of a class.
+    pub(super) fn has_host(&self, host: &HostClass) -> bool {
+        self.scope.has_host(host)
     }
 
     /// Whether it is about the requests of a class with a fate.

@@ -424,6 +424,41 @@ fn a_restriction_of_all_endpoints_concerns_every_route() {
 }
 
 #[test]
+fn only_an_effective_restriction_of_endpoints_concerns_every_route() {
+    let office = || invariant(json!({"only_from": ["ipp_office"]}));
+    let with = |spec: Value| {
+        let restriction = (Key::new(Kind::IpRestriction, Id::new("ipx_1")), "platform", spec);
+        let shop = edge("shop", "shop", "shop.example.com:443", json!({}));
+        vec![office(), restriction, shop, route("shop", "shop", "/", json!({}))]
+    };
+    let of = |traffic: &str, enforced: bool, description: &str| {
+        let ids = json!(["ipp_office"]);
+        with(json!({"type": traffic, "enforced": enforced, "ip_policy_ids": ids, "description": description}))
+    };
+    assert!(change(&of("api", true, ""), &of("api", false, "")).is_empty());
+    assert!(change(&of("endpoints", false, ""), &of("endpoints", false, "d")).is_empty());
+    assert_eq!(change(&of("endpoints", true, ""), &of("endpoints", false, "d")), ["ipx_1"]);
+}
+
+#[test]
+fn a_route_that_no_longer_takes_requests_is_to_blame_for_what_becomes_of_them() {
+    let wiki = edge("wiki", "docs", "wiki.internal.example.com:443", json!({}));
+    let policy = json!({"policies": {"inbound": [{"actions": [{"type": "deny"}]}]}});
+    let strict = || {
+        let scope = json!({"path_prefixes": ["/admin"]});
+        invariant(json!({"scope": scope, "requires_any": ["oidc"], "unproven": "deny"}))
+    };
+    let with = |admin: Value| {
+        let all = route("wiki", "docs", "/", policy.clone());
+        vec![strict(), wiki.clone(), all, route("wiki", "docs", "/admin", with(login(), admin))]
+    };
+    // The flaw is at a field of the other route, which does not change.
+    assert_eq!(change(&with(json!({})), &with(json!({"match": "/other"}))), ["wiki/admin"]);
+    let deleted: Vec<Given> = with(json!({})).into_iter().take(3).collect();
+    assert_eq!(change(&with(json!({})), &deleted), ["wiki/"]);
+}
+
+#[test]
 fn an_edge_that_moves_to_a_source_meets_the_invariants_about_it() {
     let tls = invariant(json!({"scope": {"sources": ["bank"]}, "min_tls_version": "1.2"}));
     let edge = |source: &'static str| {

@@ -1,0 +1,145 @@
+//! What a change can have an effect on: which of the changed resources, and requests to which hosts with which paths. An
+//! invariant about other requests need not be judged.
+
+use std::collections::BTreeSet;
+
+use crate::model::kind::invariant::InvariantScope;
+use crate::model::traffic::{host_name, host_port};
+use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Secrets, Snapshot};
+use crate::routing::selector::Selector;
+
+/// The changed resources on which invariants depend, without those of which only texts for people changed.
+pub(super) fn effective_changes(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> BTreeSet<Key> {
+    let fields = |entry: &Entry| {
+        let mut fields = entry.spec().to_json(Secrets::Revealed).ok()?;
+        fields.retain(|field, _| !matches!(field.as_str(), "description" | "metadata"));
+        Some(fields)
+    };
+    let is_alike = |then: &Entry, now: &Entry| {
+        let is_same = || then.spec().same(now.spec().as_ref());
+        let has_same_fields = || fields(then).is_some_and(|then| fields(now) == Some(then));
+        then.source() == now.source() && (is_same() || has_same_fields())
+    };
+    let has_effect = |key: &&Key| match (before.get(key), after.get(key)) {
+        (Some(then), Some(now)) => !is_alike(then, now),
+        _ => true,
+    };
+    let matters =
+        |key: &&Key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute | Kind::Invariant | Kind::IpRestriction);
+    changed.iter().filter(matters).filter(has_effect).cloned().collect()
+}
+
+/// The requests that a change of edges and routes can have an effect on, or a few more.
+#[derive(Debug, Default)]
+pub(super) struct ChangedRequests {
+    /// The patterns of hosts from their ends, in normal form.
+    reversed: BTreeSet<String>,
+    /// The wildcards among them, without the asterisk.
+    wildcards: BTreeSet<String>,
+    /// The beginnings of paths.
+    paths: BTreeSet<String>,
+    /// Whether an edge changes, so that all of its paths do.
+    has_any_path: bool,
+}
+
+impl ChangedRequests {
+    /// The requests of changed edges, and those near changed routes.
+    pub(super) fn new(states: [&Snapshot; 2], changed: &BTreeSet<Key>) -> Self {
+        let (mut found, mut edges) = (Self::default(), BTreeSet::new());
+        for key in changed {
+            match key.kind {
+                Kind::HttpsEdge => {
+                    found.has_any_path = true;
+                    edges.insert(key.clone());
+                }
+                Kind::HttpsEdgeRoute => {
+                    edges.extend(key.parent_key());
+                    let routes = states.into_iter().filter_map(|state| state.get(key)?.spec_as::<HttpsEdgeRoute>());
+                    found.paths.extend(routes.filter_map(|route| Some(Selector::from_route(route)?.path.to_owned())));
+                }
+                _ => {}
+            }
+        }
+        for key in &edges {
+            for edge in states.into_iter().filter_map(|state| state.get(key)?.spec_as::<HttpsEdge>()) {
+                for (host, _) in edge.hostports.iter().filter_map(|text| host_port(text)) {
+                    found.reversed.insert(reversed(&host));
+                    found.wildcards.extend(host.strip_prefix('*').map(str::to_owned));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether some of them may be in a scope.
+    pub(super) fn meet(&self, scope: &InvariantScope) -> bool {
+        let meets_host = scope.hosts.is_empty() || scope.hosts.iter().any(|host| self.meet_host(&host_name(host)));
+        let meets_path = || {
+            let any = self.has_any_path || scope.path_prefixes.is_empty();
+            any || scope.path_prefixes.iter().any(|prefix| self.meet_path(prefix))
+        };
+        !self.reversed.is_empty() && meets_host && meets_path()
+    }
+
+    /// Whether a pattern in normal form covers one of these, or one of these covers it.
+    fn meet_host(&self, pattern: &str) -> bool {
+        let begin = reversed(pattern.strip_prefix('*').unwrap_or(pattern));
+        let has_narrower = || {
+            let mut ends_alike =
+                self.reversed.range::<String, _>(begin.clone()..).take_while(|host| host.starts_with(&begin));
+            ends_alike.any(|host| host.len() > begin.len())
+        };
+        let is_or_has = if pattern.starts_with('*') { has_narrower() } else { self.reversed.contains(&begin) };
+        let mut ends = (1..=pattern.len()).filter_map(|at| pattern.get(at..));
+        is_or_has || ends.any(|end| self.wildcards.contains(end))
+    }
+
+    /// Whether a path can begin with a prefix and with one of these.
+    fn meet_path(&self, prefix: &str) -> bool {
+        let is_longer =
+            self.paths.range::<String, _>(prefix.to_owned()..).next().is_some_and(|path| path.starts_with(prefix));
+        let mut beginnings = (0..=prefix.len()).filter_map(|end| prefix.get(..end));
+        is_longer || beginnings.any(|beginning| self.paths.contains(beginning))
+    }
+}
+
+/// A text from its end.
+fn reversed(text: &str) -> String {
+    text.chars().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_is_met_by_hosts_and_paths_that_it_can_share() {
+        let (hosts, paths) = (["*.eu.example.com", "a.org"], ["/a/b", "/x"]);
+        let requests = ChangedRequests {
+            reversed: hosts.iter().map(|host| reversed(host)).collect(),
+            wildcards: hosts.iter().filter_map(|host| host.strip_prefix('*')).map(str::to_owned).collect(),
+            paths: paths.iter().map(ToString::to_string).collect(),
+            has_any_path: false,
+        };
+        let meets = |host: &str, path: &str| {
+            let list = |text: &str| if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
+            let scope = InvariantScope { hosts: list(host), path_prefixes: list(path), ..InvariantScope::default() };
+            requests.meet(&scope)
+        };
+        for host in
+            ["", "*.eu.example.com", "*.example.com", "X.EU.example.com", "*.b.eu.example.com", "a.org.", "*.org"]
+        {
+            assert!(meets(host, ""), "{host}");
+        }
+        for host in ["eu.example.com", "b.org", "*.a.org", "*.us.example.com", "neu.example.com"] {
+            assert!(!meets(host, ""), "{host}");
+        }
+        for path in ["/", "/a", "/a/b", "/a/bc", "/x/y"] {
+            assert!(meets("a.org", path), "{path}");
+        }
+        for path in ["/a/c", "/b", "/y"] {
+            assert!(!meets("a.org", path), "{path}");
+        }
+        assert!(!ChangedRequests::default().meet(&InvariantScope::default()));
+    }
+}
