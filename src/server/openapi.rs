@@ -132,7 +132,12 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
             .response_header("200", REVISION, CHANGE_REVISION, true),
         Action::Delete | Action::DeleteModule(_) => changing(operation)
             .responds_empty("204", "Deleted")
-            .response_header("204", WARNING, "Warns that a source owns the resource.", true)
+            .response_header(
+                "204",
+                WARNING,
+                "Warns that a source owns the resource, or that nobody can tell any longer whether an invariant holds.",
+                true,
+            )
             .response_header("204", REVISION, CHANGE_REVISION, true),
     };
     operation.build(match endpoint.action {
@@ -143,7 +148,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
 
 /// The header of a response that warns.
 const WARNING: &str = "Edgewright-Warning";
-const CHANGE_WARNING: &str = "Warns that the change left a blank field unchanged, cleared a field along with other changes, or emptied an enforced restriction, or that a source owns the resource.";
+const CHANGE_WARNING: &str = "Warns that the change left a blank field unchanged, cleared a field along with other changes, or emptied an enforced restriction, that a source owns the resource, or that nobody can tell any longer whether an invariant holds.";
 
 /// The header of a response to a change with a revision that has it (D115).
 const REVISION: &str = "Edgewright-Revision";

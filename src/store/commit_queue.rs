@@ -8,7 +8,7 @@ use super::commit::batch::Tip;
 use super::commit::unchained_batch::UnchainedBatch;
 use super::error::{Declined, StoreError};
 use crate::lock::Lock;
-use crate::model::Snapshot;
+use crate::model::{Fault, Key, Snapshot};
 
 /// The commits that are applied but not durable yet.
 pub(crate) struct CommitQueue {
@@ -64,6 +64,14 @@ pub(crate) struct QueuedCommit<E> {
     pub(super) ticket: Ticket,
     pub(super) outcome: Result<Arc<Snapshot>, Declined<E>>,
     pub(super) began: Instant,
+    pub(super) doubts: Vec<(Key, Fault)>,
+}
+
+impl<E> QueuedCommit<E> {
+    /// The invariants of which nobody can tell after the commit whether they hold, each with the resource that it depends on.
+    pub(crate) fn doubts(&self) -> &[(Key, Fault)] {
+        &self.doubts
+    }
 }
 
 impl CommitQueue {

@@ -48,7 +48,7 @@ use super::metrics;
 use super::open_store::Store;
 use super::revision::{Revision, Subscriber, changed_resources};
 use super::session_kind::SessionKind;
-use super::speculative::NextState;
+use super::speculative::{NextSnapshot, NextState};
 use crate::model::{Author, Code, Snapshot};
 use crate::syntax::text::without_tokens;
 
@@ -84,6 +84,7 @@ impl Store {
         }
         let mut queue = self.queue.lock_for_entry();
         let before = Arc::clone(&queue.tip);
+        let mut doubts = Vec::new();
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (ticket, outcome) = match make(&before) {
             Err(error) => (queue.enter(false, None), Err(Declined::Declined(error))),
@@ -91,8 +92,9 @@ impl Store {
             Ok(proposed) => {
                 let attempt = proposed.dated(attempt);
                 match proposed.next(&before, attempt.at) {
-                    Ok((next, changed)) => {
-                        let after = next.without_tombstones(std::mem::take(&mut queue.forget));
+                    Ok(NextSnapshot { after, changed, doubts: found }) => {
+                        doubts = found;
+                        let after = after.without_tombstones(std::mem::take(&mut queue.forget));
                         let after = after.committed_by(&attempt.author).noting_transfers(&before, &changed);
                         let after = Arc::new(after);
                         let applied = StateTransition { before, after: Arc::clone(&after), changed };
@@ -113,12 +115,12 @@ impl Store {
                 }
             }
         };
-        Ok(QueuedCommit { ticket, outcome, began })
+        Ok(QueuedCommit { ticket, outcome, began, doubts })
     }
 
     /// Waits until a commit in the queue is durable.
     pub(crate) fn settle<E>(&self, entered: QueuedCommit<E>) -> Result<Committed, Declined<E>> {
-        let QueuedCommit { ticket, outcome, began } = entered;
+        let QueuedCommit { ticket, outcome, began, .. } = entered;
         let committed = match (self.wait_until_settled(ticket), outcome) {
             (Ok(()), Ok(snapshot)) => Ok(Committed { snapshot }),
             (Err(error), Ok(_)) => Err(Declined::Commit(CommitError::Failed(error))),

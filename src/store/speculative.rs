@@ -60,10 +60,12 @@ impl SpeculativeCommit {
 }
 
 /// A state after operations, which meets all invariants as far as anybody can tell.
-struct NextSnapshot {
-    after: Snapshot,
-    changed: Arc<BTreeSet<Key>>,
-    doubts: Vec<(Key, Fault)>,
+pub(super) struct NextSnapshot {
+    pub(super) after: Snapshot,
+    /// The changed keys.
+    pub(super) changed: Arc<BTreeSet<Key>>,
+    /// The invariants of which nobody can tell any longer whether they hold, each with the resource that it depends on.
+    pub(super) doubts: Vec<(Key, Fault)>,
 }
 
 impl NextSnapshot {
@@ -108,15 +110,20 @@ impl NextState {
         }
     }
 
-    /// Returns the state after `before` and the changed keys.
-    pub(super) fn next(&self, before: &Snapshot, at: Timestamp) -> Result<(Snapshot, Arc<BTreeSet<Key>>), Refusal> {
+    /// Returns the state after `before`.
+    pub(super) fn next(&self, before: &Snapshot, at: Timestamp) -> Result<NextSnapshot, Refusal> {
         match self {
-            NextState::Operations(operations) => match NextSnapshot::new(before, operations, at) {
-                Ok(NextSnapshot { after, changed, .. }) => Ok((after, changed)),
-                Err(refusals) => Err(refusals.into_one()),
-            },
-            NextState::Speculative(tried, _) => Ok((tried.after.clone(), Arc::clone(&tried.changed))),
-            NextState::Accepted => before.apply::<Operation>(&[], at).map(|(next, changed)| (next, Arc::new(changed))),
+            NextState::Operations(operations) => {
+                NextSnapshot::new(before, operations, at).map_err(CommitRefusals::into_one)
+            }
+            NextState::Speculative(tried, _) => {
+                let SpeculativeCommit { after, changed, doubts, .. } = tried.as_ref();
+                Ok(NextSnapshot { after: after.clone(), changed: Arc::clone(changed), doubts: doubts.clone() })
+            }
+            NextState::Accepted => {
+                let (after, changed) = before.apply::<Operation>(&[], at)?;
+                Ok(NextSnapshot { after, changed: Arc::new(changed), doubts: Vec::new() })
+            }
         }
     }
 

@@ -21,6 +21,9 @@ use crate::store::{Attempt, Declined, NextState, QueuedCommit, ids, tokens};
 /// A write in the queue of the store, and what to warn of.
 type EnteredWrite = (AppState, Result<QueuedCommit<ApiError>, Declined<ApiError>>, Vec<String>);
 
+/// The most invariants of which nobody can tell that a response names.
+const MOST_DOUBTS: usize = 4;
+
 /// A request.
 struct ApiRequest<'a> {
     app: &'a AppState,
@@ -313,6 +316,7 @@ impl ApiRequest<'_> {
                 })?;
                 Ok(NextState::Operations(operations))
             });
+            warnings.extend(entered.iter().flat_map(|queued| doubts_in_header(queued.doubts())));
             (app, entered, warnings)
         };
         let settle = |(app, entered, warnings): EnteredWrite| {
@@ -337,6 +341,16 @@ impl ApiRequest<'_> {
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
         render_module(&self.app.served.base_urls, &self.visibility, snapshot, host, slot)
     }
+}
+
+/// The warnings about invariants of which nobody can tell after a change whether they hold. A header has ASCII characters.
+fn doubts_in_header(doubts: &[(Key, Fault)]) -> Vec<String> {
+    let in_ascii = |c: char| if matches!(c, ' '..='~') { c } else { '?' };
+    let told =
+        doubts.iter().take(MOST_DOUBTS).map(|(_, fault)| fault.message.chars().map(in_ascii).collect::<String>());
+    let more = doubts.len().saturating_sub(MOST_DOUBTS);
+    let rest = (more > 0).then(|| format!("nobody can tell about {more} more requests, see GET /proofs"));
+    told.chain(rest).collect()
 }
 
 /// Creates the only response that contains a token.

@@ -13,7 +13,7 @@ fn invariants() {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![resource_row(), fault_row(), refused_write_row(), refused_invariant_row(), proof_row()]
+    vec![resource_row(), fault_row(), refused_write_row(), policy_row(), refused_invariant_row(), proof_row()]
 }
 
 fn resource_row() -> Row {
@@ -92,6 +92,31 @@ fn refused_write_row() -> Row {
         .call("DELETE /invariants/{inv}")
         .succeeds(204)
         .call("DELETE /edges/https/{edge}/routes/{route}/oidc")
+        .succeeds(204)
+}
+
+fn policy_row() -> Row {
+    let with = |action: &str| {
+        let policies = json!({"inbound": [{"actions": [{"type": action}]}]});
+        json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}, "policies": policies})
+    };
+    let depends = "whether `GET https://wiki.d{n}.example.com/` meets the invariant `{inv}` depends on the effect of \
+                   `policies`: Staff only?";
+    row("a policy that may refuse people leaves a doubt, which the response tells, and no other one does")
+        .send(
+            "POST /invariants",
+            json!({"description": "Staff only…", "scope": {"hosts": ["*.d{n}.example.com"]}, "requires_any": ["oidc"]}),
+        )
+        .succeeds(201)
+        .keep("inv", "/id")
+        .given("edge", "POST /edges/https", json!({"hostports": ["wiki.d{n}.example.com:443"]}))
+        .send("POST /edges/https/{edge}/routes", with("add-headers"))
+        .fails(409, "INVARIANT_BROKEN", "")
+        .says("without `oidc`")
+        .send("POST /edges/https/{edge}/routes", with("deny"))
+        .succeeds(201)
+        .carries("Edgewright-Warning", depends)
+        .call("DELETE /invariants/{inv}")
         .succeeds(204)
 }
 
