@@ -468,6 +468,23 @@ fn an_edge_that_moves_to_a_source_meets_the_invariants_about_it() {
 }
 
 #[test]
+fn each_of_many_invariants_is_judged_for_its_requests_alone() {
+    let many = ["/", "/a", "/a/b", "/b"].map(|prefix| {
+        let spec = json!({"description": "d", "scope": {"path_prefixes": [prefix]}, "requires_any": ["oidc"]});
+        (Key::new(Kind::Invariant, Id::new(prefix)), "platform", spec)
+    });
+    let wiki = || [edge("wiki", "shop", "*.example.com:443", json!({})), route("wiki", "shop", "/b", login())];
+    let with = |more: Value| [many.to_vec(), wiki().to_vec(), vec![route("wiki", "shop", "/a/b", more)]].concat();
+    let (open, closed) = (with(json!({})), with(login()));
+    let opened = state(&open);
+    let answers = prove(&opened, now()).into_iter().map(|it| (it.entry.key.id.to_string(), it.answer()));
+    let expected = [("/", true), ("/a", true), ("/a/b", true), ("/b", false)]
+        .map(|(prefix, is_open)| (prefix.to_owned(), if is_open { ProofAnswer::Refuted } else { ProofAnswer::Proven }));
+    assert_eq!(answers.collect::<Vec<_>>(), expected);
+    assert_eq!(change(&closed, &open), ["wiki/a/b"]);
+}
+
+#[test]
 fn a_proof_counts_classes() {
     let scope = json!({"hosts": ["*.internal.example.com"], "path_prefixes": ["/admin"]});
     let exemption = json!({"path_prefixes": ["/admin/health"], "owner": "o", "reason": "r", "expires": "2027-12-31"});
