@@ -4,7 +4,8 @@
 #
 # First validates the source, with unset secrets assumed. Then compares it with BASE, the branch that the change is for.
 # $REVIEW_DIR/plan-SOURCE.md is the difference, or the findings if there is none to show. WITH has the context of FOLDER, if
-# there is one. Needs the history of BASE: fetch it without a depth.
+# there is one. Needs the history of BASE: fetch it without a depth. Exits with edgewright's code: 3 for invalid manifests, 4 for a
+# change that opens access.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -21,15 +22,20 @@ status=0
 in_context validate "$folder" --source "$source" --secrets=assume --format markdown --output "$report" >/dev/null ||
     status=$?
 if [ "$status" = 0 ]; then
+    # Whoever opens access on purpose allows it in the manifest, with a reason. With ACCESS_OPENED=warn, the report only says so first.
+    deny="--deny access-opened"
+    [ "${ACCESS_OPENED:-deny}" = deny ] || deny=""
     # If BASE cannot be read, the report keeps the findings in the change.
-    in_context diff --rev "$base...HEAD" "$folder" --source "$source" --secrets=assume --behaviour \
+    # shellcheck disable=SC2086
+    in_context diff --rev "$base...HEAD" "$folder" --source "$source" --secrets=assume --behaviour $deny \
         --format markdown --output "$difference" || status=$?
-    if [ "$status" = 0 ]; then
-        mv "$difference" "$report"
-    else
-        rm -f "$difference"
-        echo "The change of source '$source' is valid, but could not be compared with $base." >&2
-    fi
+    case "$status" in
+        0 | 4) mv "$difference" "$report" ;;
+        *)
+            rm -f "$difference"
+            echo "The change of source '$source' is valid, but could not be compared with $base." >&2
+            ;;
+    esac
 fi
 summarize "$report"
 exit "$status"

@@ -12,7 +12,7 @@ use crate::reconcile::compare;
 ///
 /// Needs no store: plans the changes from the old to the new manifests, which with `--rev` are the same paths in two
 /// revisions. With --server, names also resolve to resources on the server, and the new manifests must be valid together
-/// with its other sources.
+/// with its other sources. Exits with code 4 if the changes do what a lint at level `deny` forbids, such as to open access.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Exit with code 2 if they differ.
@@ -66,7 +66,9 @@ impl Args {
         // Nothing is applied, but a reviewer should see what reconcile would refuse.
         diagnostics::diagnostics(&report.refusals);
         self.output.conclude(report)?;
-        Ok(exit_without_changes(report, self.detailed_exitcode))
+        // The other limits are for those who apply.
+        let is_denied = report.refusals.iter().any(|it| matches!(it.code, Name::Lint(_)));
+        Ok(if is_denied { Exit::Refused } else { exit_without_changes(report, self.detailed_exitcode) })
     }
 
     /// The old and the new manifests.

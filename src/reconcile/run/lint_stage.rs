@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use super::options::LintLevels;
 use crate::lint::{self, Finding, Level, LintMemo, Subject, World};
+use crate::manifest::Origins;
 use crate::manifest::resolve::Resolution;
 use crate::model::{FaultTarget, Name, Path, Place};
 use crate::plan::exposure::ACCESS_OPENED;
@@ -119,9 +120,14 @@ fn causing_set(resolved: &Resolution, finding: &Finding) -> Option<String> {
 
 /// The severity of a lint's findings about a subject; `None` if they are allowed.
 fn severity(resolved: &Resolution, lints: &LintLevels, subject: &Subject, lint: &str) -> Option<Severity> {
-    let own = resolved.levels(subject).and_then(|levels| levels.get(lint));
+    let own = resolved.levels(subject).and_then(|levels| levels.get(lint)).copied();
+    severity_of(own, lints, lint)
+}
+
+/// The severity of a lint's findings where manifests set this level, if any.
+fn severity_of(own: Option<Level>, lints: &LintLevels, lint: &str) -> Option<Severity> {
     let default = || lint::find(lint).map_or(Level::Warn, |lint| lint.default);
-    match own.or_else(|| lints.levels.get(lint)).copied().unwrap_or_else(default) {
+    match own.or_else(|| lints.levels.get(lint).copied()).unwrap_or_else(default) {
         Level::Allow => None,
         Level::Warn => Some(Severity::Warning),
         Level::Deny => Some(Severity::Error),
@@ -129,18 +135,18 @@ fn severity(resolved: &Resolution, lints: &LintLevels, subject: &Subject, lint: 
 }
 
 /// Judges what a plan opens by the level of its lint. What is denied is refused.
-pub(super) fn judge_opened(resolved: &Resolution, lints: &LintLevels, plan: &mut Plan) {
+pub(super) fn judge_opened(origins: &Origins, lints: &LintLevels, plan: &mut Plan) {
     for exposure in &mut plan.opened {
-        let subject = Subject::Resource(exposure.key.clone());
-        exposure.level = match severity(resolved, lints, &subject, ACCESS_OPENED) {
+        let declared = origins.get(&exposure.key);
+        let own = declared.and_then(|it| it.facts.levels.get(ACCESS_OPENED)).copied();
+        exposure.level = match severity_of(own, lints, ACCESS_OPENED) {
             None => Level::Allow,
             Some(Severity::Warning) => Level::Warn,
             Some(Severity::Error) => Level::Deny,
         };
         let Some(found) = exposure.diagnostic().filter(|_| exposure.level == Level::Deny) else { continue };
-        let place = resolved.place(&subject, &Path::root(), FaultTarget::Value);
-        plan.refusals.push(match place {
-            Some(place) => found.at(place),
+        plan.refusals.push(match declared {
+            Some(declared) => found.at(declared.origin.place(&Path::root(), FaultTarget::Value)),
             None => found,
         });
     }

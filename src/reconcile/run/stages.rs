@@ -272,7 +272,7 @@ impl Prepared {
             Err(refusals) => PlanEnd::without_plan(resolved.refused(refusals, snapshot), unsettled),
             Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), unsettled),
             Ok(tried) => {
-                judge_opened(&resolved, &options.lints, &mut plan);
+                judge_opened(&resolved.origins, &options.lints, &mut plan);
                 // What a plan does that was refused before it was tried is unknown.
                 if options.behaviour && (tried.is_some() || plan.is_empty()) {
                     plan.note_behaviour(snapshot, tried.as_ref().map_or(snapshot, |tried| tried.after()));

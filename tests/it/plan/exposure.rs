@@ -1,6 +1,9 @@
 //! What a plan opens is said first, in every format and in the log.
 
-use crate::support::program::{Folder, until};
+use crate::support::{
+    program::{Folder, finish, until},
+    users::url,
+};
 
 const SAID: &str = "this opens access: HttpsEdgeRoute shop/admin loses";
 
@@ -186,6 +189,28 @@ fn what_is_opened_can_be_denied_and_allowed_with_a_reason() {
     assert!(!plan.all().contains("opens access"), "{}", plan.all());
     folder.ok("reconcile m --deny access-opened");
     assert!(!restricts(&folder));
+}
+
+#[test]
+fn a_difference_that_opens_access_is_denied_with_and_without_a_server() {
+    let (folder, there) = (Folder::new(), Folder::new());
+    folder.write("old/shop.yaml", &edge("shop", &[("admin", "/admin/", RESTRICTED)]));
+    folder.write("new/shop.yaml", &edge("shop", &[("admin", "/admin/", "")]));
+    let serve = there.serve("");
+    for server in ["", " --server"] {
+        let run = |line: &str| {
+            let at = if server.is_empty() { String::new() } else { format!("{server} {}", url(&serve)) };
+            let mut command = folder.command(&format!("{line}{at}"));
+            command.env("EDGEWRIGHT_TOKEN", &serve.token);
+            finish(command, "")
+        };
+        let told = run("diff old new");
+        assert!(told.code == 0 && told.all().contains("this opens access"), "{}", told.all());
+        let denied = run("diff old new --deny access-opened --detailed-exitcode");
+        assert!(denied.code == 4 && denied.all().contains("× this opens access"), "{}", denied.all());
+        let closed = run("diff new old --deny access-opened");
+        assert_eq!(closed.code, 0, "{}", closed.all());
+    }
 }
 
 #[test]

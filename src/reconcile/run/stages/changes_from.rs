@@ -21,6 +21,7 @@ use crate::manifest::resolve::resolve;
 use crate::manifest::{self, with_source};
 use crate::model::Snapshot;
 use crate::plan::diff;
+use crate::reconcile::run::lint_stage::judge_opened;
 use crate::reconcile::run::speculative::apply_speculatively;
 
 impl Prepared {
@@ -43,11 +44,18 @@ impl Prepared {
             let state = with_source(snapshot, &options.source, &before.desired);
             let (source, prune, owner) = (&options.source, options.prune, options.key_owner.as_ref());
             let mut plan = diff(&state, &planned.desired, source, prune, options.budget, owner, None);
-            // Only to see what it does to requests: it may refer to what a commit would refuse.
-            if let Ok(Some(tried)) = apply_speculatively(&state, &mut plan)
-                && options.behaviour
-            {
-                plan.note_behaviour(&state, tried.after());
+            let after = match apply_speculatively(&state, &mut plan) {
+                Ok(tried) => tried.map(|tried| tried.after().clone()),
+                // It may refer to what a commit would refuse, and yet does something to requests.
+                Err(_) => {
+                    let after = with_source(snapshot, source, &planned.desired);
+                    plan.note_effects(&state, &after);
+                    Some(after)
+                }
+            };
+            judge_opened(&planned.origins, &options.lints, &mut plan);
+            if let Some(after) = after.filter(|_| options.behaviour) {
+                plan.note_behaviour(&state, &after);
             }
             planned.plan = Some(plan);
             // The outcome belongs to the plan that was replaced.

@@ -30,6 +30,27 @@ fn a_fork_is_checked_without_secrets_and_without_the_server() {
 }
 
 #[test]
+fn a_fork_that_opens_access_is_stopped() {
+    let estate = Estate::new();
+    let route = |modules: &str| {
+        edge("shop", "first").trim_end().trim_end_matches('}').to_owned()
+            + ", routes: [{name: admin, match_type: exact_path, match: /, backend: {backend_id: bkd_1}"
+            + modules
+            + "}]}\n"
+    };
+    estate.here.write("manifests/shop/edge.yaml", &route(", ip_restriction: {ip_policy_ids: [ipp_office]}"));
+    let base = estate.commit();
+    estate.here.write("manifests/shop/edge.yaml", &route(""));
+    estate.commit();
+    let line = format!("plan-fork.sh shop manifests/shop {base}");
+    let run = estate.run(&line);
+    assert!(run.code == 4 && !run.err.contains("could not be compared"), "{}", run.all());
+    assert!(estate.here.read("edgewright-review/plan-shop.md").contains("opens access"));
+    let warned = estate.ok_with(&line, &[("ACCESS_OPENED", "warn")]);
+    assert!(warned.all().contains("opens access"), "{}", warned.all());
+}
+
+#[test]
 fn links_in_the_checkout_of_a_fork_lead_nowhere() {
     let estate = Estate::new();
     let base = estate.commit();
