@@ -204,6 +204,17 @@ impl PlannedRun<'_> {
         self.findings.drifted = self.held.drifted;
         let is_drift = |it: &DriftedResource| it.fields.iter().any(|field| field.state == DriftState::Drift);
         self.findings.drift.retain(is_drift);
+        if self.held.is_empty() { Ok(planned) } else { self.judge_rest(current, planned) }
+    }
+
+    /// Judges what is left of a plan without the drift: the state that it leaves is another one.
+    fn judge_rest(&mut self, current: &Snapshot, planned: PlanResult) -> Result<PlanResult, NotApplied> {
+        let planned = self.prepared.judge_again(planned, current);
+        let known = std::mem::replace(&mut self.findings, RunFindings::from_plan(&planned, current));
+        let RunFindings { pending, drifted, drift, .. } = known;
+        (self.findings.pending, self.findings.drifted, self.findings.drift) = (pending, drifted, drift);
+        let planned = self.check_errors(planned)?;
+        check_refusals(&planned)?;
         Ok(planned)
     }
 

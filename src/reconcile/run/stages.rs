@@ -28,11 +28,12 @@ use super::proof_stage::judge_invariants;
 use super::spans::stage;
 use super::speculative::apply_speculatively;
 use super::test_stage::{TestRun, run_tests};
+use super::validation::cancelled;
 use crate::lint::LintMemo;
 use crate::manifest::resolve::memo::{LastResolution, ResolveMemo};
 use crate::manifest::resolve::{Resolution, resolve, resolve_offline};
 use crate::manifest::{self, Loaded};
-use crate::model::{Entry, JsonError};
+use crate::model::{Entry, JsonError, Name};
 use crate::plan::{DeletionBudget, diff};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sources::secret_visibility::{SecretFilter, hide_unseen_secrets, uncompared_warning};
@@ -307,6 +308,30 @@ impl Prepared {
         }
         end.resolved.diagnostics.extend(found);
         PlanEnd { resolved: end.resolved.capped(), ..end }
+    }
+
+    /// Judges what a plan opens, and runs the route tests on the state that it leaves, once a part of it was left out. If one of
+    /// the tests fails, there is no plan to apply.
+    pub(super) fn judge_again(&self, mut planned: PlanResult, snapshot: &Snapshot) -> PlanResult {
+        if let Some(plan) = &mut planned.plan {
+            judge_opened(&planned.origins, &self.options.lints, plan);
+        }
+        if !self.runs_tests || self.loaded.tests.is_empty() {
+            return planned;
+        }
+        let after = planned.tried.as_ref().map_or(snapshot, |tried| tried.after());
+        let stops = || self.options.cancel.is_cancelled();
+        let state = RoutedState::stored(after, &self.options.source);
+        let (tests, mut found) = stage("test", || run_tests(&self.loaded, state, stops));
+        if stops() {
+            found.push(cancelled());
+        }
+        if found.iter().any(|it| it.severity == Severity::Error) {
+            planned.plan = None;
+        }
+        planned.diagnostics.retain(|it| it.code != Name::Code(Code::RouteTestFailed));
+        planned.diagnostics.extend(found);
+        PlanResult { tests, ..planned }
     }
 
     /// Skips invalid resources and everything that depends on them, and judges the rest again.

@@ -170,7 +170,8 @@ pub(super) fn drifted(plan: &Plan) -> impl Iterator<Item = DriftedResource> {
     })
 }
 
-/// Leaves out of a plan what would revert drift. What both the manifests and others have changed stays in it.
+/// Leaves out of a plan what would revert drift. What both the manifests and others have changed stays in it. What was judged
+/// of the whole plan has to be judged again.
 pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<HeldChanges, Vec<Diagnostic>> {
     let mut held = HeldChanges::default();
     let Some(plan) = &mut planned.plan else { return Ok(held) };
@@ -216,6 +217,7 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<Held
     }
     held.waiting += plan.changes.len();
     plan.changes.clear();
+    plan.opened.clear();
     planned.tried = None;
     Ok(held)
 }
