@@ -10,8 +10,9 @@
 //!
 //! Each module says whether it restricts access, and of which sort it is. Requests whose fate has fewer sorts after the
 //! plan than before are opened, whichever edge and route took them and takes them now (`opened_requests.rs`, and
-//! [`behaviour`](crate::routing::behaviour)). So one login in the place of another opens nothing. Resources without HTTP
-//! requests are judged by themselves (`lost_protection.rs`).
+//! [`behaviour`](crate::routing::behaviour)). So one login in the place of another opens nothing. Requests that a route
+//! refused, because it has no enabled backend, are opened if they reach one and nothing restricts them. Resources without
+//! HTTP requests are judged by themselves (`lost_protection.rs`).
 //!
 //! For example, a route that loses `oauth` and keeps `ip_restriction` opens, and the message names both.
 //!
@@ -41,9 +42,9 @@ pub struct Exposure {
     pub level: Level,
     /// The kind, and the name in the manifests.
     name: String,
-    /// The kind and name of the other resource that takes the requests, if one does.
+    /// The kind and name of the resource that takes the requests, if it is another one, or if they were refused.
     successor: Option<String>,
-    /// The modules that no longer restrict access; none if the resource itself did.
+    /// The modules that no longer restrict access; none if the resource itself did, or refused the requests.
     lost: Vec<&'static str>,
     /// The modules that still do.
     left: Vec<&'static str>,
@@ -75,6 +76,13 @@ impl Display for Exposure {
         let Self { name, successor, lost, left, .. } = self;
         if successor.is_none() && lost.is_empty() {
             return write!(f, "this opens access: {name} no longer restricts anything");
+        }
+        if let Some(successor) = successor.as_ref().filter(|_| lost.is_empty()) {
+            let opens = match successor == name {
+                true => format!("{name} has a backend for requests that it refused"),
+                false => format!("{successor} takes over requests that {name} refused"),
+            };
+            return write!(f, "this opens access: {opens}, without a restriction");
         }
         let opens = match successor {
             Some(successor) => format!("{successor} takes over requests of {name}, without {}", quoted(lost)),

@@ -34,7 +34,8 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
     let mut found: BTreeMap<Alike<'_>, ChangedClasses<'_>> = BTreeMap::new();
     let mut origins = LastOrigins::default();
     each_difference(before, after, ClassScope::Changed(changed), |class, then, now| {
-        let difference = WordedDifference::new(&then, &now);
+        let port = class.hosts.first().map(|host| host.port).unwrap_or_default();
+        let difference = WordedDifference::new(&then, &now, port);
         let edges: [Option<&Entry>; 2] = [then.edge, now.edge].map(|edge| edge.map(AsRef::as_ref));
         let [from, to] = edges.map(|edge| edge.map(|edge| &edge.key));
         let classes = found.entry((difference, from, to)).or_insert_with(|| {

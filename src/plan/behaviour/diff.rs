@@ -13,7 +13,7 @@ pub struct BehaviourDiff {
 /// Requests that are treated differently in the same way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BehaviourChange {
-    /// Whether fewer sorts of modules restrict access.
+    /// Whether fewer sorts of modules restrict access, or none does where there was no backend.
     pub opens: bool,
     /// The difference, in words.
     pub change: String,

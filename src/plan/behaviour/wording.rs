@@ -8,18 +8,18 @@ use crate::syntax::text::printable;
 /// The difference between two fates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WordedDifference {
-    /// Whether fewer sorts of modules restrict access.
+    /// Whether fewer sorts of modules restrict access, or none does where there was no backend.
     pub opens: bool,
     /// The words.
     pub words: String,
 }
 
 impl WordedDifference {
-    /// Describes the difference between fates that are not alike.
-    pub(super) fn new(then: &Fate<'_>, now: &Fate<'_>) -> Self {
+    /// Describes the difference between fates at a port that are not alike.
+    pub(super) fn new(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> Self {
         let words = match (then.route.is_some(), now.route.is_some()) {
-            (true, true) => return served(then, now),
-            (false, true) => appears(now),
+            (true, true) => return served(then, now, port),
+            (false, true) => appears(now, port),
             (true, false) if now.edge.is_some() => "now 404: no route handles them".to_owned(),
             (true, false) => "no edge serves them any longer".to_owned(),
             (false, false) if now.edge.is_some() => {
@@ -32,9 +32,9 @@ impl WordedDifference {
 }
 
 /// The words for requests that nothing handled before.
-fn appears(now: &Fate<'_>) -> String {
+fn appears(now: &Fate<'_>, port: u16) -> String {
     let Some(backend) = now.backend() else { return "new: refused, because no backend is enabled".to_owned() };
-    let restrictions: Vec<&str> = now.protections().into_values().collect();
+    let restrictions: Vec<&str> = now.protections(port).into_values().collect();
     match restrictions.as_slice() {
         [] => format!("new: open, to backend {}", printable(backend)),
         some => format!("new: {} required, to backend {}", names(some), printable(backend)),
@@ -42,11 +42,12 @@ fn appears(now: &Fate<'_>) -> String {
 }
 
 /// The words for requests that a route handles before and after.
-fn served(then: &Fate<'_>, now: &Fate<'_>) -> WordedDifference {
-    let (had, has) = (then.protections(), now.protections());
+fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
+    let (had, has) = (then.protections(port), now.protections(port));
     let lost: Vec<&str> = had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, name)| *name).collect();
     let gained: Vec<&str> = has.iter().filter(|(sort, _)| !had.contains_key(*sort)).map(|(_, name)| *name).collect();
-    let opens = !lost.is_empty() && now.backend().is_some();
+    let were_refused = then.backend().is_none() && has.is_empty();
+    let opens = now.backend().is_some() && (!lost.is_empty() || were_refused);
     let left: Vec<&str> = has.values().copied().collect();
     let mut parts = Vec::new();
     if !lost.is_empty() {

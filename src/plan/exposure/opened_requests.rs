@@ -32,8 +32,9 @@ impl Plan {
 pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
     let mut found: BTreeMap<Loss, Exposure> = BTreeMap::new();
     each_difference(before, after, ClassScope::ChangedAndServed(changed), |class, then, now| {
-        for (from, to, lost) in losses(&then, &now) {
-            let has = now.protections();
+        let port = class.hosts.first().map(|host| host.port).unwrap_or_default();
+        for (from, to, lost) in losses(&then, &now, port) {
+            let has = now.protections(port);
             let known = found.entry((from.key.clone(), to.key.clone(), lost.clone()));
             let exposure = known.or_insert_with(|| exposure([before, after], (from, to), lost, &has, class));
             exposure.left.retain(|module| has.values().any(|other| other == module));
@@ -42,12 +43,16 @@ pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after:
     found.into_values().collect()
 }
 
-/// What requests lose, by the edge or route that restricted them: each sort of restriction that they no longer meet.
-fn losses<'s>(then: &Fate<'s>, now: &Fate<'s>) -> Vec<(&'s Arc<Entry>, &'s Arc<Entry>, Vec<&'static str>)> {
+/// What requests lose, by the edge or route that restricted them: each sort of restriction that they no longer meet. Without any,
+/// they are those that a route refused, and that nothing restricts.
+fn losses<'s>(then: &Fate<'s>, now: &Fate<'s>, port: u16) -> Vec<(&'s Arc<Entry>, &'s Arc<Entry>, Vec<&'static str>)> {
     // Without a backend, requests are refused.
     let (Some(edge), Some(route), Some(_)) = (now.edge, now.route, now.backend()) else { return Vec::new() };
-    let (had, has) = (then.protections(), now.protections());
+    let (had, has) = (then.protections(port), now.protections(port));
     let lost: Vec<&str> = had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, module)| *module).collect();
+    if lost.is_empty() && has.is_empty() && then.backend().is_none() {
+        return then.route.map(|from| (from, route, Vec::new())).into_iter().collect();
+    }
     let of = |from: Option<&'s Arc<Entry>>, to: &'s Arc<Entry>| {
         let from = from?;
         let own =
@@ -71,9 +76,68 @@ fn exposure(
         key: to.key.clone(),
         level: Level::Warn,
         name: name(before, from),
-        successor: (from.key != to.key).then(|| name(after, to)),
+        successor: (from.key != to.key || lost.is_empty()).then(|| name(after, to)),
         lost,
         left: has.values().copied().collect(),
         example: class.example().map(|request| url_of(&request)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::{HttpsEdge, HttpsEdgeRoute, Id, Kind, LazySpec, Resource};
+
+    fn entry<R: Resource>(key: Key, spec: R) -> Entry {
+        Entry {
+            key,
+            lazy_spec: LazySpec::new(Arc::new(spec)),
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            order: 0,
+            claim: None,
+            token: None,
+            rendered: Arc::default(),
+        }
+    }
+
+    fn edge() -> Key {
+        Key::new(Kind::HttpsEdge, Id::new("edghts_1"))
+    }
+
+    /// A state with an edge that takes all requests.
+    fn state(spec: Value) -> Snapshot {
+        let spec: HttpsEdge = serde_json::from_value(spec).unwrap_or_default();
+        assert!(!spec.hostports.is_empty());
+        let route = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}});
+        let route: HttpsEdgeRoute = serde_json::from_value(route).unwrap_or_default();
+        let below = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new("edghtsrt_1"));
+        let entries = [entry(edge(), spec), entry(below, route)];
+        Snapshot::default().advance(1, 2, entries.into_iter().map(|entry| (entry.key.clone(), Ok(entry))))
+    }
+
+    #[test]
+    fn mutual_tls_restricts_nothing_where_the_edge_does_not_terminate_tls() {
+        let changed = BTreeSet::from([edge()]);
+        let opened = |before: &Value, after: &Value| {
+            let found = opened_requests(&changed, &state(before.clone()), &state(after.clone()));
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let restricted = json!({"hostports": ["a.example:443"], "mutual_tls": {}});
+        let unterminated =
+            json!({"hostports": ["a.example:443"], "mutual_tls": {}, "tls_termination": {"enabled": false}});
+        let found = opened(&restricted, &unterminated);
+        assert!(found.len() == 1 && found.iter().all(|it| it.contains("loses `mutual_tls`, and nothing")), "{found:?}");
+        assert!(opened(&unterminated, &restricted).is_empty());
+        let on_80 = |more: Value| {
+            let mut spec = json!({"hostports": ["a.example:80"]});
+            if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
+                spec.extend(more);
+            }
+            spec
+        };
+        let (with, without) = (on_80(json!({"mutual_tls": {}})), on_80(json!({})));
+        assert!(opened(&with, &without).is_empty(), "it restricted nothing there");
     }
 }

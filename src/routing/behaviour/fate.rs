@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::model::module::backend::Backend;
+use crate::model::module::mutual_tls::MutualTls;
 use crate::model::module::tls_termination::TlsTermination;
 use crate::model::traffic::Stage;
 use crate::model::{
@@ -13,6 +14,9 @@ use crate::model::{
 };
 use crate::routing::order::in_traffic_order;
 use crate::routing::selector::passes_tls_through;
+
+/// The port of plain HTTP.
+const PLAIN_HTTP: u16 = 80;
 
 /// The modules that restrict access, by their sort: a login that replaces another one opens nothing.
 pub(crate) type Protections = BTreeMap<&'static str, &'static str>;
@@ -87,9 +91,13 @@ impl<'s> Fate<'s> {
         Some(&backend.backend_id)
     }
 
-    /// What restricts access to the backend.
-    pub(crate) fn protections(&self) -> Protections {
-        protections(self.modules().into_iter().map(|it| (it.slot, it.module)))
+    /// What restricts access to the backend at a port. Without TLS at the edge, nobody presents it a certificate.
+    pub(crate) fn protections(&self, port: u16) -> Protections {
+        let mut found = protections(self.modules().into_iter().map(|it| (it.slot, it.module)));
+        if port == PLAIN_HTTP || self.tls().is_some_and(|tls| !tls.enabled) {
+            found.remove(MutualTls::SLOT);
+        }
+        found
     }
 
     /// Whether requests are treated alike: by equal modules in the same order, wherever they are configured, and with the
@@ -261,7 +269,7 @@ mod tests {
             state(mutual("ca_2"), route(json!({})), ("ca_2", "d")),
         );
         assert!(fate(&one).is_like(&fate(&renamed)), "an authority with another ID and description");
-        assert_eq!(fate(&one).protections(), Protections::from([("mutual_tls", "mutual_tls")]));
+        assert_eq!(fate(&one).protections(443), Protections::from([("mutual_tls", "mutual_tls")]));
         let elsewhere =
             ["ca_1", "ca_1", "ca_2"].map(|authority| state(mutual(authority), route(json!({})), ("ca_9", "")));
         let [one, same, other] = elsewhere.each_ref().map(fate);

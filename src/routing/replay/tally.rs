@@ -10,6 +10,8 @@ use crate::routing::behaviour::{Fate, FateModule};
 use crate::routing::edge_table::RoutedTo;
 use crate::routing::treatment::RequestOutcome;
 
+/// The port by which protections are told: the requests of a class can have several ports.
+const HTTPS: u16 = 443;
 /// The most examples of a class.
 const MOST_EXAMPLES: usize = 3;
 
@@ -99,8 +101,8 @@ impl ReplayClass {
         });
         let tls = (both && then.tls() != now.tls()).then_some(TlsTermination::SLOT);
         let changed = tls.into_iter().chain(differs.map(|it| it.slot.name)).collect();
-        let protections = now.protections();
-        let loses_protection = then.protections().keys().any(|sort| !protections.contains_key(sort));
+        let protections = now.protections(HTTPS);
+        let loses_protection = then.protections(HTTPS).keys().any(|sort| !protections.contains_key(sort));
         let opens = both && is.backend_id.is_some() && (was.backend_id.is_none() || loses_protection);
         Self {
             lost: missing(&had, &has),

@@ -166,6 +166,30 @@ fn a_restriction_that_is_no_longer_enforced_is_told() {
 }
 
 #[test]
+fn requests_that_were_refused_are_opened_by_a_backend_that_nothing_restricts() {
+    let folder = Folder::new();
+    let (all, admin) = (("all", "/", ""), ("admin", "/admin/", ""));
+    let enabled = edge("shop", &[all, admin]);
+    let (start, end) = enabled.rsplit_once("bkd_shop}").unwrap();
+    let disabled = format!("{start}bkd_shop, enabled: false}}{end}");
+    folder.write("m/shop.yaml", &disabled);
+    folder.ok("reconcile m");
+    let route = "HttpsEdgeRoute shop/admin";
+    for (after, said) in [
+        (edge("shop", &[all]), format!("HttpsEdgeRoute shop/all takes over requests that {route} refused")),
+        (enabled, format!("{route} has a backend for requests that it refused")),
+    ] {
+        folder.write("m/shop.yaml", &after);
+        let run = folder.run("plan m --behaviour --deny access-opened --max-deletes 100%");
+        let told = run.all().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(run.code == 4 && told.contains(&format!("this opens access: {said}, without a")), "{told}");
+        assert!(told.contains("opens access: backend none → bkd_shop"), "{told}");
+    }
+    folder.write("m/shop.yaml", &edge("shop", &[("all", "/", RESTRICTED)]));
+    folder.ok("plan m --deny access-opened --max-deletes 100%");
+}
+
+#[test]
 fn what_is_opened_can_be_denied_and_allowed_with_a_reason() {
     let folder = Folder::new();
     folder.write("m/shop.yaml", &edge("shop", &[("admin", "/admin/", RESTRICTED)]));
