@@ -8,7 +8,7 @@
 use std::cell::OnceCell;
 
 use super::edge_table::EdgeTable;
-use super::module_pipeline::pipeline;
+use super::module_pipeline::{OF_ENDPOINTS, PipelineStep, endpoints_step, pipeline};
 use super::routed_state::RoutedState;
 use super::table::KnownRoute;
 use super::treatment::{RequestKnowledge, RequestTreatment};
@@ -24,6 +24,8 @@ pub(crate) struct RouteTester<'s> {
     edges: EdgeTable<'s>,
     /// Those of the filters that requests have met.
     patterns: CompiledPatterns,
+    /// The step of restrictions of all endpoints.
+    of_endpoints: Option<PipelineStep>,
     /// Whether the state lacks edges that may serve a request.
     lacks_edges: OnceCell<bool>,
 }
@@ -31,7 +33,7 @@ pub(crate) struct RouteTester<'s> {
 /// What becomes of a tested request.
 #[derive(Debug)]
 pub(crate) struct TestedWay<'s> {
-    /// The verdict; none if the edge of the request may be one that this state lacks.
+    /// The verdict; none if an edge that this state lacks may take the request.
     pub(crate) verdict: Option<RequestVerdict>,
     /// What the request does otherwise than expected.
     pub(crate) mismatches: Vec<TestMismatch>,
@@ -62,19 +64,29 @@ struct RequestWay<'s> {
 impl<'s> RouteTester<'s> {
     /// Prepares for the tests of a source.
     pub(crate) fn new(state: RoutedState<'s>) -> Self {
-        Self { edges: EdgeTable::new(state), patterns: CompiledPatterns::default(), lacks_edges: OnceCell::new() }
+        Self {
+            edges: EdgeTable::new(state),
+            patterns: CompiledPatterns::default(),
+            of_endpoints: endpoints_step(state.ip_restrictions()),
+            lacks_edges: OnceCell::new(),
+        }
     }
 
     /// Runs the test of a request.
     pub(crate) fn run(&mut self, tested: &TestedRequest, request: &TracedRequest) -> TestedWay<'s> {
         let way = self.way(tested, request);
-        let is_unknown = way.edge.is_none() && *self.lacks_edges.get_or_init(|| self.edges.state().lacks_edges());
+        // An edge that has the host itself wins over all with a wildcard.
+        let hostport = self.edges.hostport(&host_name(&request.host), request.port);
+        let is_closest = hostport.is_some_and(|hostport| !hostport.starts_with('*'));
+        let is_unknown = !is_closest && *self.lacks_edges.get_or_init(|| self.edges.state().lacks_edges());
+        let taken_by = way.edge.into_iter().chain(way.route.map(|route| route.0)).filter(|_| !is_unknown);
         let mismatches = if is_unknown { Vec::new() } else { self.mismatches(&tested.expect, &way) };
         TestedWay {
             verdict: (!is_unknown).then(|| way.treatment.outcome.verdict()),
             mismatches,
-            taken_by: way.edge.into_iter().chain(way.route.map(|route| route.0)).collect(),
-            modules: way.treatment.steps.iter().map(|step| step.module).collect(),
+            taken_by: taken_by.collect(),
+            // Of the edge and the route only.
+            modules: way.treatment.steps.iter().map(|step| step.module).filter(|name| *name != OF_ENDPOINTS).collect(),
             trace: self.describe(request, &way),
         }
     }
@@ -82,7 +94,10 @@ impl<'s> RouteTester<'s> {
     /// The way of a request, which is that of a trace.
     fn way(&mut self, tested: &TestedRequest, request: &TracedRequest) -> RequestWay<'s> {
         let to = self.edges.route(&host_name(&request.host), request.port, &request.path);
-        let steps = self.edges.hosts_of_modules(to).map(|hosts| pipeline(request, hosts, &mut self.patterns));
+        let steps = self.edges.hosts_of_modules(to).map(|hosts| {
+            let of_endpoints = self.of_endpoints.clone();
+            pipeline(request, hosts, of_endpoints, &mut self.patterns)
+        });
         let knowledge = RequestKnowledge::Test { assumed_to_pass: &tested.assumed_to_pass };
         RequestWay {
             edge: self.edges.edge(to).map(|edge| edge.key),
@@ -119,16 +134,18 @@ impl<'s> RouteTester<'s> {
                 report("backend".into(), format!("it reaches {reached}, not `{}`", printable(expected)));
             }
         }
+        // A restriction of all endpoints is not the module of an edge or route.
+        let means = |name: &str, met: &str| name == met || (met != OF_ENDPOINTS && means_module(name, met));
         let met: Vec<&str> = way.treatment.steps.iter().map(|step| step.module).collect();
         if let Some(expected) = &expect.modules
-            && !(expected.len() == met.len() && expected.iter().zip(&met).all(|(name, met)| means_module(name, met)))
+            && !(expected.len() == met.len() && expected.iter().zip(&met).all(|(name, met)| means(name, met)))
         {
             let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
             let message = format!("it meets the modules {}, not {}", quoted(&met), quoted(&expected));
             report("modules".into(), message);
         }
         for (index, name) in expect.modules_include.iter().enumerate() {
-            if !met.iter().any(|met| means_module(name, met)) {
+            if !met.iter().any(|met| means(name, met)) {
                 let message = format!("it does not meet the module `{}`", printable(name));
                 report(("modules_include", index).into(), message);
             }
@@ -231,7 +248,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{AnyResource, Desired, HttpsEdge, HttpsEdgeRoute, Id, Kind, Snapshot};
+    use crate::model::{AnyResource, Desired, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Kind, Snapshot};
 
     /// Declared resources: no rule checks their Specs.
     type State = BTreeMap<Key, Desired>;
@@ -389,5 +406,42 @@ mod tests {
         declare(&mut state, key, Arc::new(HttpsEdgeRoute::default()), "shop", "cart");
         let request = json!({"url": "shop.example.com", "expect": {"verdict": "forwarded"}});
         assert_eq!(told(&state, request), (None, Vec::new()));
+    }
+
+    #[test]
+    fn a_request_to_a_wildcard_is_not_judged_if_an_edge_that_is_missing_may_have_its_host() {
+        let route = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}});
+        let edge = json!({"hostports": ["*.example.com:443", "docs.example.com:443"]});
+        let mut state = state(edge, &[("all", "shop", route)]);
+        let of = |state: &State, host: &str| told(state, json!({"url": host})).0;
+        assert_eq!(of(&state, "shop.example.com"), Some(RequestVerdict::Forwarded));
+        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_9"), Id::new("edghtsrt_1"));
+        declare(&mut state, key, Arc::new(HttpsEdgeRoute::default()), "shop", "cart");
+        assert_eq!(of(&state, "shop.example.com"), None);
+        assert_eq!(of(&state, "docs.example.com"), Some(RequestVerdict::Forwarded), "the edge has the host itself");
+    }
+
+    #[test]
+    fn a_verdict_depends_on_an_enforced_restriction_of_all_endpoints() {
+        let mut state = storefront(&json!({}));
+        let restriction = json!({"type": "endpoints", "enforced": true, "ip_policy_ids": ["ipp_1"]});
+        let restriction: IpRestriction = serde_json::from_value(restriction).unwrap_or_default();
+        declare(&mut state, Key::new(Kind::IpRestriction, Id::new("ipx_1")), Arc::new(restriction), "shop", "offices");
+        let of = |more: Value| {
+            let mut request = json!({"url": "https://shop.example.com/cart"});
+            if let (Some(request), Value::Object(more)) = (request.as_object_mut(), more) {
+                request.extend(more);
+            }
+            told(&state, request)
+        };
+        let (verdict, found) = of(json!({"expect": {"verdict": "forwarded"}}));
+        assert_eq!(verdict, Some(RequestVerdict::Depends));
+        let messages: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(messages, ["the verdict is `depends` (on `ip_restriction endpoints`), not `forwarded`"]);
+        assert_eq!(of(json!({"assumed_to_pass": ["ip_restriction"]})).0, Some(RequestVerdict::Forwarded));
+        let module = json!({"expect": {"modules_include": ["ip_restriction"]}});
+        assert!(!of(module).1.is_empty(), "it is no module of the route");
+        let both = json!({"expect": {"modules": ["ip_restriction endpoints", "backend"]}});
+        assert!(of(both).1.is_empty());
     }
 }

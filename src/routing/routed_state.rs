@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::table::KnownRoute;
-use crate::model::{Claim, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Snapshot};
+use crate::model::{Claim, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, Snapshot};
 
 /// The edges and routes of a state.
 #[derive(Clone, Copy)]
@@ -43,6 +43,15 @@ impl<'s> RoutedState<'s> {
             declared.filter_map(|wanted| Some((&wanted.key, wanted.spec.as_any().downcast_ref::<HttpsEdge>()?)));
         let stored = self.snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(move |entry| self.keeps(entry));
         declared.chain(stored.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdge>()?))))
+    }
+
+    /// The restrictions of traffic of one type.
+    pub(super) fn ip_restrictions(self) -> impl Iterator<Item = &'s IpRestriction> {
+        let declared = self.declared(Key::new(Kind::IpRestriction, Id::new("")));
+        let declared = declared.filter_map(|wanted| wanted.spec.as_any().downcast_ref::<IpRestriction>());
+        let stored = self.snapshot.newest_first(Kind::IpRestriction, None, u64::MAX);
+        let stored = stored.filter(move |entry| self.keeps(entry));
+        declared.chain(stored.filter_map(|entry| entry.spec_as::<IpRestriction>()))
     }
 
     /// The routes of an edge, in the order of their keys.

@@ -6,8 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::host_rank::{HostRank, rank_host};
-use super::module_pipeline::{PipelineStep, pipeline};
+use super::module_pipeline::{PipelineStep, endpoints_step, pipeline};
 use super::route_decision::RouteDecision;
+use super::routed_state::RoutedState;
 use super::selector::{Rank, Selector, passes_tls_through};
 use crate::model::diagnostics::check::parse_hostport;
 use crate::model::module::agent_patterns::CompiledPatterns;
@@ -109,7 +110,9 @@ pub(crate) fn trace_part(snapshot: &Snapshot, request: &TracedRequest, losers: R
     });
     let routes = taken.into_iter().chain(shown).collect();
     let patterns = &mut CompiledPatterns::default();
-    let modules = winner.map(|(.., route)| pipeline(request, [edge, route], patterns)).unwrap_or_default();
+    let of_endpoints = || endpoints_step(RoutedState::stored(snapshot, "").ip_restrictions());
+    let modules = winner.map(|(.., route)| pipeline(request, [edge, route], of_endpoints(), patterns));
+    let modules = modules.unwrap_or_default();
     (Trace { edge: Some(choice), routes, modules }, is_cut || lost.len() > losers.end)
 }
 
