@@ -1,6 +1,7 @@
 //! A plan without secrets, for output and for clients.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -14,7 +15,7 @@ use super::effect::Effect;
 use super::summary::{Summary, is_zero};
 use crate::background::yield_to_requests;
 use crate::model::secrets::serialization_mode::Review;
-use crate::model::{AnyResource, Drift, JsonError, Operation, Secrets, Slot};
+use crate::model::{AnyResource, Drift, JsonError, Kind, Operation, Secrets, Slot};
 
 /// The number of unchanged lines shown around a changed line.
 const CONTEXT: usize = 2;
@@ -120,10 +121,34 @@ impl RedactedPlan {
         self.changes.is_empty()
     }
 
+    /// The kinds of changed resources that can have an effect on requests which the behaviour diff does not compare.
+    pub(crate) fn uncompared(&self) -> BTreeSet<&'static str> {
+        let is_changed = |kind: Kind| {
+            let is_of_kind = |change: &&RedactedChange| change.kind == kind.facts().name;
+            // All others have the same content.
+            let is_same =
+                |change: &RedactedChange| matches!(change.effect, Effect::Adopt | Effect::Rename | Effect::Protect);
+            self.changes.iter().filter(is_of_kind).any(|change| !is_same(change))
+        };
+        let uncompared = Kind::EVERY.iter().copied().filter(|kind| !is_compared(*kind));
+        uncompared.filter(|kind| is_changed(*kind)).map(|kind| kind.facts().name).collect()
+    }
+
     /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
         let changes = self.changes.iter();
         Summary::count(changes.map(|change| (change.effect, change.drift.as_ref())), self.unchanged)
+    }
+}
+
+/// Whether the behaviour diff has all that a resource of a kind does to requests.
+fn is_compared(kind: Kind) -> bool {
+    match kind {
+        Kind::HttpsEdge | Kind::HttpsEdgeRoute | Kind::TlsEdge | Kind::CertificateAuthority => true,
+        // Of restrictions, those of endpoints are compared, and the others are not.
+        Kind::IpRestriction | Kind::TlsCertificate => false,
+        // They do nothing to requests.
+        Kind::Owner | Kind::ApiKey | Kind::EventSubscription | Kind::EventSource | Kind::Invariant => true,
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn stream<E: From<JsonError>>(
 pub(super) fn conclusion(plan: &RedactedPlan, in_colour: bool) -> String {
     let (mut last, summary) = (String::new(), plan.summary());
     if let Some(diff) = &plan.behaviour {
-        let _ = writeln!(last, "{}", behaviour::summary(diff, plan.is_empty()));
+        let _ = writeln!(last, "{}", behaviour::summary(diff, plan.is_empty(), &plan.uncompared()));
         for (opens, line) in behaviour::lines(diff) {
             let (sign, style) = if opens { ("! ", Style::new().red()) } else { ("  ", Style::new()) };
             let _ = put(&mut last, in_colour, style, &format!("{sign}{}", escaped(&line)));

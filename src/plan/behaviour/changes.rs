@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::diff::{BehaviourChange, BehaviourDiff, RequestPattern};
 use super::patterns::ChangedPaths;
+use super::unrouted::unrouted_changes;
 use super::wording::WordedDifference;
 use crate::model::{Entry, Key, Snapshot};
 use crate::plan::change::Plan;
@@ -46,6 +47,7 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
     });
     let mut changes: Vec<BehaviourChange> =
         found.into_iter().map(|((difference, ..), classes)| classes.change(difference, [before, after])).collect();
+    changes.extend(unrouted_changes(before, after, changed));
     let first = |change: &BehaviourChange| change.requests.first().map(|it| (it.origins.clone(), it.path.clone()));
     changes.sort_by_cached_key(|change| (!change.opens, first(change)));
     BehaviourDiff { changes }

@@ -23,7 +23,7 @@ pub struct BehaviourChange {
     pub after: String,
     /// The requests.
     pub requests: Vec<RequestPattern>,
-    /// The URL of one of them.
+    /// The URL of one of them; empty if it is not known.
     pub example: String,
 }
 
@@ -31,7 +31,7 @@ pub struct BehaviourChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestPattern {
     /// The scheme, host and port of URLs, such as `https://*.example.com`. Hosts that another pattern of the same edges
-    /// selects more closely are not meant.
+    /// selects more closely are not meant. With an empty path, words for requests without known URLs, such as `all hosts`.
     pub origins: Vec<String>,
     /// The path; it ends in `*` if more can follow.
     pub path: String,

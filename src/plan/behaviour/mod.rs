@@ -22,12 +22,14 @@
 //! # What it never does
 //!
 //! It shows no configuration of a module, and so no secret. It is complete: a request in no listed class is treated alike
-//! in both states.
+//! in both states. All requests at once and those of TLS edges are in no class, and are compared apart (`unrouted.rs`). A plan
+//! that changes what nothing here compares, such as a certificate, is never called a refactoring.
 
 mod changes;
 mod diff;
 mod patterns;
 mod text;
+mod unrouted;
 mod wording;
 
 pub use diff::{BehaviourChange, BehaviourDiff, RequestPattern};

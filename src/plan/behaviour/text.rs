@@ -1,5 +1,7 @@
 //! A behaviour diff as lines for people. Their number is bounded; a report in JSON has everything.
 
+use std::collections::BTreeSet;
+
 use super::diff::{BehaviourChange, BehaviourDiff, RequestPattern};
 use crate::syntax::text::number_of;
 
@@ -8,11 +10,18 @@ const MOST_CHANGES: usize = 50;
 /// The most patterns of a change, and exceptions of a pattern.
 const MOST_PATTERNS: usize = 3;
 
-/// The sentence about the whole diff.
-pub(crate) fn summary(diff: &BehaviourDiff, is_empty_plan: bool) -> String {
+/// The sentence about the whole diff of a plan, which changes resources of some kinds that are not compared.
+pub(crate) fn summary(diff: &BehaviourDiff, is_empty_plan: bool, uncompared: &BTreeSet<&str>) -> String {
     let opening = diff.changes.iter().filter(|change| change.opens).count();
     match (diff.changes.len(), opening) {
         (0, _) if is_empty_plan => "Behaviour: no request is treated differently.".to_owned(),
+        (0, _) if !uncompared.is_empty() => {
+            let kinds: Vec<&str> = uncompared.iter().copied().collect();
+            format!(
+                "Behaviour: edges treat no request differently. What changes of {} is not compared.",
+                kinds.join(", ")
+            )
+        }
         (0, _) => "Behaviour: no request is treated differently. The plan is a safe refactoring.".to_owned(),
         (all, 0) => format!("Behaviour: {} in how requests are treated.", number_of(all, "change")),
         (all, open) => {
@@ -40,13 +49,16 @@ fn line(change: &BehaviourChange) -> String {
     format!("{requests}: {opens}{}", change.change)
 }
 
-/// The URLs of a pattern as code, with its first exceptions.
+/// The URLs of a pattern as code, with its first exceptions. Those without a path are words.
 fn urls(pattern: &RequestPattern) -> impl Iterator<Item = String> {
     let listed = pattern.except.iter().take(MOST_PATTERNS).map(|path| format!("`{path}`")).collect::<Vec<_>>();
     let omitted = pattern.except.len().saturating_sub(MOST_PATTERNS);
     let more = if omitted > 0 { format!(" and {omitted} more") } else { String::new() };
     let except = if listed.is_empty() { String::new() } else { format!(" except {}{more}", listed.join(", ")) };
-    pattern.origins.iter().map(move |origin| format!("`{origin}{}`{except}", pattern.path))
+    pattern.origins.iter().map(move |origin| match pattern.path.as_str() {
+        "" => origin.clone(),
+        path => format!("`{origin}{path}`{except}"),
+    })
 }
 
 #[cfg(test)]
@@ -70,9 +82,17 @@ mod tests {
         let expected =
             "`https://shop.example.com/admin/*` except `/admin/health`: opens access: `oidc` required → open";
         assert_eq!(lines(&diff), [(true, expected.to_owned())]);
-        assert_eq!(summary(&diff, false), "Behaviour: 1 change in how requests are treated, of which 1 open access.");
+        let compared = BTreeSet::new();
+        assert_eq!(
+            summary(&diff, false, &compared),
+            "Behaviour: 1 change in how requests are treated, of which 1 open access."
+        );
         let none = BehaviourDiff::default();
-        assert!(summary(&none, false).ends_with("a safe refactoring.") && lines(&none).is_empty());
+        assert!(summary(&none, false, &compared).ends_with("a safe refactoring.") && lines(&none).is_empty());
+        let told = summary(&none, false, &BTreeSet::from(["TlsCertificate"]));
+        assert!(told.ends_with("What changes of TlsCertificate is not compared."), "{told}");
+        let all = BehaviourDiff { changes: vec![change(true, "open", vec![pattern(&["all hosts"], "", &[])])] };
+        assert_eq!(lines(&all), [(true, "all hosts: opens access: open".to_owned())]);
     }
 
     #[test]

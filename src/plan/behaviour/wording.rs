@@ -2,7 +2,7 @@
 
 use crate::model::Module;
 use crate::model::module::backend::Backend;
-use crate::routing::behaviour::{Fate, FateModule};
+use crate::routing::behaviour::{Fate, FateModule, Protections};
 use crate::syntax::text::printable;
 
 /// The difference between two fates.
@@ -12,6 +12,16 @@ pub(super) struct WordedDifference {
     pub opens: bool,
     /// The words.
     pub words: String,
+}
+
+/// The difference in what restricts access.
+pub(super) struct RestrictionDifference {
+    /// The modules that no longer restrict access.
+    pub lost: Vec<&'static str>,
+    /// Those that do so from then on.
+    pub gained: Vec<&'static str>,
+    /// The words.
+    pub words: Vec<String>,
 }
 
 impl WordedDifference {
@@ -44,24 +54,9 @@ fn appears(now: &Fate<'_>, port: u16) -> String {
 /// The words for requests that a route handles before and after.
 fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     let (had, has) = (then.protections(port), now.protections(port));
-    let lost: Vec<&str> = had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, name)| *name).collect();
-    let gained: Vec<&str> = has.iter().filter(|(sort, _)| !had.contains_key(*sort)).map(|(_, name)| *name).collect();
+    let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&had, &has);
     let were_refused = then.backend().is_none() && has.is_empty();
     let opens = now.backend().is_some() && (!lost.is_empty() || were_refused);
-    let left: Vec<&str> = has.values().copied().collect();
-    let mut parts = Vec::new();
-    if !lost.is_empty() {
-        parts.push(match left.as_slice() {
-            [] => format!("{} required → open", names(&lost)),
-            left => format!("{} no longer required, {} stays", names(&lost), names(left)),
-        });
-    }
-    if !gained.is_empty() {
-        parts.push(match had.is_empty() {
-            true => format!("open → {} required", names(&gained)),
-            false => format!("{} also required", names(&gained)),
-        });
-    }
     let backend = |fate: &Fate<'_>| fate.backend().map_or_else(|| "none".to_owned(), printable);
     if then.backend() != now.backend() {
         parts.push(format!("backend {} → {}", backend(then), backend(now)));
@@ -97,7 +92,32 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     WordedDifference { opens, words: parts.join("; ") }
 }
 
+impl RestrictionDifference {
+    /// Describes what restricts access after a change and did not before, and the other way round.
+    pub(super) fn new(had: &Protections, has: &Protections) -> Self {
+        let only_in = |one: &Protections, other: &Protections| -> Vec<&'static str> {
+            one.iter().filter(|(sort, _)| !other.contains_key(*sort)).map(|(_, name)| *name).collect()
+        };
+        let (lost, gained) = (only_in(had, has), only_in(has, had));
+        let left: Vec<&str> = has.values().copied().collect();
+        let mut words = Vec::new();
+        if !lost.is_empty() {
+            words.push(match left.as_slice() {
+                [] => format!("{} required → open", names(&lost)),
+                left => format!("{} no longer required, {} stays", names(&lost), names(left)),
+            });
+        }
+        if !gained.is_empty() {
+            words.push(match had.is_empty() {
+                true => format!("open → {} required", names(&gained)),
+                false => format!("{} also required", names(&gained)),
+            });
+        }
+        Self { lost, gained, words }
+    }
+}
+
 /// Names of modules for a sentence.
-fn names(modules: &[&str]) -> String {
+pub(super) fn names(modules: &[&str]) -> String {
     modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -26,7 +26,11 @@ pub(crate) fn render(report: &Report) -> String {
     if let Some(plan) = &report.plan
         && let Some(diff) = &plan.behaviour
     {
-        let _ = writeln!(out, "::notice title={title}::{}", data(&behaviour::summary(diff, plan.is_empty())));
+        let _ = writeln!(
+            out,
+            "::notice title={title}::{}",
+            data(&behaviour::summary(diff, plan.is_empty(), &plan.uncompared()))
+        );
     }
     let _ = writeln!(out, "::notice title={title}::{}", data(&format!("{}: {}", verdict(report), summary(report))));
     out

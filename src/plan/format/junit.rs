@@ -113,7 +113,9 @@ fn cases(report: &Report) -> Vec<TestCase> {
         let note = store_note(report).map(|note| legal(&note));
         let diff = plan.behaviour.iter().flat_map(|diff| {
             let lines = behaviour::lines(diff).into_iter().map(|(_, line)| line);
-            iter::once(behaviour::summary(diff, plan.is_empty())).chain(lines).map(|line| legal(&line))
+            iter::once(behaviour::summary(diff, plan.is_empty(), &plan.uncompared()))
+                .chain(lines)
+                .map(|line| legal(&line))
         });
         let output = iter::once(summary(report)).chain(note).chain(diff).collect::<Vec<_>>().join("\n");
         cases.push(case("plan", "plan", &failures, output));

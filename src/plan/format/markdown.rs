@@ -35,8 +35,11 @@ pub(crate) fn render(report: &Report) -> String {
         let most = if changes.is_empty() { MOST_CHARACTERS } else { MOST_CHARACTERS / 2 };
         page.list(most, "diagnostics", found.len(), found.into_iter().map(item));
     }
-    if let Some(diff) = report.plan.as_ref().and_then(|plan| plan.behaviour.as_ref()) {
-        page.push(&format!("\n{}\n", inline(&behaviour::summary(diff, changes.is_empty()))));
+    if let Some(plan) = &report.plan
+        && let Some(diff) = &plan.behaviour
+    {
+        let summary = behaviour::summary(diff, plan.is_empty(), &plan.uncompared());
+        page.push(&format!("\n{}\n", inline(&summary)));
         let lines = behaviour::lines(diff);
         let item = |(opens, line): &(bool, String)| {
             let mark = if *opens { "⚠️ " } else { "" };

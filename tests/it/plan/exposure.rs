@@ -260,3 +260,40 @@ fn a_plan_says_which_requests_it_treats_differently() {
     let renamed = folder.ok("plan m --behaviour").out;
     assert!(renamed.contains("no request is treated differently. The plan is a safe refactoring."), "{renamed}");
 }
+
+#[test]
+fn what_changes_for_requests_of_no_class_is_told_in_words() {
+    let folder = Folder::new();
+    let head =
+        |kind: &str, metadata: &str| format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {metadata}\nspec: ");
+    let tls_edge = |spec: &str| folder.write("m/a.yaml", &(head("TlsEdge", "{name: mail, id: edgtls_mail1}") + spec));
+    let restriction = |name: &str, spec: &str| {
+        folder.write(&format!("m/{name}.yaml"), &(head("IpRestriction", &format!("{{name: {name}}}")) + spec));
+    };
+    tls_edge("{backend: {backend_id: bkd_a}, ip_restriction: {ip_policy_ids: [ipp_office]}}\n");
+    restriction("all", "{type: endpoints, enforced: true, ip_policy_ids: [ipp_office]}\n");
+    restriction("people", "{type: dashboard, enforced: true, ip_policy_ids: [ipp_office]}\n");
+    folder.ok("reconcile m");
+    let plan = || {
+        let told = folder.ok("plan m --behaviour --max-deletes 100%").out;
+        folder.ok("reconcile m --max-deletes 100%");
+        told
+    };
+    tls_edge("{backend: {backend_id: bkd_b}, ip_restriction: {ip_policy_ids: [ipp_vpn]}}\n");
+    let told = plan();
+    let line = "  all hosts of TlsEdge mail: backend bkd_a → bkd_b; `ip_restriction` configured differently";
+    assert!(told.contains(line) && !told.contains("refactoring"), "{told}");
+    restriction("all", "{type: endpoints, enforced: true, ip_policy_ids: [ipp_vpn]}\n");
+    let told = plan();
+    assert!(told.contains("  all hosts: `ip_restriction` by ipp_office → `ip_restriction` by ipp_vpn"), "{told}");
+    std::fs::remove_file(folder.path("m/all.yaml")).unwrap();
+    let told = plan();
+    assert!(told.contains("! all hosts: opens access: `ip_restriction` by ipp_vpn → open"), "{told}");
+    std::fs::remove_file(folder.path("m/a.yaml")).unwrap();
+    let told = plan();
+    let line = "! all hosts of TlsEdge mail: opens access: `ip_restriction` required → open; backend bkd_b → none";
+    assert!(told.contains(line), "{told}");
+    restriction("people", "{type: dashboard, enforced: true, ip_policy_ids: [ipp_vpn]}\n");
+    let told = plan();
+    assert!(told.contains("What changes of IpRestriction is not compared."), "{told}");
+}

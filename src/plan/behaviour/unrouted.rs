@@ -1,0 +1,98 @@
+//! The changes of requests that no class has: of all at once, by restrictions of all endpoints, and of those of TLS edges, whose
+//! hosts another system knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::diff::{BehaviourChange, RequestPattern};
+use super::wording::{RestrictionDifference, names};
+use crate::model::kind::ip_restriction::Traffic;
+use crate::model::module::backend::Backend;
+use crate::model::{AnyModule, Entry, IpRestriction, Key, Kind, Module as _, Slot, Snapshot, TlsEdge};
+use crate::routing::behaviour::protections;
+use crate::syntax::text::printable;
+
+/// Compares what a change of some resources does to these requests.
+pub(super) fn unrouted_changes(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Vec<BehaviourChange> {
+    let restricts = changed.iter().any(|key| key.kind == Kind::IpRestriction);
+    let of_all = restricts.then(|| endpoints_change(before, after)).flatten();
+    let tls_edges = changed.iter().filter(|key| key.kind == Kind::TlsEdge);
+    let of_edges = tls_edges.filter_map(|key| tls_edge_change([before, after], [before.get(key), after.get(key)]));
+    of_all.into_iter().chain(of_edges).collect()
+}
+
+/// The change of requests that are named in words.
+fn unrouted(requests: String, opens: bool, change: String) -> BehaviourChange {
+    let pattern = RequestPattern { origins: vec![requests], path: String::new(), except: Vec::new() };
+    let (before, after, example) = Default::default();
+    BehaviourChange { opens, change, before, after, requests: vec![pattern], example }
+}
+
+/// The policies of each enforced restriction of all endpoints.
+fn of_endpoints(state: &Snapshot) -> BTreeMap<&Key, &[String]> {
+    let restrictions = state.newest_first(Kind::IpRestriction, None, u64::MAX);
+    let typed = restrictions.filter_map(|entry| Some((&entry.key, entry.spec_as::<IpRestriction>()?)));
+    let enforced = typed.filter(|(_, it)| it.enforced && it.r#type == Some(Traffic::Endpoints));
+    enforced.map(|(key, it)| (key, it.ip_policy_ids.as_slice())).collect()
+}
+
+fn endpoints_change(before: &Snapshot, after: &Snapshot) -> Option<BehaviourChange> {
+    let (had, has) = (of_endpoints(before), of_endpoints(after));
+    let policies = |enforced: &BTreeMap<&Key, &[String]>| {
+        let mut lists: Vec<Vec<String>> = enforced.values().map(|ids| ids.to_vec()).collect();
+        lists.iter_mut().for_each(|ids| ids.sort_unstable());
+        lists.sort_unstable();
+        lists
+    };
+    let (then, now) = (policies(&had), policies(&has));
+    if then == now {
+        return None;
+    }
+    let shown = |lists: &[Vec<String>]| match lists {
+        [] => "open".to_owned(),
+        lists => format!("`ip_restriction` by {}", printable(&lists.concat().join(", "))),
+    };
+    let opens = had.keys().any(|key| !has.contains_key(key));
+    Some(unrouted("all hosts".to_owned(), opens, format!("{} → {}", shown(&then), shown(&now))))
+}
+
+/// The enabled modules of a TLS edge. The edge itself belongs to another system, and stays without them.
+fn modules(edge: Option<&Arc<Entry>>) -> Vec<(&'static Slot, &dyn AnyModule)> {
+    edge.into_iter().flat_map(|edge| edge.spec().modules()).filter(|(_, module)| module.enabled()).collect()
+}
+
+fn tls_edge_change(states: [&Snapshot; 2], edges: [Option<&Arc<Entry>>; 2]) -> Option<BehaviourChange> {
+    let [had, has] = edges.map(modules);
+    let is_alike = |(one, another): (&(&'static Slot, &dyn AnyModule), &(&'static Slot, &dyn AnyModule))| {
+        one.0 == another.0 && one.1.same(another.1)
+    };
+    if had.len() == has.len() && had.iter().zip(&has).all(is_alike) {
+        return None;
+    }
+    let of = |modules: &[(&'static Slot, &dyn AnyModule)]| protections(modules.iter().copied());
+    let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&of(&had), &of(&has));
+    let [from, to] = edges.map(|edge| {
+        let backend = edge.and_then(|edge| edge.spec_as::<TlsEdge>()).and_then(|edge| edge.backend.as_deref());
+        backend.filter(|it| it.enabled).map_or_else(|| "none".to_owned(), |it| printable(&it.backend_id))
+    });
+    if from != to {
+        parts.push(format!("backend {from} → {to}"));
+    }
+    let told = |name: &str| lost.contains(&name) || gained.contains(&name) || name == Backend::SLOT;
+    let slots = had.iter().chain(&has).map(|(slot, _)| slot.name).filter(|name| !told(name));
+    let differs = |name: &&str| {
+        let [one, another] =
+            [&had, &has].map(|modules| modules.iter().find(|(slot, _)| slot.name == *name).map(|(_, module)| *module));
+        one.zip(another).is_none_or(|(one, another)| !one.same(another))
+    };
+    let differing: BTreeSet<&str> = slots.filter(differs).collect();
+    if !differing.is_empty() {
+        parts.push(format!("{} configured differently", names(&differing.into_iter().collect::<Vec<_>>())));
+    }
+    let name = |edge: Option<&Arc<Entry>>, state: &Snapshot| edge.map(|edge| printable(&state.full_name(edge)));
+    let ([older, newer], [then, now]) = (edges, states);
+    let (before, after) = (name(older, then), name(newer, now));
+    let requests = format!("all hosts of TlsEdge {}", after.as_ref().or(before.as_ref())?);
+    let change = unrouted(requests, !lost.is_empty(), parts.join("; "));
+    Some(BehaviourChange { before: before.unwrap_or_default(), after: after.unwrap_or_default(), ..change })
+}
