@@ -40,7 +40,7 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
         let edges: [Option<&Entry>; 2] = [then.edge, now.edge].map(|edge| edge.map(AsRef::as_ref));
         let [from, to] = edges.map(|edge| edge.map(|edge| &edge.key));
         let classes = found.entry((difference, from, to)).or_insert_with(|| {
-            let example = class.example().map(|request| url_of(&request)).unwrap_or_default();
+            let example = class.example().map_or_else(|| class.pattern(), |request| url_of(&request));
             ChangedClasses { edges, paths: BTreeMap::new(), example }
         });
         classes.paths.entry(origins.of(class)).or_default().add(class.path);
