@@ -11,12 +11,12 @@ use edgewright::{
     storage::{Outcome, Query},
 };
 
-use super::load::{EDGES, Written};
+use super::load::{EDGES, Text, Written};
 
 /// Opens a store as the next start does, and holds it to what was acknowledged.
 pub(super) fn check(path: &Path, written: &Written) -> Result<(), String> {
     let store = Store::open(path).map_err(|error| format!("it does not open: {error}"))?;
-    check_history(&store, written)?;
+    check_history(&store, written, &[])?;
     let (mut declared, mut edges) = (BTreeSet::new(), 0);
     let snapshot = store.snapshot();
     for entry in snapshot.iter().filter(|entry| entry.key.kind == Kind::HttpsEdge) {
@@ -34,8 +34,9 @@ fn description(entry: &Entry) -> Result<String, String> {
     Ok(body.get("description").and_then(|it| it.as_str()).unwrap_or_default().to_owned())
 }
 
-/// Holds the state and the history of a store to what was acknowledged: everything is there, once, and in order.
-pub(super) fn check_history(store: &Store, written: &Written) -> Result<(), String> {
+/// Holds the state and the history of a store to what was acknowledged: everything is there, once, and in order. `created` are the
+/// texts of resources that were only created.
+pub(super) fn check_history(store: &Store, written: &Written, created: &[Text]) -> Result<(), String> {
     let snapshot = store.snapshot();
     let verified = store.verify().map_err(|error| format!("its history is broken: {error}"))?;
     let records = store.history(&Query::All, u64::MAX, usize::MAX).map_err(|error| error.to_string())?;
@@ -73,6 +74,13 @@ pub(super) fn check_history(store: &Store, written: &Written) -> Result<(), Stri
             if times > 1 || (times == 0 && text.is_acknowledged) {
                 return Err(format!("{path}: {text:?} is in the history {times} times"));
             }
+        }
+    }
+    for text in created {
+        let found: Vec<_> = recorded.keys().filter(|(_, recorded)| *recorded == text.text).cloned().collect();
+        let times: usize = found.iter().filter_map(|found| recorded.remove(found)).sum();
+        if times > 1 || (times == 0 && text.is_acknowledged) {
+            return Err(format!("{text:?} was created {times} times"));
         }
     }
     match recorded.keys().next() {

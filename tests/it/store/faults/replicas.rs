@@ -29,8 +29,8 @@ const REPLICAS: usize = 3;
 const CLIENTS: usize = 6;
 /// After so many rounds, a new database is used.
 const ROUNDS_OF_A_DATABASE: u64 = 15;
-/// How long a client waits for an answer.
-const ANSWER: Duration = Duration::from_secs(2);
+/// How long a client waits for an answer: longer than a server waits until it has what it has forwarded.
+const ANSWER: Duration = Duration::from_secs(4);
 /// How long all servers take until they write again, on a busy machine.
 const RECOVERY: Duration = Duration::from_secs(60);
 
@@ -136,7 +136,10 @@ impl Cluster {
                 replica.signal("KILL");
                 pause(random.random_range(0..4000));
             }
-            Fault::EndServer => replica.signal("TERM"),
+            Fault::EndServer => {
+                replica.signal("TERM");
+                replica.serve.as_mut().unwrap().ended();
+            }
             Fault::StopServer(time) => {
                 replica.signal("STOP");
                 pause(time);
@@ -264,8 +267,15 @@ impl Client {
     }
 
     /// Reads and writes a resource that nobody else writes, until it is over.
-    fn run(mut self, path: &str, start: Vec<Text>, is_over: &AtomicBool, seed: u64) -> Result<Vec<Text>, String> {
-        let (mut random, mut texts) = (StdRng::seed_from_u64(seed), start);
+    /// Also creates resources, which nothing keeps from being created twice. Returns the texts of both.
+    fn run(
+        mut self,
+        path: &str,
+        start: Vec<Text>,
+        is_over: &AtomicBool,
+        seed: u64,
+    ) -> Result<(Vec<Text>, Vec<Text>), String> {
+        let (mut random, mut texts, mut created) = (StdRng::seed_from_u64(seed), start, Vec::new());
         let last = texts.iter().rposition(|text| text.is_acknowledged).unwrap_or_default();
         let mut seen = last;
         while !is_over.load(Ordering::Relaxed) {
@@ -287,8 +297,14 @@ impl Client {
                 seen = texts.len();
             }
             texts.push(Text { text, is_acknowledged });
+            if random.random_bool(0.2) {
+                let text = format!("created-{seed}-{}", created.len());
+                let body = json!({"type": "api", "description": text}).to_string();
+                let answer = self.send(any(&mut random), "POST", "/ip_restrictions", "", &body);
+                created.push(Text { text, is_acknowledged: matches!(answer, Some((201, ..))) });
+            }
         }
-        Ok(texts)
+        Ok((texts, created))
     }
 }
 
@@ -301,11 +317,11 @@ fn nothing_is_lost_doubled_or_read_back_in_time_through_several_servers() {
     let mut random = StdRng::seed_from_u64(seed);
     let (mut happened, mut acknowledged) = (BTreeMap::<&str, usize>::new(), 0);
     let mut cluster = Cluster::start(&postgres, &mut random);
-    let mut written = Written::default();
+    let (mut written, mut created) = (Written::default(), Vec::new());
     for round in 0..rounds {
         if round > 0 && round % ROUNDS_OF_A_DATABASE == 0 {
-            acknowledged += count(&written);
-            written = Written::default();
+            acknowledged += count(&written, &created);
+            (written, created) = (Written::default(), Vec::new());
             drop(cluster);
             cluster = Cluster::start(&postgres, &mut random);
         }
@@ -326,7 +342,7 @@ fn nothing_is_lost_doubled_or_read_back_in_time_through_several_servers() {
         let is_over = Arc::new(AtomicBool::new(false));
         let clients = std::mem::take(&mut written).into_iter().map(|(path, texts)| {
             let (client, is_over, seed) = (cluster.client(), Arc::clone(&is_over), random.random());
-            std::thread::spawn(move || client.run(&path, texts, &is_over, seed).map(|texts| (path, texts)))
+            std::thread::spawn(move || client.run(&path, texts, &is_over, seed).map(|ran| (path, ran)))
         });
         let clients: Vec<_> = clients.collect();
         std::thread::sleep(Duration::from_millis(random.random_range(50..400)));
@@ -335,22 +351,24 @@ fn nothing_is_lost_doubled_or_read_back_in_time_through_several_servers() {
         is_over.store(true, Ordering::Relaxed);
         for client in clients {
             let ran = client.join().unwrap();
-            let (path, texts) = ran.unwrap_or_else(|error| panic!("seed {seed}, round {round}, {fault:?}: {error}"));
+            let (path, (texts, new)) =
+                ran.unwrap_or_else(|error| panic!("seed {seed}, round {round}, {fault:?}: {error}"));
             written.insert(path, texts);
+            created.extend(new);
         }
         let (path, mut texts) = written.pop_first().unwrap();
         let recovered = cluster.recover(&path, &mut texts);
         assert!(recovered.is_ok(), "seed {seed}, round {round}, {fault:?}: {}", recovered.unwrap_err());
         written.insert(path, texts);
         let store = postgres.open_to_read(&cluster.database).unwrap();
-        let found = check_history(&store, &written);
+        let found = check_history(&store, &written, &created);
         assert!(found.is_ok(), "seed {seed}, round {round}, {fault:?}: {}", found.unwrap_err());
     }
-    acknowledged += count(&written);
+    acknowledged += count(&written, &created);
     println!("faults of several servers: {rounds} rounds, {acknowledged} acknowledged writes, 0 lost, seed {seed}");
     println!("{happened:?}");
 }
 
-fn count(written: &Written) -> usize {
-    written.values().flatten().filter(|text| text.is_acknowledged).count()
+fn count(written: &Written, created: &[Text]) -> usize {
+    written.values().flatten().chain(created).filter(|text| text.is_acknowledged).count()
 }
