@@ -5,6 +5,7 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use super::https_edge::HttpsEdge;
 use super::https_edge_route::HttpsEdgeRoute;
 use super::prelude::*;
+use crate::model::decode::variant_or_blank;
 use crate::model::diagnostics::suggest;
 use crate::model::external_id::{self, ExternalKind};
 use crate::model::host_pattern::check_host_pattern;
@@ -35,11 +36,13 @@ pub struct Invariant {
     #[schemars(length(max = 100), inner(regex(pattern = r"^[^/\s\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255)))]
     pub backends: Vec<String>,
     /// The oldest version of TLS that clients can use. Port 80 has no TLS.
+    #[serde(deserialize_with = "variant_or_blank")]
     pub min_tls_version: Option<TlsVersion>,
     /// The modules that no request loses while a route handles it.
     #[schemars(length(max = 100), extend("items" = module_schema()))]
     pub keeps: Vec<String>,
     /// What happens to a change after which nobody can tell whether it holds.
+    #[serde(deserialize_with = "variant_or_blank")]
     pub unproven: UnprovenLevel,
     /// The requests for which it need not hold for some time.
     #[schemars(length(max = 100))]
@@ -54,13 +57,13 @@ pub struct InvariantScope {
     #[schemars(length(max = 100), inner(length(min = 1, max = 255)))]
     pub hosts: Vec<String>,
     /// The beginnings of paths, such as `/admin`, which also selects `/administration`; empty for any path.
-    #[schemars(length(max = 100), inner(regex(pattern = r"^/[^?#\s\x00-\x1f]*$"), length(max = 255)))]
+    #[schemars(length(max = 100), inner(regex(pattern = r"^/[^?#\s\x00-\x1f\x7f-\x9f]*$"), length(max = 255)))]
     pub path_prefixes: Vec<String>,
     /// The methods, such as `GET`; empty for any. A login with `options_passthrough` does not check `OPTIONS`.
     #[schemars(length(max = 100), inner(regex(pattern = r"^[A-Za-z]{1,32}$")))]
     pub methods: Vec<String>,
     /// The sources whose routes handle the requests, or whose edges answer them without a route; empty for any.
-    #[schemars(length(max = 100), inner(length(min = 1, max = 255)))]
+    #[schemars(length(max = 100), inner(regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255)))]
     pub sources: Vec<String>,
 }
 
@@ -72,7 +75,7 @@ pub struct InvariantExemption {
     #[schemars(length(max = 100), inner(length(min = 1, max = 255)))]
     pub hosts: Vec<String>,
     /// The beginnings of paths, as in a scope; empty for any path.
-    #[schemars(length(max = 100), inner(regex(pattern = r"^/[^?#\s\x00-\x1f]*$"), length(max = 255)))]
+    #[schemars(length(max = 100), inner(regex(pattern = r"^/[^?#\s\x00-\x1f\x7f-\x9f]*$"), length(max = 255)))]
     pub path_prefixes: Vec<String>,
     /// Who answers for it.
     #[schemars(length(min = 1, max = 255))]
