@@ -13,7 +13,7 @@
 //! together. The [`Fate`] of a class has both, and the modules that the requests pass. What a module decides by anything
 //! else, such as the client's address, stays symbolic: the same configuration has the same effect.
 //!
-//! [`each_class`] visits the classes of a state, and [`each_difference`] those whose fates differ between two states.
+//! [`each_class_in`] visits the classes of a state, and [`each_difference`] those whose fates differ between two states.
 //! The second looks only at the edges that changed and at what competes with them (`served_edges.rs`, `affected.rs`).
 //! [`each_class_in`] and [`each_pair_in`] visit what is inside of a [`RequestScope`], and split classes at its borders.
 //!

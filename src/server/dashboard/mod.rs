@@ -8,7 +8,7 @@
 //!
 //! # The idea
 //!
-//! A page is a [`DashboardPage`](page::DashboardPage): its path, the intent that the corresponding request of the API has,
+//! A page is a [`DashboardPage`]: its path, the intent that the corresponding request of the API has,
 //! and a function from a request to markup. [`page`] checks the session and the permission of every page, in the one place
 //! that decides for the API too, and renders outside the threads that serve requests. A page reads one snapshot and a
 //! bounded part of it: tables have pages and cursors, and a search ends after a fixed time and can be continued.

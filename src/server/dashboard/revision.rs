@@ -54,9 +54,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 a href={ (request.root) "rollback?to=" (before) } { "See what going back to revision " (before) " would change" }
             } }),
             ("Opens", html! { @match &compared {
-                Some(Some(effect)) => { @if !effect.taken_over.is_empty() {
-                    (badge(Tone::Bad, "opens access")) " " (effect.taken_over.join("; "))
-                } },
+                Some(Some(effect)) if effect.taken_over.is_empty() => "",
+                Some(Some(effect)) => { (badge(Tone::Bad, "opens access")) " " (effect.taken_over.join("; ")) },
                 Some(None) => "not compared",
                 None => "",
             } }),
