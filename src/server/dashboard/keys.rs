@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
+use super::actions::revoke_key::may_revoke;
 use super::elements::{Tone, badge, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::revoke_key::may_revoke;
 use super::scan::{SearchWords, TableScan};
 use crate::model::key::segment;
 use crate::model::{ApiKey, Entry, KeyScope};

@@ -24,14 +24,13 @@
 //! No page has a secret, whoever reads it. No text of others becomes markup: the templates escape all of it, and the
 //! policy of the pages forbids code and styles that are not files of this server. A page changes nothing. What people may change
 //! here is a short list ([`ACTIONS`]), everything else has Git; each has a page that shows what it will do, and a form that does
-//! it as a request of the API does ([`action`]).
+//! it as a request of the API does ([`actions`]).
 
 mod access;
 pub(in crate::server) mod access_effect;
-mod action;
+mod actions;
 mod assets;
 mod certificates;
-mod cookie;
 mod diff;
 mod edge;
 mod edges;
@@ -39,22 +38,17 @@ mod elements;
 mod keys;
 mod layout;
 mod live;
-mod origin_check;
 mod overview;
 mod page;
 pub(in crate::server) mod page_digest;
-mod provider_sign_in;
 mod revision;
 mod revisions;
-mod revoke_key;
-mod rollback;
 mod route;
 mod routes;
 mod scan;
 mod server_health;
-mod sign_in;
+mod session;
 mod source;
-mod source_actions;
 mod sources;
 mod trace;
 
@@ -64,8 +58,10 @@ use axum::routing::{get, post};
 
 use crate::server::auth::oidc::connector::CALLBACK;
 use crate::server::state::AppState;
-use action::DashboardAction;
+use actions::action::{self, DashboardAction};
+use actions::{revoke_key, rollback, source_actions};
 use page::DashboardPage;
+use session::{provider_sign_in, sign_in};
 
 /// All pages that need a session.
 static PAGES: [&DashboardPage; 17] = [

@@ -9,8 +9,8 @@ use std::fmt::Display;
 use tokio::time::timeout;
 
 use super::access_effect::AccessEffect;
-use super::cookie;
 use super::layout::{self, PageFrame};
+use super::session::cookie;
 use crate::model::key::segment;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session::DashboardSession;

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
+use super::actions::source_actions;
 use super::elements::{commit, facts, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::revisions::timeline;
-use super::source_actions;
 use super::sources::{card, finding, last_attempts, unknown};
 use crate::model::DriftedResource;
 use crate::model::key::segment;

@@ -11,20 +11,21 @@ use axum::response::Redirect;
 use axum::routing::{MethodRouter, post};
 use maud::{Markup, html};
 
-use super::page::{Here, PageRequest, failed_form, intent_of, parameters, session_of, to_sign_in};
-use super::sign_in::{FormFields, not_own};
-use super::{layout, origin_check};
 use crate::server::auth::session_credentials::request_headers;
+use crate::server::dashboard::layout;
+use crate::server::dashboard::page::{Here, PageRequest, failed_form, intent_of, parameters, session_of, to_sign_in};
+use crate::server::dashboard::session::origin_check;
+use crate::server::dashboard::session::sign_in::{FormFields, not_own};
 use crate::server::handler_prelude::*;
 use crate::server::replicas::forwarded_client::ForwardedClient;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::replicas::read_your_writes::REVISION;
 
 /// A change that is being made.
-pub(super) type MadeChange = Pin<Box<dyn Future<Output = Result<ActionDone, ApiError>> + Send>>;
+pub(in crate::server::dashboard) type MadeChange = Pin<Box<dyn Future<Output = Result<ActionDone, ApiError>> + Send>>;
 
 /// A change that a form makes.
-pub(super) struct DashboardAction {
+pub(in crate::server::dashboard) struct DashboardAction {
     /// The path of the form, which is that of the page that shows what it will do.
     pub path: &'static str,
     /// The intent of the corresponding request of the API. `Apply` is about the source that the path names.
@@ -34,7 +35,7 @@ pub(super) struct DashboardAction {
 }
 
 /// A form that its sender may send.
-pub(super) struct ActionForm {
+pub(in crate::server::dashboard) struct ActionForm {
     pub app: AppState,
     pub caller: Caller,
     /// The headers of the corresponding request of the API.
@@ -47,18 +48,18 @@ pub(super) struct ActionForm {
 
 impl ActionForm {
     /// The value of a field without blanks around it; empty if there is none.
-    pub(super) fn field(&self, name: &str) -> String {
+    pub(in crate::server::dashboard) fn field(&self, name: &str) -> String {
         self.fields.value(name).trim().to_owned()
     }
 
     /// The value of a query parameter without blanks around it; empty if there is none.
-    pub(super) fn value(&self, name: &str) -> String {
+    pub(in crate::server::dashboard) fn value(&self, name: &str) -> String {
         query::value(Some(&self.query), name).map(|value| value.trim().to_owned()).unwrap_or_default()
     }
 }
 
 /// What becomes of a browser whose form has made a change.
-pub(super) struct ActionDone {
+pub(in crate::server::dashboard) struct ActionDone {
     /// The page that it is led to, below the dashboard.
     page: String,
     /// The note for the security log.
@@ -67,13 +68,13 @@ pub(super) struct ActionDone {
 
 impl ActionDone {
     /// Leads to a page after a change with this response of the API.
-    pub(super) fn new(page: String, mut made: Response) -> Self {
+    pub(in crate::server::dashboard) fn new(page: String, mut made: Response) -> Self {
         Self { page, note: made.extensions_mut().remove::<SecurityNote>() }
     }
 }
 
 /// A form with its button, and a link back. `cancel` is a path below the dashboard.
-pub(super) fn form(request: &PageRequest, fields: &Markup, button: &str, cancel: &str) -> Markup {
+pub(in crate::server::dashboard) fn form(request: &PageRequest, fields: &Markup, button: &str, cancel: &str) -> Markup {
     html! {
         form.change action=(request.with(&[])) method="post" {
             input type="hidden" name="form_token" value=(request.session.form_token);
@@ -84,7 +85,7 @@ pub(super) fn form(request: &PageRequest, fields: &Markup, button: &str, cancel:
 }
 
 /// The route of a form.
-pub(super) fn serve(action: &'static DashboardAction) -> MethodRouter<AppState> {
+pub(in crate::server::dashboard) fn serve(action: &'static DashboardAction) -> MethodRouter<AppState> {
     post(move |State(app): State<AppState>, request: Request| async move {
         let (mut parts, body) = request.into_parts();
         let here = Here::new(&parts);

@@ -5,9 +5,10 @@ use axum::http::request::Parts;
 use axum::response::Redirect;
 use maud::{Markup, html};
 
-use super::page::{Here, failed, session_of};
-use super::{cookie, layout, origin_check};
+use super::{cookie, origin_check};
 use crate::server::auth::oidc::connector::OpenIdConnect;
+use crate::server::dashboard::layout;
+use crate::server::dashboard::page::{Here, failed, session_of};
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 
@@ -18,28 +19,28 @@ const FORM: Limits =
 const TITLE: &str = "Sign in";
 
 /// The fields of a form.
-pub(super) struct FormFields(Bytes);
+pub(in crate::server::dashboard) struct FormFields(Bytes);
 
 impl FormFields {
     /// Receives a form.
-    pub(super) async fn receive(parts: &Parts, body: Body) -> Result<Self, ApiError> {
+    pub(in crate::server::dashboard) async fn receive(parts: &Parts, body: Body) -> Result<Self, ApiError> {
         body::take_any(&parts.headers, body, FORM, |_| Ok(())).await.map(Self)
     }
 
     /// The value of a field; empty if there is none.
-    pub(super) fn value(&self, name: &str) -> String {
+    pub(in crate::server::dashboard) fn value(&self, name: &str) -> String {
         let mut fields = form_urlencoded::parse(&self.0);
         fields.find(|(found, _)| found == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
     }
 
     /// The form as it was sent.
-    pub(super) fn into_bytes(self) -> Bytes {
+    pub(in crate::server::dashboard) fn into_bytes(self) -> Bytes {
         self.0
     }
 }
 
 /// Shows the form to sign in.
-pub(super) async fn show(State(app): State<AppState>, request: Request) -> Response {
+pub(in crate::server::dashboard) async fn show(State(app): State<AppState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let next = query::value(parts.uri.query(), "next").unwrap_or_default();
     let form = form(&next, provider_of(&app), None);
@@ -72,7 +73,7 @@ fn form(next: &str, provider: Option<&str>, error: Option<&str>) -> Markup {
 }
 
 /// Signs in, and goes to the page that was asked for.
-pub(super) async fn sign_in(State(app): State<AppState>, request: Request) -> Response {
+pub(in crate::server::dashboard) async fn sign_in(State(app): State<AppState>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let here = Here::new(&parts);
     let fields = match FormFields::receive(&parts, body).await {
@@ -109,12 +110,12 @@ fn begin(app: &AppState, parts: &Parts, fields: &FormFields) -> Result<(HeaderVa
 }
 
 /// Whether a text is the path of a page below the dashboard, and not an address elsewhere.
-pub(super) fn is_page(next: &str) -> bool {
+pub(in crate::server::dashboard) fn is_page(next: &str) -> bool {
     !next.starts_with('/') && !next.contains("..") && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
 /// Signs out: the browser forgets the session.
-pub(super) async fn sign_out(State(app): State<AppState>, request: Request) -> Response {
+pub(in crate::server::dashboard) async fn sign_out(State(app): State<AppState>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let here = Here::new(&parts);
     let fields = match FormFields::receive(&parts, body).await {
@@ -137,7 +138,7 @@ pub(super) async fn sign_out(State(app): State<AppState>, request: Request) -> R
 }
 
 /// The error of a form that no page of the session has.
-pub(super) fn not_own() -> ApiError {
+pub(in crate::server::dashboard) fn not_own() -> ApiError {
     ApiError::with_code(Code::Forbidden, "the form is not from a page of this session; open the page again")
 }
 

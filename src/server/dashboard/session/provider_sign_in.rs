@@ -5,11 +5,12 @@ use axum::response::Redirect;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::page::{Here, failed};
+use super::cookie;
 use super::sign_in::is_page;
-use super::{cookie, layout};
 use crate::server::auth::authentication::AccessControl;
 use crate::server::auth::oidc::connector::PendingLogin;
+use crate::server::dashboard::layout;
+use crate::server::dashboard::page::{Here, failed};
 use crate::server::handler_prelude::*;
 use crate::server::operations::login::at_provider;
 
@@ -21,7 +22,7 @@ const CODE_FLOW: &str = "OpenID Connect";
 const LONGEST_NEXT: usize = 1000;
 
 /// Sends the browser to the provider.
-pub(super) async fn begin(State(app): State<AppState>, request: Request) -> Response {
+pub(in crate::server::dashboard) async fn begin(State(app): State<AppState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let next = query::value(parts.uri.query(), "next").filter(|next| is_page(next) && next.len() <= LONGEST_NEXT);
     let next = next.unwrap_or_default();
@@ -42,7 +43,7 @@ pub(super) async fn begin(State(app): State<AppState>, request: Request) -> Resp
 }
 
 /// Takes the browser back from the provider, and goes to the page that was asked for.
-pub(super) async fn finish(State(app): State<AppState>, request: Request) -> Response {
+pub(in crate::server::dashboard) async fn finish(State(app): State<AppState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let here = Here::new(&parts);
     let mut response = match signed_in(&app, &parts).await {

@@ -7,15 +7,17 @@ use maud::{Markup, html};
 use tokio::runtime::Handle;
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
-use super::elements::{Tone, badge, nothing};
-use super::page::{DashboardPage, Here, PageContent, PageRequest, admitted, failed, rendered, to_sign_in};
-use super::{diff, sources};
 use crate::plan::exposure::ACCESS_OPENED;
 use crate::plan::format::json::Item;
 use crate::plan::redacted_plan::RedactedChange;
 use crate::plan::{DeletionBudget, Effect};
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session_credentials::request_headers;
+use crate::server::dashboard::elements::{Tone, badge, nothing};
+use crate::server::dashboard::page::{
+    DashboardPage, Here, PageContent, PageRequest, admitted, failed, rendered, to_sign_in,
+};
+use crate::server::dashboard::{diff, sources};
 use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::ChangeRun;
 use crate::server::operations::rollback::{self, RollbackRequest};
@@ -26,14 +28,14 @@ const PATH: &str = "/ui/rollback";
 /// Everybody who reads can plan a rollback, like over the API.
 static PAGE: DashboardPage = DashboardPage::new(PATH, without_plan).before_form(Intent::Propose);
 
-pub(super) static ACTION: DashboardAction =
+pub(in crate::server::dashboard) static ACTION: DashboardAction =
     DashboardAction { path: PATH, intent: Intent::Propose, make: |form| Box::pin(apply(form)) };
 
 /// The changes that are shown. The command line shows the others.
 const MOST_CHANGES: usize = 50;
 
 /// The route of the page.
-pub(super) fn routes() -> Router<AppState> {
+pub(in crate::server::dashboard) fn routes() -> Router<AppState> {
     Router::new().route(PATH, get(show))
 }
 

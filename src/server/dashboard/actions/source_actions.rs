@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
-use super::elements::{commit, time};
-use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::model::Tape;
 use crate::model::key::segment;
+use crate::server::dashboard::elements::{commit, time};
+use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::handler_prelude::*;
 use crate::server::operations::checks::RequestBody;
 use crate::server::operations::sources::view::{SourceSuspend, SourceView};
@@ -17,17 +17,18 @@ const SUSPEND_PATH: &str = "/ui/sources/{p0}/suspend";
 const RESUME_PATH: &str = "/ui/sources/{p0}/resume";
 const SYNC_PATH: &str = "/ui/sources/{p0}/sync";
 
-pub(super) static SUSPEND_PAGE: DashboardPage =
+pub(in crate::server::dashboard) static SUSPEND_PAGE: DashboardPage =
     DashboardPage::new(SUSPEND_PATH, before_suspend).before_form(APPLY).of_writer();
-pub(super) static RESUME_PAGE: DashboardPage =
+pub(in crate::server::dashboard) static RESUME_PAGE: DashboardPage =
     DashboardPage::new(RESUME_PATH, before_resume).before_form(APPLY).of_writer();
-pub(super) static SYNC_PAGE: DashboardPage = DashboardPage::new(SYNC_PATH, before_sync).before_form(APPLY).of_writer();
+pub(in crate::server::dashboard) static SYNC_PAGE: DashboardPage =
+    DashboardPage::new(SYNC_PATH, before_sync).before_form(APPLY).of_writer();
 
-pub(super) static SUSPEND: DashboardAction =
+pub(in crate::server::dashboard) static SUSPEND: DashboardAction =
     DashboardAction { path: SUSPEND_PATH, intent: APPLY, make: |form| Box::pin(suspend(form)) };
-pub(super) static RESUME: DashboardAction =
+pub(in crate::server::dashboard) static RESUME: DashboardAction =
     DashboardAction { path: RESUME_PATH, intent: APPLY, make: |form| Box::pin(resume(form)) };
-pub(super) static SYNC: DashboardAction =
+pub(in crate::server::dashboard) static SYNC: DashboardAction =
     DashboardAction { path: SYNC_PATH, intent: APPLY, make: |form| Box::pin(sync(form)) };
 
 /// How long a suspension lasts, in seconds: the value in the form, and its words.
@@ -47,7 +48,7 @@ const DONE: [(&str, &str); 3] = [
 ];
 
 /// The links to the forms of a source, for those who may send them.
-pub(super) fn links(request: &PageRequest, source: &SourceView) -> Markup {
+pub(in crate::server::dashboard) fn links(request: &PageRequest, source: &SourceView) -> Markup {
     let name = source.name.as_str();
     let to = |form: &str| request.to(format_args!("sources/{}/{form}", segment(name)));
     html! {

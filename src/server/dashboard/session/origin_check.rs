@@ -10,7 +10,7 @@ use axum::http::uri::Authority;
 use crate::server::handler_prelude::*;
 
 /// Refuses a form of another site. Returns whether the browser came over TLS.
-pub(super) fn check(parts: &Parts, base_url: &str) -> Result<bool, ApiError> {
+pub(in crate::server::dashboard) fn check(parts: &Parts, base_url: &str) -> Result<bool, ApiError> {
     let refused = |message: &str| Err(ApiError::with_code(Code::Forbidden, message.to_owned()));
     let text = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let site = parts.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
@@ -40,7 +40,7 @@ pub(super) fn check(parts: &Parts, base_url: &str) -> Result<bool, ApiError> {
 }
 
 /// Whether a browser on this machine has reached the server by a name of the machine, as it does without TLS.
-pub(super) fn is_on_this_machine(parts: &Parts) -> bool {
+pub(in crate::server::dashboard) fn is_on_this_machine(parts: &Parts) -> bool {
     is_local(parts) && host_of(parts).is_some_and(is_loopback)
 }
 

@@ -3,21 +3,22 @@
 use maud::html;
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
-use super::elements::{facts, time};
-use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::model::ApiKey;
+use crate::server::dashboard::elements::{facts, time};
+use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::handler_prelude::*;
 use crate::server::resources::endpoint::{Action, Endpoint, endpoints};
 use crate::server::resources::handlers::{ServedEndpoint, handle};
 
 const PATH: &str = "/ui/keys/{p0}/revoke";
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new(PATH, before_revoke).before_form(Intent::Change);
-pub(super) static ACTION: DashboardAction =
+pub(in crate::server::dashboard) static PAGE: DashboardPage =
+    DashboardPage::new(PATH, before_revoke).before_form(Intent::Change);
+pub(in crate::server::dashboard) static ACTION: DashboardAction =
     DashboardAction { path: PATH, intent: Intent::Change, make: |form| Box::pin(revoke(form)) };
 
 /// Whether the caller may revoke a key.
-pub(super) fn may_revoke(request: &PageRequest, key: &Id) -> Result<(), Fault> {
+pub(in crate::server::dashboard) fn may_revoke(request: &PageRequest, key: &Id) -> Result<(), Fault> {
     permission::allows(&request.caller, &Intent::Change, &request.snapshot)?;
     let operation = Operation::Delete { key: Key::new(Kind::ApiKey, key.clone()), with_children: true };
     permission::allows_operations(&request.caller, &[operation], None, &request.snapshot)

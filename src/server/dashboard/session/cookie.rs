@@ -22,19 +22,19 @@ const LOGIN_LIFE: u64 = 600;
 
 /// The value of a cookie.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct CookieValue<'h> {
+pub(in crate::server::dashboard) struct CookieValue<'h> {
     pub text: &'h str,
     /// Whether it has the name for TLS.
     pub is_secure: bool,
 }
 
 /// The cookie that a request has. That for TLS counts first.
-pub(super) fn of(parts: &Parts) -> Option<CookieValue<'_>> {
+pub(in crate::server::dashboard) fn of(parts: &Parts) -> Option<CookieValue<'_>> {
     first_of(parts, SECURE, PLAIN)
 }
 
 /// The cookie of a sign-in at the provider that a request has.
-pub(super) fn login_of(parts: &Parts) -> Option<CookieValue<'_>> {
+pub(in crate::server::dashboard) fn login_of(parts: &Parts) -> Option<CookieValue<'_>> {
     first_of(parts, SECURE_LOGIN, PLAIN_LOGIN)
 }
 
@@ -55,13 +55,13 @@ fn first_of<'p>(parts: &'p Parts, secure: &str, plain: &str) -> Option<CookieVal
 }
 
 /// The header that gives a browser the cookie of a sign-in at the provider.
-pub(super) fn set_login(value: &str, is_secure: bool) -> Option<HeaderValue> {
+pub(in crate::server::dashboard) fn set_login(value: &str, is_secure: bool) -> Option<HeaderValue> {
     let (name, attributes) = (login_name(is_secure), attributes(is_secure));
     HeaderValue::from_str(&format!("{name}={value}; Max-Age={LOGIN_LIFE}; {attributes}")).ok()
 }
 
 /// The header that takes it away.
-pub(super) fn removed_login(is_secure: bool) -> Option<HeaderValue> {
+pub(in crate::server::dashboard) fn removed_login(is_secure: bool) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{}=; Max-Age=0; {}", login_name(is_secure), attributes(is_secure))).ok()
 }
 
@@ -70,13 +70,13 @@ fn login_name(is_secure: bool) -> &'static str {
 }
 
 /// The header that gives a browser a session.
-pub(super) fn set(sealer: &SessionSealer, session: &DashboardSession) -> Option<HeaderValue> {
+pub(in crate::server::dashboard) fn set(sealer: &SessionSealer, session: &DashboardSession) -> Option<HeaderValue> {
     let value = sealer.seal(session)?;
     HeaderValue::from_str(&format!("{}={value}; {}", name(session.is_secure), attributes(session.is_secure))).ok()
 }
 
 /// The header that takes the session from a browser.
-pub(super) fn removed(is_secure: bool) -> Option<HeaderValue> {
+pub(in crate::server::dashboard) fn removed(is_secure: bool) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{}=; Max-Age=0; {}", name(is_secure), attributes(is_secure))).ok()
 }
 
