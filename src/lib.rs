@@ -152,7 +152,7 @@
 //! | `plan` | The difference as [operations](resources::Operation), and its output formats | does IO |
 //! | `store` | Revisions, former states and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
 //! | `reconcile` | A single run, a rollback, a transfer, destroying a source, and the loop of each followed source with its status, drift and suspension | prints |
-//! | `server` | The management API over HTTP, its OpenAPI document, what tells others of changes, and the gateway's configuration | changes state except by a commit |
+//! | `server` | The management API over HTTP, its OpenAPI document, the dashboard, what tells others of changes, the gateway's configuration, and what servers of one database say to each other | changes state except by a commit |
 //! | `cli` | One file per command, in folders by what people do with them | has logic that another command needs |
 //!
 //! ## Core types
@@ -203,11 +203,12 @@
 //! The stages of a run are values in `src/reconcile/run/stages.rs`: load, resolve, judge, isolate, diff, try, test.
 //!
 //! - **`reconcile --dry-run manifests/`**: files → documents → typed Specs and diagnostics → names to ids
-//!   (`manifest::resolve`) → lints → `plan::diff` against the Snapshot → the plan is tried on the Snapshot → the route
-//!   tests of the source run on the result (`routing::route_test`, D118) → `plan::render` or a format (`plan::format`) → exit code. Without `--dry-run` the plan is committed as one
-//!   revision with one history record. With `--server` the files go to `server::operations::reconciliation`, which
-//!   does the same on its own store, and also answers reviews of a folder among what it has (`validate`, `diff`,
-//!   `trace`, D111). Documents in plain YAML are read directly, and all others by serde_yaml (`model::node`, D76).
+//!   (`manifest::resolve`) → lints → `plan::diff` against the Snapshot → the plan is tried on the Snapshot, where it must
+//!   break no invariant (`store::speculative`, D120) → what it opens is judged (`plan::exposure`, D113) → the route tests
+//!   of the source run on the result (`routing::route_test`, D118) → `plan::render` or a format (`plan::format`) → exit
+//!   code. Without `--dry-run` the plan is committed as one revision with one history record. With `--server` the files go
+//!   to `server::operations::reconciliation`, which does the same on its own store, and also answers reviews of a folder
+//!   among what it has (`validate`, `diff`, `trace`, D111). Documents in plain YAML are read directly, and all others by serde_yaml (`model::node`, D76).
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`server::http::service`) →
 //!   `server::http::endpoint_paths` → the handler of the action → typed body (`model::decode`) → one operation → the
 //!   queue of the store, which one thread fills for all small writes while another one waits for the disk

@@ -51,9 +51,14 @@ impl AccessControl {
             return self.admit_session(snapshot, intent, headers, &session);
         }
         let caller = self.identify(snapshot, headers)?;
-        self.guards.take(&caller)?;
-        RequestPlace::note_owner(&caller.owner)?;
+        self.count(&caller)?;
         self.permit(snapshot, intent, headers, caller)
+    }
+
+    /// Counts a request for the rate of the caller's key, and for the share of its owner.
+    fn count(&self, caller: &Caller) -> Result<(), ApiError> {
+        self.guards.take(caller)?;
+        RequestPlace::note_owner(&caller.owner)
     }
 
     /// Checks a request that was admitted before: its key may have been revoked meanwhile.
@@ -99,8 +104,7 @@ impl AccessControl {
     /// without a valid token: what is wrong with that is said when the request is admitted.
     pub(crate) fn admit_waiting(&self, headers: &HeaderMap) -> Result<Option<Id>, ApiError> {
         let Ok(caller) = self.identify(&self.store.snapshot(), headers) else { return Ok(None) };
-        self.guards.take(&caller)?;
-        RequestPlace::note_owner(&caller.owner)?;
+        self.count(&caller)?;
         permission::allows_address(&caller, guards::client_of(headers)).map_err(|fault| caller.refused(fault))?;
         Ok(Some(caller.owner))
     }
@@ -116,8 +120,7 @@ impl AccessControl {
         let caller = self.session_caller(snapshot, session)?;
         note_actor(&caller.key);
         self.key_use.note(&caller.key);
-        self.guards.take(&caller)?;
-        RequestPlace::note_owner(&caller.owner)?;
+        self.count(&caller)?;
         self.decide(snapshot, intent, headers, caller)
     }
 
@@ -168,8 +171,7 @@ impl AccessControl {
             ApiError::new(fault.help(help)).noted(note)
         })?;
         note_actor(&caller.key);
-        self.guards.take(&caller)?;
-        RequestPlace::note_owner(&caller.owner)?;
+        self.count(&caller)?;
         let caller = self.decide(snapshot, &Intent::Read, headers, caller)?;
         Ok(caller.note(SecurityEvent::SignedIn, how))
     }
@@ -205,8 +207,7 @@ impl AccessControl {
         }
         note_actor(&caller.key);
         self.key_use.note(&caller.key);
-        self.guards.take(&caller)?;
-        RequestPlace::note_owner(&caller.owner)?;
+        self.count(&caller)?;
         let caller = self.decide(snapshot, &Intent::Read, headers, caller)?;
         let entry = snapshot.get(&Key::new(Kind::ApiKey, caller.key.clone()));
         let kept = entry.and_then(|entry| entry.token.as_ref()).ok_or_else(ApiError::internal)?;
