@@ -59,7 +59,7 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
             "title": "edgewright management API",
             "version": "2",
             "summary": "API keys, certificates, HTTPS edges, their routes and traffic modules.",
-            "description": "Operations, parameters and fields marked `x-extension` extend the API specification. In a request body, null means \"not given\", even for unknown fields, and the body may repeat the path parameters. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them. The header `Edgewright-Revision` of a successful response to a POST, PATCH, PUT or DELETE has a revision of the store that includes the change; a request with this number in `If-Revision-At-Least` waits until the server has it, and otherwise fails with 503.",
+            "description": "Operations, parameters and fields marked `x-extension` extend the API specification. In a request body, null means \"not given\", even for unknown fields, and the body may repeat the path parameters. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them. The header `Edgewright-Revision` of a successful response has a revision of the store that includes what the response shows or has changed; a request with this number in `If-Revision-At-Least` waits until the server has it, and otherwise fails with 503.",
             "contact": {"name": "The edgewright maintainers"},
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
@@ -102,8 +102,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
             .responds("201", "Created", schemas.response_of(info.view_schema))
             .header("201", "ETag", "The strong ETag of the response.")
             .header("201", "Location", "The URI of the resource.")
-            .response_header("201", WARNING, CHANGE_WARNING, true)
-            .response_header("201", REVISION, CHANGE_REVISION, true),
+            .response_header("201", WARNING, CHANGE_WARNING, true),
         Action::List => {
             let items = schemas.response_of(info.view_schema);
             let list = schemas.list(info.name, info.list, items, info.kind.is_paged());
@@ -122,25 +121,27 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
             .with_body(endpoint.kind != Kind::EventSource, schemas.update_of(info), Some((info.patch_example)()))
             .ok(schemas.response_of(info.view_schema))
             .tagged()
-            .response_header("200", WARNING, CHANGE_WARNING, true)
-            .response_header("200", REVISION, CHANGE_REVISION, true),
+            .response_header("200", WARNING, CHANGE_WARNING, true),
         Action::PutModule(slot) => changing(operation)
             .with_body(!slot.empty_is_harmless, schemas.request_of(slot.spec_schema), Some((slot.example)()))
             .ok(schemas.response_of(slot.view_schema))
             .tagged()
-            .response_header("200", WARNING, CHANGE_WARNING, true)
-            .response_header("200", REVISION, CHANGE_REVISION, true),
-        Action::Delete | Action::DeleteModule(_) => changing(operation)
-            .responds_empty("204", "Deleted")
-            .response_header(
+            .response_header("200", WARNING, CHANGE_WARNING, true),
+        Action::Delete | Action::DeleteModule(_) => {
+            changing(operation).responds_empty("204", "Deleted").response_header(
                 "204",
                 WARNING,
                 "Warns that a source owns the resource, or that nobody can tell any longer whether an invariant holds.",
                 true,
             )
-            .response_header("204", REVISION, CHANGE_REVISION, true),
+        }
     };
-    operation.build(match endpoint.action {
+    let succeeds = match endpoint.action {
+        Action::Create => "201",
+        Action::Delete | Action::DeleteModule(_) => "204",
+        _ => "200",
+    };
+    operation.response_header(succeeds, REVISION, NAMED_REVISION, true).build(match endpoint.action {
         Action::Get | Action::GetModule(_) | Action::List => "400 401 404 410 429 500 503",
         _ => "400 401 403 404 408 409 412 413 415 429 500 503",
     })
@@ -150,9 +151,10 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
 const WARNING: &str = "Edgewright-Warning";
 const CHANGE_WARNING: &str = "Warns that the change left a blank field unchanged, cleared a field along with other changes, or emptied an enforced restriction, that a source owns the resource, or that nobody can tell any longer whether an invariant holds.";
 
-/// The header of a response to a change with a revision that has it (D115).
+/// The header of a response with a revision that has what it shows or has changed (D115).
 const REVISION: &str = "Edgewright-Revision";
-const CHANGE_REVISION: &str = "A revision of the store that includes the change, for `If-Revision-At-Least`.";
+const NAMED_REVISION: &str =
+    "A revision of the store that includes what the response shows or has changed, for `If-Revision-At-Least`.";
 
 /// Adds the header that overrides a source (D103).
 fn overridable(operation: OperationDocument) -> OperationDocument {

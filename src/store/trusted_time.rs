@@ -41,8 +41,8 @@ use serde::{Deserialize, Serialize};
 /// The log target of what is removed because of a limit or its age (D58).
 pub(crate) const REMOVAL: &str = "edgewright::store::removal";
 
-/// How far the clock may be from the expected time.
-const TOLERANCE: SignedDuration = SignedDuration::from_hours(1);
+/// How far the clock may be from the expected time, and clocks of several servers from each other.
+pub(crate) const TOLERANCE: SignedDuration = SignedDuration::from_hours(1);
 /// How long another time must last before it counts, and how long nothing more is removed after a removal.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// How far the trusted time moves until it is saved again.

@@ -81,7 +81,6 @@ impl ApiService {
         let preflights = self.preflights.as_ref().filter(|_| is_preflight);
         let is_page = is_page(request.uri().path());
         note_client(client.site());
-        let method = request.method().clone();
         let place = received.and_then(|()| guards.in_flight.enter(request.uri().path(), client.site()));
         let web_origin = guards.cors.origin(request.headers());
         let mut response = match place {
@@ -96,7 +95,7 @@ impl ApiService {
         }
         let status = response.status();
         let headers = response.headers_mut();
-        add_revision(&self.state.served.store, &method, status, headers);
+        add_revision(&self.state.served.store, status, headers);
         // A layer has added the headers of a preflight request.
         if preflights.is_none() {
             guards.cors.allow(web_origin, headers);

@@ -1,6 +1,6 @@
-//! A client reads its own writes, whichever server of a store it asks (D115).
+//! A client reads its own writes, and never less than it has read, whichever server of a store it asks (D115).
 //!
-//! A response to a change has the revision of the store, and a request can name the revision that it needs. A server that follows
+//! A successful response has the revision of the store, and a request can name the revision that it needs. A server that follows
 //! waits for it without a thread, in a place of its owner, and only for a client with a valid API key that may be used from its
 //! address: others could keep its connections.
 
@@ -9,7 +9,7 @@ use crate::server::limits::guards::RequestPlace;
 use crate::server::limits::slots::Slots;
 use crate::server::prelude::*;
 
-/// The header of a successful response to a change: a revision of the store that has the change.
+/// The header of a successful response: a revision of the store that has what the response shows or has changed.
 pub(in crate::server) const REVISION: &str = "edgewright-revision";
 /// The header of a request with the revision that it needs.
 pub(in crate::server) const AT_LEAST: &str = "if-revision-at-least";
@@ -18,10 +18,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// After how many seconds a server that is behind may have the revision.
 const RETRY: u64 = 1;
 
-/// Adds the revision to the response to a request, if it may have changed something. One that was forwarded has it already.
-pub(in crate::server) fn add_revision(store: &Store, method: &Method, status: StatusCode, headers: &mut HeaderMap) {
-    let is_change = matches!(*method, Method::POST | Method::PATCH | Method::PUT | Method::DELETE);
-    if is_change && status.is_success() {
+/// Adds the revision to a successful response. One that comes from another server has it already.
+pub(in crate::server) fn add_revision(store: &Store, status: StatusCode, headers: &mut HeaderMap) {
+    if status.is_success() {
         headers.entry(REVISION).or_insert_with(|| HeaderValue::from(store.snapshot().revision));
     }
 }
@@ -98,20 +97,19 @@ mod tests {
     }
 
     #[test]
-    fn a_successful_change_has_a_revision_and_nothing_else_has() {
+    fn a_successful_response_has_a_revision_and_no_other_has() {
         let store = Store::open(MEMORY).unwrap();
-        let revision = |method: Method, status: StatusCode| {
+        let revision = |status: StatusCode| {
             let mut headers = HeaderMap::new();
-            add_revision(&store, &method, status, &mut headers);
+            add_revision(&store, status, &mut headers);
             revision_of(&headers)
         };
-        assert_eq!(revision(Method::DELETE, StatusCode::NO_CONTENT), Some(0));
-        assert_eq!(revision(Method::POST, StatusCode::CREATED), Some(0));
-        assert_eq!(revision(Method::POST, StatusCode::UNAUTHORIZED), None);
-        assert_eq!(revision(Method::GET, StatusCode::OK), None);
+        assert_eq!(revision(StatusCode::OK), Some(0));
+        assert_eq!(revision(StatusCode::CREATED), Some(0));
+        assert_eq!(revision(StatusCode::UNAUTHORIZED), None);
         let mut headers = HeaderMap::new();
         headers.insert(REVISION, HeaderValue::from_static("43"));
-        add_revision(&store, &Method::PUT, StatusCode::OK, &mut headers);
+        add_revision(&store, StatusCode::OK, &mut headers);
         assert_eq!(revision_of(&headers), Some(43));
     }
 }

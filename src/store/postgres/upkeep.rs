@@ -225,13 +225,13 @@ impl Upkeep {
         tip: Tip,
         moment: TrustedMoment,
     ) -> Result<(Option<u64>, bool), StoreError> {
-        let (kept, too_large, young) = self.limits(client, retention, moment)?;
+        let (kept, too_large, old) = self.limits(client, retention, moment)?;
         let too_many = tip.position.saturating_sub(retention.records);
         // One record always stays.
         let last = tip.position.saturating_sub(1);
         let over = too_many.max(too_large).min(last);
         let most = most_at_once(usize::try_from(tip.position.saturating_sub(kept)).unwrap_or(usize::MAX)) as u64;
-        let too_old = young.map_or(0, |young| young.saturating_sub(1)).min(kept.saturating_add(most)).min(last);
+        let too_old = old.min(kept.saturating_add(most)).min(last);
         let (end, has_aged) = (over.max(too_old), too_old > over.max(kept));
         if end <= kept {
             return Ok((None, false));
@@ -258,18 +258,18 @@ impl Upkeep {
         Ok((Some(end), has_aged))
     }
 
-    /// Where the history begins, the last record that is over its limit of bytes, and the first one that is young; none if ages do
-    /// not count now.
+    /// Where the history begins, the last record that is over its limit of bytes, and the last one that is too old: 0 if none is,
+    /// or ages do not count now.
     fn limits(
         &self,
         client: &Arc<Client>,
         retention: &Retention,
         moment: TrustedMoment,
-    ) -> Result<(u64, u64, Option<u64>), StoreError> {
+    ) -> Result<(u64, u64, u64), StoreError> {
         let (with, bytes, tip) = (Arc::clone(client), signed(retention.bytes), signed(self.writer.tip().position));
         let oldest = oldest_kept(moment, retention.age);
         let now = moment.now.as_second();
-        let (kept, large, young) = self.link.run("read", async move {
+        let (kept, large, old) = self.link.run("read", async move {
             let kept: i64 = with.query_one("SELECT kept_position FROM edgewright.head", &[]).await?.try_get(0)?;
             let total = "SELECT coalesce(sum(bytes), 0)::bigint FROM edgewright.commits";
             let total: i64 = with.query_one(total, &[]).await?.try_get(0)?;
@@ -280,13 +280,13 @@ impl Upkeep {
                            WHERE total > $1::bigint";
                 large = with.query_one(sql, &[&bytes]).await?.try_get(0)?;
             }
-            let Some(oldest) = oldest else { return Ok((kept, large, None)) };
-            // What is dated in the future was written while the clock was wrong, and says nothing.
-            let sql = "SELECT coalesce(min(position), $3::bigint) FROM edgewright.commits WHERE at BETWEEN $1 AND $2";
-            let young: i64 = with.query_one(sql, &[&oldest, &now, &tip]).await?.try_get(0)?;
-            Ok((kept, large, Some(young)))
+            let Some(oldest) = oldest else { return Ok((kept, large, 0)) };
+            // What is dated in the future was written by another clock, and says nothing: it is as old as what follows it.
+            let sql = "SELECT coalesce(max(position), 0) FROM edgewright.commits WHERE at < $1 AND position <                        (SELECT coalesce(min(position), $3::bigint) FROM edgewright.commits WHERE at BETWEEN $1 AND $2)";
+            let old: i64 = with.query_one(sql, &[&oldest, &now, &tip]).await?.try_get(0)?;
+            Ok((kept, large, old))
         })?;
-        Ok((unsigned(kept), unsigned(large), young.map(unsigned)))
+        Ok((unsigned(kept), unsigned(large), unsigned(old)))
     }
 
     /// Replaces commits of the history, each in a transaction of its own. Their hashes stay.

@@ -26,7 +26,7 @@ use crate::lock::Lock;
 use crate::model::Code;
 use crate::model::secrets::digest_key::DigestKey;
 use crate::store::error::StoreError;
-use crate::store::trusted_time::KnownTime;
+use crate::store::trusted_time::{KnownTime, TOLERANCE};
 use crate::store::{clock, ids};
 
 const PURPOSE: &str = "edgewright 2026 sealed bytes";
@@ -393,7 +393,10 @@ impl Keyring {
         let ring = self.ring.load();
         let lasting = ring.lifetimes.encrypts_for();
         // A key from the future, made while the clock was wrong, would not be replaced before that time.
-        let is_old = |current: &DataKey| current.created_at > now || now.duration_since(current.created_at) >= lasting;
+        let is_old = |current: &DataKey| {
+            let age = now.duration_since(current.created_at);
+            age < -TOLERANCE || age >= lasting
+        };
         !self.follows && (self.rotation_requested.load(Ordering::Acquire) || ring.keys.last().is_none_or(is_old))
     }
 

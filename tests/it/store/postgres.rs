@@ -470,6 +470,28 @@ fn the_history_is_cut_by_its_limits() {
 }
 
 #[test]
+fn the_history_is_cut_by_its_age_and_not_because_clocks_differ() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (folder, database) = (Folder::new(), postgres.database());
+    let options = format!("--store {} --master-key-file {}", postgres.url(&database), postgres.master_key().display());
+    let store = postgres.open(&database).unwrap();
+    for number in 1..=16 {
+        commit(&store, vec![small(number)]).unwrap();
+    }
+    drop(store);
+    let oldest_after = |sql: &str| {
+        postgres.psql(&database, sql).unwrap();
+        folder.ok(&format!("store rekey {options}"));
+        postgres.open_to_read(&database).unwrap().verify().unwrap().oldest
+    };
+    // A server whose clock is a minute ahead has written the first ones.
+    assert_eq!(oldest_after("UPDATE edgewright.commits SET at = at + 60 WHERE position <= 12"), 1);
+    // Those that are too old go, and what such a server has written before them. At most a quarter goes at once.
+    assert_eq!(oldest_after("UPDATE edgewright.commits SET at = 0 WHERE position IN (2, 3)"), 4);
+    assert_eq!(oldest_after("UPDATE edgewright.commits SET at = 0"), 4, "nothing more is removed for a day");
+}
+
+#[test]
 fn secrets_are_sealed_and_former_ones_can_be_destroyed() {
     let Some(postgres) = Postgres::shared() else { return };
     let (folder, database) = (Folder::new(), postgres.database());
