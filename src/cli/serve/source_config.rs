@@ -33,7 +33,7 @@ pub(crate) struct ConfiguredSource {
     context: Vec<PathBuf>,
     repository: Option<ConfiguredRepository>,
     /// The links to its forge.
-    forge: ForgeLinks,
+    pub forge: ForgeLinks,
     /// The folder with the values that the commits do not have.
     values: Option<PathBuf>,
     interval: Duration,
@@ -248,7 +248,6 @@ impl ConfiguredSource {
             watched,
             interval,
             location,
-            forge: self.forge,
             is_suspended,
             drift,
             fetches,

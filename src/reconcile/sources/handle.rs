@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-use super::{fetch_schedule::FetchSchedule, forge_links::ForgeLinks, location::SourceLocation};
+use super::{fetch_schedule::FetchSchedule, location::SourceLocation};
 use crate::manifest::tree::remote::RemoteUrl;
 use crate::manifest::tree::{Lineage, SourceValues};
 use crate::reconcile::prelude::*;
@@ -47,8 +47,6 @@ pub(crate) struct FollowedSource {
     pub interval: Duration,
     /// The location of the manifests, for display.
     pub location: SourceLocation,
-    /// The links to its forge.
-    pub forge: ForgeLinks,
     /// Whether the configuration suspends it.
     pub is_suspended: bool,
     /// The drift policy.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 
+use super::forge_links::ForgeLinks;
 use super::handle::SourceHandle;
 use crate::reconcile::prelude::*;
 use crate::reconcile::run::cancel::Cancel;
@@ -15,6 +16,8 @@ use crate::reconcile::run::cancel::Cancel;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SourceRegistry {
     all: Arc<ArcSwap<Vec<Arc<SourceHandle>>>>,
+    /// The links of each configured source to its forge. A server that follows another one has no handles, but shows them too.
+    forges: Arc<ArcSwap<BTreeMap<String, ForgeLinks>>>,
     /// Whether the configuration file that lists them has an error, so that an earlier version is in effect.
     is_outdated: Arc<AtomicBool>,
     /// Set when the server stops.
@@ -42,6 +45,16 @@ impl SourceRegistry {
     /// The source with a name.
     pub(crate) fn find(&self, source: &str) -> Option<Arc<SourceHandle>> {
         self.iter().find(|handle| handle.source == source)
+    }
+
+    /// The links of a source to its forge.
+    pub(crate) fn forge(&self, source: &str) -> ForgeLinks {
+        self.forges.load().get(source).cloned().unwrap_or_default()
+    }
+
+    /// Replaces the links of all sources.
+    pub(crate) fn set_forges(&self, forges: BTreeMap<String, ForgeLinks>) {
+        self.forges.store(Arc::new(forges));
     }
 
     /// Requests syncs after a plan of a source was applied: at all others if resources changed hands or were offered, and at
@@ -104,7 +117,6 @@ mod tests {
 
     use super::*;
     use crate::reconcile::Options;
-    use crate::reconcile::sources::forge_links::ForgeLinks;
     use crate::reconcile::sources::handle::{FollowedSource, INTERVAL};
     use crate::reconcile::sources::location::SourceLocation;
     use crate::reconcile::sync_loop::clock::Clock;
@@ -122,7 +134,6 @@ mod tests {
             watched,
             interval,
             location,
-            forge: ForgeLinks::default(),
             is_suspended,
             drift,
             fetches,

@@ -12,7 +12,6 @@ use crate::model::{Author, Code, Diagnostic, Fault};
 use crate::reconcile::run::decision::{RunMode, run};
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::run::result::RunResult;
-use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::reconcile::sources::handle::{FollowedSource, INTERVAL, SourceHandle};
 use crate::reconcile::sources::location::SourceLocation;
 use crate::reconcile::sync_loop::WatchedSource;
@@ -60,7 +59,6 @@ fn source(tree: Arc<dyn Tree>) -> FollowedSource {
         watched: Vec::new(),
         interval: INTERVAL,
         location: SourceLocation::default(),
-        forge: ForgeLinks::default(),
         is_suspended: false,
         drift: DriftPolicy::Enforce,
         fetches: None,

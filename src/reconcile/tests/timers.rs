@@ -14,7 +14,6 @@ use crate::manifest::tree::{Sent, SentFile, Tree};
 use crate::model::{Author, Code, Diagnostic, Fault, Name};
 use crate::reconcile::Options;
 use crate::reconcile::run::report::RunReport;
-use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::reconcile::sources::handle::{FollowedSource, INTERVAL, SourceHandle};
 use crate::reconcile::sources::location::SourceLocation;
 use crate::reconcile::sync_loop::WatchedSource;
@@ -105,7 +104,6 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
         watched: Vec::new(),
         interval: INTERVAL,
         location: SourceLocation::default(),
-        forge: ForgeLinks::default(),
         is_suspended: false,
         drift: DriftPolicy::Enforce,
         fetches: None,

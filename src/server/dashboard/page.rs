@@ -179,9 +179,7 @@ impl PageRequest {
 
     /// The links to the forge of a source.
     pub(super) fn forge(&self, source: &str) -> ForgeLinks {
-        let following = self.app.sources.following.now();
-        let followed = following.iter().find(|handle| handle.source == source);
-        followed.map(|handle| handle.settings.forge.clone()).unwrap_or_default()
+        self.app.sources.following.forge(source)
     }
 
     /// Whether the caller may do something more than to read the page.

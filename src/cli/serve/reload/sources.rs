@@ -129,6 +129,7 @@ impl<'a> LiveSources<'a> {
         mut wanted: Vec<ConfiguredSource>,
         from: FollowedFrom,
     ) -> Result<SourceChanges, Diagnostic> {
+        let forges = wanted.iter().map(|source| (source.name.clone(), source.forge.clone())).collect();
         if self.is_paused || self.store.followed_writer().is_some() {
             wanted.clear();
         }
@@ -144,6 +145,7 @@ impl<'a> LiveSources<'a> {
             self.suspensions = Some(Arc::new(Suspensions::open(Arc::clone(&self.store))?));
         }
         let suspensions = self.suspensions.clone();
+        self.list.set_forges(forges);
 
         let named = |(source, guard): (ConfiguredSource, LoopGuard)| (source.name.clone(), (source, guard));
         let mut before: BTreeMap<String, (ConfiguredSource, LoopGuard)> =

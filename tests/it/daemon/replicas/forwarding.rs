@@ -7,9 +7,11 @@ use std::{
 
 use super::{CHANGE, NEWS, Pair, end_session};
 use crate::support::{
+    git::head,
     http::http,
     postgres::Postgres,
     program::{Serve, until, within},
+    sources::repository,
 };
 
 /// A request for a source with one edge, whose host has the name of the source.
@@ -19,6 +21,15 @@ fn reconciliation(source: &str, dry_run: bool) -> String {
          spec: {{hostports: ['{source}.example.com:443']}}\\n"
     );
     format!(r#"{{"source":"{source}","dry_run":{dry_run},"files":[{{"name":"a.yaml","text":"{text}"}}]}}"#)
+}
+
+/// Signs in to the dashboard of a server, and returns the cookie.
+fn signed_in(serve: &Serve, token: &str) -> String {
+    let origin = format!("http://{}", serve.address);
+    let form = [("Origin", origin.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    let answer = http(&serve.address, "POST", "/ui/sign-in", &form, &format!("token={token}"));
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    answer.header("set-cookie")[0].split(';').next().unwrap().to_owned()
 }
 
 #[test]
@@ -81,15 +92,16 @@ fn a_form_of_the_dashboard_is_forwarded_with_its_session() {
     assert_eq!(created.status, 201, "{}", created.body);
     let key = created.json()["id"].as_str().unwrap().to_owned();
     within(NEWS, "the key", || (pair.get(second, &format!("/api_keys/{key}")).status == 200).then_some(()));
-    let origin = format!("http://{}", second.address);
-    let form = [("Origin", origin.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
-    let signed_in = http(&second.address, "POST", "/ui/sign-in", &form, &format!("token={}", pair.token));
-    assert_eq!(signed_in.status, 303, "{}", signed_in.body);
-    let cookie = signed_in.header("set-cookie")[0].split(';').next().unwrap().to_owned();
+    let cookie = signed_in(second, &pair.token);
     let page = format!("/ui/keys/{key}/revoke");
     let shown = http(&second.address, "GET", &page, &[("Cookie", cookie.as_str())], "");
     let token = shown.body.split_once("name=\"form_token\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
-    let form = [&form[..], &[("Cookie", cookie.as_str())]].concat();
+    let origin = format!("http://{}", second.address);
+    let form = [
+        ("Origin", origin.as_str()),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Cookie", cookie.as_str()),
+    ];
     let refused = http(&second.address, "POST", &page, &form, "form_token=guessed");
     assert_eq!(refused.status, 403, "{}", refused.body);
     let revoked = http(&second.address, "POST", &page, &form, &format!("form_token={token}"));
@@ -111,16 +123,30 @@ fn pages_do_not_say_that_all_is_well_if_only_a_silent_writer_knows() {
     // Its server has no address, so nobody can ask it.
     let (pair, _) = Pair::start(&postgres);
     let second = &pair.second;
-    let origin = format!("http://{}", second.address);
-    let form = [("Origin", origin.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
-    let signed_in = http(&second.address, "POST", "/ui/sign-in", &form, &format!("token={}", pair.token));
-    assert_eq!(signed_in.status, 303, "{}", signed_in.body);
-    let cookie = signed_in.header("set-cookie")[0].split(';').next().unwrap().to_owned();
+    let cookie = signed_in(second, &pair.token);
     for (page, times) in [("", 3), ("sources", 1)] {
         let shown = http(&second.address, "GET", &format!("/ui/{page}"), &[("Cookie", cookie.as_str())], "");
         let unknown = shown.body.matches("unknown: the server that writes does not answer").count();
         assert_eq!((shown.status, unknown), (200, times), "{}", shown.body);
         assert!(!shown.body.contains("All followed sources are in sync"), "{}", shown.body);
+    }
+}
+
+#[test]
+fn pages_of_a_server_that_follows_link_to_the_forge() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let folder = repository();
+    let config = format!(
+        "sources:\n- {{name: shop, repository: {}, ref: main, path: edge, commit_url: 'https://forge.test/{{commit}}'}}\n",
+        folder.path("repo").display()
+    );
+    // Its server has no address, so the other one shows its own pages.
+    let (pair, _) = Pair::configured(&postgres, &config);
+    let link = format!("href=\"https://forge.test/{}\"", head(&folder, "repo"));
+    for serve in [&pair.first, &pair.second] {
+        let cookie = signed_in(serve, &pair.token);
+        let shown = http(&serve.address, "GET", "/ui/revisions?source=shop", &[("Cookie", cookie.as_str())], "");
+        assert!(shown.body.contains(&link), "{link}: {}", shown.body);
     }
 }
 
