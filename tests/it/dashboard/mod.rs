@@ -1,7 +1,10 @@
 //! The dashboard: who gets in and how, what the pages show, and what they never show.
 
+pub(crate) mod accessibility;
 pub(crate) mod actions;
 pub(crate) mod browser;
+pub(crate) mod browser_actions;
+mod gateway;
 pub(crate) mod pages;
 pub(crate) mod provider_sign_in;
 pub(crate) mod sessions;

@@ -11,7 +11,7 @@ const START: &str = "/ui/login/oidc";
 const CALLBACK: &str = "/ui/login/oidc/callback";
 
 /// A server whose people sign in through a provider.
-fn serving(provider: &IdentityProvider) -> (Folder, Serve) {
+pub(super) fn serving(provider: &IdentityProvider) -> (Folder, Serve) {
     let folder = Folder::new();
     folder.write("client.secret", &format!("{CLIENT_SECRET}\n"));
     folder.write(CONFIG, &provider.section());

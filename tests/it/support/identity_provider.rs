@@ -10,7 +10,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use base64::{
@@ -32,6 +32,8 @@ pub(crate) const CLIENT_SECRET: &str = "s3cret: of the client";
 /// What somebody enters to sign in on a command line.
 pub(crate) const USER_CODE: &str = "WDJB-MJHT";
 
+/// How long a connection may say nothing.
+const SILENCE: Duration = Duration::from_secs(2);
 /// The name of its key, whatever the key is.
 const KEY_ID: &str = "one";
 const RSA_KEY: &str = include_str!("../data/oidc-provider.key.pem");
@@ -189,6 +191,8 @@ type ProviderAnswer = (u16, Option<String>, Value);
 
 /// Answers the request of a connection.
 fn serve(connection: TcpStream, address: SocketAddr, script: &mut ProviderScript) {
+    // A browser can open connections that it does not use.
+    connection.set_read_timeout(Some(SILENCE)).unwrap();
     let mut reader = BufReader::new(connection);
     let (mut head, mut line) = (String::new(), String::new());
     while reader.read_line(&mut line).is_ok_and(|length| length > 2) {
