@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use foldhash::HashMap;
 
+use super::endpoint_restrictions::EndpointRestrictions;
 use super::routed_state::RoutedState;
 use super::selector::passes_tls_through;
 use super::table::{KnownRoute, RouteTable};
@@ -50,6 +51,7 @@ pub(crate) struct EdgeTable<'s> {
     wildcards: HashMap<String, Vec<ServedPort<'s>>>,
     /// The lengths of the wildcards' suffixes.
     lengths: BTreeSet<usize>,
+    endpoints: EndpointRestrictions<'s>,
 }
 
 impl<'s> EdgeTable<'s> {
@@ -81,7 +83,7 @@ impl<'s> EdgeTable<'s> {
                 }
             }
         }
-        Self { state, edges, hosts, wildcards, lengths }
+        Self { state, edges, hosts, wildcards, lengths, endpoints: EndpointRestrictions::new(state) }
     }
 
     /// Creates the table of what a store has.
@@ -92,6 +94,11 @@ impl<'s> EdgeTable<'s> {
     /// The state of the table.
     pub(crate) fn state(&self) -> RoutedState<'s> {
         self.state
+    }
+
+    /// The restrictions of all endpoints.
+    pub(super) fn endpoints(&self) -> &EndpointRestrictions<'s> {
+        &self.endpoints
     }
 
     /// All edges, in the order of their places.

@@ -1,13 +1,9 @@
 //! The modules that a request passes through, in traffic order (D42).
 
-use crate::model::kind::ip_restriction::Traffic;
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::module::backend::Backend;
-use crate::model::traffic::{HeaderChange, Stage, Step, StepEffect, StepOutcome, TracedRequest, or_none};
-use crate::model::{AnyModule, AnyResource, IpRestriction, Module, Slot};
-
-/// The name of the step of restrictions of all endpoints.
-pub(super) const OF_ENDPOINTS: &str = "ip_restriction endpoints";
+use crate::model::traffic::{HeaderChange, Stage, Step, StepEffect, StepOutcome, TracedRequest};
+use crate::model::{AnyModule, AnyResource, Module, Slot};
 
 /// A module that a request passes through.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +24,7 @@ pub struct PipelineStep {
 
 impl PipelineStep {
     /// The step of the module in a slot.
-    fn new(slot: &'static str, step: Step) -> Self {
+    pub(super) fn new(slot: &'static str, step: Step) -> Self {
         let Step { stage, name, effect, note, outcome, header_changes } = step;
         Self { module: name.unwrap_or(slot), effect, note, stage, outcome, header_changes }
     }
@@ -42,31 +38,22 @@ pub(super) fn pipeline(
     of_endpoints: Option<PipelineStep>,
     patterns: &mut CompiledPatterns,
 ) -> Vec<PipelineStep> {
-    let mut steps = staged_steps(request, hosts, patterns);
-    if let Some(step) = of_endpoints {
-        steps.insert(steps.partition_point(|other| other.stage < step.stage), step);
-    }
-    reached(steps)
+    reached(staged_steps(request, hosts, of_endpoints, patterns))
 }
 
-/// Returns the step of the enforced restrictions of all endpoints. What their policies decide is unknown.
-pub(super) fn endpoints_step<'a>(restrictions: impl Iterator<Item = &'a IpRestriction>) -> Option<PipelineStep> {
-    let of_endpoints = restrictions.filter(|it| it.enforced && it.r#type == Some(Traffic::Endpoints));
-    let policies: Vec<&[String]> = of_endpoints.map(|it| it.ip_policy_ids.as_slice()).collect();
-    if policies.is_empty() {
-        return None;
-    }
-    let note = format!("policies decide: {}", or_none(&policies.concat()));
-    Some(PipelineStep::new(OF_ENDPOINTS, Step::new(Stage::Source, StepEffect::Depends, note)))
-}
-
-/// Returns the steps of the enabled modules of an edge and its route in traffic order, whatever they do with the request.
+/// Returns the steps of the enabled modules of an edge and its route in traffic order, whatever they do with the request, with
+/// the step of restrictions of all endpoints, if there is one.
 pub(super) fn staged_steps(
     request: &TracedRequest,
     [edge, route]: [&dyn AnyResource; 2],
+    of_endpoints: Option<PipelineStep>,
     patterns: &mut CompiledPatterns,
 ) -> Vec<PipelineStep> {
-    staged(request, edge.modules().chain(route.modules()), patterns)
+    let mut steps = staged(request, edge.modules().chain(route.modules()), patterns);
+    if let Some(step) = of_endpoints {
+        steps.insert(steps.partition_point(|other| other.stage < step.stage), step);
+    }
+    steps
 }
 
 fn reached(steps: Vec<PipelineStep>) -> Vec<PipelineStep> {
@@ -156,24 +143,5 @@ mod tests {
             "compression",
         ];
         assert_eq!(names, expected);
-    }
-
-    #[test]
-    fn an_enforced_restriction_of_endpoints_acts_after_the_connection() {
-        let restriction = |enforced: bool, traffic: Traffic| IpRestriction {
-            enforced,
-            r#type: Some(traffic),
-            ip_policy_ids: vec!["ipp_1".to_owned()],
-            ..IpRestriction::default()
-        };
-        let others = [restriction(false, Traffic::Endpoints), restriction(true, Traffic::Api)];
-        assert_eq!(endpoints_step(others.iter()), None);
-        let step = endpoints_step([restriction(true, Traffic::Endpoints)].iter());
-        let edge = HttpsEdge { mutual_tls: Some(Default::default()), ..HttpsEdge::default() };
-        let route = HttpsEdgeRoute { oidc: Some(Default::default()), ..HttpsEdgeRoute::default() };
-        let told = pipeline(&request(), [&edge, &route], step, &mut CompiledPatterns::default());
-        let names: Vec<(&str, StepEffect)> = told.iter().take(3).map(|it| (it.module, it.effect)).collect();
-        let depends = StepEffect::Depends;
-        assert_eq!(names, [("mutual_tls", depends), (OF_ENDPOINTS, depends), ("oidc", depends)]);
     }
 }

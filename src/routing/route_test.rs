@@ -8,7 +8,8 @@
 use std::cell::OnceCell;
 
 use super::edge_table::EdgeTable;
-use super::module_pipeline::{OF_ENDPOINTS, PipelineStep, endpoints_step, pipeline};
+use super::endpoint_restrictions::OF_ENDPOINTS;
+use super::module_pipeline::pipeline;
 use super::routed_state::RoutedState;
 use super::table::KnownRoute;
 use super::treatment::{RequestKnowledge, RequestTreatment};
@@ -24,8 +25,6 @@ pub(crate) struct RouteTester<'s> {
     edges: EdgeTable<'s>,
     /// Those of the filters that requests have met.
     patterns: CompiledPatterns,
-    /// The step of restrictions of all endpoints.
-    of_endpoints: Option<PipelineStep>,
     /// Whether the state lacks edges that may serve a request.
     lacks_edges: OnceCell<bool>,
 }
@@ -64,12 +63,7 @@ struct RequestWay<'s> {
 impl<'s> RouteTester<'s> {
     /// Prepares for the tests of a source.
     pub(crate) fn new(state: RoutedState<'s>) -> Self {
-        Self {
-            edges: EdgeTable::new(state),
-            patterns: CompiledPatterns::default(),
-            of_endpoints: endpoints_step(state.ip_restrictions()),
-            lacks_edges: OnceCell::new(),
-        }
+        Self { edges: EdgeTable::new(state), patterns: CompiledPatterns::default(), lacks_edges: OnceCell::new() }
     }
 
     /// Runs the test of a request.
@@ -94,10 +88,9 @@ impl<'s> RouteTester<'s> {
     /// The way of a request, which is that of a trace.
     fn way(&mut self, tested: &TestedRequest, request: &TracedRequest) -> RequestWay<'s> {
         let to = self.edges.route(&host_name(&request.host), request.port, &request.path);
-        let steps = self.edges.hosts_of_modules(to).map(|hosts| {
-            let of_endpoints = self.of_endpoints.clone();
-            pipeline(request, hosts, of_endpoints, &mut self.patterns)
-        });
+        let of_endpoints = self.edges.endpoints().step();
+        let steps = self.edges.hosts_of_modules(to);
+        let steps = steps.map(|hosts| pipeline(request, hosts, of_endpoints, &mut self.patterns));
         let knowledge = RequestKnowledge::Test { assumed_to_pass: &tested.assumed_to_pass };
         RequestWay {
             edge: self.edges.edge(to).map(|edge| edge.key),

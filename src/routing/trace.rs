@@ -5,8 +5,9 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::endpoint_restrictions::EndpointRestrictions;
 use super::host_rank::{HostRank, rank_host};
-use super::module_pipeline::{PipelineStep, endpoints_step, pipeline};
+use super::module_pipeline::{PipelineStep, pipeline};
 use super::route_decision::RouteDecision;
 use super::routed_state::RoutedState;
 use super::selector::{Rank, Selector, passes_tls_through};
@@ -110,7 +111,7 @@ pub(crate) fn trace_part(snapshot: &Snapshot, request: &TracedRequest, losers: R
     });
     let routes = taken.into_iter().chain(shown).collect();
     let patterns = &mut CompiledPatterns::default();
-    let of_endpoints = || endpoints_step(RoutedState::stored(snapshot, "").ip_restrictions());
+    let of_endpoints = || EndpointRestrictions::new(RoutedState::stored(snapshot, "")).step();
     let modules = winner.map(|(.., route)| pipeline(request, [edge, route], of_endpoints(), patterns));
     let modules = modules.unwrap_or_default();
     (Trace { edge: Some(choice), routes, modules }, is_cut || lost.len() > losers.end)

@@ -39,6 +39,13 @@ pub enum Traffic {
 
 names!(Traffic: Dashboard "dashboard", Api "api", Agent "agent", Endpoints "endpoints");
 
+impl IpRestriction {
+    /// Whether it decides about the requests of all endpoints.
+    pub(crate) fn restricts_endpoints(&self) -> bool {
+        self.enforced && self.r#type == Some(Traffic::Endpoints)
+    }
+}
+
 view! {
     /// The response form of [`IpRestriction`].
     pub struct IpRestrictionView(spec: &IpRestriction, at) {

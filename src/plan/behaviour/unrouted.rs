@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::diff::{BehaviourChange, RequestPattern};
 use super::wording::{RestrictionDifference, names};
-use crate::model::kind::ip_restriction::Traffic;
 use crate::model::module::backend::Backend;
 use crate::model::{AnyModule, Entry, IpRestriction, Key, Kind, Module as _, Slot, Snapshot, TlsEdge};
 use crate::routing::behaviour::protections;
@@ -32,7 +31,7 @@ fn unrouted(requests: String, opens: bool, change: String) -> BehaviourChange {
 fn of_endpoints(state: &Snapshot) -> BTreeMap<&Key, &[String]> {
     let restrictions = state.newest_first(Kind::IpRestriction, None, u64::MAX);
     let typed = restrictions.filter_map(|entry| Some((&entry.key, entry.spec_as::<IpRestriction>()?)));
-    let enforced = typed.filter(|(_, it)| it.enforced && it.r#type == Some(Traffic::Endpoints));
+    let enforced = typed.filter(|(_, it)| it.restricts_endpoints());
     enforced.map(|(key, it)| (key, it.ip_policy_ids.as_slice())).collect()
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::flaw::{Flaw, FlawExtent, FlawPlace};
 use crate::model::kind::invariant::Invariant;
-use crate::model::kind::ip_restriction::Traffic;
 use crate::model::module::policies::Policies;
 use crate::model::traffic::{Stage, StepEffect, TracedRequest};
-use crate::model::{AnyModule, Entry, IpRestriction, Kind, Module, Path, Slot, Snapshot};
+use crate::model::{AnyModule, Entry, Module, Path, Slot, Snapshot};
 use crate::routing::behaviour::Fate;
+use crate::routing::endpoint_restrictions::EndpointRestrictions;
+use crate::routing::routed_state::RoutedState;
 use crate::syntax::text::printable;
 
 /// The port of plain HTTP.
@@ -29,8 +30,7 @@ pub(super) fn worst(flaws: Flaws) -> Option<Flaw> {
 /// Judges requests in a state.
 #[derive(Debug)]
 pub(super) struct RequirementJudge<'s> {
-    /// The IP policies of each enforced restriction of all endpoints.
-    endpoints: Vec<&'s [String]>,
+    endpoints: EndpointRestrictions<'s>,
 }
 
 /// An enabled module that requests meet, and where it is.
@@ -49,19 +49,12 @@ pub(super) struct JudgedRequests<'f, 's> {
 
 impl<'s> RequirementJudge<'s> {
     pub(super) fn new(state: &'s Snapshot) -> Self {
-        let restrictions = state.newest_first(Kind::IpRestriction, None, u64::MAX);
-        let restrictions = restrictions.filter_map(|entry| entry.spec_as::<IpRestriction>());
-        let of_endpoints = restrictions.filter(|it| it.enforced && it.r#type == Some(Traffic::Endpoints));
-        Self { endpoints: of_endpoints.map(|it| it.ip_policy_ids.as_slice()).collect() }
+        Self { endpoints: EndpointRestrictions::new(RoutedState::stored(state, "")) }
     }
 
     /// Whether the restrictions of all endpoints admit the same addresses as those of another state.
     pub(super) fn admits_like(&self, other: &RequirementJudge<'_>) -> bool {
-        self.sets_of_policies() == other.sets_of_policies()
-    }
-
-    fn sets_of_policies(&self) -> BTreeSet<BTreeSet<&str>> {
-        self.endpoints.iter().map(|ids| ids.iter().map(String::as_str).collect()).collect()
+        self.endpoints.admit_like(&other.endpoints)
     }
 
     /// Returns what is wrong with requests by each requirement of an invariant. `former` is their fate before a change.
@@ -85,16 +78,17 @@ impl<'s> RequirementJudge<'s> {
     fn open_to_others(&self, invariant: &Invariant, requests: JudgedRequests<'_, 's>) -> Option<Flaw> {
         let only = &invariant.only_from;
         let is_within = |ids: &[String]| !ids.is_empty() && ids.iter().all(|id| only.contains(id));
-        let endpoints_are_within = !self.endpoints.is_empty() && self.endpoints.iter().all(|ids| is_within(ids));
+        let endpoints = &self.endpoints.ip_policies;
+        let endpoints_are_within = !endpoints.is_empty() && endpoints.iter().all(|ids| is_within(ids));
         if only.is_empty() || endpoints_are_within {
             return None;
         }
         let backend = requests.backend()?;
         let outside =
             |ids: &[String]| ids.iter().filter(|id| !only.contains(id)).cloned().collect::<BTreeSet<String>>();
-        let are_bound = !self.endpoints.is_empty() && self.endpoints.iter().all(|ids| !ids.is_empty());
+        let are_bound = !endpoints.is_empty() && endpoints.iter().all(|ids| !ids.is_empty());
         let of_endpoints =
-            are_bound.then(|| self.endpoints.iter().flat_map(|ids| outside(ids)).collect::<BTreeSet<String>>());
+            are_bound.then(|| endpoints.iter().flat_map(|ids| outside(ids)).collect::<BTreeSet<String>>());
         let mut bounds: Vec<BTreeSet<String>> = of_endpoints.into_iter().collect();
         let mut others = None;
         for met in requests.modules() {

@@ -8,6 +8,7 @@ use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::TlsTermination;
 use crate::routing::behaviour::{Fate, FateModule};
 use crate::routing::edge_table::RoutedTo;
+use crate::routing::endpoint_restrictions::{EndpointRestrictions, OF_ENDPOINTS};
 use crate::routing::treatment::RequestOutcome;
 
 /// The port by which protections are told: the requests of a class can have several ports.
@@ -87,26 +88,36 @@ pub(crate) struct ReplayClass {
 pub(super) type ClassKey = (RoutedTo, RoutedTo, RequestOutcome, RequestOutcome);
 
 impl ReplayClass {
-    /// Describes the class of a request by where it goes, the fates there, and its outcomes, before and after.
-    pub(super) fn new([from, to]: [RoutedTo; 2], [then, now]: [&Fate<'_>; 2], [was, is]: [RequestOutcome; 2]) -> Self {
+    /// Describes the class of a request by where it goes, the fates there, its outcomes, and the restrictions of all endpoints,
+    /// before and after.
+    pub(super) fn new(
+        [from, to]: [RoutedTo; 2],
+        [then, now]: [&Fate<'_>; 2],
+        [was, is]: [RequestOutcome; 2],
+        [bounds, new_bounds]: [&EndpointRestrictions<'_>; 2],
+    ) -> Self {
         let both = then.route.is_some() && now.route.is_some();
         let [had, has] = [then, now].map(|fate| if both { fate.modules() } else { Vec::new() });
-        let missing = |modules: &[FateModule<'_>], others: &[FateModule<'_>]| {
+        let [was_bound, is_bound] = [bounds, new_bounds].map(|it| both && !it.ip_policies.is_empty());
+        let only_if = |is_so: bool| is_so.then_some(OF_ENDPOINTS).into_iter();
+        let missing = |modules: &[FateModule<'_>], others: &[FateModule<'_>], of_endpoints: bool| {
             let missing = modules.iter().filter(|it| others.iter().all(|other| other.slot != it.slot));
-            missing.map(|it| it.slot.name).collect::<Vec<_>>()
+            only_if(of_endpoints).chain(missing.map(|it| it.slot.name)).collect::<Vec<_>>()
         };
         let differs = has.iter().filter(|it| it.slot.name != Backend::SLOT).filter(|it| {
             let former = had.iter().find(|former| former.slot == it.slot);
             former.is_some_and(|former| !then.has_like(former, now, it))
         });
         let tls = (both && then.tls() != now.tls()).then_some(TlsTermination::SLOT);
-        let changed = tls.into_iter().chain(differs.map(|it| it.slot.name)).collect();
+        let differing_bounds = only_if(was_bound && is_bound && !bounds.admit_like(new_bounds));
+        let changed = tls.into_iter().chain(differing_bounds).chain(differs.map(|it| it.slot.name)).collect();
         let protections = now.protections(HTTPS);
-        let loses_protection = then.protections(HTTPS).keys().any(|sort| !protections.contains_key(sort));
+        let loses_protection = new_bounds.ip_policies.len() < bounds.ip_policies.len()
+            || then.protections(HTTPS).keys().any(|sort| !protections.contains_key(sort));
         let opens = both && is.backend_id.is_some() && (was.backend_id.is_none() || loses_protection);
         Self {
-            lost: missing(&had, &has),
-            gained: missing(&has, &had),
+            lost: missing(&had, &has, was_bound && !is_bound),
+            gained: missing(&has, &had, is_bound && !was_bound),
             changed,
             opens,
             before: ReplaySide { to: from, outcome: was },

@@ -9,7 +9,7 @@ use super::tally::{LinePlace, ReplayTally};
 use super::worker::{LoggedRequest, ReplayWorker, ShownDetails};
 use crate::model::snapshot::lazy_spec::LazySpec;
 use crate::model::traffic::RequestVerdict::{Blocked, Depends, Forwarded};
-use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Snapshot};
+use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, Snapshot};
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
 
 fn entry(key: Key, spec: Arc<dyn AnyResource>, order: usize) -> Entry {
@@ -21,7 +21,21 @@ fn entry(key: Key, spec: Arc<dyn AnyResource>, order: usize) -> Entry {
 
 /// A state with edges of hostports and routes.
 fn state(edges: &[(&[&str], Vec<Value>)]) -> Snapshot {
+    restricted_state(edges, &[])
+}
+
+/// A state with edges, and a restriction of all endpoints for each IP policy.
+fn restricted_state(edges: &[(&[&str], Vec<Value>)], policies: &[&str]) -> Snapshot {
     let mut entries = Vec::new();
+    for policy in policies {
+        let spec = json!({"type": "endpoints", "enforced": true, "ip_policy_ids": [policy]});
+        let spec: IpRestriction = serde_json::from_value(spec).unwrap_or_default();
+        entries.push(entry(
+            Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{policy}"))),
+            Arc::new(spec),
+            entries.len(),
+        ));
+    }
     for (number, (hostports, routes)) in edges.iter().enumerate() {
         let id = Id::new(&format!("edghts_{number}"));
         let hostports = hostports.iter().map(|hostport| (*hostport).to_owned()).collect();
@@ -194,4 +208,27 @@ fn a_login_that_replaces_another_one_opens_nothing() {
     let told: Vec<_> =
         tally.classes().into_iter().map(|class| (class.opens, class.lost.clone(), class.gained.clone())).collect();
     assert_eq!(told, [(false, vec!["oidc"], vec!["saml"])]);
+}
+
+#[test]
+fn a_restriction_of_all_endpoints_is_on_the_way_of_every_request_that_a_route_takes() {
+    let edges: [(&[&str], Vec<Value>); 1] = [(&["a.example.com:443"], vec![route("/a", json!({}))])];
+    let requests = [("a.example.com", "/a"), ("a.example.com", "/b"), ("b.example.com", "/")];
+    let requests = requests.map(|(host, path)| request("GET", host, path, "192.0.2.1", "a"));
+    let told = |before: &[&str], after: &[&str]| {
+        let [before, after] = [before, after].map(|policies| restricted_state(&edges, policies));
+        let tally = replayed(&before, Some(&after), &requests);
+        let told = tally.classes().into_iter().map(|class| {
+            let modules = [&class.lost, &class.gained, &class.changed].map(|names| names.join(", "));
+            (class.count.requests, class.opens, class.after.outcome.decided_by(), modules)
+        });
+        told.collect::<Vec<_>>()
+    };
+    let (of_endpoints, none) = ("ip_restriction endpoints", String::new);
+    let name = || of_endpoints.to_owned();
+    assert_eq!(told(&["ipp_1"], &[]), [(1, true, vec![], [name(), none(), none()])]);
+    assert_eq!(told(&[], &["ipp_1"]), [(1, false, vec![of_endpoints], [none(), name(), none()])]);
+    assert_eq!(told(&["ipp_1"], &["ipp_2"]), [(1, false, vec![of_endpoints], [none(), none(), name()])]);
+    assert_eq!(told(&["ipp_1", "ipp_2"], &["ipp_2"]), [(1, true, vec![of_endpoints], [none(), none(), name()])]);
+    assert!(told(&["ipp_1", "ipp_2"], &["ipp_2", "ipp_1"]).is_empty());
 }

@@ -199,7 +199,8 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         match edges.hosts_of_modules(to) {
             None => RequestTreatment::unserved(),
             Some(hosts) => {
-                RequestTreatment::new(staged_steps(request, hosts, &mut self.patterns), RequestKnowledge::Log)
+                let steps = staged_steps(request, hosts, edges.endpoints().step(), &mut self.patterns);
+                RequestTreatment::new(steps, RequestKnowledge::Log)
             }
         }
     }
@@ -215,10 +216,13 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         let [then, now] = [fate(self.before, from), fate(after, to)];
         let is_same_place = self.before.keys(from) == after.keys(to);
         let passes_alike = |slot: &Slot| was.passes_like(&is, slot.name);
-        if is_same_place && (was.is_rejected_like(&is) || then.is_like_if(&now, passes_alike)) {
+        let endpoints = [self.before.endpoints(), after.endpoints()];
+        let [bounds, new_bounds] = endpoints;
+        let is_alike = || bounds.admit_like(new_bounds) && then.is_like_if(&now, passes_alike);
+        if is_same_place && (was.is_rejected_like(&is) || is_alike()) {
             return None;
         }
-        let class = ReplayClass::new([from, to], [&then, &now], [was.outcome, is.outcome]);
+        let class = ReplayClass::new([from, to], [&then, &now], [was.outcome, is.outcome], endpoints);
         let key = class.key();
         if let Some(known) = self.class_of.get(&key) {
             return Some(*known);
@@ -244,7 +248,8 @@ fn effect(
     patterns: &mut CompiledPatterns,
 ) -> PairEffect {
     let (then, now) = (fate(before, from), fate(after, to));
-    if before.keys(from) == after.keys(to) && then.is_like(&now) {
+    let is_restricted_alike = || now.route.is_none() || before.endpoints().admit_like(after.endpoints());
+    if before.keys(from) == after.keys(to) && then.is_like(&now) && is_restricted_alike() {
         return PairEffect::Same;
     }
     // A module that looks at something says so in its steps: the effect differs, or the note.

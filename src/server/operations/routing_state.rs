@@ -1,5 +1,6 @@
-//! GET `/routing`: the edges and routes of a revision, with their modules and without secrets. A client that replays logs
-//! routes millions of requests itself: it cannot ask the server about each, and the server must not get the logs.
+//! GET `/routing`: the edges and routes of a revision, with their modules and without secrets, and the IP restrictions of all
+//! endpoints. A client that replays logs routes millions of requests itself: it cannot ask the server about each, and the server
+//! must not get the logs.
 
 use super::routing_report::RoutingState;
 use crate::server::handler_prelude::*;
@@ -19,7 +20,7 @@ static PARAMETERS: [QueryParameter; 1] = [QueryParameter(AT, || {
 pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, get))
     .query(&PARAMETERS)
     .named("Administration", "getRoutingState", "Get what routes requests")
-    .described("Returns all edges and routes of the current or an earlier revision with their modules, as manifests have them, to route requests elsewhere. Secrets are masked; viewers can use it.")
+    .described("Returns all edges and routes of the current or an earlier revision with their modules, and the enforced IP restrictions of all endpoints, as manifests have them, to route requests elsewhere. Secrets are masked; viewers can use it.")
     .documented("400 401 403 404 410 429 500 503", |operation, schemas| operation.ok(schemas.response::<RoutingState>()));
 
 /// Returns what routes requests.

@@ -242,4 +242,8 @@ fn a_server_has_both_states() {
     assert_eq!(earlier.out, planned.out, "{}", earlier.all());
     let both = through(&folder, &serve, &format!("{logs} --from 1 --against next"));
     assert!(both.code == 1 && both.err.contains("--from"), "{}", both.all());
+    let offices = "kind: IpRestriction\nmetadata: {name: offices}\nspec: {type: endpoints, enforced: true, ip_policy_ids: [ipp_1]}\n";
+    folder.write("next/offices.yaml", &format!("apiVersion: edgewright/v1\n{offices}"));
+    let restricted = through(&folder, &serve, &format!("{logs} --against next"));
+    assert!(restricted.out.contains("gains   ip_restriction endpoints"), "{}", restricted.all());
 }
