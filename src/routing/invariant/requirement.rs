@@ -232,17 +232,22 @@ impl<'s> JudgedRequests<'_, 's> {
         Some(flaw.letting(FlawExtent::Backend(id.to_owned())))
     }
 
-    /// Whether the requests lose a module in `keeps`, and a route still handles them. It does not matter whether it has a
-    /// backend: the next change could enable it.
+    /// Whether the requests lose a module in `keeps`, and a route still handles them; without a route, whether the edge that
+    /// answers them as before loses it. The next change could enable the backend, or add the route.
     fn lost(self, invariant: &Invariant, former: &Fate<'_>) -> Option<Flaw> {
-        self.fate.route?;
-        let has = |fate: &Fate<'_>, name: &str| modules_of(fate).any(|met| met.slot.name == name);
-        let lost = invariant.keeps.iter().find(|name| has(former, name) && !has(self.fate, name))?;
-        let clause = match self.backend() {
-            Some(backend) => format!("loses `{lost}` on its way to the backend `{backend}`"),
-            None => format!("loses `{lost}`, and its route could get a backend"),
+        let (edge, is_routed) = (self.fate.edge?, self.fate.route.is_some());
+        let stays = former.edge.is_some_and(|former| former.key == edge.key);
+        let counts = |met: &MetModule<'_>| is_routed || (stays && met.place == FlawPlace::Edge);
+        let had = |name: &str| modules_of(former).any(|met| counts(&met) && met.slot.name == name);
+        let has = |name: &str| modules_of(self.fate).any(|met| met.slot.name == name);
+        let lost = invariant.keeps.iter().find(|name| had(name) && !has(name))?;
+        let end = match self.backend() {
+            Some(backend) => format!(" on its way to the backend `{backend}`"),
+            None if is_routed => ", and its route could get a backend".to_owned(),
+            None => ", and its edge could get a route".to_owned(),
         };
-        Some(Flaw::certain(clause, FlawPlace::Route))
+        let place = if is_routed { FlawPlace::Route } else { FlawPlace::Edge };
+        Some(Flaw::certain(format!("loses `{lost}`{end}"), place))
     }
 }
 

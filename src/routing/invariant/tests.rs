@@ -395,6 +395,10 @@ fn a_module_that_must_be_kept_is_not_lost() {
     // A new invariant counts for the change that comes with it.
     let before = [hooks.clone(), route("hooks", "docs", "/", verified)];
     assert_eq!(change(&before, &with(json!({}))), ["hooks/"]);
+    // An edge can lose a module before it has a route.
+    let locked = |more: Value| [invariant(json!({"keeps": ["mutual_tls"]})), edge("h", "docs", "h.example:443", more)];
+    let mutual = json!({"mutual_tls": {"certificate_authority_ids": ["ca_1"]}});
+    assert_eq!(change(&locked(mutual), &locked(json!({}))), ["h"]);
 }
 
 #[test]
