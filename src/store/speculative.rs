@@ -47,6 +47,11 @@ impl SpeculativeCommit {
         self.before.is_same(current) && self.began.elapsed() < LONGEST
     }
 
+    /// The state before the operations.
+    pub(crate) fn before(&self) -> &Snapshot {
+        &self.before
+    }
+
     /// The state after the operations.
     pub(crate) fn after(&self) -> &Snapshot {
         &self.after

@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
     pub(crate) dry_run: bool,
+    /// Show which requests are treated differently, and how.
+    #[arg(long, env = "EDGEWRIGHT_BEHAVIOUR")]
+    behaviour: bool,
     /// Exit with code 2 if the source owns resources (only with --dry-run).
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
@@ -50,8 +53,9 @@ impl Args {
         let is_configured =
             self.place.server.url().is_none() && config.sources.iter().any(|source| source.name == self.source);
         let refusal = is_configured.then(|| self.configured());
-        let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
-        let command = ChangeCommand { change: &destroy, target, output: &self.output, dry_run, detailed_exitcode };
+        let (dry_run, behaviour, detailed_exitcode) = (self.dry_run, self.behaviour, self.detailed_exitcode);
+        let output = &self.output;
+        let command = ChangeCommand { change: &destroy, target, output, dry_run, behaviour, detailed_exitcode };
         command.run(refusal, || self.confirmed())
     }
 
@@ -95,8 +99,9 @@ impl StoreChange for Destroy {
         format!("/sources/{}/destroy", segment(&self.source))
     }
 
-    fn request(&self, expect: Option<String>) -> impl Serialize {
-        DestroyRequest { dry_run: expect.is_none(), max_deletes: self.budget, expect: expect.unwrap_or_default() }
+    fn request(&self, behaviour: bool, expect: Option<String>) -> impl Serialize {
+        let (dry_run, max_deletes) = (expect.is_none(), self.budget);
+        DestroyRequest { dry_run, behaviour, max_deletes, expect: expect.unwrap_or_default() }
     }
 
     fn plan(&self, store: &Store) -> Result<(PlanResult, ()), Failure> {

@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
     pub(crate) dry_run: bool,
+    /// Show which requests are treated differently, and how.
+    #[arg(long, env = "EDGEWRIGHT_BEHAVIOUR")]
+    behaviour: bool,
     /// Exit with code 2 if changes are pending.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
@@ -47,8 +50,10 @@ impl Args {
         let budget = self.max_deletes.unwrap_or_default();
         let target = ChangeTarget::<Rollback>::open(&self.place, &self.kept, self.dry_run)?;
         let rollback = Rollback { to: target.revision(&self.to)?, source: self.source, budget };
-        let (dry_run, detailed_exitcode, is_confirmed) = (self.dry_run, self.detailed_exitcode, self.yes);
-        let command = ChangeCommand { change: &rollback, target, output: &self.output, dry_run, detailed_exitcode };
+        let (dry_run, behaviour, detailed_exitcode, is_confirmed) =
+            (self.dry_run, self.behaviour, self.detailed_exitcode, self.yes);
+        let output = &self.output;
+        let command = ChangeCommand { change: &rollback, target, output, dry_run, behaviour, detailed_exitcode };
         command.run(None, || if is_confirmed { Ok(()) } else { confirmed(rollback.to) })
     }
 }
@@ -83,9 +88,9 @@ impl StoreChange for Rollback {
         "/rollbacks".to_owned()
     }
 
-    fn request(&self, expect: Option<String>) -> impl Serialize {
+    fn request(&self, behaviour: bool, expect: Option<String>) -> impl Serialize {
         let (to, source, max_deletes) = (self.to, self.source.clone().unwrap_or_default(), self.budget);
-        RollbackRequest { to, source, dry_run: expect.is_none(), max_deletes, expect }
+        RollbackRequest { to, source, dry_run: expect.is_none(), behaviour, max_deletes, expect }
     }
 
     fn plan(&self, store: &Store) -> Result<(PlanResult, Arc<Snapshot>), Failure> {

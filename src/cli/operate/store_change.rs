@@ -33,8 +33,9 @@ pub(super) trait StoreChange {
     /// The endpoint of a server.
     fn path(&self) -> String;
 
-    /// The body of a dry run or, with the outcome that was shown, of the request that applies the change.
-    fn request(&self, expect: Option<String>) -> impl Serialize;
+    /// The body of a dry run, which says how requests are treated differently if that is asked for, or, with the outcome that
+    /// was shown, of the request that applies the change.
+    fn request(&self, behaviour: bool, expect: Option<String>) -> impl Serialize;
 
     /// Plans the change in a store.
     fn plan(&self, store: &Store) -> Result<(PlanResult, Self::Basis), Failure>;
@@ -87,17 +88,20 @@ impl<C: StoreChange> ChangeTarget<C> {
         }
     }
 
-    /// Plans a change.
-    fn propose(&mut self, change: &C, detail: Detail) -> Result<Report, Failure> {
+    /// Plans a change, and says how requests are treated differently if that is asked for.
+    fn propose(&mut self, change: &C, behaviour: bool, detail: Detail) -> Result<Report, Failure> {
         match self {
             ChangeTarget::Store { store, proposed } => {
-                let (planned, basis) = change.plan(store)?;
+                let (mut planned, basis) = change.plan(store)?;
+                if behaviour {
+                    planned.note_behaviour();
+                }
                 let report = planned.report_with(C::COMMAND, detail);
                 *proposed = Some(Box::new((planned, basis)));
                 Ok(report)
             }
             ChangeTarget::Server { client, outcome } => {
-                let run = send(client, change, None)?;
+                let run = send(client, change, behaviour, None)?;
                 if run.outcome.is_empty() {
                     return Err(foreign_response(&client.address(&change.path()), 200));
                 }
@@ -132,7 +136,7 @@ impl<C: StoreChange> ChangeTarget<C> {
                 Ok(applied.unwrap_or(current))
             }
             ChangeTarget::Server { client, outcome } => {
-                let run = send(client, change, Some(outcome.clone()))?;
+                let run = send(client, change, false, Some(outcome.clone()))?;
                 run.report.applied.ok_or_else(|| {
                     let message = no_response(&client.address(&change.path()), "it has no applied revision");
                     SendError::NoResponse(message).failure(SEE_CHANGE)
@@ -151,13 +155,18 @@ impl<C: StoreChange> ChangeTarget<C> {
 }
 
 /// Sends a request that plans or, with the outcome that was shown, applies.
-fn send<C: StoreChange>(client: &ApiClient, change: &C, expect: Option<String>) -> Result<ChangeRun, Failure> {
+fn send<C: StoreChange>(
+    client: &ApiClient,
+    change: &C,
+    behaviour: bool,
+    expect: Option<String>,
+) -> Result<ChangeRun, Failure> {
     let url = client.address(&change.path());
     let (label, effect) = match expect {
         None => ("Planning", RequestEffect::None),
         Some(_) => ("Applying", RequestEffect::Change),
     };
-    let body = json::bytes(&change.request(expect), Secrets::Masked)?;
+    let body = json::bytes(&change.request(behaviour, expect), Secrets::Masked)?;
     let sent = during(label, || client.attempt(&url, &body, effect));
     let run = sent.and_then(|(status, text)| parse_report(&url, status, &text, effect));
     run.map_err(|error| error.failure(SEE_CHANGE))
@@ -173,6 +182,8 @@ pub(super) struct ChangeCommand<'a, C: StoreChange> {
     pub output: &'a Output,
     /// Whether the plan is only shown.
     pub dry_run: bool,
+    /// Whether the plan says how requests are treated differently.
+    pub behaviour: bool,
     /// Whether pending changes have an exit code of their own.
     pub detailed_exitcode: bool,
 }
@@ -184,7 +195,7 @@ impl<C: StoreChange> ChangeCommand<'_, C> {
         refusal: Option<Diagnostic>,
         confirm: impl FnOnce() -> Result<(), Failure>,
     ) -> CommandResult {
-        let mut report = self.target.propose(self.change, self.output.detail())?;
+        let mut report = self.target.propose(self.change, self.behaviour, self.output.detail())?;
         report.refusals.extend(refusal);
         let is_empty = report.plan.as_ref().is_none_or(RedactedPlan::is_empty);
         // "No changes" would contradict the errors.

@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
     pub(crate) dry_run: bool,
+    /// Show which requests are treated differently, and how.
+    #[arg(long, env = "EDGEWRIGHT_BEHAVIOUR")]
+    behaviour: bool,
     /// Exit with code 2 if changes are pending.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
@@ -52,8 +55,9 @@ impl Args {
         let resources = resources.collect::<Result<Vec<String>, Failure>>()?;
         let transfer = Transfer { from: self.from.clone(), to: self.to.clone(), resources };
         let target = ChangeTarget::open(&self.place, &self.kept, self.dry_run)?;
-        let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
-        let command = ChangeCommand { change: &transfer, target, output: &self.output, dry_run, detailed_exitcode };
+        let (dry_run, behaviour, detailed_exitcode) = (self.dry_run, self.behaviour, self.detailed_exitcode);
+        let output = &self.output;
+        let command = ChangeCommand { change: &transfer, target, output, dry_run, behaviour, detailed_exitcode };
         command.run(None, || Ok(()))
     }
 }
@@ -75,9 +79,10 @@ impl StoreChange for Transfer {
         PATH.to_owned()
     }
 
-    fn request(&self, expect: Option<String>) -> impl Serialize {
+    fn request(&self, behaviour: bool, expect: Option<String>) -> impl Serialize {
         let Transfer { from, to, resources } = self.clone();
-        TransferRequest { from, to, all: resources.is_empty(), resources, dry_run: expect.is_none(), expect }
+        let (all, dry_run) = (resources.is_empty(), expect.is_none());
+        TransferRequest { from, to, all, resources, dry_run, behaviour, expect }
     }
 
     fn plan(&self, store: &Store) -> Result<(PlanResult, ()), Failure> {

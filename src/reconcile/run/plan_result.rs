@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{fault_message::fault_message, speculative::apply_speculatively, test_stage::TestRun, token};
+use super::speculative::{apply_speculatively, note_behaviour};
+use super::{fault_message::fault_message, test_stage::TestRun, token};
 use crate::background::yield_to_requests;
 use crate::manifest::{ManifestFile, Origins};
 use crate::model::{Code, Desired, Diagnostic, FaultTarget, Key, Name, Path, Refusal, Severity, Snapshot};
@@ -59,6 +60,13 @@ impl PlanResult {
             None
         });
         Self { plan: Some(plan), tried, ..Self::default() }
+    }
+
+    /// Notes how the plan treats requests differently.
+    pub(crate) fn note_behaviour(&mut self) {
+        if let Some(plan) = &mut self.plan {
+            note_behaviour(plan, self.tried.as_deref());
+        }
     }
 
     /// Returns the error that writing the token of a new API key would cause, at the line of its `token_file`. Only the

@@ -1,5 +1,6 @@
 //! Applies a plan to a Snapshot without a commit.
 
+use crate::plan::BehaviourDiff;
 use crate::reconcile::prelude::*;
 use crate::store::CommitRefusals;
 
@@ -18,4 +19,13 @@ pub(crate) fn apply_speculatively(
     let tried = SpeculativeCommit::new(snapshot, &plan.each_operation())?;
     plan.note_effects(snapshot, tried.after());
     Ok(Some(Arc::new(tried)))
+}
+
+/// Notes how a plan treats requests differently. What a plan does that was refused before it was tried is unknown.
+pub(crate) fn note_behaviour(plan: &mut Plan, tried: Option<&SpeculativeCommit>) {
+    match tried {
+        Some(tried) => plan.note_behaviour(tried.before(), tried.after()),
+        None if plan.is_empty() => plan.behaviour = Some(BehaviourDiff::default()),
+        None => {}
+    }
 }

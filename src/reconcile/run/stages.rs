@@ -26,7 +26,7 @@ use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
 use super::proof_stage::judge_invariants;
 use super::spans::stage;
-use super::speculative::apply_speculatively;
+use super::speculative::{apply_speculatively, note_behaviour};
 use super::test_stage::{TestRun, run_tests};
 use super::validation::cancelled;
 use crate::lint::LintMemo;
@@ -274,9 +274,8 @@ impl Prepared {
             Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), unsettled),
             Ok(tried) => {
                 judge_opened(&resolved.origins, &options.lints, &mut plan);
-                // What a plan does that was refused before it was tried is unknown.
-                if options.behaviour && (tried.is_some() || plan.is_empty()) {
-                    plan.note_behaviour(snapshot, tried.as_ref().map_or(snapshot, |tried| tried.after()));
+                if options.behaviour {
+                    note_behaviour(&mut plan, tried.as_deref());
                 }
                 let end = PlanEnd { plan: Some((plan, tried)), ..PlanEnd::without_plan(resolved, unsettled) };
                 self.tested(end, snapshot)

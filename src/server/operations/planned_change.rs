@@ -62,6 +62,8 @@ pub(super) struct ChangeRequest<'a> {
     /// The change, as the digest of the plan's result covers it.
     pub subject: String,
     pub dry_run: bool,
+    /// Whether the plan says how requests are treated differently.
+    pub behaviour: bool,
     /// The outcome of the only plan to apply, if not any.
     pub expect: Option<String>,
 }
@@ -97,7 +99,10 @@ impl ChangeRequest<'_> {
     }
 
     /// The response with a plan, and with its revision if it was applied.
-    pub(super) fn answer(&self, planned: &PlanResult, masked: bool, revision: Option<u64>) -> ApiResult {
+    pub(super) fn answer(&self, planned: &mut PlanResult, masked: bool, revision: Option<u64>) -> ApiResult {
+        if self.behaviour {
+            planned.note_behaviour();
+        }
         let mut report = planned.report(self.command);
         report.applied = revision;
         let run = ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, masked)? };
@@ -106,7 +111,7 @@ impl ChangeRequest<'_> {
     }
 
     /// Logs a change that was applied, syncs the followed sources, and responds.
-    pub(super) fn applied(&self, author: &Author, planned: &PlanResult, revision: Option<u64>) -> ApiResult {
+    pub(super) fn applied(&self, author: &Author, planned: &mut PlanResult, revision: Option<u64>) -> ApiResult {
         if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
             sync_log::applied(author, plan, revision);
             self.app.sources.following.iter().for_each(|following| following.request_sync());

@@ -32,6 +32,9 @@ pub(crate) struct RollbackRequest {
     /// Plan without changing anything.
     #[serde(default)]
     pub dry_run: bool,
+    /// Whether the plan says how requests are treated differently.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub behaviour: bool,
     /// The deletion limit: a number of resources such as `20`, or a share of the resources such as `50%`; empty for the
     /// default.
     #[serde(default)]
@@ -77,10 +80,11 @@ pub(in crate::server) async fn create_and<T: Send + 'static>(
     let intent = request.source().map_or(Intent::Change, Intent::Apply);
     let place = planned_change::place(&app, &caller, &intent, request.dry_run)?;
     let run = move |_: Cancel| {
-        let RollbackRequest { to, source, dry_run, max_deletes: budget, expect } = request;
+        let RollbackRequest { to, source, dry_run, behaviour, max_deletes: budget, expect } = request;
         let subject = format!("rollback to {to} of `{source}`");
         let rollback = Rollback { to, source: Some(source).filter(|source| !source.is_empty()), budget };
-        let request = ChangeRequest { app: &app, headers: &headers, command: "rollback", subject, dry_run, expect };
+        let (app, headers, command) = (&app, &headers, "rollback");
+        let request = ChangeRequest { app, headers, command, subject, dry_run, behaviour, expect };
         let Caller { key, owner, .. } = admit(&request, &rollback, &request.store().snapshot())?;
         let caller = (key, owner);
         then(request.run(rollback.attempted(Some(&caller)), || attempt(&request, &rollback, &caller))?)
@@ -95,7 +99,7 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
         let current = store.snapshot();
         let caller = admit(request, rollback, &current)?;
         let is_blind = SecretVisibility::from_caller(&caller).for_earlier_state() != SecretVisibility::Everything;
-        let planned = match is_blind {
+        let mut planned = match is_blind {
             true => rollback.masked_plan(&current, &target)?,
             false => rollback.plan(&current, &target),
         };
@@ -104,7 +108,7 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
         if caller.scope.as_deref().is_some_and(|scope| scope.may_apply(source)) {
             check_consents(&caller, &planned, &current)?;
         }
-        return request.answer(&planned, is_blind, None);
+        return request.answer(&mut planned, is_blind, None);
     }
     let accept = |current: &Snapshot, mut planned: PlanResult| {
         // The key may have been revoked since the request arrived.
@@ -122,11 +126,11 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
         Ok::<_, ApiError>(planned)
     };
     let before = store.snapshot();
-    let (planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
+    let (mut planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
     if revision.is_some() {
         request.app.sources.following.note_rollback(store, &before, &store.snapshot());
     }
-    request.applied(&rollback.attempted(Some(caller)), &planned, revision)
+    request.applied(&rollback.attempted(Some(caller)), &mut planned, revision)
 }
 
 /// The caller, if it has the permission.

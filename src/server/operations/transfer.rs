@@ -40,6 +40,9 @@ pub(crate) struct TransferRequest {
     /// Plan without changing anything.
     #[serde(default)]
     pub dry_run: bool,
+    /// Whether the plan says how requests are treated differently.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub behaviour: bool,
     /// The `outcome` of the reviewed dry run: no other plan is applied. Omit it to apply any plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
@@ -82,9 +85,10 @@ async fn create(
     // A client that is slow to send keeps nobody from a place.
     let place = planned_change::place(&app, &caller, &Intent::Apply(&request.from), request.dry_run)?;
     let run = move |_| {
-        let TransferRequest { from, to, resources, dry_run, expect, .. } = request;
+        let TransferRequest { from, to, resources, dry_run, behaviour, expect, .. } = request;
         let subject = format!("transfer from `{from}` to `{to}`");
-        let request = ChangeRequest { app: &app, headers: &headers, command: "transfer", subject, dry_run, expect };
+        let (app, headers, command) = (&app, &headers, "transfer");
+        let request = ChangeRequest { app, headers, command, subject, dry_run, behaviour, expect };
         let transfer = Transfer { from, to, resources };
         let author = admit(&request, &transfer, &request.store().snapshot())?.author();
         request.run(author.clone(), || attempt(&request, &transfer, &author))
@@ -94,7 +98,7 @@ async fn create(
 
 fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) -> ApiResult {
     if request.dry_run {
-        return request.answer(&plan_transfer(transfer, &request.store().snapshot()), false, None);
+        return request.answer(&mut plan_transfer(transfer, &request.store().snapshot()), false, None);
     }
     let accept = |current: &Snapshot, planned: PlanResult| {
         // The key may have been revoked since the request arrived.
@@ -103,8 +107,8 @@ fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) ->
         check_refusals(planned.plan.iter().flat_map(|plan| &plan.refusals))?;
         Ok::<_, ApiError>(planned)
     };
-    let (planned, revision) = apply_transfer(transfer, request.store(), author, accept)?;
-    request.applied(author, &planned, revision)
+    let (mut planned, revision) = apply_transfer(transfer, request.store(), author, accept)?;
+    request.applied(author, &mut planned, revision)
 }
 
 /// The caller of a request, if it may plan or apply both sources.

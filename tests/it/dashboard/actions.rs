@@ -130,6 +130,7 @@ fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
     let path = format!("/ui/rollback?to={to}");
     let preview = browser.page(&path);
     assert!(preview.contains("It opens access") && preview.contains("webhook_verification"), "{preview}");
+    assert!(preview.contains("Behaviour: "), "{preview}");
     assert!(preview.contains("class=\"removed\"") && !preview.contains("canary"), "{preview}");
     assert!(!preview.contains("script.js"), "the plan stays while somebody reads it");
     let expect =

@@ -2,7 +2,7 @@
 
 use crate::support::{
     program::{Folder, finish, until},
-    users::url,
+    users::{through, url},
 };
 
 const SAID: &str = "this opens access: HttpsEdgeRoute shop/admin loses";
@@ -259,6 +259,34 @@ fn a_plan_says_which_requests_it_treats_differently() {
     folder.write("m/shop.yaml", &edge("shop", &[all, ("intern", "/admin/", RESTRICTED)]));
     let renamed = folder.ok("plan m --behaviour").out;
     assert!(renamed.contains("no request is treated differently. The plan is a safe refactoring."), "{renamed}");
+}
+
+#[test]
+fn a_change_without_manifests_says_it_too() {
+    let folder = Folder::new();
+    let (all, admin) = (("all", "/", ""), ("admin", "/admin/", RESTRICTED));
+    for routes in [vec![all], vec![all, admin]] {
+        folder.write("m/shop.yaml", &edge("shop", &routes));
+        folder.ok("reconcile m");
+    }
+    let lines = [
+        ("rollback --to 1", "`https://shop.example.com/admin/*`: opens access: `ip_restriction` required → open"),
+        (
+            "transfer --all --from default --to shop",
+            "no request is treated differently. The plan is a safe refactoring.",
+        ),
+        ("destroy --source default", "Behaviour: "),
+    ];
+    for (line, text) in lines {
+        let told = folder.ok(&format!("{line} --dry-run --behaviour")).out;
+        assert!(told.contains(text), "{line}\n{told}");
+        assert!(!folder.ok(&format!("{line} --dry-run")).out.contains("Behaviour:"), "{line}");
+    }
+    let serve = folder.serve("");
+    for (line, text) in lines {
+        let told = through(&folder, &serve, &format!("{line} --dry-run --behaviour"));
+        assert!(told.out.contains(text), "{line}\n{}", told.all());
+    }
 }
 
 #[test]

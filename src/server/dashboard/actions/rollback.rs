@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use tokio::runtime::Handle;
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
+use crate::plan::behaviour;
 use crate::plan::exposure::ACCESS_OPENED;
 use crate::plan::format::json::Item;
 use crate::plan::redacted_plan::RedactedChange;
@@ -66,19 +67,25 @@ struct PlanPreview {
     run: ChangeRun,
     /// The number of all changes.
     all: usize,
+    /// How requests are treated differently: the sentence about all of it, and the lines.
+    behaviour: Option<(String, Vec<String>)>,
 }
 
 impl PlanPreview {
     /// Reads a plan, which can have a million changes: most are gone before the page has a place.
     fn new(bytes: &[u8]) -> Result<Self, ApiError> {
         let mut run: ChangeRun = serde_json::from_slice(bytes).map_err(|_| ApiError::internal())?;
-        let mut all = 0;
+        let (mut all, mut behaviour) = (0, None);
         if let Some(plan) = &mut run.report.plan {
             all = plan.changes.len();
+            behaviour = plan.behaviour.take().map(|diff| {
+                let lines = behaviour::lines(&diff).into_iter().map(|(_, line)| line);
+                (behaviour::summary(&diff, plan.is_empty(), &plan.uncompared()), lines.collect())
+            });
             plan.changes.truncate(MOST_CHANGES);
             plan.changes.shrink_to_fit();
         }
-        Ok(Self { run, all })
+        Ok(Self { run, all, behaviour })
     }
 }
 
@@ -94,7 +101,7 @@ fn wanted(value: impl Fn(&str) -> String, dry_run: bool, expect: Option<String>)
         .ok_or_else(|| fault("to", Code::Parameter, "`to` must be the number of a revision".to_owned()))?;
     let max_deletes = DeletionBudget::try_from(value("max_deletes"))
         .map_err(|reason| fault("max_deletes", Code::InvalidFormat, format!("`max_deletes`: {reason}")))?;
-    Ok(RollbackRequest { to, source: value("source"), dry_run, max_deletes, expect })
+    Ok(RollbackRequest { to, source: value("source"), dry_run, behaviour: dry_run, max_deletes, expect })
 }
 
 fn content(body: Markup) -> PageContent {
@@ -117,7 +124,7 @@ fn choice(request: &PageRequest) -> Markup {
     }
 }
 
-fn preview(request: &PageRequest, PlanPreview { run, all }: &PlanPreview) -> Markup {
+fn preview(request: &PageRequest, PlanPreview { run, all, behaviour }: &PlanPreview) -> Markup {
     let (report, forge) = (&run.report, ForgeLinks::default());
     let opened: Vec<&Item> = report.diagnostics.iter().filter(|item| item.code == ACCESS_OPENED).collect();
     let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
@@ -132,6 +139,10 @@ fn preview(request: &PageRequest, PlanPreview { run, all }: &PlanPreview) -> Mar
         @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }
         @for item in &report.refusals { (sources::finding(item, "", &forge)) }
         @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (sources::finding(item, "", &forge)) }
+        @if let Some((summary, lines)) = behaviour {
+            p { (summary) }
+            @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } }
+        }
         @if changes.is_empty() { (nothing("There is nothing to do: this is the state already.")) }
         @else if report.refusals.is_empty() && request.may(&applying) { (button(request, run)) }
         @for change in changes { (planned(change)) }

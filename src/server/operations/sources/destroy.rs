@@ -28,6 +28,9 @@ pub(crate) struct DestroyRequest {
     /// Plan without changing anything.
     #[serde(default)]
     pub dry_run: bool,
+    /// Whether the plan says how requests are treated differently.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub behaviour: bool,
     /// The deletion limit: a number of resources such as `20`, or a share of the source's resources such as `50%`; empty for
     /// none.
     #[serde(default)]
@@ -60,10 +63,10 @@ async fn create(
     ApiError::check(request.faults())?;
     let place = planned_change::place(&app, &caller, &Intent::Apply(&source), request.dry_run)?;
     let run = move |_| {
-        let DestroyRequest { dry_run, max_deletes: budget, expect } = request;
+        let DestroyRequest { dry_run, behaviour, max_deletes: budget, expect } = request;
         let subject = format!("destroy of `{source}`");
-        let expect = Some(expect);
-        let request = ChangeRequest { app: &app, headers: &headers, command: "destroy", subject, dry_run, expect };
+        let (app, headers, command, expect) = (&app, &headers, "destroy", Some(expect));
+        let request = ChangeRequest { app, headers, command, subject, dry_run, behaviour, expect };
         let destroy = Destroy { source, budget };
         let Caller { key, owner, .. } = admit(&request, &destroy, &request.store().snapshot())?;
         let caller = (key, owner);
@@ -83,7 +86,7 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
             return Err(ApiError::new(fault(missing)));
         }
         plan.refusals.extend(followed(app, &destroy.source));
-        return request.answer(&planned, false, None);
+        return request.answer(&mut planned, false, None);
     }
     let accept = |current: &Snapshot, planned: PlanResult| {
         permit(&admit(request, destroy, current)?, &planned, current)?;
@@ -92,8 +95,8 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
         request.check_expected(&planned, None)?;
         Ok::<_, ApiError>(planned)
     };
-    let (planned, revision) = destroy.apply(store, Some(caller), accept)?;
-    let mut response = request.answer(&planned, false, revision)?;
+    let (mut planned, revision) = destroy.apply(store, Some(caller), accept)?;
+    let mut response = request.answer(&mut planned, false, revision)?;
     if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
         sync_log::applied(&destroy.author(Some(caller)), plan, revision);
         app.sources.following.request_syncs_after(&destroy.source, plan);
