@@ -22,7 +22,8 @@ use super::operations::saml::signer::Signer;
 use super::replicas::forwarder::Forwarder;
 use super::resources::page_cache::PageCache;
 use super::resources::write_policy::RestWrites;
-use super::state::{Admissions, AppState, Caches, ServedStore};
+use super::state::{Admissions, AppState, Caches, ServedStore, Telemetry};
+use super::telemetry::proofs::KeptProofs;
 use super::telemetry::security::SecurityLog;
 use crate::server::prelude::*;
 
@@ -73,6 +74,7 @@ impl App {
     pub fn new(store: Arc<Store>, settings: Settings) -> Self {
         let base_urls = base_urls(&store, &settings.base_url, &settings.saml_base_url);
         let version_header = settings.version_header.clone();
+        let proofs = KeptProofs::start(&store);
         let make = move || Bytes::from(openapi::document(&settings.version_header, settings.base_path()).to_string());
         Self(AppState {
             access: Arc::new(AccessControl {
@@ -107,7 +109,7 @@ impl App {
                 files: FileCache::new(DEFAULT_MIB << 20),
                 feeds: Feeds::default(),
             }),
-            telemetry: Arc::default(),
+            telemetry: Arc::new(Telemetry { proofs, ..Telemetry::default() }),
             document: Arc::new(LazyLock::new(Box::new(make))),
             dashboard: Arc::default(),
             has_dashboard: true,

@@ -22,6 +22,7 @@ use super::resources::write_policy::RestWrites;
 use super::telemetry::metrics::inventory::Inventories;
 use super::telemetry::metrics::pages::ScrapedPages;
 use super::telemetry::metrics::syncs::SyncTimes;
+use super::telemetry::proofs::KeptProofs;
 use crate::server::prelude::*;
 
 /// All parts.
@@ -130,6 +131,8 @@ pub(crate) struct Caches {
 pub(crate) struct Telemetry {
     /// The counts for the metrics page.
     pub inventories: Inventories,
+    /// The last answers about the invariants.
+    pub proofs: KeptProofs,
     /// The metrics pages that are on their way.
     pub scraped: ScrapedPages,
     /// What gateways have read from this process.

@@ -24,9 +24,12 @@ pub(super) fn effective_changes(before: &Snapshot, after: &Snapshot, changed: &B
         (Some(then), Some(now)) => !is_alike(then, now),
         _ => true,
     };
-    let matters =
-        |key: &&Key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute | Kind::Invariant | Kind::IpRestriction);
-    changed.iter().filter(matters).filter(has_effect).cloned().collect()
+    changed.iter().filter(|key| depend_on(key.kind)).filter(has_effect).cloned().collect()
+}
+
+/// Whether invariants depend on resources of a kind.
+pub(crate) fn depend_on(kind: Kind) -> bool {
+    matches!(kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute | Kind::Invariant | Kind::IpRestriction)
 }
 
 /// The requests that a change of edges and routes can have an effect on, or a few more.

@@ -35,6 +35,7 @@ mod standing;
 mod tests;
 
 pub(crate) use change::{enforce, is_refused};
+pub(crate) use changed_requests::depend_on;
 pub use proof::ProofAnswer;
 pub(crate) use proof::{Proof, prove};
 pub(crate) use standing::Breach;

@@ -16,6 +16,7 @@
 //! | | For | Loses |
 //! | --- | --- | --- |
 //! | [`metrics`] | machines: how much, how long, what is true now | who it was |
+//! | [`proofs`] | both: which invariants hold | the moment since the last proof |
 //! | [`access_log`] | people: each request | further refusals without a key, which are counted |
 //! | [`security`] | an investigation: who was refused what, who changed keys | nothing that changed something; what it lost is counted |
 //!
@@ -27,6 +28,7 @@
 pub(crate) mod access_log;
 pub(crate) mod access_log_limit;
 pub(crate) mod metrics;
+pub(crate) mod proofs;
 pub(crate) mod request_labels;
 mod request_span;
 pub(crate) mod security;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     manifests::edge,
-    program::{Folder, REPOSITORY, Serve},
+    program::{Folder, REPOSITORY, Serve, until},
 };
 
 type Labels = BTreeMap<String, String>;
@@ -105,12 +105,21 @@ fn families(page: &str) -> BTreeMap<String, Family> {
 /// A server that has done what there is a metric for.
 fn busy(folder: &Folder) -> Serve {
     folder.write("named.yaml", "notifications: {files: [{name: audit, path: changes.jsonl}]}\n");
+    let exemption = "{hosts: [nobody.example.com], owner: ops, reason: Nobody, expires: 2099-12-31}";
+    folder.write(
+        "storefront/invariant.yaml",
+        &format!(
+            "apiVersion: edgewright/v1\nkind: Invariant\nmetadata: {{name: nobody}}\nspec:\n  description: Nobody\n  \
+             scope: {{hosts: [nobody.example.com]}}\n  requires_any: [oidc]\n  exemptions: [{exemption}]\n"
+        ),
+    );
     let serve = folder.serve_with("--manifests storefront", &[("EDGEWRIGHT_CONFIG", "named.yaml")]);
     let files = json!([{"name": "one.yaml", "text": edge("one", "first")}]);
     let body = json!({"files": files, "source": "say-\"shop\""});
     assert_eq!(serve.call("POST", "/reconciliations", &body.to_string()).status, 201);
     assert_eq!(serve.call("POST", "/edges/https", r#"{"hostports":["new.example.com:443"]}"#).status, 201);
     assert_eq!(serve.get("/nowhere").status, 404);
+    until("the exemption", || serve.get("/metrics").contains("edgewright_exemption_expiry").then_some(()));
     serve
 }
 

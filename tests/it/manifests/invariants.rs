@@ -3,7 +3,11 @@
 use edgewright::resources::now;
 use serde_json::{Value, json};
 
-use crate::support::program::{Folder, REPOSITORY};
+use crate::support::{
+    program::{CONFIG, Folder, REPOSITORY, until},
+    sources::{in_state, status},
+    users::through,
+};
 
 /// The invariants of the platform team.
 fn platform(more: &str) -> String {
@@ -25,6 +29,9 @@ fn shop(modules: &str) -> String {
 
 const LOGIN: &str =
     "      oidc: {issuer: 'https://id.example.com', client_id: shop, client_secret: {from_file: secret}}\n";
+
+const POLICY: &str =
+    "      policies: {inbound: [{name: staff, expressions: [\"req.Method == 'GET'\"], actions: [{type: deny}]}]}\n";
 
 fn said(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -108,6 +115,41 @@ fn a_request_and_a_rollback_that_break_an_invariant_are_refused() {
 }
 
 #[test]
+fn a_server_says_which_invariants_a_commit_breaks_and_which_are_not_proven() {
+    let folder = folder();
+    let exemption = "  exemptions: [{hosts: [docs.example.com], owner: docs, reason: Public, expires: 2099-12-31}]\n";
+    folder.write("platform/invariants.yaml", &platform(exemption));
+    folder.write(CONFIG, "sources: [{name: platform, path: platform}, {name: shop, path: shop}]\n");
+    let serve = folder.serve("");
+    let until_answer = |answer: &str| {
+        let series = format!("edgewright_invariants{{answer=\"{answer}\"}}");
+        until(answer, || (serve.metric(&series) == Some(1.0)).then_some(()));
+    };
+    in_state(&serve, "platform", "Synced");
+    in_state(&serve, "shop", "Synced");
+    until_answer("proven");
+    assert!(serve.get("/metrics").contains("name=\"admin-login\"} 4102444800"), "the end of the exemption");
+
+    folder.write("shop/shop.yaml", &shop(""));
+    let invalid = in_state(&serve, "shop", "Invalid");
+    let broken = &invalid["diagnostics"][0];
+    assert_eq!(broken["code"], "ERR_EDGEWRIGHT_INVARIANT_BROKEN", "{invalid}");
+    let told = through(&folder, &serve, "status").all();
+    for text in ["`GET https://shop.example.com/admin`", "the invariant `admin-login` of source `platform`"] {
+        assert!(broken["message"].as_str().unwrap().contains(text) && told.contains(text), "{text}\n{told}");
+    }
+
+    folder.write("shop/shop.yaml", &shop(POLICY));
+    until_answer("depends");
+    let unproven = status(&serve, "platform");
+    let message = "the invariant `admin-login` is not proven: GET https://shop.example.com/admin depends on the effect of \
+                   `policies`";
+    let is_listed = unproven["diagnostics"].as_array().unwrap().iter().any(|it| it["message"] == message);
+    assert!(unproven["state"] == "Synced" && is_listed, "{unproven}");
+    assert!(through(&folder, &serve, "status").all().contains(message));
+}
+
+#[test]
 fn an_exemption_is_warned_about_and_then_an_error() {
     let folder = folder();
     folder.write("shop/shop.yaml", &shop(""));
@@ -139,9 +181,7 @@ fn prove_shows_each_answer() {
         proven.out
     );
     assert!(proven.out.ends_with("1 invariant: 1 proven\n"), "{}", proven.out);
-    let policy =
-        "      policies: {inbound: [{name: staff, expressions: [\"req.Method == 'GET'\"], actions: [{type: deny}]}]}\n";
-    folder.write("shop/shop.yaml", &shop(policy));
+    folder.write("shop/shop.yaml", &shop(POLICY));
     let depends = folder.ok("prove platform shop");
     assert!(depends.out.contains("depends") && depends.out.contains("the effect of `policies`"), "{}", depends.out);
     assert!(depends.err.contains("ERR_EDGEWRIGHT_INVARIANT_UNPROVEN"), "{}", depends.err);

@@ -211,5 +211,6 @@ pub(crate) fn views(
         let (last, sent) = (applied.get(source), sources.syncs.last(source));
         SourceView::unfollowed(source, owned, snapshot, last, sent, &served.base_urls.base_url)
     }));
-    views
+    let proven = telemetry.proofs.last();
+    views.into_iter().map(|view| view.with_invariants(&proven.report)).collect()
 }

@@ -6,11 +6,15 @@ use std::time::SystemTime;
 use crate::model::key::segment;
 use crate::model::{DriftedResource, Severity};
 use crate::plan::format::json::{Item, Spot};
+use crate::plan::proof_report::{InvariantProof, ProofReport};
 use crate::reconcile::sync_loop::health::{Condition, Reason, Status};
 use crate::reconcile::sync_loop::status::{RunFindings, SourceStatus, SyncRecord};
 use crate::reconcile::sync_loop::suspension::Suspension;
 use crate::server::prelude::*;
 use crate::store::history::after_rollback::AppliedManifests;
+
+/// The most invariants of a source that are listed.
+const MOST_UNPROVEN: usize = 20;
 
 /// A source that the server follows or that owns resources, and its status.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -364,6 +368,15 @@ impl SourceView {
         }
     }
 
+    /// Adds the invariants of the source that are not proven.
+    pub(super) fn with_invariants(mut self, report: &ProofReport) -> Self {
+        let own = report.invariants.iter().filter(|it| it.source.as_deref() == Some(self.name.as_str()));
+        let found: Vec<Item> = own.filter_map(unproven).take(MOST_UNPROVEN).collect();
+        self.counts.warnings += found.len();
+        self.diagnostics.extend(found);
+        self
+    }
+
     /// The reason of a source that nobody follows.
     pub(crate) const NOT_FOLLOWED: &str = "NotFollowed";
 
@@ -424,14 +437,25 @@ impl ConditionView {
     }
 }
 
+/// The warning about an invariant for which a request shows that it is not proven.
+fn unproven(proof: &InvariantProof) -> Option<Item> {
+    let request = proof.requests.first()?;
+    let (code, verdict) = match request.certain {
+        true => (Code::InvariantBroken, "does not hold"),
+        false => (Code::InvariantUnproven, "is not proven"),
+    };
+    let message = format!("the invariant `{}` {verdict}: {}", printable(&proof.invariant), request.line());
+    Some(warning(code, message, format!("the request: {}", request.way)))
+}
+
 /// The warning of the source that owns a resource which another one declares, too. The other one has the error.
 fn clash_of(source: &str, resource: &str) -> Item {
-    Item {
-        code: Code::OwnerConflict.to_string(),
-        severity: Severity::Warning,
-        message: format!("source `{source}` declares {resource}, which this source owns"),
-        help: Some("remove the resource from one of the two sources".into()),
-        spot: Spot::default(),
-        related: Vec::new(),
-    }
+    let message = format!("source `{source}` declares {resource}, which this source owns");
+    warning(Code::OwnerConflict, message, "remove the resource from one of the two sources".to_owned())
+}
+
+/// A warning without a place in the manifests.
+fn warning(code: Code, message: String, help: String) -> Item {
+    let (severity, spot, related) = (Severity::Warning, Spot::default(), Vec::new());
+    Item { code: code.to_string(), severity, message, help: Some(help), spot, related }
 }

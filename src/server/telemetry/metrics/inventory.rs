@@ -31,12 +31,12 @@ pub(in crate::server) struct Inventory {
     pub expiries: Vec<Expiry>,
 }
 
-/// The end of a certificate's validity.
+/// The end of a certificate's validity, or of an invariant's exemption.
 #[derive(Clone)]
 pub(in crate::server) struct Expiry {
     /// The Unix time.
     pub second: i64,
-    /// The ID of the certificate or authority.
+    /// The ID of the certificate, authority or invariant.
     pub id: String,
     /// The name in the manifests; empty without a source.
     pub name: String,

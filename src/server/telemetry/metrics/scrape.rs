@@ -3,6 +3,7 @@
 use super::exposition::{Exposition, Labels};
 use crate::model::build;
 use crate::reconcile::sync_loop::health::Status;
+use crate::routing::invariant::ProofAnswer;
 use crate::server::prelude::*;
 use crate::server::state::AppState;
 
@@ -14,6 +15,7 @@ pub(super) fn write(app: &AppState, page: &mut Exposition) {
     let build = vec![("version", env!("CARGO_PKG_VERSION")), ("commit", build::commit().unwrap_or("unknown"))];
     page.gauge("edgewright_build_info", "1, with the version and the Git commit of the build.", [(build, 1.0)]);
     resources(app, page);
+    invariants(app, page);
     store(app, page);
     let (files, bytes) = app.caches.files.size();
     page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
@@ -79,6 +81,23 @@ fn resources(app: &AppState, page: &mut Exposition) {
         "edgewright_certificate_expiry_timestamp_seconds",
         "End of validity of a TLS certificate's leaf or a certificate authority, in Unix time.",
         own.chain(expiries),
+    );
+}
+
+/// The answers about the invariants, as of the last proof.
+fn invariants(app: &AppState, page: &mut Exposition) {
+    let proven = app.telemetry.proofs.last();
+    let answers = ProofAnswer::ALL.map(|it| (vec![("answer", it.as_str())], proven.report.count(it) as f64));
+    page.gauge("edgewright_invariants", "Invariants by whether they hold for all requests.", answers);
+    let exempt = proven.report.invariants.iter().filter(|it| it.exempt > 0).count() as f64;
+    page.value("edgewright_invariants_exempt", "Invariants with an exemption that counts for some requests.", exempt);
+    let revision = proven.revision() as f64;
+    page.value("edgewright_invariants_revision", "The revision whose invariants were judged last.", revision);
+    let expiries = proven.expiries.iter();
+    page.gauge(
+        "edgewright_exemption_expiry_timestamp_seconds",
+        "End of the exemption of an invariant that ends first, in Unix time.",
+        expiries.map(|it| (vec![("id", it.id.as_str()), ("name", it.name.as_str())], it.second as f64)),
     );
 }
 
