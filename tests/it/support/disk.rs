@@ -12,6 +12,9 @@ use std::{
 use edgewright::Store;
 use tempfile::TempDir;
 
+/// Longer than the clock of a file system takes to show that something was written.
+const MOMENT: Duration = Duration::from_millis(20);
+
 /// A small disk of its own.
 pub(crate) struct Disk {
     folder: TempDir,
@@ -72,11 +75,26 @@ impl Disk {
         });
     }
 
+    /// Copies an image at a moment in which nothing is written to it. The journal of a file system that goes on meanwhile forgets
+    /// what was in place only after that place was copied, and no loss of power does that.
+    fn copy_at_one_moment(&self, image: &str, copied: &str) {
+        let (image, copied) = (self.folder.path().join(image), self.folder.path().join(copied));
+        let written_at = || fs::metadata(&image).unwrap().modified().unwrap();
+        let has_copied = (0..500).any(|_| {
+            let before = written_at();
+            if before.elapsed().is_ok_and(|rested| rested < MOMENT) {
+                thread::sleep(MOMENT);
+                return false;
+            }
+            assert!(run("cp", &["--sparse=always", &image.display().to_string(), &copied.display().to_string()]));
+            written_at() == before
+        });
+        assert!(has_copied, "the disk is never at rest");
+    }
+
     /// The folder of the store as the power loss leaves it.
     pub(crate) fn look_after_power_loss<T>(&mut self, look: impl FnOnce(&Path) -> T) -> T {
-        let image = self.folder.path().join("image");
-        let copied = self.folder.path().join("copied");
-        assert!(run("cp", &["--sparse=always", &image.display().to_string(), &copied.display().to_string()]));
+        self.copy_at_one_moment("image", "copied");
         let at = self.mount("copied", "again").expect("the copied file system can be mounted");
         let found = look(&at.join("store"));
         self.unmount();
