@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::io;
 
+use rustls::{CertificateError, Error as TlsError};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -18,12 +19,55 @@ pub(super) fn failed(doing: &str, shown: &str, error: &Error) -> StoreError {
         (None, None) => error.to_string(),
     };
     let code = if is_away(error) { Code::StoreUnavailable } else { Code::StoreFailed };
-    StoreError::new(code, format!("cannot {doing} the store {shown}: {cause}")).help(CURE)
+    StoreError::new(code, format!("cannot {doing} the store {shown}: {cause}")).help(cure(error))
 }
 
 /// What to do about a database that does not answer.
 pub(super) const CURE: &str =
     "check that PostgreSQL runs and can be reached with this address; the log of PostgreSQL says more";
+const PASSWORD: &str =
+    "set PGPASSWORD, or a password file (`passfile`, PGPASSFILE or ~/.pgpass) that only its owner can read";
+
+/// What to do about an error. A refused connection needs another address, file or setting than one that nobody answers.
+fn cure(error: &Error) -> &'static str {
+    if let Some(code) = error.code() {
+        return match code {
+            code if *code == SqlState::INVALID_PASSWORD => PASSWORD,
+            code if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+                "check the user, `sslmode` and `sslcert` in the address against `pg_hba.conf` of PostgreSQL"
+            }
+            _ => CURE,
+        };
+    }
+    let Some(cause) = error.source() else { return CURE };
+    let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    match inner.and_then(|inner| inner.downcast_ref::<TlsError>()) {
+        Some(TlsError::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            "set `sslrootcert` in the address to the authority that signed the server's certificate"
+        }
+        Some(TlsError::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        )) => "use a host name in the address that the server's certificate has, or issue a certificate for this one",
+        Some(TlsError::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. })) => {
+            "renew the server's certificate; if it is valid, set the clock of this machine"
+        }
+        Some(TlsError::InvalidCertificate(_)) => {
+            "have an authority issue a certificate for the server; an authority's own certificate is not accepted"
+        }
+        Some(TlsError::AlertReceived(_)) => {
+            "check `sslcert` and `sslkey` in the address: `ssl_ca_file` of PostgreSQL must have their authority"
+        }
+        Some(_) => CURE,
+        // The client has no types for these.
+        None => match cause.to_string().as_str() {
+            "password missing" => PASSWORD,
+            "server does not support TLS" => {
+                "turn on `ssl` in PostgreSQL, or set `sslmode=disable` if nobody else can read this connection"
+            }
+            _ => CURE,
+        },
+    }
+}
 
 /// Whether the server has answered, so that the connection is not what failed, and the same may succeed when it is tried again.
 pub(super) fn is_conflict(error: &Error) -> bool {

@@ -76,7 +76,9 @@ impl TlsParameters {
             (Some(certificate), Some(key)) => {
                 let chain = certificates(certificate)?;
                 let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
-                verified.with_client_auth_cert(chain, private).map_err(|error| unusable(certificate, &error))?
+                verified.with_client_auth_cert(chain, private).map_err(|error| {
+                    unusable(certificate, &error).help("set `sslkey` in the address to the key of `sslcert`")
+                })?
             }
             (None, None) => verified.with_no_client_auth(),
             _ => {
@@ -109,7 +111,8 @@ impl TlsParameters {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     let found = CertificateDer::pem_file_iter(path).map_err(|error| unusable(path, &error))?;
-    found.collect::<Result<Vec<_>, _>>().map_err(|error| unusable(path, &error))
+    let found = found.collect::<Result<Vec<_>, _>>().map_err(|error| unusable(path, &error))?;
+    if found.is_empty() { Err(unusable(path, &"no certificate found")) } else { Ok(found) }
 }
 
 fn unusable(path: &Path, error: &dyn std::fmt::Display) -> StoreError {

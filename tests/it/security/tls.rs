@@ -94,10 +94,20 @@ impl Authority {
         Self { certificate, issuer: Issuer::new(params, key) }
     }
 
+    /// Its own certificate.
+    pub(crate) fn pem(&self) -> String {
+        self.certificate.pem()
+    }
+
     /// A certificate for the loopback address and for a URI, and its key.
-    fn sign(&self, uri: &str) -> (String, String) {
+    pub(crate) fn sign(&self, uri: &str) -> (String, String) {
+        self.sign_as("signed", uri)
+    }
+
+    /// The same with a common name.
+    pub(crate) fn sign_as(&self, name: &str, uri: &str) -> (String, String) {
         let key = TestKey::new();
-        let mut params = params("signed");
+        let mut params = params(name);
         params.subject_alt_names =
             vec![SanType::IpAddress([127, 0, 0, 1].into()), SanType::URI(uri.try_into().unwrap())];
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.pem())
@@ -225,7 +235,7 @@ fn clients_need_a_certificate_if_there_is_an_authority_for_them() {
     let folder = Folder::new();
     let (authority, other) = (Authority::new("clients"), Authority::new("others"));
     authority.certify(&folder);
-    folder.write("clients.pem", &authority.certificate.pem());
+    folder.write("clients.pem", &authority.pem());
     let serve = folder.serve(&format!("{TLS} --tls-client-ca clients.pem"));
     let list = as_admin(&serve, "GET", "/edges/https", "");
     assert_eq!(https(&serve, &authority, Some(&authority.sign("urn:one")), &list).unwrap().status, 200);
@@ -241,7 +251,7 @@ fn a_mapped_certificate_acts_as_its_owner_and_a_token_wins() {
     let folder = Folder::new();
     let authority = Authority::new("clients");
     authority.certify(&folder);
-    folder.write("clients.pem", &authority.certificate.pem());
+    folder.write("clients.pem", &authority.pem());
     folder.ok("keys create --role viewer --owner bot_reader");
     folder.ok("keys create --role editor --owner bot_ci");
     folder.write(
@@ -286,7 +296,7 @@ fn a_new_authority_of_clients_ends_the_connections_of_the_old_one() {
     let folder = Folder::new();
     let (authority, other) = (Authority::new("clients"), Authority::new("others"));
     authority.certify(&folder);
-    folder.write("clients.pem", &authority.certificate.pem());
+    folder.write("clients.pem", &authority.pem());
     let serve = folder.serve(&format!("{TLS} --tls-client-ca clients.pem"));
     let mut kept = dial(&serve, &authority, Some(&authority.sign("urn:one")));
     kept.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -296,7 +306,7 @@ fn a_new_authority_of_clients_ends_the_connections_of_the_old_one() {
         kept.read_exact(&mut byte).unwrap();
         read.extend(byte);
     }
-    folder.write("clients.pem", &other.certificate.pem());
+    folder.write("clients.pem", &other.pem());
     serve.signal("HUP");
     let ended = kept.read(&mut [0]);
     let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
@@ -404,8 +414,8 @@ fn a_context_trusts_the_authorities_in_its_file() {
     let folder = Folder::new();
     let (authority, other) = (Authority::new("one"), Authority::new("two"));
     authority.certify(&folder);
-    folder.write("ca.pem", &authority.certificate.pem());
-    folder.write("other.pem", &other.certificate.pem());
+    folder.write("ca.pem", &authority.pem());
+    folder.write("other.pem", &other.pem());
     folder.write("none.pem", "nothing\n");
     let serve = folder.serve(TLS);
     let user = |line: &str| {

@@ -11,6 +11,7 @@ mod history_server;
 mod history_shares;
 mod new_store;
 mod postgres;
+mod postgres_tls;
 mod rekey;
 mod repair;
 mod secret_days;

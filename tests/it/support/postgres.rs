@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::TcpListener,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -32,6 +33,8 @@ pub(crate) struct Postgres {
     programs: PathBuf,
     /// The user and group that it runs as, if that is not this user: it refuses to run as root.
     user: Option<(u32, u32)>,
+    /// In the name of its socket, and where it listens if its settings have an address.
+    pub(crate) port: u16,
     child: Mutex<Option<Child>>,
     databases: AtomicUsize,
 }
@@ -50,6 +53,19 @@ impl Postgres {
 
     /// Starts a server, or says that it skips.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with("", &[])
+    }
+
+    /// Starts a server with further settings, and with files in its data folder that only it can read.
+    pub(crate) fn start_with(settings: &str, files: &[(&str, &str)]) -> Option<Self> {
+        let server = Self::prepare()?;
+        server.initialize(settings, files);
+        server.run();
+        Some(server)
+    }
+
+    /// The folder of a server.
+    fn prepare() -> Option<Self> {
         let Some(programs) = programs() else {
             eprintln!("skipped: PostgreSQL (initdb, postgres and psql) is not installed");
             return None;
@@ -65,26 +81,40 @@ impl Postgres {
         };
         // The path of a socket is short.
         let folder = tempfile::Builder::new().prefix("edgewright-pg-").tempdir_in("/tmp").unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let databases = AtomicUsize::new(0);
-        let server = Self { folder, programs, user, child: Mutex::default(), databases };
+        let server = Self { folder, programs, user, port, child: Mutex::default(), databases };
         fs::write(server.path("master.key"), "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
             .unwrap();
         fs::set_permissions(server.path("master.key"), fs::Permissions::from_mode(0o600)).unwrap();
         fs::create_dir(server.path("data")).unwrap();
-        fs::set_permissions(server.path("data"), fs::Permissions::from_mode(0o700)).unwrap();
-        if let Some((user, group)) = user {
-            for path in [server.folder.path().to_owned(), server.path("data")] {
-                std::os::unix::fs::chown(&path, Some(user), Some(group)).unwrap();
-            }
-        }
-        let mut initdb = server.command("initdb");
-        initdb
-            .args(["-U", "edge", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"])
-            .arg(server.path("data"));
+        server.own(server.folder.path(), 0o700);
+        Some(server)
+    }
+
+    /// Makes its data folder.
+    fn initialize(&self, settings: &str, files: &[(&str, &str)]) {
+        let data = self.path("data");
+        self.own(&data, 0o700);
+        let mut initdb = self.command("initdb");
+        initdb.args(["-U", "edge", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
         let made = initdb.output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        server.run();
-        Some(server)
+        // What survives is not about power: the kernel keeps what a killed process has written.
+        let usual = "listen_addresses = ''\nfsync = off\nmax_connections = 200\n";
+        let config = fs::read_to_string(data.join("postgresql.conf")).unwrap() + usual + settings;
+        for (name, text) in files.iter().chain([&("postgresql.conf", config.as_str())]) {
+            fs::write(data.join(name), text).unwrap();
+            self.own(&data.join(name), 0o600);
+        }
+    }
+
+    /// Makes a file or folder its own.
+    fn own(&self, path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        if let Some((user, group)) = self.user {
+            std::os::unix::fs::chown(path, Some(user), Some(group)).unwrap();
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -94,6 +124,7 @@ impl Postgres {
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.programs.join(program));
         command.current_dir("/").env_remove("PGPASSWORD").env_remove("PGOPTIONS");
+        command.env("PGPORT", self.port.to_string());
         if let Some((user, group)) = self.user {
             command.gid(group).uid(user);
         }
@@ -104,8 +135,6 @@ impl Postgres {
     pub(crate) fn run(&self) {
         let mut postgres = self.command("postgres");
         postgres.arg("-D").arg(self.path("data")).arg("-k").arg(self.folder.path());
-        // What survives is not about power: the kernel keeps what a killed process has written.
-        postgres.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"]);
         postgres.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         *self.child.lock().unwrap() = Some(postgres.spawn().unwrap());
         until("PostgreSQL", || self.psql("postgres", "SELECT 1").ok());
@@ -147,7 +176,7 @@ impl Postgres {
 
     /// The address of a store in a database.
     pub(crate) fn url(&self, database: &str) -> String {
-        format!("postgres://edge@/{database}?host={}", self.folder.path().display())
+        format!("postgres://edge@/{database}?host={}&port={}", self.folder.path().display(), self.port)
     }
 
     /// The file with the master key of all stores.
