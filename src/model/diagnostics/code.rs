@@ -294,8 +294,8 @@ codes! {
         "The store could not be read or written."
         => "Check free disk space and permissions, then restart.";
     StoreUnavailable "STORE_UNAVAILABLE" 503
-        "The database with the store cannot be reached or does not answer. No resource was changed. Requests that read resources are still answered."
-        => "Check that PostgreSQL runs and can be reached with the address in --store; its log says more. Then send the request again: the server connects by itself.";
+        "The database with the store cannot be reached, does not answer, or has a full disk. No resource was changed. Requests that read resources are still answered."
+        => "Check that PostgreSQL runs, can be reached with the address in --store, and has free disk space; its log says more. Then send the request again: the server connects by itself.";
     MasterKey "MASTER_KEY" 500
         "The master key, which encrypts the secrets in the store, is missing, is invalid, or belongs to another store."
         => "Set one of --master-key-file, --master-key-command and EDGEWRIGHT_MASTER_KEY to the store's master key, or restore the key file next to the store. If the key is lost, reconcile the manifests into a new store.";

@@ -301,10 +301,9 @@ impl StoreWriter {
                     let error = failed.and_then(Result::err);
                     let may_pass = error.as_ref().is_none_or(|error| is_lost(error) || is_conflict(error));
                     if !may_pass || attempts == ATTEMPTS {
-                        let failed = error.map(|error| self.link.failed(doing, &error));
-                        let failed = failed.unwrap_or_else(|| self.link.silent(doing));
-                        // It may have been made.
-                        return Err(StoreError { code: Code::StoreFailed, ..failed });
+                        let Some(error) = error else { return Err(unsure(self.link.silent(doing))) };
+                        let failed = self.link.failed(doing, &error);
+                        return Err(if is_lost(&error) { unsure(failed) } else { failed });
                     }
                 }
             }
@@ -439,6 +438,11 @@ fn end_former(link: &DatabaseLink, client: &Arc<Client>, process: i32, name: &st
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = $2";
     // If it may not, the lock is waited for.
     let _ = link.run("open", async move { with.execute(sql, &[&process, &name]).await });
+}
+
+/// The error of a change that may have been made: other codes would say that nothing was changed.
+fn unsure(error: StoreError) -> StoreError {
+    StoreError { code: Code::StoreFailed, ..error }
 }
 
 fn locked(link: &DatabaseLink, by: &str) -> StoreError {

@@ -1,7 +1,8 @@
 //! A server of PostgreSQL for tests, where its programs are installed.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::Write,
     net::TcpListener,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
@@ -35,6 +36,8 @@ pub(crate) struct Postgres {
     user: Option<(u32, u32)>,
     /// In the name of its socket, and where it listens if its settings have an address.
     pub(crate) port: u16,
+    /// Whether its data folder is a file system of its own.
+    has_disk: bool,
     child: Mutex<Option<Child>>,
     databases: AtomicUsize,
 }
@@ -64,6 +67,21 @@ impl Postgres {
         Some(server)
     }
 
+    /// Starts a server whose data has a small disk, where this machine lets us have one.
+    pub(crate) fn start_on_small_disk() -> Option<Self> {
+        let mut server = Self::prepare()?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=160m", "tmpfs"]).arg(server.path("data"));
+        server.has_disk = mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        if !server.has_disk {
+            eprintln!("skipped: a full disk of PostgreSQL needs the right to mount");
+            return None;
+        }
+        server.initialize("max_wal_size = 48MB\nmin_wal_size = 32MB\n", &[]);
+        server.run();
+        Some(server)
+    }
+
     /// The folder of a server.
     fn prepare() -> Option<Self> {
         let Some(programs) = programs() else {
@@ -83,7 +101,7 @@ impl Postgres {
         let folder = tempfile::Builder::new().prefix("edgewright-pg-").tempdir_in("/tmp").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let databases = AtomicUsize::new(0);
-        let server = Self { folder, programs, user, port, child: Mutex::default(), databases };
+        let server = Self { folder, programs, user, port, has_disk: false, child: Mutex::default(), databases };
         fs::write(server.path("master.key"), "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
             .unwrap();
         fs::set_permissions(server.path("master.key"), fs::Permissions::from_mode(0o600)).unwrap();
@@ -133,11 +151,27 @@ impl Postgres {
 
     /// Starts the program, and waits until it answers.
     pub(crate) fn run(&self) {
+        self.spawn();
+        self.wait_until_it_answers();
+    }
+
+    fn spawn(&self) {
         let mut postgres = self.command("postgres");
         postgres.arg("-D").arg(self.path("data")).arg("-k").arg(self.folder.path());
         postgres.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         *self.child.lock().unwrap() = Some(postgres.spawn().unwrap());
-        until("PostgreSQL", || self.psql("postgres", "SELECT 1").ok());
+    }
+
+    /// Waits until it answers. Starts it again if it has ended, as a service manager does.
+    pub(crate) fn wait_until_it_answers(&self) {
+        until("PostgreSQL", || {
+            let has_ended = |child: &mut Child| child.try_wait().unwrap().is_some();
+            let has_ended = self.child.lock().unwrap().as_mut().is_some_and(has_ended);
+            if has_ended {
+                self.spawn();
+            }
+            self.psql("postgres", "SELECT 1").ok()
+        });
     }
 
     /// Kills it at once, with all of its connections.
@@ -156,6 +190,14 @@ impl Postgres {
         let frozen = FrozenPostgres { pids };
         frozen.send("-STOP");
         frozen
+    }
+
+    /// Leaves no room on its small disk until what is returned is dropped.
+    pub(crate) fn fill_disk(&self) -> FullDisk {
+        let path = self.path("data/filler");
+        let mut full = FullDisk { filler: File::create(&path).unwrap(), path };
+        full.fill();
+        full
     }
 
     /// Runs SQL in a database.
@@ -199,6 +241,30 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         self.kill();
+        if self.has_disk {
+            let _ = Command::new("umount").arg("-l").arg(self.path("data")).status();
+        }
+    }
+}
+
+/// A disk without room.
+pub(crate) struct FullDisk {
+    filler: File,
+    path: PathBuf,
+}
+
+impl FullDisk {
+    /// Takes the room that others have left since.
+    pub(crate) fn fill(&mut self) {
+        for size in [1 << 16, 1 << 12] {
+            while self.filler.write_all(&vec![b'x'; size]).is_ok() {}
+        }
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Faults of several servers on one database, under clients that write and read through all of them: servers are killed, stopped
-//! for longer than their lease, and ended; the database is killed, answers nothing, and cuts connections; clocks differ.
+//! for longer than their lease, and ended; the database is killed, answers nothing, cuts connections, and has a full disk; clocks
+//! differ.
 //!
 //! `EDGEWRIGHT_REPLICA_FAULTS` sets the number of rounds.
 
@@ -21,7 +22,7 @@ use super::{
     load::{Text, Written},
 };
 use crate::support::{
-    postgres::Postgres,
+    postgres::{FullDisk, Postgres},
     program::{Folder, Serve, number_in, rounds, within},
 };
 
@@ -46,6 +47,10 @@ enum Fault {
     /// The database answers nothing for so many milliseconds.
     FreezeDatabase(u64),
     CutConnections,
+    /// The disk of the database is full: its tables do not grow. It ends if its log cannot grow either.
+    FillDisk {
+        ends: bool,
+    },
 }
 
 impl Fault {
@@ -68,6 +73,8 @@ impl Fault {
             Fault::KillDatabase(_) => "database killed",
             Fault::FreezeDatabase(_) => "database frozen",
             Fault::CutConnections => "connections cut",
+            Fault::FillDisk { ends: false } => "disk full",
+            Fault::FillDisk { ends: true } => "disk of the log full",
         }
     }
 }
@@ -126,9 +133,10 @@ impl Cluster {
         Self { database, replicas, token }
     }
 
-    /// Does something to the servers or the database, and undoes it.
-    fn suffer(&mut self, fault: Fault, postgres: &Postgres, random: &mut StdRng) {
+    /// Does something to the servers or the database, and undoes it. Returns the texts of what it has created meanwhile.
+    fn suffer(&mut self, fault: Fault, postgres: &Postgres, random: &mut StdRng) -> Vec<Text> {
         let pause = |milliseconds| std::thread::sleep(Duration::from_millis(milliseconds));
+        let mut created = Vec::new();
         let number = random.random_range(0..REPLICAS);
         let replica = &mut self.replicas[number];
         match fault {
@@ -166,10 +174,43 @@ impl Cluster {
                     pause(random.random_range(0..300));
                 }
             }
+            Fault::FillDisk { ends } => {
+                let mut full = postgres.fill_disk();
+                if ends {
+                    // The next segment of the log needs room.
+                    let next = "SELECT pg_switch_wal(), txid_current()";
+                    within(RECOVERY, "the end of PostgreSQL", || postgres.psql("postgres", next).err());
+                }
+                for at in 0..REPLICAS {
+                    created.extend(self.create_until_refused(at, &mut full, random));
+                }
+                drop(full);
+                postgres.wait_until_it_answers();
+            }
         }
         for replica in &mut self.replicas {
             replica.start();
         }
+        created
+    }
+
+    /// Creates resources through a server until it says that the database is away, and returns their texts.
+    fn create_until_refused(&self, at: usize, full: &mut FullDisk, random: &mut StdRng) -> Vec<Text> {
+        let (mut client, mut created) = (self.client(), Vec::new());
+        within(RECOVERY, "a refusal", || {
+            full.fill();
+            let text = format!("full-{}-{}", random.random::<u64>(), "x".repeat(180));
+            let body = json!({"type": "api", "description": text}).to_string();
+            let status = client.send(at, "POST", "/ip_restrictions", "", &body).map(|(status, ..)| status);
+            created.push(Text { text, is_acknowledged: status == Some(201) });
+            match status {
+                Some(503) => Some(()),
+                // If the database ended during a commit, nobody knows whether it counts.
+                Some(201 | 500) | None => None,
+                Some(_) => panic!("{}", client.last),
+            }
+        });
+        created
     }
 
     fn client(&self) -> Client {
@@ -310,20 +351,31 @@ impl Client {
 
 #[test]
 fn nothing_is_lost_doubled_or_read_back_in_time_through_several_servers() {
+    let Some(postgres) = Postgres::start() else { return };
     let rounds = number_in("EDGEWRIGHT_REPLICA_FAULTS", rounds(2, 30));
+    endure(&postgres, rounds, |_, random| Fault::random(random));
+}
+
+#[test]
+fn a_full_disk_of_the_database_loses_nothing_and_stops_writes_only_until_there_is_room() {
+    let Some(postgres) = Postgres::start_on_small_disk() else { return };
+    endure(&postgres, rounds(2, 6), |round, _| Fault::FillDisk { ends: round % 2 == 1 });
+}
+
+/// Has servers on a database suffer a fault in each round while clients write, and checks what they have after it.
+fn endure(postgres: &Postgres, rounds: u64, choose: impl Fn(u64, &mut StdRng) -> Fault) {
     let seed = number_in("EDGEWRIGHT_FAULTS_SEED", 1);
     println!("EDGEWRIGHT_FAULTS_SEED={seed}");
-    let Some(postgres) = Postgres::start() else { return };
     let mut random = StdRng::seed_from_u64(seed);
     let (mut happened, mut acknowledged) = (BTreeMap::<&str, usize>::new(), 0);
-    let mut cluster = Cluster::start(&postgres, &mut random);
+    let mut cluster = Cluster::start(postgres, &mut random);
     let (mut written, mut created) = (Written::default(), Vec::new());
     for round in 0..rounds {
         if round > 0 && round % ROUNDS_OF_A_DATABASE == 0 {
             acknowledged += count(&written, &created);
             (written, created) = (Written::default(), Vec::new());
             drop(cluster);
-            cluster = Cluster::start(&postgres, &mut random);
+            cluster = Cluster::start(postgres, &mut random);
         }
         if written.is_empty() {
             let mut client = cluster.client();
@@ -337,7 +389,7 @@ fn nothing_is_lost_doubled_or_read_back_in_time_through_several_servers() {
                 written.insert(path, vec![Text { text, is_acknowledged: true }]);
             }
         }
-        let fault = Fault::random(&mut random);
+        let fault = choose(round, &mut random);
         *happened.entry(fault.name()).or_default() += 1;
         let is_over = Arc::new(AtomicBool::new(false));
         let clients = std::mem::take(&mut written).into_iter().map(|(path, texts)| {
@@ -346,7 +398,7 @@ fn nothing_is_lost_doubled_or_read_back_in_time_through_several_servers() {
         });
         let clients: Vec<_> = clients.collect();
         std::thread::sleep(Duration::from_millis(random.random_range(50..400)));
-        cluster.suffer(fault, &postgres, &mut random);
+        created.extend(cluster.suffer(fault, postgres, &mut random));
         std::thread::sleep(Duration::from_millis(random.random_range(0..3000)));
         is_over.store(true, Ordering::Relaxed);
         for client in clients {
