@@ -1,17 +1,24 @@
 //! Changes through a server that follows: it forwards them to the one that writes, and shows what came of them.
 
 use std::{
+    net::TcpListener,
+    os::fd::OwnedFd,
+    process::Stdio,
     thread,
     time::{Duration, Instant, SystemTime},
 };
 
 use super::{CHANGE, NEWS, Pair, end_session};
-use crate::support::{
-    git::head,
-    http::http,
-    postgres::Postgres,
-    program::{Serve, until, within},
-    sources::repository,
+use crate::{
+    daemon::activation::PASS_ONE,
+    security::tls::{Authority, TLS},
+    support::{
+        git::head,
+        http::http,
+        postgres::Postgres,
+        program::{Folder, Serve, until, within},
+        sources::repository,
+    },
 };
 
 /// A request for a source with one edge, whose host has the name of the source.
@@ -81,6 +88,30 @@ fn a_change_through_a_server_that_follows_is_the_writers_and_seen_there_at_once(
     }
     let [there, here] = [first, second].map(|serve| pair.get(serve, "/sources/shop"));
     assert_eq!((here.status, here.body), (200, there.body));
+}
+
+#[test]
+fn changes_are_forwarded_over_tls_by_those_who_trust_the_authority_of_the_writer() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (one, other) = (Authority::new("one"), Authority::new("two"));
+    let [first, second, third] = [(); 3].map(|()| Folder::new());
+    let (database, key) = (postgres.url(&postgres.database()), postgres.master_key());
+    let store = format!("--base-url http://gateway.test --store {database} --master-key-file {}", key.display());
+    one.certify(&first);
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", socket.local_addr().unwrap());
+    let line = format!("serve --admin-token-file admin.token --advertise-url {url} {TLS} {store}");
+    let writer = first.serve_in_shell(PASS_ONE, Stdio::from(OwnedFd::from(socket)), &line, &[]);
+    let writer = writer.unwrap_or_else(|run| panic!("{line} ended:\n{}", run.all()));
+    for (folder, authority, expected) in [(&second, &one, 201), (&third, &other, 503)] {
+        folder.write("ca.pem", &authority.pem());
+        let follower = folder.serve_with(&store, &[("SSL_CERT_FILE", "ca.pem")]);
+        let body = r#"{"hostports":["a.example.com:443"]}"#;
+        let answer = follower.call_as(&writer.token, "POST", "/edges/https", body);
+        assert_eq!(answer.status, expected, "{}", answer.body);
+        let is_untrusted = answer.body.contains("ERR_EDGEWRIGHT_NOT_THE_WRITER") && answer.body.contains("certificate");
+        assert_eq!(is_untrusted, expected == 503, "{}", answer.body);
+    }
 }
 
 #[test]
