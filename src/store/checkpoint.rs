@@ -28,7 +28,7 @@ const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// How often to check whether a checkpoint is due without a commit.
-const MAINTENANCE: Duration = Duration::from_secs(3600);
+const MAINTENANCE: Duration = Duration::from_secs(1800);
 
 /// The rest of a checkpoint, which needs no lock.
 type WriteState = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;

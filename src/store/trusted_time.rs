@@ -45,8 +45,9 @@ pub(crate) const REMOVAL: &str = "edgewright::store::removal";
 pub(crate) const TOLERANCE: SignedDuration = SignedDuration::from_hours(1);
 /// How long another time must last before it counts, and how long nothing more is removed after a removal.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// How far the trusted time moves until it is saved again.
-const SAVED_AFTER: SignedDuration = SignedDuration::from_hours(6);
+/// How far the trusted time moves until it is saved again. The clock of a server that starts or takes over soon after the last one
+/// must be within [`TOLERANCE`] of what was saved: it would be a jump otherwise, and nothing would age for a day.
+const SAVED_AFTER: SignedDuration = SignedDuration::from_mins(20);
 /// At most one of so many parts of what is kept is removed at once because of its age.
 const PARTS: usize = 4;
 
@@ -196,6 +197,10 @@ mod tests {
         start.checked_add(SignedDuration::from_hours(hours)).unwrap()
     }
 
+    fn minutes(minutes: i64) -> Timestamp {
+        hours(0).checked_add(SignedDuration::from_mins(minutes)).unwrap()
+    }
+
     fn uptime(hours: i64) -> Duration {
         Duration::from_secs(u64::try_from(hours).unwrap() * HOUR)
     }
@@ -308,11 +313,27 @@ mod tests {
     #[test]
     fn the_time_is_saved_from_time_to_time() {
         let mut time = TrustedTime::new(KnownTime::at(hours(0)));
-        let saved = (0..48).filter(|hour| {
-            time.read(hours(*hour), uptime(*hour));
+        let saved = (0..12).filter(|reading| {
+            time.read(minutes(10 * *reading), Duration::from_secs(600 * *reading as u64));
             time.unsaved().is_some()
         });
-        assert_eq!(saved.count(), 7);
+        assert_eq!(saved.count(), 5);
+    }
+
+    #[test]
+    fn a_server_that_takes_over_goes_on_with_the_time_of_the_one_before() {
+        let mut time = TrustedTime::new(KnownTime::at(hours(0)));
+        let saved = (0..1000).filter_map(|reading| {
+            time.read(minutes(30 * reading), Duration::from_secs(1800 * reading as u64));
+            time.unsaved()
+        });
+        let saved = saved.last().unwrap();
+        // The last reading was almost half an hour ago, and the clocks differ by a minute.
+        for differs in [-1, 1] {
+            let clock = minutes(30 * 999 + 29 + differs);
+            let moment = TrustedTime::new(saved).read(clock, Duration::ZERO);
+            assert_eq!(moment, TrustedMoment { now: clock, ages: clock });
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! When a state is written because of a new data key, and when former data keys are destroyed (D96); and the time that this
 //! counts by (D58).
 //!
-//! Data keys get old although nobody commits, so a server asks every hour whether a checkpoint is due: because the current
+//! Data keys get old although nobody commits, so a server asks every half hour whether a checkpoint is due: because the current
 //! key has encrypted for long enough, because a former one has expired, or because the state on the disk is encrypted with
 //! another key than the current one. Only a checkpoint destroys keys, as only then it is known what still needs them: those
 //! of the newest state, of the previous one, and of the log after that. If the secrets are to be forgotten, only what the
