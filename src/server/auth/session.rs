@@ -22,6 +22,9 @@ use crate::store::seal::cipher;
 const IDLE: i64 = 30 * 60;
 /// After how many seconds a session ends in any case.
 const LONGEST: i64 = 8 * 3600;
+/// How many seconds the clock of the server that has sealed something may be ahead. What is later is from a clock that was wrong, and
+/// would otherwise last until that time.
+pub(in crate::server::auth) const SKEW: i64 = 3600;
 /// After how many seconds a session is sealed again with the time of its last use.
 const RENEWAL: i64 = 60;
 /// The purpose of the derived key.
@@ -82,8 +85,7 @@ impl DashboardSession {
 
     fn is_over(&self, now: Timestamp) -> bool {
         let now = now.as_second();
-        // A time in the future is from a server whose clock differs.
-        now - self.seen > IDLE || now - self.began > LONGEST
+        !(-SKEW..=IDLE).contains(&(now - self.seen)) || !(-SKEW..=LONGEST).contains(&(now - self.began))
     }
 }
 
@@ -158,6 +160,7 @@ mod tests {
         assert!(sealer.open(sealed.get(1..).unwrap(), now).is_none() && sealer.open("", now).is_none());
         assert!(sealer.open(&sealed, after(IDLE)).is_some());
         assert!(sealer.open(&sealed, after(IDLE + 2)).is_none());
+        assert!(sealer.open(&sealed, after(-SKEW)).is_some() && sealer.open(&sealed, after(-SKEW - 2)).is_none());
         assert!(session.renewed(after(RENEWAL - 2)).is_none());
         let mut renewed = session.clone();
         for step in 1..=LONGEST / 1000 {

@@ -4,7 +4,7 @@
 
 use super::person::SignedInPerson;
 use crate::model::Secret;
-use crate::server::auth::session::SessionSealer;
+use crate::server::auth::session::{SKEW, SessionSealer};
 use crate::server::prelude::*;
 
 /// The ID in the place of a key's.
@@ -39,7 +39,7 @@ pub(in crate::server) fn person_of(sealer: &SessionSealer, secret: &str, now: Ti
     let pairs = secret.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
     let sealed: Vec<u8> = pairs.collect::<Option<_>>()?;
     let SealedPerson { person, until } = sealer.open_for(PURPOSE, &sealed)?;
-    (now.as_second() < until).then_some(person)
+    (until - LIFE - SKEW..until).contains(&now.as_second()).then_some(person)
 }
 
 #[cfg(test)]
@@ -61,6 +61,9 @@ mod tests {
         assert_eq!(person_of(&sealer, secret, now), Some(person));
         assert_eq!(until.as_second(), now.as_second() + LIFE);
         assert_eq!(person_of(&sealer, secret, until), None);
+        let before = |seconds: i64| Timestamp::from_second(now.as_second() - seconds).unwrap();
+        assert!(person_of(&sealer, secret, before(SKEW)).is_some());
+        assert_eq!(person_of(&sealer, secret, before(SKEW + 1)), None, "it is from a clock that was wrong");
         assert_eq!(person_of(&other, secret, now), None);
         for wrong in ["", "0", "zz", "+1", secret.get(2..).unwrap(), &format!("{secret}00")] {
             assert_eq!(person_of(&sealer, wrong, now), None, "{wrong}");
