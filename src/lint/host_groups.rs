@@ -196,7 +196,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{Claim, LazySpec};
+    use crate::model::Claim;
 
     fn hosts(edge: &str, served: &[&str], matched: &[&str]) -> NamedHosts {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
@@ -205,15 +205,7 @@ mod tests {
 
     fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Arc<Entry> {
         let claim = Arc::new(Claim { source: "b".into(), name: "n".into(), ..Claim::default() });
-        Arc::new(Entry {
-            key,
-            lazy_spec: LazySpec::new(spec),
-            created_at: Timestamp::UNIX_EPOCH,
-            order: 0,
-            claim: Some(claim),
-            token: None,
-            rendered: Arc::default(),
-        })
+        Arc::new(Entry { claim: Some(claim), ..Entry::new(key, spec, Timestamp::UNIX_EPOCH, 0) })
     }
 
     fn other_edge(id: &str, hostport: &str) -> Arc<Entry> {
