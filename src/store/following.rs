@@ -124,11 +124,10 @@ mod tests {
     use crate::model::kind::ip_restriction::Traffic;
     use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation};
     use crate::store::commit::batch::Batch;
-    use crate::store::engine::{
-        BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
-    };
+    use crate::store::engine::Engine;
     use crate::store::history::change_window::NextRevision;
     use crate::store::memory::MemoryEngine;
+    use crate::store::memory::tests::MemoryBacked;
     use crate::store::{Commit, clock};
 
     /// The log of a store in memory, for a process that reads it.
@@ -140,13 +139,13 @@ mod tests {
         forgotten: Lock<Forgotten>,
     }
 
-    impl Engine for LogOfAnother {
-        fn load(&self) -> Result<State, StoreError> {
-            self.log.load()
+    impl MemoryBacked for LogOfAnother {
+        fn log(&self) -> &MemoryEngine {
+            &self.log
         }
 
         fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {
-            self.health()
+            MemoryBacked::health(self)
         }
 
         fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
@@ -166,30 +165,6 @@ mod tests {
 
         fn followed_writer(&self) -> Option<FollowedWriter> {
             Some(FollowedWriter { name: "the first".into(), url: None, gone_since: None, seen: Instant::now() })
-        }
-
-        fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-            self.log.headers(query, before, limit)
-        }
-
-        fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-            self.log.commit(position)
-        }
-
-        fn resource_histories(
-            &self,
-            wanted: ResourceHistoryQuery<'_>,
-            visit: &mut ResourceHistoryVisit<'_>,
-        ) -> Result<(), StoreError> {
-            self.log.resource_histories(wanted, visit)
-        }
-
-        fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-            self.log.walk(revision, visit)
-        }
-
-        fn statistics(&self) -> Statistics {
-            self.log.statistics()
         }
 
         fn health(&self) -> Result<(), StoreError> {

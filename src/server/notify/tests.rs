@@ -16,9 +16,9 @@ use super::outbox::{Outbox, StopSignal};
 use super::transitions::{EventContent, ObservedSource, ReportedState, TransitionLog};
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{Author, IpRestriction, Key, Kind, Operation};
-use crate::store::commit::batch::Batch;
-use crate::store::engine::{BatchVisit, Engine, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
+use crate::store::engine::Engine;
 use crate::store::memory::MemoryEngine;
+use crate::store::memory::tests::MemoryBacked;
 use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, clock, ids};
 
 fn commit(store: &Store) {
@@ -78,13 +78,9 @@ fn a_target_is_told_of_what_follows_its_start_and_not_twice() {
 #[derive(Default)]
 struct Forgetful(MemoryEngine);
 
-impl Engine for Forgetful {
-    fn load(&self) -> Result<State, StoreError> {
-        self.0.load()
-    }
-
-    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        self.0.append(after, batches)
+impl MemoryBacked for Forgetful {
+    fn log(&self) -> &MemoryEngine {
+        &self.0
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
@@ -92,26 +88,6 @@ impl Engine for Forgetful {
             Query::Revision(revision) if *revision <= 5 => Ok(Vec::new()),
             query => self.0.headers(query, before, limit),
         }
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        self.0.commit(position)
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        self.0.resource_histories(wanted, visit)
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.0.walk(revision, visit)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.0.statistics()
     }
 }
 
