@@ -8,6 +8,7 @@ use super::client::{
 use super::proposal::{PlanFile, Proposal, Target};
 use super::server_args::ServerArgs;
 use super::upload::{Texts, UploadFiles};
+use crate::cli::manifests::source_args::report_source;
 use crate::cli::output::{diagnostics, during};
 use crate::cli::prelude::*;
 use crate::manifest::Loaded;
@@ -193,11 +194,16 @@ impl ServerTarget {
         (validated, stops)
     }
 
+    /// A report about the source that the server gets.
+    fn of_source(&self, report: Report) -> Report {
+        Report { source: report_source(&self.options.source), ..report }
+    }
+
     /// Converts the server's run into a proposal, with places in the local files.
     fn proposal(&mut self, mut run: Run, files: UploadFiles, validated: PlanResult) -> Proposal {
         self.traced = run.traced.take();
         self.routing = run.routing.take();
-        let report = to_report(&mut run, &[&validated]);
+        let report = self.of_source(to_report(&mut run, &[&validated]));
         let wanted = |name: &str| {
             let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);
             keys.find(|wanted| wanted.claim.name == name)
@@ -281,7 +287,7 @@ impl Target for ServerTarget {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let (validated, stops) = self.check(&loaded);
         if (stops && !self.options.isolate) || (validated.has_errors() && files.is_empty()) {
-            return Ok(Proposal { report: validated.report("plan"), ..Proposal::default() });
+            return Ok(Proposal { report: self.of_source(validated.report("plan")), ..Proposal::default() });
         }
         // Unreadable files are not sent. With pruning, their resources would be deleted.
         let unread = [Code::Unreadable, Code::EmptySource, Code::EmptyFile, Code::NotUtf8].map(Name::Code);

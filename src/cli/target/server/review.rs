@@ -18,7 +18,8 @@ impl ServerTarget {
         let (new, new_stops) = self.check(&new);
         if old_stops || new_stops {
             // Errors in the older manifests come first, as without a server.
-            return Ok(if old_stops { old.report("diff") } else { new.report("diff") });
+            let stopped = if old_stops { old } else { new };
+            return Ok(self.of_source(stopped.report("diff")));
         }
         let request = Request { compare: true, ..self.request() };
         let mut files = UploadFiles::with_older(new_files, old_files);
@@ -27,7 +28,7 @@ impl ServerTarget {
             // Only a plan of the store has an outcome.
             return Err(foreign_response(&self.url, 200));
         }
-        Ok(Report { command: "diff", ..to_report(&mut run, &[&old, &new]) })
+        Ok(self.of_source(Report { command: "diff", ..to_report(&mut run, &[&old, &new]) }))
     }
 
     /// Plans, and traces a request in the store as it is and as the plan leaves it. The traces are there if the report has a
