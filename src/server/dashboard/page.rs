@@ -134,6 +134,11 @@ impl PageRequest {
         at_revision::number(&self.value(name))
     }
 
+    /// The number of rows before those of this page of a table.
+    pub(super) fn skipped(&self) -> usize {
+        self.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default()
+    }
+
     /// The address of this page with some query parameters replaced, and those removed that are empty.
     pub(super) fn with(&self, replaced: &[(&str, &str)]) -> String {
         let mut pairs: Vec<(String, String)> = form_urlencoded::parse(self.query.as_bytes())
