@@ -196,7 +196,7 @@ fn references(module: &dyn AnyModule) -> Vec<Key> {
 }
 
 /// The fields of a resource that have an effect on requests: not those that are for people. They are only compared.
-fn content(entry: &Entry) -> Option<Map<String, Value>> {
+pub(in crate::routing) fn content(entry: &Entry) -> Option<Map<String, Value>> {
     let mut fields = entry.spec().to_json(Secrets::Revealed).ok()?;
     fields.retain(|field, _| !matches!(field.as_str(), "description" | "metadata"));
     Some(fields)
