@@ -130,7 +130,7 @@ pub(in crate::server::dashboard) async fn sign_out(State(app): State<AppState>, 
     }
     let mut response = layout::with_policy(Redirect::to("./sign-in").into_response());
     for is_secure in [true, false] {
-        if let Some(removed) = cookie::removed(is_secure) {
+        if let Some(removed) = cookie::SESSION.removed(is_secure) {
             response.headers_mut().append(header::SET_COOKIE, removed);
         }
     }
