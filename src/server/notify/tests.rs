@@ -33,6 +33,11 @@ fn target(path: &Path) -> NotificationTarget {
     NotificationTarget { name: "audit".into(), filter: EventFilter::default(), sink }
 }
 
+fn outbox(store: Arc<Store>, cursors: Cursors, transitions: TransitionLog) -> Outbox {
+    let (names, base_url) = (vec!["audit".into()], String::new());
+    Outbox { store, cursors, transitions, names, base_url, scope: [0; 32], stop: StopSignal::default() }
+}
+
 /// The lines of a file, once it has so many.
 fn lines(path: &Path, count: usize) -> Vec<Value> {
     for _ in 0..1000 {
@@ -103,16 +108,7 @@ fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     for _ in 0..6 {
         commit(&store);
     }
-    let outbox = Outbox {
-        store,
-        cursors,
-        transitions,
-        names: vec!["audit".into()],
-        base_url: String::new(),
-        scope: [0; 32],
-        stop: StopSignal::default(),
-    };
-    let mut delivery = Delivery::new(Arc::new(outbox), target(&log));
+    let mut delivery = Delivery::new(Arc::new(outbox(store, cursors, transitions)), target(&log));
     while delivery.step().unwrap() {}
     let told = lines(&log, 3);
     assert_eq!(told[0]["type"], "gap");
@@ -145,16 +141,7 @@ fn an_event_follows_the_revision_of_its_time() {
         );
         commit(&store);
     }
-    let outbox = Outbox {
-        store,
-        cursors,
-        transitions,
-        names: vec!["audit".into()],
-        base_url: String::new(),
-        scope: [0; 32],
-        stop: StopSignal::default(),
-    };
-    let outbox = Arc::new(outbox);
+    let outbox = Arc::new(outbox(store, cursors, transitions));
     let mut delivery = Delivery::new(Arc::clone(&outbox), target(&log));
     while delivery.step().unwrap() {}
     let types: Vec<Value> = lines(&log, 5).into_iter().map(|line| line["type"].clone()).collect();
