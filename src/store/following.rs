@@ -122,13 +122,13 @@ mod tests {
     use super::*;
     use crate::lock::Lock;
     use crate::model::kind::ip_restriction::Traffic;
-    use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation};
+    use crate::model::{Id, IpRestriction, Key, Kind, Operation};
+    use crate::store::Commit;
     use crate::store::commit::batch::Batch;
     use crate::store::engine::Engine;
     use crate::store::history::change_window::NextRevision;
     use crate::store::memory::MemoryEngine;
     use crate::store::memory::tests::MemoryBacked;
-    use crate::store::{Commit, clock};
 
     /// The log of a store in memory, for a process that reads it.
     struct LogOfAnother {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn commit(store: &Store, operations: Vec<Operation>) {
-        store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+        store.commit(Commit::local(operations)).unwrap();
     }
 
     fn create(name: &str) -> Operation {
@@ -210,7 +210,7 @@ mod tests {
         let delete = Operation::Delete { key: key("first"), with_children: false };
         commit(&writer, vec![delete.clone()]);
         // A refusal is a record without a revision.
-        let refused = Commit { base: None, operations: vec![delete], author: Author::Local, at: clock::now() };
+        let refused = Commit::local(vec![delete]);
         assert!(writer.commit(refused).is_err());
         commit(&writer, vec![create("c")]);
         while follower.take_news().unwrap() {}
@@ -256,7 +256,7 @@ mod tests {
     fn who_follows_commits_nothing_and_takes_in_no_other_history() {
         let (writer, follower, other) = pair();
         let operations = vec![create("mine")];
-        let refused = follower.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() });
+        let refused = follower.commit(Commit::local(operations));
         assert!(refused.unwrap_err().to_string().contains("it only reads"));
         assert_eq!(follower.followed_writer().unwrap().name, "the first");
         assert!(writer.followed_writer().is_none() && writer.probe().is_ok());

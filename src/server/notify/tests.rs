@@ -15,17 +15,17 @@ use super::events::EventType;
 use super::outbox::{Outbox, StopSignal};
 use super::transitions::{EventContent, ObservedSource, ReportedState, TransitionLog};
 use crate::model::kind::ip_restriction::Traffic;
-use crate::model::{Author, IpRestriction, Key, Kind, Operation};
+use crate::model::{IpRestriction, Key, Kind, Operation};
 use crate::store::engine::Engine;
 use crate::store::memory::MemoryEngine;
 use crate::store::memory::tests::MemoryBacked;
-use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, clock, ids};
+use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, ids};
 
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
     let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
     let operations = vec![Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }];
-    store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+    store.commit(Commit::local(operations)).unwrap();
 }
 
 fn target(path: &Path) -> NotificationTarget {

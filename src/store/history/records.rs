@@ -177,7 +177,7 @@ mod tests {
             };
             store.note(Attempt::new(Author::Local), Outcome::Refused, "no".into()).unwrap();
             let operations = (1..=3_000).map(create).collect();
-            store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+            store.commit(Commit::local(operations)).unwrap();
             let author = Author::source("shop", Some("4f2a111".into()));
             let operations = vec![create(3_001)];
             store.commit(Commit { base: None, operations, author, at: clock::now() }).unwrap();

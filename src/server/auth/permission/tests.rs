@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::allows_request;
-use crate::model::{ApiKey, Author, Claim, Code, Id, Key, KeyScope, Kind, Operation, Owner, Role, Snapshot};
+use crate::model::{ApiKey, Claim, Code, Id, Key, KeyScope, Kind, Operation, Owner, Role, Snapshot};
 use crate::server::auth::caller::Caller;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::operation::ApiOperation;
@@ -284,7 +284,7 @@ impl AskedServer {
 }
 
 fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), String> {
-    let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
+    let commit = Commit::local(operations);
     store.commit(commit).map(drop).map_err(|error| error.to_string())
 }
 
