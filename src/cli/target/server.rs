@@ -35,17 +35,23 @@ pub(crate) struct ServerTarget {
     pub applies: bool,
     /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
     reviewed: Option<String>,
-    /// A request to trace with the plan.
-    to_trace: Option<RequestToTrace>,
+    asked: AskedBesides,
     traced: Option<TraceOfPlan>,
-    /// Whether the server returns the results of the route tests.
-    asks_for_tests: bool,
-    /// Whether to ask for what routes requests before and after the plan.
-    wants_routing: bool,
     routing: Option<RoutingOfPlan>,
-    /// Whether the server returns the answers about invariants.
-    asks_for_proofs: bool,
     proposed: Option<LastProposal>,
+}
+
+/// What the server returns besides the plan.
+enum AskedBesides {
+    Nothing,
+    /// The way of a request before and after the plan.
+    Trace(RequestToTrace),
+    /// The results of the route tests.
+    Tests,
+    /// What routes requests before and after the plan.
+    Routing,
+    /// The answers about invariants.
+    Proofs,
 }
 
 /// The last proposal.
@@ -71,12 +77,9 @@ impl ServerTarget {
             options,
             applies: false,
             reviewed: None,
-            to_trace: None,
+            asked: AskedBesides::Nothing,
             traced: None,
-            asks_for_tests: false,
-            wants_routing: false,
             routing: None,
-            asks_for_proofs: false,
             proposed: None,
         })
     }
@@ -106,11 +109,11 @@ impl ServerTarget {
             token_hashes: BTreeMap::new(),
             assume_values: self.options.tree.assumes_values(),
             compare: false,
-            trace: self.to_trace.clone(),
+            trace: if let AskedBesides::Trace(request) = &self.asked { Some(request.clone()) } else { None },
             behaviour: self.options.behaviour,
-            tests: self.asks_for_tests,
-            routing: self.wants_routing,
-            proofs: self.asks_for_proofs,
+            tests: matches!(self.asked, AskedBesides::Tests),
+            routing: matches!(self.asked, AskedBesides::Routing),
+            proofs: matches!(self.asked, AskedBesides::Proofs),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Comparisons, traces and replays of manifests among everything else that a server has (D111).
 
-use super::{ServerTarget, to_report};
+use super::{AskedBesides, ServerTarget, to_report};
 use crate::cli::output::{diagnostics, during};
 use crate::cli::prelude::*;
 use crate::cli::target::client::{foreign_response, rejects_field};
@@ -34,7 +34,7 @@ impl ServerTarget {
 
     /// Plans, and traces a request in the store as it is and as the plan leaves it.
     pub(crate) fn trace(mut self, request: RequestToTrace) -> Result<(TraceReport, TraceReport), Failure> {
-        self.to_trace = Some(request);
+        self.asked = AskedBesides::Trace(request);
         let planned = self.propose(None)?.report;
         let traced = self.traced.take();
         self.before_and_after(planned, traced.map(|it| (it.before, it.after)))
@@ -42,13 +42,13 @@ impl ServerTarget {
 
     /// Plans, and returns a report with the results of the route tests, unless the manifests have errors that stop the request.
     pub(crate) fn test(mut self) -> Result<Report, Failure> {
-        self.asks_for_tests = true;
+        self.asked = AskedBesides::Tests;
         Ok(Report { command: "test", plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
     }
 
     /// Plans, and returns what routes requests in the store as it is and as the plan leaves it.
     pub(crate) fn routing(mut self) -> Result<(RoutingState, RoutingState), Failure> {
-        self.wants_routing = true;
+        self.asked = AskedBesides::Routing;
         let planned = self.propose(None)?.report;
         let routing = self.routing.take();
         self.before_and_after(planned, routing.map(|it| (it.before, it.after)))
@@ -72,7 +72,7 @@ impl ServerTarget {
 
     /// Plans, and returns a report with the answers about invariants, unless the manifests have errors that stop the request.
     pub(crate) fn prove(mut self) -> Result<Report, Failure> {
-        self.asks_for_proofs = true;
+        self.asked = AskedBesides::Proofs;
         Ok(Report { command: "prove", plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
     }
 
