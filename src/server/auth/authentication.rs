@@ -52,7 +52,8 @@ impl AccessControl {
         }
         let caller = self.identify(snapshot, headers)?;
         self.count(&caller)?;
-        self.permit(snapshot, intent, headers, caller)
+        self.check_version(headers)?;
+        self.decide(snapshot, intent, headers, caller)
     }
 
     /// Counts a request for the rate of the caller's key, and for the share of its owner.
@@ -69,19 +70,9 @@ impl AccessControl {
         headers: &HeaderMap,
     ) -> Result<Caller, ApiError> {
         if let Some(session) = session_in(&self.sessions, headers) {
-            return self.admit_session_again(snapshot, intent, headers, &session);
+            return self.decide(snapshot, intent, headers, self.session_caller(snapshot, &session)?);
         }
         let caller = self.identify(snapshot, headers)?;
-        self.permit(snapshot, intent, headers, caller)
-    }
-
-    fn permit(
-        &self,
-        snapshot: &Snapshot,
-        intent: &Intent<'_>,
-        headers: &HeaderMap,
-        caller: Caller,
-    ) -> Result<Caller, ApiError> {
         self.check_version(headers)?;
         self.decide(snapshot, intent, headers, caller)
     }
@@ -122,17 +113,6 @@ impl AccessControl {
         self.key_use.note(&caller.key);
         self.count(&caller)?;
         self.decide(snapshot, intent, headers, caller)
-    }
-
-    /// Checks a request of a session that was admitted before: its key may have been revoked meanwhile.
-    pub(crate) fn admit_session_again(
-        &self,
-        snapshot: &Snapshot,
-        intent: &Intent<'_>,
-        headers: &HeaderMap,
-        session: &DashboardSession,
-    ) -> Result<Caller, ApiError> {
-        self.decide(snapshot, intent, headers, self.session_caller(snapshot, session)?)
     }
 
     /// The caller of a session, if its key still exists, has the same token, and has not expired, or if the person still has

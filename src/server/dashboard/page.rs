@@ -411,7 +411,8 @@ pub(super) fn failed_form(error: ApiError, here: &Here) -> Response {
     failure(error, |status| layout::failed_form(&here.root, status, &message))
 }
 
-fn failure(error: ApiError, page: impl FnOnce(StatusCode) -> Markup) -> Response {
+/// A page with the status, the headers and the note of an error.
+pub(super) fn failure(error: ApiError, page: impl FnOnce(StatusCode) -> Markup) -> Response {
     let (mut parts, _) = error.into_response().into_parts();
     let html = page(parts.status).into_string();
     parts.headers.insert(header::CONTENT_TYPE, layout::HTML.clone());
