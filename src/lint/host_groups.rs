@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Arc<Entry> {
-        let claim = Arc::new(Claim { source: "b".into(), name: "n".into(), ..Claim::default() });
+        let claim = Arc::new(Claim::new("b", "n"));
         Arc::new(Entry { claim: Some(claim), ..Entry::new(key, spec, Timestamp::UNIX_EPOCH, 0) })
     }
 
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_hosts_of_an_edge_are_those_in_its_hostports_and_matches() {
-        let claim = Arc::new(Claim { source: "a".into(), name: "n".into(), ..Claim::default() });
+        let claim = Arc::new(Claim::new("a", "n"));
         let desired = |key: Key, spec: Arc<dyn AnyResource>| Desired {
             key,
             spec,

@@ -73,7 +73,7 @@ D9WvFEY515hxqjsxiLovIkMyHPQRtQo=
     #[test]
     fn findings_hold_until_the_next_turn_of_a_certificate() {
         let key = Key::new(Kind::CertificateAuthority, Id::new("ca_1"));
-        let claim = Arc::new(Claim { source: "s".into(), name: "n".into(), ..Claim::default() });
+        let claim = Arc::new(Claim::new("s", "n"));
         let spec = Arc::new(CertificateAuthority { ca_pem: Text::new(PEM), ..CertificateAuthority::default() });
         let desired = BTreeMap::from([(
             key.clone(),

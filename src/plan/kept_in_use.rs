@@ -138,7 +138,7 @@ mod tests {
     const KEY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.key.pem"));
 
     fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
-        Some(Arc::new(Claim { source: source.into(), name: name.into(), ..Claim::default() }))
+        Some(Arc::new(Claim::new(source, name)))
     }
 
     fn create(key: &Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) -> Operation {

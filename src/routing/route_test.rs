@@ -255,7 +255,7 @@ mod tests {
     type State = BTreeMap<Key, Desired>;
 
     fn declare(state: &mut State, key: Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) {
-        let claim = Arc::new(Claim { source: source.to_owned(), name: name.to_owned(), ..Claim::default() });
+        let claim = Arc::new(Claim::new(source, name));
         state.insert(key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None });
     }
 

@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn claim() -> Claim {
-        Claim { source: "docs".into(), name: "x".into(), ..Claim::default() }
+        Claim::new("docs", "x")
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn planted(spec: &Spec) -> (Snapshot, Key) {
     let source = spec.as_any().downcast_ref::<EventSource>();
     let id = source.map_or_else(|| Id::new(&format!("{}planted", info.prefix)), |source| Id::new(&source.r#type));
     let key = Key { kind: info.kind, parent: info.parent.map(|_| parent), id };
-    let claim = Arc::new(Claim { source: SOURCE.into(), name: "planted".into(), ..Claim::default() });
+    let claim = Arc::new(Claim::new(SOURCE, "planted"));
     let desired =
         Desired { key: key.clone(), spec: Arc::clone(spec), claim, position: 0, token_file: None, replaces: None };
     let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, DeletionBudget::Normal, None, None);

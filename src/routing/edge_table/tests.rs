@@ -111,7 +111,7 @@ fn a_wildcard_serves_what_no_literal_host_and_no_longer_wildcard_does() {
 fn what_a_source_declares_takes_the_place_of_what_it_has() {
     let key = edge_key("edghts_0");
     let stored = state(&[(vec!["a.example.com:443"], vec![])]);
-    let claim = Arc::new(Claim { source: "shop".into(), name: "shop".into(), ..Claim::default() });
+    let claim = Arc::new(Claim::new("shop", "shop"));
     let spec = spec_of(Kind::HttpsEdge, &json!({"hostports": ["b.example.com:443"]}));
     let wanted = Desired { key: key.clone(), spec, claim, position: 0, token_file: None, replaces: None };
     let desired = BTreeMap::from([(key.clone(), wanted)]);

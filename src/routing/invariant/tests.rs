@@ -31,7 +31,7 @@ fn invariant(more: Value) -> Given {
 
 fn state(given: &[Given]) -> Snapshot {
     let entries = given.iter().zip(0..).map(|((key, source, spec), order)| {
-        let claim = Claim { source: (*source).to_owned(), name: key.id.to_string(), ..Claim::default() };
+        let claim = Claim::new(*source, key.id.to_string());
         let entry = Entry::new(key.clone(), spec_of(key.kind, spec), Timestamp::UNIX_EPOCH, order);
         (key.clone(), Ok(Entry { claim: Some(Arc::new(claim)), ..entry }))
     });

@@ -66,7 +66,7 @@ impl RoutingResource {
             edge => Key::child(Kind::HttpsEdgeRoute, Id::new(edge), id),
         };
         let spec = (key.kind.info().restore)(&self.spec.to_string()).map_err(JsonError::new)?;
-        let claim = Claim { source: self.source, name: self.name, ..Claim::default() };
+        let claim = Claim::new(self.source, self.name);
         let claim = Some(claim).filter(|claim| !claim.name.is_empty()).map(Arc::new);
         Ok(Entry { claim, ..Entry::new(key, spec, Timestamp::UNIX_EPOCH, order) })
     }

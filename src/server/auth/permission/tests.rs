@@ -237,7 +237,7 @@ impl AskedServer {
                     spec = Arc::new(ApiKey { owner_id: "usr_8".into(), ..ApiKey::default() });
                 }
                 let name = format!("{}-{id}", info.name);
-                let claim = Claim { source: source.into(), name, ..Claim::default() };
+                let claim = Claim::new(source, name);
                 let create = Operation::Create { key, spec, claim: Some(Arc::new(claim)), token: None };
                 commit(&self.store, vec![create]).unwrap_or_else(|error| panic!("{}: {error}", info.name));
             }
