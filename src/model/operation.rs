@@ -69,6 +69,11 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Creates a resource that no source owns.
+    pub(crate) fn create(key: Key, spec: Arc<dyn AnyResource>) -> Self {
+        Operation::Create { key, spec, claim: None, token: None }
+    }
+
     /// Returns the key of the resource that changes.
     pub fn key(&self) -> &Key {
         match self {

@@ -246,12 +246,7 @@ impl Planner<'_> {
         }
         let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
         let is_new = self.snapshot.get(&owner).is_none() && self.owners.insert(owner.clone());
-        let create = is_new.then(|| Operation::Create {
-            key: owner,
-            spec: Arc::new(Owner::default()),
-            claim: None,
-            token: None,
-        });
+        let create = is_new.then(|| Operation::create(owner, Arc::new(Owner::default())));
         (Arc::new(key), create)
     }
 

@@ -182,7 +182,7 @@ mod tests {
 
     fn create(name: &str) -> Operation {
         let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
-        Operation::Create { key: key(name), spec: Arc::new(spec), claim: None, token: None }
+        Operation::create(key(name), Arc::new(spec))
     }
 
     fn content(store: &Store) -> Vec<String> {

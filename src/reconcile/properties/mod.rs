@@ -133,7 +133,7 @@ fn every_reference_resolves(snapshot: &Snapshot) -> Law {
 
 /// Returns a store with a Spec and everything that it references.
 fn planted(spec: &Spec) -> (Snapshot, Key) {
-    let create = |key: Key, spec: Spec| Operation::Create { key, spec, claim: None, token: None };
+    let create = |key: Key, spec: Spec| Operation::create(key, spec);
     let parent = Id::new("edghts_soil");
     let mut soil = vec![create(Key::new(Kind::HttpsEdge, parent.clone()), Arc::new(HttpsEdge::default()))];
     for (id, pem) in AUTHORITIES.into_iter().zip(AUTHORITY_PEMS) {
@@ -421,7 +421,7 @@ fn a_dry_run_writes_nothing() {
 fn an_answer_of_one_revision_is_never_that_of_another() {
     let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
     let route = Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("edghtsrt_1"));
-    let create = |key: &Key| Operation::Create { key: key.clone(), spec: spec_of(key.kind), claim: None, token: None };
+    let create = |key: &Key| Operation::create(key.clone(), spec_of(key.kind));
     let (old, _) = Snapshot::default().apply(&[create(&edge)], clock::now()).unwrap();
     let (new, _) = old.apply(&[create(&route)], clock::now()).unwrap();
     let cells = [&old, &new].map(|snapshot| Arc::clone(&snapshot.get(&edge).unwrap().rendered));

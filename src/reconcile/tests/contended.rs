@@ -99,7 +99,7 @@ fn edge(description: &str) -> Arc<HttpsEdge> {
 
 fn another() -> Operation {
     let key = Key::new(Kind::HttpsEdge, ids::fresh_id(Kind::HttpsEdge));
-    Operation::Create { key, spec: edge(""), claim: None, token: None }
+    Operation::create(key, edge(""))
 }
 
 /// Runs while others commit after each of its plans. The commit after the last plan without the lock is not durable when

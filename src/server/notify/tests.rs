@@ -24,7 +24,7 @@ use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, id
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
     let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
-    let operations = vec![Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }];
+    let operations = vec![Operation::create(key, Arc::new(spec))];
     store.commit(Commit::local(operations)).unwrap();
 }
 

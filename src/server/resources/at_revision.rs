@@ -97,7 +97,7 @@ mod tests {
         for _ in 0..revisions {
             let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
             let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
-            let operations = vec![Operation::Create { key, spec, claim: None, token: None }];
+            let operations = vec![Operation::create(key, spec)];
             app.served.store.commit(Commit::local(operations)).unwrap();
         }
         app

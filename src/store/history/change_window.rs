@@ -201,7 +201,7 @@ mod tests {
     fn create(name: &str) -> Operation {
         let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
         let key = Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{name}")));
-        Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }
+        Operation::create(key, Arc::new(spec))
     }
 
     fn commit(store: &Store, operations: Vec<Operation>) {

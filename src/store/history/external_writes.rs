@@ -224,7 +224,7 @@ mod tests {
     fn what_was_written_before_the_adoption_is_no_drift() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let create = Operation::Create { key: key(), spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
+        let create = Operation::create(key(), Arc::new(HttpsEdge::default()));
         commit(&store, Author::Local, create);
         commit(&store, Author::Local, patch("by hand"));
         let claim = Claim::new("shop", "a");

@@ -173,7 +173,7 @@ mod tests {
             let key = |number: u32| Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
             let create = |number: u32| {
                 let spec = Arc::new(HttpsEdge { metadata: "x".repeat(400), ..HttpsEdge::default() });
-                Operation::Create { key: key(number), spec, claim: None, token: None }
+                Operation::create(key(number), spec)
             };
             store.note(Attempt::new(Author::Local), Outcome::Refused, "no".into()).unwrap();
             let operations = (1..=3_000).map(create).collect();

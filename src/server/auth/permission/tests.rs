@@ -213,7 +213,7 @@ impl AskedServer {
             let spec = Arc::new(ApiKey { owner_id, scope, ..ApiKey::default() });
             let role = Arc::new(Owner { role: asker.role() });
             let owner = Key::new(Kind::Owner, owner);
-            operations.push(Operation::Create { key: owner, spec: role, claim: None, token: None });
+            operations.push(Operation::create(owner, role));
             operations.push(Operation::Create { key, spec, claim: None, token: Some(hash) });
             tokens.push((asker, token.expose().to_owned()));
         }
@@ -380,13 +380,8 @@ fn a_scope_that_is_narrowed_while_a_request_waits_counts() {
     let wide = KeyScope { kinds: vec!["*".into()], ..KeyScope::default() };
     let allowed = |scope: KeyScope| {
         let spec = Arc::new(ApiKey { owner_id: owner.to_string(), scope: Some(Arc::new(scope)), ..ApiKey::default() });
-        let owner = Operation::Create {
-            key: Key::new(Kind::Owner, owner.clone()),
-            spec: Arc::new(Owner { role: Role::Editor }),
-            claim: None,
-            token: None,
-        };
-        let key = Operation::Create { key: Key::new(Kind::ApiKey, key.clone()), spec, claim: None, token: None };
+        let owner = Operation::create(Key::new(Kind::Owner, owner.clone()), Arc::new(Owner { role: Role::Editor }));
+        let key = Operation::create(Key::new(Kind::ApiKey, key.clone()), spec);
         let current = Snapshot::default().apply(&[owner, key], clock::now()).unwrap().0;
         let target = Key::new(Kind::IpRestriction, Id::new("ipx_1"));
         let operations = [Operation::Delete { key: target, with_children: true }];

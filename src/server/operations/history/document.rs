@@ -358,7 +358,7 @@ mod tests {
         let operation = |number: u32| {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
             let spec = Arc::new(HttpsEdge { description: format!("\"{number}\""), ..HttpsEdge::default() });
-            Operation::Create { key, spec, claim: None, token: None }
+            Operation::create(key, spec)
         };
         let base = "https://edge.example.com";
         for numbers in [1..2_u32, 2..5, 5..5] {
