@@ -272,14 +272,7 @@ mod tests {
     #[test]
     fn the_hosts_of_an_edge_are_those_in_its_hostports_and_matches() {
         let claim = Arc::new(Claim::new("a", "n"));
-        let desired = |key: Key, spec: Arc<dyn AnyResource>| Desired {
-            key,
-            spec,
-            claim: claim.clone(),
-            position: 0,
-            token_file: None,
-            replaces: None,
-        };
+        let desired = |key: Key, spec: Arc<dyn AnyResource>| Desired::new(key, spec, claim.clone());
         let route = |edge: &str, text: &str| {
             let spec = HttpsEdgeRoute { r#match: text.to_owned(), ..HttpsEdgeRoute::default() };
             desired(Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(text)), Arc::new(spec))

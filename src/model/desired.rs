@@ -23,3 +23,10 @@ pub struct Desired {
     /// is kept for a transfer (D104).
     pub replaces: Option<Key>,
 }
+
+impl Desired {
+    /// A resource in the first position, without a token file, that replaces no other one.
+    pub(crate) fn new(key: Key, spec: Arc<dyn AnyResource>, claim: Arc<Claim>) -> Self {
+        Self { key, spec, claim, position: 0, token_file: None, replaces: None }
+    }
+}

@@ -256,7 +256,7 @@ mod tests {
 
     fn declare(state: &mut State, key: Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) {
         let claim = Arc::new(Claim::new(source, name));
-        state.insert(key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None });
+        state.insert(key.clone(), Desired::new(key, spec, claim));
     }
 
     /// An edge of the source `shop`, with routes: their names, sources and Specs.

@@ -146,8 +146,7 @@ fn planted(spec: &Spec) -> (Snapshot, Key) {
     let id = source.map_or_else(|| Id::new(&format!("{}planted", info.prefix)), |source| Id::new(&source.r#type));
     let key = Key { kind: info.kind, parent: info.parent.map(|_| parent), id };
     let claim = Arc::new(Claim::new(SOURCE, "planted"));
-    let desired =
-        Desired { key: key.clone(), spec: Arc::clone(spec), claim, position: 0, token_file: None, replaces: None };
+    let desired = Desired::new(key.clone(), Arc::clone(spec), claim);
     let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, DeletionBudget::Normal, None, None);
     (applied(&plan, &soil, time(1)), key)
 }

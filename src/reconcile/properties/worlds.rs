@@ -79,7 +79,7 @@ impl SpecFate {
         let name = if self.renamed && side == Side::After { format!("renamed-{place}") } else { format!("n{place}") };
         let key = Key { kind: info.kind, parent: parent.cloned(), id };
         let claim = Arc::new(Claim::new(SOURCE, name));
-        world.insert(key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None });
+        world.insert(key.clone(), Desired::new(key, spec, claim));
     }
 }
 

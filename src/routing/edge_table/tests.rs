@@ -113,7 +113,7 @@ fn what_a_source_declares_takes_the_place_of_what_it_has() {
     let stored = state(&[(vec!["a.example.com:443"], vec![])]);
     let claim = Arc::new(Claim::new("shop", "shop"));
     let spec = spec_of(Kind::HttpsEdge, &json!({"hostports": ["b.example.com:443"]}));
-    let wanted = Desired { key: key.clone(), spec, claim, position: 0, token_file: None, replaces: None };
+    let wanted = Desired::new(key.clone(), spec, claim);
     let desired = BTreeMap::from([(key.clone(), wanted)]);
     let state = RoutedState { desired: Some(&desired), ..RoutedState::stored(&stored, "shop") };
     let table = EdgeTable::new(state);
