@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::claim::Claim;
 use super::key::Key;
+use super::resource::Resource;
 use super::resource::any_resource::AnyResource;
 
 /// The desired state of a resource.
@@ -28,5 +29,10 @@ impl Desired {
     /// A resource in the first position, without a token file, that replaces no other one.
     pub(crate) fn new(key: Key, spec: Arc<dyn AnyResource>, claim: Arc<Claim>) -> Self {
         Self { key, spec, claim, position: 0, token_file: None, replaces: None }
+    }
+
+    /// The Spec as its concrete type.
+    pub(crate) fn spec_as<R: Resource>(&self) -> Option<&R> {
+        self.spec.as_any().downcast_ref()
     }
 }

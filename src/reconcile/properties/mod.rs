@@ -52,7 +52,7 @@ fn reached(world: &Estate) -> Snapshot {
 
 /// Returns the stored form of a declared Spec: a key without an owner belongs to its source's bot.
 fn settled(wanted: &Desired) -> Spec {
-    match wanted.spec.as_any().downcast_ref::<ApiKey>() {
+    match wanted.spec_as::<ApiKey>() {
         Some(key) if key.owner_id.is_empty() => {
             let owner_id = Id::derived("bot_", [SOURCE.as_bytes()]).to_string();
             Arc::new(ApiKey { owner_id, ..key.clone() })
