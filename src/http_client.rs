@@ -1,6 +1,6 @@
 //! The client for requests to other servers: webhooks, collectors of traces, other servers of edgewright, and gateways.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::{io::ErrorKind, time::Duration};
 
 use ureq::config::{Config, ConfigBuilder};
@@ -109,6 +109,12 @@ pub(crate) fn reason_without_url(error: &Error) -> String {
     reason(error).unwrap_or_else(|| "the request failed".to_owned())
 }
 
+/// Whether the host of a URL is this machine. Brackets can enclose an address.
+pub(crate) fn is_this_machine(host: &str) -> bool {
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 /// Whether a request failed before any of it was sent, so that it has had no effect.
 pub(crate) fn was_not_sent(error: &Error) -> bool {
     match error {
@@ -146,6 +152,16 @@ mod tests {
         }
         for error in [io(ErrorKind::ConnectionReset), io(ErrorKind::UnexpectedEof)] {
             assert!(!was_not_sent(&error), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_a_loopback_address_is_this_machine() {
+        for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.0.0.2", "[::1]", "::1"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in ["edge.example.com", "localhost.example.com", "10.0.0.1", "[fe80::1]", ""] {
+            assert!(!is_this_machine(host), "{host}");
         }
     }
 

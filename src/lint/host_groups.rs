@@ -196,7 +196,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{Claim, LazySpec};
+    use crate::model::Claim;
 
     fn hosts(edge: &str, served: &[&str], matched: &[&str]) -> NamedHosts {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
@@ -204,16 +204,8 @@ mod tests {
     }
 
     fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Arc<Entry> {
-        let claim = Arc::new(Claim { source: "b".into(), name: "n".into(), ..Claim::default() });
-        Arc::new(Entry {
-            key,
-            lazy_spec: LazySpec::new(spec),
-            created_at: Timestamp::UNIX_EPOCH,
-            order: 0,
-            claim: Some(claim),
-            token: None,
-            rendered: Arc::default(),
-        })
+        let claim = Arc::new(Claim::new("b", "n"));
+        Arc::new(Entry { claim: Some(claim), ..Entry::new(key, spec, Timestamp::UNIX_EPOCH, 0) })
     }
 
     fn other_edge(id: &str, hostport: &str) -> Arc<Entry> {
@@ -279,15 +271,8 @@ mod tests {
 
     #[test]
     fn the_hosts_of_an_edge_are_those_in_its_hostports_and_matches() {
-        let claim = Arc::new(Claim { source: "a".into(), name: "n".into(), ..Claim::default() });
-        let desired = |key: Key, spec: Arc<dyn AnyResource>| Desired {
-            key,
-            spec,
-            claim: claim.clone(),
-            position: 0,
-            token_file: None,
-            replaces: None,
-        };
+        let claim = Arc::new(Claim::new("a", "n"));
+        let desired = |key: Key, spec: Arc<dyn AnyResource>| Desired::new(key, spec, claim.clone());
         let route = |edge: &str, text: &str| {
             let spec = HttpsEdgeRoute { r#match: text.to_owned(), ..HttpsEdgeRoute::default() };
             desired(Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(text)), Arc::new(spec))

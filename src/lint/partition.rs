@@ -180,9 +180,9 @@ mod tests {
     use crate::model::{Claim, HttpsEdge, Id};
 
     fn edge(id: &str, host: &str, position: u32) -> Desired {
-        let claim = Arc::new(Claim { source: "s".into(), name: id.into(), ..Claim::default() });
+        let claim = Arc::new(Claim::new("s", id));
         let spec = Arc::new(HttpsEdge { hostports: vec![format!("{host}:443")], ..HttpsEdge::default() });
-        Desired { key: Key::new(Kind::HttpsEdge, Id::new(id)), spec, claim, position, token_file: None, replaces: None }
+        Desired { position, ..Desired::new(Key::new(Kind::HttpsEdge, Id::new(id)), spec, claim) }
     }
 
     /// The first edge of each part of a run, and whether its findings were known.

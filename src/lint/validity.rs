@@ -73,12 +73,9 @@ D9WvFEY515hxqjsxiLovIkMyHPQRtQo=
     #[test]
     fn findings_hold_until_the_next_turn_of_a_certificate() {
         let key = Key::new(Kind::CertificateAuthority, Id::new("ca_1"));
-        let claim = Arc::new(Claim { source: "s".into(), name: "n".into(), ..Claim::default() });
+        let claim = Arc::new(Claim::new("s", "n"));
         let spec = Arc::new(CertificateAuthority { ca_pem: Text::new(PEM), ..CertificateAuthority::default() });
-        let desired = BTreeMap::from([(
-            key.clone(),
-            Desired { key, spec, claim, position: 0, token_file: None, replaces: None },
-        )]);
+        let desired = BTreeMap::from([(key.clone(), Desired::new(key, spec, claim))]);
         let until = |now: &str| {
             let until = findings_valid_until(&desired, now.parse().unwrap(), 30);
             until.map(|until| until.to_string()).unwrap_or_default()

@@ -42,7 +42,7 @@ impl<'a> EdgeView<'a> {
 
     /// Returns every resource of a kind, typed, in the order of their keys.
     pub(super) fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
-        of_kind(self.resources, R::INFO.kind).iter().filter_map(|desired| Some((&desired.key, typed::<R>(desired)?)))
+        of_kind(self.resources, R::INFO.kind).iter().filter_map(|desired| Some((&desired.key, desired.spec_as::<R>()?)))
     }
 
     /// Returns a module of every route that has it, in the order of the routes' keys.
@@ -76,14 +76,14 @@ impl<'a> EdgeView<'a> {
     /// Like [`all`](Self::all), with the source that owns each.
     pub(super) fn with_source<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
         let all = of_kind(self.resources, R::INFO.kind).iter();
-        all.filter_map(|desired| Some((&desired.key, typed::<R>(desired)?, desired.claim.source.as_str())))
+        all.filter_map(|desired| Some((&desired.key, desired.spec_as::<R>()?, desired.claim.source.as_str())))
     }
 
     /// Like [`all`](Self::all), in the order of the manifests: of two duplicates, the second one is the mistake.
     pub(super) fn in_order<R: Resource>(&self) -> Vec<(&Key, &R)> {
         let mut all: Vec<&&Desired> = of_kind(self.resources, R::INFO.kind).iter().collect();
         all.sort_by_key(|desired| desired.position);
-        all.into_iter().filter_map(|desired| Some((&desired.key, typed::<R>(desired)?))).collect()
+        all.into_iter().filter_map(|desired| Some((&desired.key, desired.spec_as::<R>()?))).collect()
     }
 
     /// Returns the routes of an edge, in the order of their keys.
@@ -92,7 +92,7 @@ impl<'a> EdgeView<'a> {
         let from = routes.partition_point(|route| route.key.parent.as_ref() < Some(edge));
         let to = routes.partition_point(|route| route.key.parent.as_ref() <= Some(edge));
         let routes = routes.get(from..to).unwrap_or_default().iter();
-        routes.filter_map(|route| Some((&route.key, typed::<HttpsEdgeRoute>(route)?)))
+        routes.filter_map(|route| Some((&route.key, route.spec_as::<HttpsEdgeRoute>()?)))
     }
 
     /// Returns a route's edge, if the manifests declare it.
@@ -100,7 +100,7 @@ impl<'a> EdgeView<'a> {
         let edge = route.parent.as_ref().filter(|_| route.kind == Kind::HttpsEdgeRoute)?;
         let edges = of_kind(self.resources, Kind::HttpsEdge);
         let found = edges.binary_search_by(|it| it.key.id.cmp(edge)).ok()?;
-        typed::<HttpsEdge>(edges.get(found)?)
+        edges.get(found)?.spec_as()
     }
 
     /// Returns the name of the certificate authority with an ID, if the manifests declare it.
@@ -137,7 +137,7 @@ impl<'a> HostView<'a> {
     pub(super) fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
         entries_of_kind(self.others, R::INFO.kind)
             .iter()
-            .filter_map(|entry| Some((&entry.key, entry.spec().as_any().downcast_ref::<R>()?, entry.source()?)))
+            .filter_map(|entry| Some((&entry.key, entry.spec_as::<R>()?, entry.source()?)))
     }
 }
 
@@ -147,8 +147,4 @@ impl<'a> Deref for HostView<'a> {
     fn deref(&self) -> &Self::Target {
         &self.edges
     }
-}
-
-fn typed<R: Resource>(desired: &Desired) -> Option<&R> {
-    desired.spec.as_any().downcast_ref()
 }

@@ -37,6 +37,11 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// A claim without promises.
+    pub(crate) fn new(source: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { source: source.into(), name: name.into(), ..Self::default() }
+    }
+
     /// Whether the resource is promised to a source, so that it stays although its owner does not declare it.
     pub(crate) fn is_promised(&self) -> bool {
         self.transfer_to.is_some()
@@ -75,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_claim_without_a_transfer_is_written_as_before() {
-        let claim = Claim { source: "shop".into(), name: "a".into(), ..Claim::default() };
+        let claim = Claim::new("shop", "a");
         assert_eq!(serde_json::to_string(&claim).unwrap(), r#"{"source":"shop","name":"a"}"#);
         let offered = Claim { transfer_to: Some("pay".into()), ..claim };
         let text = r#"{"source":"shop","name":"a","transfer_to":"pay"}"#;

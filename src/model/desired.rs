@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::claim::Claim;
 use super::key::Key;
+use super::resource::Resource;
 use super::resource::any_resource::AnyResource;
 
 /// The desired state of a resource.
@@ -22,4 +23,16 @@ pub struct Desired {
     /// The resource that this one replaces although pruning alone would leave it: another source has handed it over, or it
     /// is kept for a transfer (D104).
     pub replaces: Option<Key>,
+}
+
+impl Desired {
+    /// A resource in the first position, without a token file, that replaces no other one.
+    pub(crate) fn new(key: Key, spec: Arc<dyn AnyResource>, claim: Arc<Claim>) -> Self {
+        Self { key, spec, claim, position: 0, token_file: None, replaces: None }
+    }
+
+    /// The Spec as its concrete type.
+    pub(crate) fn spec_as<R: Resource>(&self) -> Option<&R> {
+        self.spec.as_any().downcast_ref()
+    }
 }

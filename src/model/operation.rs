@@ -69,6 +69,11 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Creates a resource that no source owns.
+    pub(crate) fn create(key: Key, spec: Arc<dyn AnyResource>) -> Self {
+        Operation::Create { key, spec, claim: None, token: None }
+    }
+
     /// Returns the key of the resource that changes.
     pub fn key(&self) -> &Key {
         match self {
@@ -151,8 +156,7 @@ mod tests {
 
     #[test]
     fn an_offered_claim_is_displayed_with_its_receiver() {
-        let claim =
-            Claim { source: "shop".into(), name: "a".into(), transfer_to: Some("pay".into()), ..Claim::default() };
+        let claim = Claim { transfer_to: Some("pay".into()), ..Claim::new("shop", "a") };
         let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
         let told = Operation::Claim { key, claim: Some(Arc::new(claim)) }.to_string();
         assert!(told.ends_with("owned by source `shop` as `a`, offered to source `pay`)"), "{told}");

@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Arc<Claim>> {
-        Some(Arc::new(Claim { source: source.into(), name: name.into(), prevent_destroy, ..Claim::default() }))
+        Some(Arc::new(Claim { prevent_destroy, ..Claim::new(source, name) }))
     }
 
     fn with_edge(name: &str, claim: Option<Arc<Claim>>) -> Operation {

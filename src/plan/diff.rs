@@ -228,7 +228,7 @@ impl Planner<'_> {
     /// Sets the owner of an API key if the manifest names none (D27), and returns the operation that
     /// creates the owner if it does not exist yet (D23).
     fn with_owner(&mut self, wanted: &Desired) -> (Arc<dyn AnyResource>, Option<Operation>) {
-        let Some(key) = wanted.spec.as_any().downcast_ref::<ApiKey>() else { return (Arc::clone(&wanted.spec), None) };
+        let Some(key) = wanted.spec_as::<ApiKey>() else { return (Arc::clone(&wanted.spec), None) };
         let mut key = key.clone();
         if key.owner_id.is_empty() {
             let existing = self.snapshot.get(&wanted.key).and_then(|entry| entry.spec_as::<ApiKey>());
@@ -246,12 +246,7 @@ impl Planner<'_> {
         }
         let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
         let is_new = self.snapshot.get(&owner).is_none() && self.owners.insert(owner.clone());
-        let create = is_new.then(|| Operation::Create {
-            key: owner,
-            spec: Arc::new(Owner::default()),
-            claim: None,
-            token: None,
-        });
+        let create = is_new.then(|| Operation::create(owner, Arc::new(Owner::default())));
         (Arc::new(key), create)
     }
 

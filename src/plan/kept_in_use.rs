@@ -138,7 +138,7 @@ mod tests {
     const KEY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.key.pem"));
 
     fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
-        Some(Arc::new(Claim { source: source.into(), name: name.into(), ..Claim::default() }))
+        Some(Arc::new(Claim::new(source, name)))
     }
 
     fn create(key: &Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) -> Operation {
@@ -209,7 +209,7 @@ mod tests {
     fn a_route_without_a_source_is_no_use_by_another_source() {
         let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
         let route = Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("edghtsrt_1"));
-        let by_hand = Operation::Create { key: route, spec: route_to("/"), claim: None, token: None };
+        let by_hand = Operation::create(route, route_to("/"));
         let state = state(&[create(&edge, Arc::new(HttpsEdge::default()), "a", "shop"), by_hand]);
         let plan = diff(&state, &BTreeMap::new(), "a", true, DeletionBudget::Percent(100.0), None, None);
         assert!(plan.kept_resources.is_empty(), "{:?}", plan.kept_resources);

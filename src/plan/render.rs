@@ -177,7 +177,7 @@ mod tests {
         let create = |at: usize| {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{at}")));
             let spec = std::sync::Arc::new(HttpsEdge { description: format!("number {at}"), ..HttpsEdge::default() });
-            let operations = vec![Operation::Create { key: key.clone(), spec, claim: None, token: None }];
+            let operations = vec![Operation::create(key.clone(), spec)];
             let (notes, effect, name) = (Vec::new(), Effect::Create, format!("e{at}"));
             Change { key, name, effect, notes, before: None, operations, token_file: None, drift: None }
         };

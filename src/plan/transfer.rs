@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn owned(source: &str, name: &str) -> Option<Arc<Claim>> {
-        Some(Arc::new(Claim { source: source.into(), name: name.into(), prevent_destroy: true, ..Claim::default() }))
+        Some(Arc::new(Claim { prevent_destroy: true, ..Claim::new(source, name) }))
     }
 
     fn create(name: &str, source: &str) -> Operation {

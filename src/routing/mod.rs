@@ -38,6 +38,8 @@ pub(crate) mod route_test;
 pub(crate) mod routed_state;
 pub(crate) mod selector;
 pub(crate) mod table;
+#[cfg(test)]
+pub(crate) mod tests;
 mod trace;
 pub(crate) mod treatment;
 

@@ -241,36 +241,31 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{AnyResource, Desired, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Kind, Snapshot};
+    use crate::model::{AnyResource, Desired, HttpsEdgeRoute, Id, Kind, Snapshot};
+    use crate::routing::tests::{edge_key, route, route_key, spec_of, with};
 
     /// Declared resources: no rule checks their Specs.
     type State = BTreeMap<Key, Desired>;
 
     fn declare(state: &mut State, key: Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) {
-        let claim = Arc::new(Claim { source: source.to_owned(), name: name.to_owned(), ..Claim::default() });
-        state.insert(key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None });
+        let claim = Arc::new(Claim::new(source, name));
+        state.insert(key.clone(), Desired::new(key, spec, claim));
     }
 
     /// An edge of the source `shop`, with routes: their names, sources and Specs.
     fn state(edge: Value, routes: &[(&str, &str, Value)]) -> State {
         let mut state = State::new();
-        let edge: HttpsEdge = serde_json::from_value(edge).unwrap_or_default();
-        declare(&mut state, Key::new(Kind::HttpsEdge, Id::new("edghts_1")), Arc::new(edge), "shop", "storefront");
+        declare(&mut state, edge_key("edghts_1"), spec_of(Kind::HttpsEdge, &edge), "shop", "storefront");
         for (index, (name, source, spec)) in routes.iter().enumerate() {
-            let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(&format!("edghtsrt_{index}")));
-            let spec: HttpsEdgeRoute = serde_json::from_value(spec.clone()).unwrap_or_default();
-            assert!(spec.match_type.is_some(), "{name}");
-            declare(&mut state, key, Arc::new(spec), source, name);
+            let key = route_key("edghts_1", &format!("edghtsrt_{index}"));
+            declare(&mut state, key, spec_of(Kind::HttpsEdgeRoute, spec), source, name);
         }
         state
     }
 
     fn storefront(modules: &Value) -> State {
-        let mut route = json!({"match_type": "path_prefix", "match": "/cart", "backend": {"backend_id": "bkd_cart"}});
-        if let (Some(route), Some(modules)) = (route.as_object_mut(), modules.as_object()) {
-            route.extend(modules.clone());
-        }
-        state(json!({"hostports": ["shop.example.com:443"]}), &[("cart", "shop", route)])
+        let modules = with(json!({"backend": {"backend_id": "bkd_cart"}}), modules.clone());
+        state(json!({"hostports": ["shop.example.com:443"]}), &[("cart", "shop", route("/cart", modules))])
     }
 
     fn tested(request: Value) -> TestedRequest {
@@ -287,10 +282,7 @@ mod tests {
     }
 
     fn verdict(modules: &Value, more: &Value) -> Option<RequestVerdict> {
-        let mut request = json!({"url": "https://shop.example.com/cart/1"});
-        if let (Some(request), Some(more)) = (request.as_object_mut(), more.as_object()) {
-            request.extend(more.clone());
-        }
+        let request = with(json!({"url": "https://shop.example.com/cart/1"}), more.clone());
         told(&storefront(modules), request).0
     }
 
@@ -332,8 +324,7 @@ mod tests {
     #[test]
     fn a_client_certificate_is_presented_or_not() {
         let edge = json!({"hostports": ["shop.example.com:443"], "mutual_tls": {}});
-        let route = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}});
-        let snapshot = state(edge, &[("all", "shop", route)]);
+        let snapshot = state(edge, &[("all", "shop", route("/", Value::Null))]);
         let of = |more: Value| told(&snapshot, json!({"url": "shop.example.com", "client_certificate": more})).0;
         assert_eq!(of(json!(true)), Some(RequestVerdict::Forwarded));
         assert_eq!(of(json!(false)), Some(RequestVerdict::Denied));
@@ -377,8 +368,7 @@ mod tests {
 
     #[test]
     fn a_name_alone_is_that_of_the_own_source() {
-        let route =
-            |text: &str| json!({"match_type": "path_prefix", "match": text, "backend": {"backend_id": "bkd_1"}});
+        let route = |matched: &str| route(matched, Value::Null);
         let edge = json!({"hostports": ["shop.example.com:443"]});
         let routes =
             [("cart", "shop", route("/cart")), ("cart", "team", route("/cart/new")), ("pay", "team", route("/pay"))];
@@ -395,7 +385,7 @@ mod tests {
     #[test]
     fn a_request_to_an_edge_that_only_a_server_has_is_not_judged() {
         let mut state = State::new();
-        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_9"), Id::new("edghtsrt_1"));
+        let key = route_key("edghts_9", "edghtsrt_1");
         declare(&mut state, key, Arc::new(HttpsEdgeRoute::default()), "shop", "cart");
         let request = json!({"url": "shop.example.com", "expect": {"verdict": "forwarded"}});
         assert_eq!(told(&state, request), (None, Vec::new()));
@@ -403,12 +393,11 @@ mod tests {
 
     #[test]
     fn a_request_to_a_wildcard_is_not_judged_if_an_edge_that_is_missing_may_have_its_host() {
-        let route = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}});
         let edge = json!({"hostports": ["*.example.com:443", "docs.example.com:443"]});
-        let mut state = state(edge, &[("all", "shop", route)]);
+        let mut state = state(edge, &[("all", "shop", route("/", Value::Null))]);
         let of = |state: &State, host: &str| told(state, json!({"url": host})).0;
         assert_eq!(of(&state, "shop.example.com"), Some(RequestVerdict::Forwarded));
-        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_9"), Id::new("edghtsrt_1"));
+        let key = route_key("edghts_9", "edghtsrt_1");
         declare(&mut state, key, Arc::new(HttpsEdgeRoute::default()), "shop", "cart");
         assert_eq!(of(&state, "shop.example.com"), None);
         assert_eq!(of(&state, "docs.example.com"), Some(RequestVerdict::Forwarded), "the edge has the host itself");
@@ -418,15 +407,9 @@ mod tests {
     fn a_verdict_depends_on_an_enforced_restriction_of_all_endpoints() {
         let mut state = storefront(&json!({}));
         let restriction = json!({"type": "endpoints", "enforced": true, "ip_policy_ids": ["ipp_1"]});
-        let restriction: IpRestriction = serde_json::from_value(restriction).unwrap_or_default();
-        declare(&mut state, Key::new(Kind::IpRestriction, Id::new("ipx_1")), Arc::new(restriction), "shop", "offices");
-        let of = |more: Value| {
-            let mut request = json!({"url": "https://shop.example.com/cart"});
-            if let (Some(request), Value::Object(more)) = (request.as_object_mut(), more) {
-                request.extend(more);
-            }
-            told(&state, request)
-        };
+        let spec = spec_of(Kind::IpRestriction, &restriction);
+        declare(&mut state, Key::new(Kind::IpRestriction, Id::new("ipx_1")), spec, "shop", "offices");
+        let of = |more: Value| told(&state, with(json!({"url": "https://shop.example.com/cart"}), more));
         let (verdict, found) = of(json!({"expect": {"verdict": "forwarded"}}));
         assert_eq!(verdict, Some(RequestVerdict::Depends));
         let messages: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();

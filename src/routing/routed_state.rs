@@ -39,8 +39,7 @@ impl<'s> RoutedState<'s> {
     /// The edges.
     pub(super) fn edges(self) -> impl Iterator<Item = (&'s Key, &'s HttpsEdge)> {
         let declared = self.declared(Key::new(Kind::HttpsEdge, Id::new("")));
-        let declared =
-            declared.filter_map(|wanted| Some((&wanted.key, wanted.spec.as_any().downcast_ref::<HttpsEdge>()?)));
+        let declared = declared.filter_map(|wanted| Some((&wanted.key, wanted.spec_as::<HttpsEdge>()?)));
         let stored = self.snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(move |entry| self.keeps(entry));
         declared.chain(stored.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdge>()?))))
     }
@@ -48,7 +47,7 @@ impl<'s> RoutedState<'s> {
     /// The restrictions of traffic of one type.
     pub(super) fn ip_restrictions(self) -> impl Iterator<Item = &'s IpRestriction> {
         let declared = self.declared(Key::new(Kind::IpRestriction, Id::new("")));
-        let declared = declared.filter_map(|wanted| wanted.spec.as_any().downcast_ref::<IpRestriction>());
+        let declared = declared.filter_map(|wanted| wanted.spec_as::<IpRestriction>());
         let stored = self.snapshot.newest_first(Kind::IpRestriction, None, u64::MAX);
         let stored = stored.filter(move |entry| self.keeps(entry));
         declared.chain(stored.filter_map(|entry| entry.spec_as::<IpRestriction>()))
@@ -57,7 +56,7 @@ impl<'s> RoutedState<'s> {
     /// The routes of an edge, in the order of their keys.
     pub(crate) fn routes(self, edge: &Key) -> Vec<KnownRoute<'s>> {
         let declared = self.declared(Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("")));
-        let typed = |wanted: &'s Desired| Some((&wanted.key, wanted.spec.as_any().downcast_ref::<HttpsEdgeRoute>()?));
+        let typed = |wanted: &'s Desired| Some((&wanted.key, wanted.spec_as::<HttpsEdgeRoute>()?));
         let declared = declared.filter_map(typed);
         let stored = self.snapshot.children(edge).filter(|entry| self.keeps(entry));
         let stored = stored.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?)));

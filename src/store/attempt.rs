@@ -21,6 +21,13 @@ pub struct Commit {
     pub at: Timestamp,
 }
 
+impl Commit {
+    /// Changes by whoever can open the store, now and on whatever is current.
+    pub(crate) fn local(operations: Vec<Operation>) -> Self {
+        Self { base: None, operations, author: Author::Local, at: clock::now() }
+    }
+}
+
 /// An attempt to change the store, as the history records it.
 #[derive(Debug, Clone)]
 pub struct Attempt {

@@ -122,14 +122,13 @@ mod tests {
     use super::*;
     use crate::lock::Lock;
     use crate::model::kind::ip_restriction::Traffic;
-    use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation};
+    use crate::model::{Id, IpRestriction, Key, Kind, Operation};
+    use crate::store::Commit;
     use crate::store::commit::batch::Batch;
-    use crate::store::engine::{
-        BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
-    };
+    use crate::store::engine::Engine;
     use crate::store::history::change_window::NextRevision;
     use crate::store::memory::MemoryEngine;
-    use crate::store::{Commit, clock};
+    use crate::store::memory::tests::MemoryBacked;
 
     /// The log of a store in memory, for a process that reads it.
     struct LogOfAnother {
@@ -140,13 +139,13 @@ mod tests {
         forgotten: Lock<Forgotten>,
     }
 
-    impl Engine for LogOfAnother {
-        fn load(&self) -> Result<State, StoreError> {
-            self.log.load()
+    impl MemoryBacked for LogOfAnother {
+        fn log(&self) -> &MemoryEngine {
+            &self.log
         }
 
         fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {
-            self.health()
+            MemoryBacked::health(self)
         }
 
         fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
@@ -168,30 +167,6 @@ mod tests {
             Some(FollowedWriter { name: "the first".into(), url: None, gone_since: None, seen: Instant::now() })
         }
 
-        fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-            self.log.headers(query, before, limit)
-        }
-
-        fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-            self.log.commit(position)
-        }
-
-        fn resource_histories(
-            &self,
-            wanted: ResourceHistoryQuery<'_>,
-            visit: &mut ResourceHistoryVisit<'_>,
-        ) -> Result<(), StoreError> {
-            self.log.resource_histories(wanted, visit)
-        }
-
-        fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-            self.log.walk(revision, visit)
-        }
-
-        fn statistics(&self) -> Statistics {
-            self.log.statistics()
-        }
-
         fn health(&self) -> Result<(), StoreError> {
             Err(StoreError::new(Code::NotTheWriter, "it only reads"))
         }
@@ -202,12 +177,12 @@ mod tests {
     }
 
     fn commit(store: &Store, operations: Vec<Operation>) {
-        store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+        store.commit(Commit::local(operations)).unwrap();
     }
 
     fn create(name: &str) -> Operation {
         let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
-        Operation::Create { key: key(name), spec: Arc::new(spec), claim: None, token: None }
+        Operation::create(key(name), Arc::new(spec))
     }
 
     fn content(store: &Store) -> Vec<String> {
@@ -235,7 +210,7 @@ mod tests {
         let delete = Operation::Delete { key: key("first"), with_children: false };
         commit(&writer, vec![delete.clone()]);
         // A refusal is a record without a revision.
-        let refused = Commit { base: None, operations: vec![delete], author: Author::Local, at: clock::now() };
+        let refused = Commit::local(vec![delete]);
         assert!(writer.commit(refused).is_err());
         commit(&writer, vec![create("c")]);
         while follower.take_news().unwrap() {}
@@ -281,7 +256,7 @@ mod tests {
     fn who_follows_commits_nothing_and_takes_in_no_other_history() {
         let (writer, follower, other) = pair();
         let operations = vec![create("mine")];
-        let refused = follower.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() });
+        let refused = follower.commit(Commit::local(operations));
         assert!(refused.unwrap_err().to_string().contains("it only reads"));
         assert_eq!(follower.followed_writer().unwrap().name, "the first");
         assert!(writer.followed_writer().is_none() && writer.probe().is_ok());

@@ -1,5 +1,8 @@
 //! An engine in memory, without durability.
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use super::commit::batch::{Batch, Tip};
 use super::commit::header::CommitHeader;
 use super::engine::{BatchVisit, Engine, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};

@@ -73,10 +73,9 @@ pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot,
     if stored.iter().all(|(_, claim)| claim.is_none()) {
         return found;
     }
-    let own: Vec<&TlsCertificate> =
-        desired.values().filter_map(|wanted| wanted.spec.as_any().downcast_ref::<TlsCertificate>()).collect();
+    let own: Vec<&TlsCertificate> = desired.values().filter_map(|wanted| wanted.spec_as::<TlsCertificate>()).collect();
     for wanted in desired.values() {
-        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
+        let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
         for (index, host) in tls_hosts(edge) {
             let covering = || stored.iter().filter(|(certificate, _)| covers(certificate, &host));
             let is_never =
@@ -105,7 +104,7 @@ pub(crate) fn depends_on(edge: &Entry, certificate: &Entry, desired: &BTreeMap<K
     let Some(spec) = edge.spec_as::<HttpsEdge>() else { return false };
     let first = Key::new(Kind::TlsCertificate, Id::new(""));
     let of_kind = || desired.range(&first..).take_while(|(key, _)| key.kind == Kind::TlsCertificate);
-    let declared = || of_kind().filter_map(|(_, wanted)| wanted.spec.as_any().downcast_ref::<TlsCertificate>());
+    let declared = || of_kind().filter_map(|(_, wanted)| wanted.spec_as::<TlsCertificate>());
     tls_hosts(spec).any(|(_, host)| presents(edge, certificate, &host) && !declared().any(|it| covers(it, &host)))
 }
 

@@ -59,7 +59,7 @@ impl<'a> HostEdge<'a> {
     fn find(id: &Id, desired: &'a BTreeMap<Key, Desired>, snapshot: &'a Snapshot, source: &str) -> Option<Self> {
         let key = Key::new(Kind::HttpsEdge, id.clone());
         if let Some(own) = desired.get(&key) {
-            let edge = own.spec.as_any().downcast_ref::<HttpsEdge>()?;
+            let edge = own.spec_as::<HttpsEdge>()?;
             edge.required_modules.as_ref()?;
             return Some(Self { name: own.claim.name.as_str(), edge, owner: None });
         }
@@ -281,7 +281,7 @@ pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sourc
             last = Some((id, HostEdge::find(id, desired, snapshot, source)));
         }
         let Some((_, Some(edge))) = &last else { continue };
-        let Some(route) = wanted.spec.as_any().downcast_ref::<HttpsEdgeRoute>() else { continue };
+        let Some(route) = wanted.spec_as::<HttpsEdgeRoute>() else { continue };
         if let Some(fault) = edge.owner.and_then(|owner| edge.missing_consent(owner, source, route)) {
             match is_stored(snapshot, &wanted.key, route, source) {
                 true => found.warnings.push((wanted.key.clone(), tolerated(fault))),
@@ -362,7 +362,7 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
     let mut found = Vec::new();
     for (id, routes) in foreign_routes {
         let Some(wanted) = desired.get(&Key::new(Kind::HttpsEdge, id.clone())) else { continue };
-        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
+        let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
         let (mut unwanted, mut open) = (Vec::new(), Vec::new());
         for entry in routes {
             let Some(route) = entry.spec_as::<HttpsEdgeRoute>() else { continue };

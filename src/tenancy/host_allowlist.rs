@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn claim() -> Claim {
-        Claim { source: "docs".into(), name: "x".into(), ..Claim::default() }
+        Claim::new("docs", "x")
     }
 
     #[test]
@@ -81,11 +81,11 @@ mod tests {
             spec: edge(hostports),
             fields: vec![field.to_owned()],
         };
-        let route = |edge: &str| Operation::Create {
-            key: Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new("edghtsrt_1")),
-            spec: Arc::new(HttpsEdgeRoute::default()),
-            claim: None,
-            token: None,
+        let route = |edge: &str| {
+            Operation::create(
+                Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new("edghtsrt_1")),
+                Arc::new(HttpsEdgeRoute::default()),
+            )
         };
         let adopted = |id: &str| Operation::Claim { key: key(id), claim: Some(Arc::new(claim())) };
         for (operation, expected) in [

@@ -151,7 +151,7 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
 /// Whether an edge adds a hostport, so that it can have one of another source. This reads no other edges.
 pub(crate) fn add_hostports<'a>(mut edges: impl Iterator<Item = &'a Desired>, snapshot: &Snapshot) -> bool {
     edges.any(|wanted| {
-        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { return false };
+        let Some(edge) = wanted.spec_as::<HttpsEdge>() else { return false };
         !added(edge, former(snapshot, &wanted.key)).is_empty()
     })
 }
@@ -186,7 +186,7 @@ pub(crate) fn hostport_faults<'a>(
     let held = LazyCell::new(|| hostports_of(snapshot, source));
     for wanted in edges {
         yield_to_requests();
-        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
+        let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
         for (index, text, address) in added(edge, former(snapshot, &wanted.key)) {
             // Hosts of the source move between its edges.
             if held.contains(&address) {

@@ -74,7 +74,7 @@ impl SourceScope {
         }
         if let Some(hosts) = &self.hosts {
             for wanted in of_kind(desired, Kind::HttpsEdge) {
-                let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
+                let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
                 found.extend(other_hosts(edge, hosts).map(|fault| (wanted.key.clone(), fault)));
             }
             for wanted in of_kind(desired, Kind::HttpsEdgeRoute) {
@@ -130,7 +130,7 @@ impl SourceScope {
 
     /// The fault of an API key of an owner with another role, with more rights than the source, or with its token elsewhere.
     fn api_key_fault(&self, wanted: &Desired, snapshot: &Snapshot) -> Option<Fault> {
-        let key = wanted.spec.as_any().downcast_ref::<ApiKey>()?;
+        let key = wanted.spec_as::<ApiKey>()?;
         let role = rules::role_of(snapshot, &key.owner_id).unwrap_or_default();
         if self.roles.as_ref().is_some_and(|roles| !roles.contains(&role)) {
             let (owner, role) = (printable(&key.owner_id), role.as_str());

@@ -275,7 +275,7 @@ pub(crate) fn create(
         (None, role) => {
             let key = Key::new(Kind::Owner, Id::new(&owner));
             let spec = Arc::new(Owner { role: role.unwrap_or_default() });
-            operations.push(Operation::Create { key, spec, claim: None, token: None });
+            operations.push(Operation::create(key, spec));
         }
         (Some(has), Some(wanted)) if has != wanted => return Err(role_conflict(&owner)),
         (Some(_), _) => {}

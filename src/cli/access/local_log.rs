@@ -34,8 +34,7 @@ impl LocalLogArgs {
 /// Commits changes made on the command line, and logs those of keys and owners.
 pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
     let changes = operations.clone();
-    let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
-    store.commit(commit).map_err(ApplyError::Commit)?;
+    store.commit(Commit::local(operations)).map_err(ApplyError::Commit)?;
     if let Err(error) = log.append(&changes) {
         say(&format!("The change was made and is in the history, but not in the security log: {error}"));
     }

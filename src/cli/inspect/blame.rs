@@ -7,6 +7,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::config::options::scalar_text;
 use crate::cli::output::table::table;
 use crate::server::operations::history::document::{FieldBlame, PATH, ResourceBlame};
+use crate::syntax::text::beginning;
 
 /// The longest value in the table, in characters.
 const LONGEST_VALUE: usize = 60;
@@ -76,11 +77,7 @@ fn row(field: &FieldBlame, authors: &mut Vec<String>) -> Vec<String> {
         (None, Some(oldest)) => format!("before {oldest}"),
         (None, None) => String::new(),
     };
-    let mut value = escaped(&scalar_text(field.value.clone())).into_owned();
-    if let Some((at, _)) = value.char_indices().nth(LONGEST_VALUE) {
-        value.truncate(at);
-        value.push('…');
-    }
+    let value = beginning(&escaped(&scalar_text(field.value.clone())), LONGEST_VALUE).into_owned();
     let by = note(escaped(&field.author_text()).into_owned(), authors);
     vec![field.field.clone(), revision, field.created_at.clone(), by, value]
 }

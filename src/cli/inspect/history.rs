@@ -14,6 +14,7 @@ use crate::cli::target::{each_record, get_entry, to_record};
 use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryResource};
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitPrefix, HistoryFilter, Record, ResourceChange, RevisionError};
+use crate::syntax::text::beginning;
 
 /// The number of records that are read from a store at once if a filter selects them. Without the index, each time reads the log
 /// from its beginning.
@@ -340,17 +341,9 @@ fn headline(kind: &str, name: &str, declared_at: &str) -> String {
 fn fields(before: &Option<Value>, after: &Option<Value>) -> impl Iterator<Item = String> {
     let state = |sign: &'static str, state: &Option<Value>| {
         let fields = state.iter().filter_map(Value::as_object).flatten();
-        fields.map(|(field, value)| format!("{sign} {field}: {}", cut(value))).collect::<Vec<String>>()
+        let line =
+            |field: &str, value: &Value| format!("{sign} {field}: {}", beginning(&value.to_string(), LONGEST_VALUE));
+        fields.map(|(field, value)| line(field, value)).collect::<Vec<String>>()
     };
     state("-", before).into_iter().chain(state("+", after))
-}
-
-/// A value, with `…` for what is too long to read; `--format json` has all of it.
-fn cut(value: &Value) -> String {
-    let mut text = value.to_string();
-    if let Some((at, _)) = text.char_indices().nth(LONGEST_VALUE) {
-        text.truncate(at);
-        text.push('…');
-    }
-    text
 }

@@ -103,28 +103,15 @@ impl Args {
                 None => (None, report(&self.place.store.read_existing()?.snapshot(), request)),
             });
         }
+        let tree = self.context.tree(&self.manifests, &self.loading);
+        let options = Options { tree, lints, ..self.ownership.options() };
         if let Some(url) = self.place.server.url() {
-            let (before, after) = self.through_server(url, lints)?;
+            let (before, after) = ServerTarget::new(url, &self.place.server, options)?.trace(self.to_send())?;
             return Ok((Some(before).filter(|_| self.after), after));
         }
         let before = if self.after { Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())) } else { None };
-        let options = Options { tree: self.tree(), lints, ..self.ownership.options() };
         let after = planned_state(options, before.as_ref())?;
         Ok((before.map(|before| report(&before, request)), report(&after, request)))
-    }
-
-    /// Has a server plan the manifests, and trace the request before and after the plan.
-    fn through_server(&self, url: &str, lints: LintLevels) -> Result<(TraceReport, TraceReport), Failure> {
-        let options = Options { tree: self.tree(), lints, ..self.ownership.options() };
-        let (planned, traced) = ServerTarget::new(url, &self.place.server, options)?.trace(self.to_send())?;
-        if planned.has_errors() {
-            diagnostics::diagnostics(&planned.diagnostics);
-        }
-        match traced.map(|traced| (traced.before, traced.after)) {
-            Some((before, Some(after))) => Ok((before, after)),
-            _ if planned.refusals.is_empty() => Err(Failure::new(Vec::new(), Exit::Invalid)),
-            _ => Err(Failure::new(planned.refusals, Exit::Refused)),
-        }
     }
 
     /// The request, for a server.
@@ -142,11 +129,6 @@ impl Args {
             user_agent: self.user_agent.clone().unwrap_or_default(),
             headers: headers.collect(),
         }
-    }
-
-    /// The manifests with the surrounding manifests.
-    fn tree(&self) -> Arc<dyn Tree> {
-        self.context.tree(&self.manifests, &self.loading)
     }
 
     /// The request, for a store.

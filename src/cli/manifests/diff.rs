@@ -44,16 +44,15 @@ impl Args {
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let [old, new] = self.sides()?;
         let lints = self.behaviour.levels(lints)?;
-        let options = |tree: Arc<dyn Tree>| {
-            let source = self.reported.source.clone();
-            Options { tree, source, lints: lints.clone(), behaviour: self.behaviour.shows, ..Options::default() }
+        let options = |tree: Arc<dyn Tree>| Options {
+            behaviour: self.behaviour.shows,
+            ..self.reported.options(tree, lints.clone())
         };
         if let Some(url) = self.server.url() {
             // As without a server, the limit of deletions is for those who apply.
             let options = Options { budget: DeletionBudget::Percent(100.0), ..options(new) };
             let compared = ServerTarget::new(url, &self.server, options)?.compare(&old)?;
-            let source = report_source(self.server.source().unwrap_or(&self.reported.source));
-            return self.conclude(&Report { source, ..compared }, None);
+            return self.conclude(&compared, None);
         }
         let compared = during("Comparing", || compare(&options(old), &options(new)));
         let mut report = compared.report_with("diff", self.output.detail());

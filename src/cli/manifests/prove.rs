@@ -72,11 +72,7 @@ impl Args {
     fn of_manifests(&self, lints: LintLevels) -> Result<Report, Failure> {
         let tree = self.review.tree(&self.paths, &self.loading);
         if let Some(url) = self.place.server.url() {
-            let source = self.reported.source.clone();
-            let options = Options { tree, source, lints, ..Options::default() };
-            let report = ServerTarget::new(url, &self.place.server, options)?.prove()?;
-            let source = report_source(self.place.server.source().unwrap_or(&self.reported.source));
-            return Ok(Report { source, ..report });
+            return ServerTarget::new(url, &self.place.server, self.reported.options(tree, lints))?.prove();
         }
         let source = &self.reported.source;
         Ok(during("Proving", || {

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::base_findings::BaseArgs;
 use super::behaviour_args::BehaviourArgs;
 use super::review::ReviewArgs;
-use super::source_args::{Manifests, Ownership, report_source};
+use super::source_args::{Manifests, Ownership};
 use crate::cli::command_prelude::*;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
@@ -98,10 +98,7 @@ impl PlanArgs {
         };
         let Proposal { mut report, left_out, saved, unwritable } = target.propose(document)?;
         report.command = if dry_run { "plan" } else { "reconcile" };
-        // The source that the server gets.
-        let source = &self.ownership.source;
-        report.source = report_source(self.place.server.source().unwrap_or(source));
-        self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, source)?;
+        self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, &self.ownership.source)?;
         self.output.announce(&report, target.plan()).inspect_err(|_| say_unchanged(dry_run))?;
         let isolated = report.plan.is_some() && report.has_errors();
         if !dry_run && report.plan.is_none() {

@@ -63,7 +63,7 @@ pub(crate) struct Ownership {
 }
 
 /// The source that a report names: none for the default one.
-pub(super) fn report_source(source: &str) -> Option<String> {
+pub(in crate::cli) fn report_source(source: &str) -> Option<String> {
     (source != DEFAULT_SOURCE).then(|| source.to_owned())
 }
 
@@ -75,6 +75,13 @@ pub(super) struct ReportedSource {
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = DEFAULT_SOURCE,
         value_parser = source_name)]
     pub(super) source: String,
+}
+
+impl ReportedSource {
+    /// The options of a command that judges manifests of the source.
+    pub(super) fn options(&self, tree: Arc<dyn Tree>, lints: LintLevels) -> Options {
+        Options { tree, source: self.source.clone(), lints, ..Options::default() }
+    }
 }
 
 /// The source among the arguments of a command, for a report.

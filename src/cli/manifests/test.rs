@@ -57,10 +57,8 @@ impl Args {
         let gateway = self.live.as_deref().map(LiveGateway::new).transpose()?;
         let mut report = match self.server.url() {
             Some(url) => {
-                let source = self.reported.source.clone();
-                let options = Options { tree: Arc::clone(&tree), source, lints, ..Options::default() };
-                let report = ServerTarget::new(url, &self.server, options)?.test()?;
-                Report { source: report_source(self.server.source().unwrap_or(&self.reported.source)), ..report }
+                let options = self.reported.options(Arc::clone(&tree), lints);
+                ServerTarget::new(url, &self.server, options)?.test()?
             }
             None => during("Testing", || {
                 let validated = validate_loaded(&load(tree.as_ref()), &lints, &self.reported.source);

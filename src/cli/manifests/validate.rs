@@ -55,10 +55,9 @@ impl Args {
 
     /// Has a server plan, and leaves the plan out.
     fn through_server(&self, url: &str, tree: Arc<dyn Tree>, lints: LintLevels) -> Result<Report, Failure> {
-        let options = Options { tree, source: self.reported.source.clone(), lints, ..Options::default() };
+        let options = self.reported.options(tree, lints);
         let report = ServerTarget::new(url, &self.server, options)?.propose(None)?.report;
-        let source = report_source(self.server.source().unwrap_or(&self.reported.source));
-        Ok(Report { command: "validate", source, plan: None, refusals: Vec::new(), ..report })
+        Ok(Report { command: "validate", plan: None, refusals: Vec::new(), ..report })
     }
 
     fn remove_known(&self, report: &mut Report, lints: &LintLevels) -> Result<(), Failure> {

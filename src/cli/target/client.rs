@@ -72,7 +72,7 @@ impl ApiClient {
     /// Prepares a client. Sends nothing yet.
     pub(crate) fn new(url: &str, version_header: &str, credentials: Credentials) -> Result<Self, Failure> {
         let (url, uri) = parse_server_url(url)?;
-        if uri.scheme_str() == Some("http") && !is_this_machine(&uri) {
+        if uri.scheme_str() == Some("http") && !http_client::is_this_machine(uri.host().unwrap_or_default()) {
             let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
             let _ = writeln!(
                 anstream::stderr(),
@@ -419,16 +419,9 @@ pub(crate) fn parse_server_url(text: &str) -> Result<(String, Uri), Failure> {
     Ok((text.to_owned(), uri))
 }
 
-/// Whether a server runs on this machine.
-fn is_this_machine(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default();
-    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Uri, error_response, is_this_machine};
+    use super::error_response;
 
     #[test]
     fn the_advice_of_the_server_is_not_replaced_by_a_general_one() {
@@ -444,17 +437,5 @@ mod tests {
         let other = help("NOT_FOUND", "edghts_1 does not exist");
         assert!(other.is_some_and(|help| !help.contains("--server")));
         assert!(help("REVISION_NOT_FOUND", "revision 9 does not exist; the store is at revision 3").is_some());
-    }
-
-    #[test]
-    fn only_a_loopback_address_is_this_machine() {
-        let is_this_machine =
-            |address: &str| is_this_machine(&format!("http://{address}").parse::<Uri>().unwrap_or_default());
-        for address in ["localhost", "LOCALHOST:8484", "127.0.0.1:8484/base", "127.0.0.2", "[::1]:8484"] {
-            assert!(is_this_machine(address), "{address}");
-        }
-        for address in ["edge.example.com", "localhost.example.com:80", "10.0.0.1:8484", "[fe80::1]:80", ""] {
-            assert!(!is_this_machine(address), "{address}");
-        }
     }
 }

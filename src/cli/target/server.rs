@@ -8,6 +8,7 @@ use super::client::{
 use super::proposal::{PlanFile, Proposal, Target};
 use super::server_args::ServerArgs;
 use super::upload::{Texts, UploadFiles};
+use crate::cli::manifests::source_args::report_source;
 use crate::cli::output::{diagnostics, during};
 use crate::cli::prelude::*;
 use crate::manifest::Loaded;
@@ -34,17 +35,23 @@ pub(crate) struct ServerTarget {
     pub applies: bool,
     /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
     reviewed: Option<String>,
-    /// A request to trace with the plan.
-    to_trace: Option<RequestToTrace>,
+    asked: AskedBesides,
     traced: Option<TraceOfPlan>,
-    /// Whether the server returns the results of the route tests.
-    asks_for_tests: bool,
-    /// Whether to ask for what routes requests before and after the plan.
-    wants_routing: bool,
     routing: Option<RoutingOfPlan>,
-    /// Whether the server returns the answers about invariants.
-    asks_for_proofs: bool,
     proposed: Option<LastProposal>,
+}
+
+/// What the server returns besides the plan.
+enum AskedBesides {
+    Nothing,
+    /// The way of a request before and after the plan.
+    Trace(RequestToTrace),
+    /// The results of the route tests.
+    Tests,
+    /// What routes requests before and after the plan.
+    Routing,
+    /// The answers about invariants.
+    Proofs,
 }
 
 /// The last proposal.
@@ -70,12 +77,9 @@ impl ServerTarget {
             options,
             applies: false,
             reviewed: None,
-            to_trace: None,
+            asked: AskedBesides::Nothing,
             traced: None,
-            asks_for_tests: false,
-            wants_routing: false,
             routing: None,
-            asks_for_proofs: false,
             proposed: None,
         })
     }
@@ -105,11 +109,11 @@ impl ServerTarget {
             token_hashes: BTreeMap::new(),
             assume_values: self.options.tree.assumes_values(),
             compare: false,
-            trace: self.to_trace.clone(),
+            trace: if let AskedBesides::Trace(request) = &self.asked { Some(request.clone()) } else { None },
             behaviour: self.options.behaviour,
-            tests: self.asks_for_tests,
-            routing: self.wants_routing,
-            proofs: self.asks_for_proofs,
+            tests: matches!(self.asked, AskedBesides::Tests),
+            routing: matches!(self.asked, AskedBesides::Routing),
+            proofs: matches!(self.asked, AskedBesides::Proofs),
         }
     }
 
@@ -193,11 +197,16 @@ impl ServerTarget {
         (validated, stops)
     }
 
+    /// A report about the source that the server gets.
+    fn of_source(&self, report: Report) -> Report {
+        Report { source: report_source(&self.options.source), ..report }
+    }
+
     /// Converts the server's run into a proposal, with places in the local files.
     fn proposal(&mut self, mut run: Run, files: UploadFiles, validated: PlanResult) -> Proposal {
         self.traced = run.traced.take();
         self.routing = run.routing.take();
-        let report = to_report(&mut run, &[&validated]);
+        let report = self.of_source(to_report(&mut run, &[&validated]));
         let wanted = |name: &str| {
             let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);
             keys.find(|wanted| wanted.claim.name == name)
@@ -281,7 +290,7 @@ impl Target for ServerTarget {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let (validated, stops) = self.check(&loaded);
         if (stops && !self.options.isolate) || (validated.has_errors() && files.is_empty()) {
-            return Ok(Proposal { report: validated.report("plan"), ..Proposal::default() });
+            return Ok(Proposal { report: self.of_source(validated.report("plan")), ..Proposal::default() });
         }
         // Unreadable files are not sent. With pruning, their resources would be deleted.
         let unread = [Code::Unreadable, Code::EmptySource, Code::EmptyFile, Code::NotUtf8].map(Name::Code);

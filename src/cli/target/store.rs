@@ -1,6 +1,7 @@
 //! A local store, which no other process can change at the same time.
 
 use super::proposal::{PlanFile, Proposal, Target};
+use crate::cli::manifests::source_args::report_source;
 use crate::cli::output::{during, say};
 use crate::cli::prelude::*;
 use crate::cli::store::retention_args::RetentionArgs;
@@ -77,7 +78,7 @@ impl StoreTarget {
             && let Some(on_disk) = self.args.on_disk()?
             && let Some(recalled) = plan_cache::load(&on_disk, &self.options, recorder)
         {
-            return Ok(Proposal { report: recalled.report_with("plan", self.detail), ..Proposal::default() });
+            return Ok(Proposal { report: self.report(&recalled), ..Proposal::default() });
         }
         self.read_store()?;
         let proposal = self.plan_and_report(None)?;
@@ -100,6 +101,11 @@ fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, plann
 }
 
 impl StoreTarget {
+    /// The report of a plan for the source.
+    fn report(&self, planned: &PlanResult) -> Report {
+        Report { source: report_source(&self.options.source), ..planned.report_with("plan", self.detail) }
+    }
+
     /// Plans, with what the report shows and the plan as a document, if requested.
     fn plan_and_report(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
@@ -127,10 +133,8 @@ impl StoreTarget {
         let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
         let created = created.filter(|change| change.token_file.is_some());
         let unwritable = created.filter_map(|change| planned.token_fault(&change.key)).collect();
-        let report = Report {
-            new_store: self.new_store.clone().filter(|_| planned.plan.is_some()),
-            ..planned.report_with("plan", self.detail)
-        };
+        let report =
+            Report { new_store: self.new_store.clone().filter(|_| planned.plan.is_some()), ..self.report(&planned) };
         let left_out = planned.left_out_names();
         let proposal = Proposal { report, left_out, saved, unwritable };
         self.planned = Some(planned);

@@ -22,7 +22,7 @@ pub(super) fn find_lint_exceptions(exported: &[&Arc<Entry>], others: &[Arc<Entry
     let desired = |entry: &Entry| {
         let claim = entry.claim.clone().unwrap_or_default();
         let (key, spec) = (entry.key.clone(), Arc::clone(entry.spec()));
-        (key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None })
+        (key.clone(), Desired::new(key, spec, claim))
     };
     let desired: BTreeMap<Key, Desired> = exported.iter().map(|entry| desired(entry)).collect();
     let judged: Vec<&Desired> = desired.values().collect();

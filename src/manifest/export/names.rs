@@ -67,12 +67,7 @@ mod tests {
 
     fn name_of(kind: Kind, spec: Arc<dyn AnyResource>, description: &str) -> String {
         let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
-        let create = |key: &Key, spec: Arc<dyn AnyResource>| Operation::Create {
-            key: key.clone(),
-            spec,
-            claim: None,
-            token: None,
-        };
+        let create = |key: &Key, spec: Arc<dyn AnyResource>| Operation::create(key.clone(), spec);
         let key = match kind {
             Kind::HttpsEdgeRoute => Key::child(kind, edge.id.clone(), Id::new("edghtsrt_2dE5abcXYZ")),
             _ => Key::new(kind, Id::new("x_2dE5abcXYZ")),

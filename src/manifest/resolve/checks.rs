@@ -57,7 +57,7 @@ fn unreadable(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot) -> Vec<(Key
     for (key, wanted) in desired {
         yield_to_requests();
         if key.kind == Kind::HttpsEdge
-            && let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>()
+            && let Some(edge) = wanted.spec_as::<HttpsEdge>()
         {
             let faults = rules::unreadable_edge_modules(edge).into_iter().map(|(_, fault)| fault);
             found.extend(faults.map(|fault| (key.clone(), fault)));

@@ -27,8 +27,8 @@ use crate::manifest::load::declaration::ModuleSet;
 use crate::manifest::load::declarations::Declarations;
 use crate::manifest::loaded::Loaded;
 use crate::manifest::prelude::*;
+use crate::model::Entry;
 use crate::model::claim::CONTEXT_OWNER;
-use crate::model::{Entry, LazySpec};
 
 impl Loaded {
     /// The declarations of the surrounding manifests.
@@ -98,13 +98,8 @@ fn replace(state: &Snapshot, stays: impl Fn(&Entry) -> bool, desired: &BTreeMap<
     let staying: Vec<Entry> = state.iter().filter(|entry| stays(entry)).map(|entry| Entry::clone(entry)).collect();
     let first = staying.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
     let added = desired.values().zip(first..).map(|(wanted, order)| Entry {
-        key: wanted.key.clone(),
-        lazy_spec: LazySpec::new(Arc::clone(&wanted.spec)),
-        created_at: Timestamp::UNIX_EPOCH,
-        order,
         claim: Some(wanted.claim.clone()),
-        token: None,
-        rendered: Arc::default(),
+        ..Entry::new(wanted.key.clone(), Arc::clone(&wanted.spec), Timestamp::UNIX_EPOCH, order)
     });
     Snapshot::restore(state.revision, 0, iter::empty(), staying.into_iter().chain(added))
 }

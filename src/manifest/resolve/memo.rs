@@ -273,24 +273,20 @@ impl LastResolution {
         let affects_no_others = |wanted: &&Desired| {
             // The resource itself, or the edge of a route.
             let edge = wanted.key.parent_key().unwrap_or_else(|| wanted.key.clone());
-            let was = before(&edge).and_then(edge_of);
+            let was = before(&edge).and_then(Desired::spec_as::<HttpsEdge>);
             let allows_alike = |now: &HttpsEdge| {
                 was.is_some_and(|was| {
                     was.delegates_to == now.delegates_to && was.certificates_from == now.certificates_from
                 })
             };
             was.is_none_or(|was| !rules::passes_through(was))
-                && edge_of(wanted).is_none_or(|now| {
+                && wanted.spec_as::<HttpsEdge>().is_none_or(|now| {
                     !rules::passes_through(now) && now.required_modules.is_none() && allows_alike(now)
                 })
         };
         changed.iter().all(affects_no_others)
             && !tenancy::add_hostports(changed.iter().copied().chain(in_store.iter().filter_map(before)), snapshot)
     }
-}
-
-fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
-    wanted.spec.as_any().downcast_ref()
 }
 
 /// A resource as it is declared now, with the Spec that it had if this is equal. None if it becomes another resource, because

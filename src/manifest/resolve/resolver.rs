@@ -83,7 +83,7 @@ fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -
 }
 
 fn is_self_contained(resolved: &Resolution) -> bool {
-    let mut edges = resolved.desired.values().filter_map(|it| it.spec.as_any().downcast_ref::<HttpsEdge>());
+    let mut edges = resolved.desired.values().filter_map(|it| it.spec_as::<HttpsEdge>());
     !edges.any(|edge| edge.required_modules.is_some()) && !has_routes_elsewhere(&resolved.desired)
 }
 

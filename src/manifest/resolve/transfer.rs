@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn claim(source: &str, to: Option<&str>) -> Claim {
-        Claim { source: source.into(), name: "shop".into(), transfer_to: to.map(str::to_owned), ..Claim::default() }
+        Claim { transfer_to: to.map(str::to_owned), ..Claim::new(source, "shop") }
     }
 
     #[test]

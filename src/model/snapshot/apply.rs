@@ -296,7 +296,7 @@ mod tests {
         assert!(next.get(&key).unwrap().spec().same(with("office", "a b").as_ref()));
         let refused = patch(with("", "c d"), "ip_policy_ids").unwrap_err();
         assert_eq!(refused.faults[0].path.to_string(), "/ip_policy_ids/0");
-        let create = Operation::Create { key: key.clone(), spec: with("", "a b"), claim: None, token: None };
+        let create = Operation::create(key.clone(), with("", "a b"));
         assert!(Snapshot::default().apply(&[create], now).is_err());
     }
 }

@@ -134,7 +134,7 @@ mod tests {
             Kind::HttpsEdge => Arc::new(HttpsEdge::default()),
             _ => (key.kind.info().restore)(&format!(r#"{{"match_type":"path_prefix","match":"/{number}"}}"#)).unwrap(),
         };
-        Operation::Create { key, spec, claim: None, token: None }
+        Operation::create(key, spec)
     }
 
     fn apply(snapshot: &Snapshot, operations: &[Operation]) -> Snapshot {

@@ -76,7 +76,7 @@ impl Entry {
     }
 
     /// Creates the entry of a new resource without a claim.
-    pub(super) fn new(key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp, order: u64) -> Self {
+    pub(crate) fn new(key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp, order: u64) -> Self {
         let lazy_spec = LazySpec::new(spec);
         Self { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
     }

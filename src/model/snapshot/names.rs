@@ -58,7 +58,7 @@ mod tests {
     use crate::model::resource::any_resource::AnyResource;
 
     fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
-        Some(Arc::new(Claim { source: source.into(), name: name.into(), ..Claim::default() }))
+        Some(Arc::new(Claim::new(source, name)))
     }
 
     #[test]

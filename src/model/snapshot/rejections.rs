@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_transfer_is_noted_for_a_source_with_rejected_manifests() {
         let key = Key::new(Kind::HttpsEdge, Id::new("edghts_shop"));
-        let held = |source: &str| Claim { source: source.into(), name: "shop".into(), ..Claim::default() };
+        let held = |source: &str| Claim::new(source, "shop");
         let given = || Claim { transfer_to: Some("b".into()), transferred_from: Some("a".into()), ..held("b") };
         let create = Operation::Create {
             key: key.clone(),

@@ -88,38 +88,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{HttpsEdge, HttpsEdgeRoute, Id, Kind, LazySpec, Resource};
-
-    fn entry<R: Resource>(key: Key, spec: R) -> Entry {
-        Entry {
-            key,
-            lazy_spec: LazySpec::new(Arc::new(spec)),
-            created_at: jiff::Timestamp::UNIX_EPOCH,
-            order: 0,
-            claim: None,
-            token: None,
-            rendered: Arc::default(),
-        }
-    }
-
-    fn edge() -> Key {
-        Key::new(Kind::HttpsEdge, Id::new("edghts_1"))
-    }
+    use crate::routing::tests::{edge_key, route, route_key, state_of_json, with};
 
     /// A state with an edge that takes all requests.
-    fn state(spec: Value) -> Snapshot {
-        let spec: HttpsEdge = serde_json::from_value(spec).unwrap_or_default();
-        assert!(!spec.hostports.is_empty());
-        let route = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}});
-        let route: HttpsEdgeRoute = serde_json::from_value(route).unwrap_or_default();
-        let below = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new("edghtsrt_1"));
-        let entries = [entry(edge(), spec), entry(below, route)];
-        Snapshot::default().advance(1, 2, entries.into_iter().map(|entry| (entry.key.clone(), Ok(entry))))
+    fn state(edge: Value) -> Snapshot {
+        let route = route("/", Value::Null);
+        state_of_json([(edge_key("edghts_1"), edge), (route_key("edghts_1", "edghtsrt_1"), route)])
     }
 
     #[test]
     fn mutual_tls_restricts_nothing_where_the_edge_does_not_terminate_tls() {
-        let changed = BTreeSet::from([edge()]);
+        let changed = BTreeSet::from([edge_key("edghts_1")]);
         let opened = |before: &Value, after: &Value| {
             let found = opened_requests(&changed, &state(before.clone()), &state(after.clone()));
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -130,14 +109,8 @@ mod tests {
         let found = opened(&restricted, &unterminated);
         assert!(found.len() == 1 && found.iter().all(|it| it.contains("loses `mutual_tls`, and nothing")), "{found:?}");
         assert!(opened(&unterminated, &restricted).is_empty());
-        let on_80 = |more: Value| {
-            let mut spec = json!({"hostports": ["a.example:80"]});
-            if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
-                spec.extend(more);
-            }
-            spec
-        };
-        let (with, without) = (on_80(json!({"mutual_tls": {}})), on_80(json!({})));
-        assert!(opened(&with, &without).is_empty(), "it restricted nothing there");
+        let on_80 = |more: Value| with(json!({"hostports": ["a.example:80"]}), more);
+        let found = opened(&on_80(json!({"mutual_tls": {}})), &on_80(json!({})));
+        assert!(found.is_empty(), "it restricted nothing there");
     }
 }

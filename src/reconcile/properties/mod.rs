@@ -52,7 +52,7 @@ fn reached(world: &Estate) -> Snapshot {
 
 /// Returns the stored form of a declared Spec: a key without an owner belongs to its source's bot.
 fn settled(wanted: &Desired) -> Spec {
-    match wanted.spec.as_any().downcast_ref::<ApiKey>() {
+    match wanted.spec_as::<ApiKey>() {
         Some(key) if key.owner_id.is_empty() => {
             let owner_id = Id::derived("bot_", [SOURCE.as_bytes()]).to_string();
             Arc::new(ApiKey { owner_id, ..key.clone() })
@@ -133,7 +133,7 @@ fn every_reference_resolves(snapshot: &Snapshot) -> Law {
 
 /// Returns a store with a Spec and everything that it references.
 fn planted(spec: &Spec) -> (Snapshot, Key) {
-    let create = |key: Key, spec: Spec| Operation::Create { key, spec, claim: None, token: None };
+    let create = |key: Key, spec: Spec| Operation::create(key, spec);
     let parent = Id::new("edghts_soil");
     let mut soil = vec![create(Key::new(Kind::HttpsEdge, parent.clone()), Arc::new(HttpsEdge::default()))];
     for (id, pem) in AUTHORITIES.into_iter().zip(AUTHORITY_PEMS) {
@@ -145,9 +145,8 @@ fn planted(spec: &Spec) -> (Snapshot, Key) {
     let source = spec.as_any().downcast_ref::<EventSource>();
     let id = source.map_or_else(|| Id::new(&format!("{}planted", info.prefix)), |source| Id::new(&source.r#type));
     let key = Key { kind: info.kind, parent: info.parent.map(|_| parent), id };
-    let claim = Arc::new(Claim { source: SOURCE.into(), name: "planted".into(), ..Claim::default() });
-    let desired =
-        Desired { key: key.clone(), spec: Arc::clone(spec), claim, position: 0, token_file: None, replaces: None };
+    let claim = Arc::new(Claim::new(SOURCE, "planted"));
+    let desired = Desired::new(key.clone(), Arc::clone(spec), claim);
     let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, DeletionBudget::Normal, None, None);
     (applied(&plan, &soil, time(1)), key)
 }
@@ -421,7 +420,7 @@ fn a_dry_run_writes_nothing() {
 fn an_answer_of_one_revision_is_never_that_of_another() {
     let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
     let route = Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("edghtsrt_1"));
-    let create = |key: &Key| Operation::Create { key: key.clone(), spec: spec_of(key.kind), claim: None, token: None };
+    let create = |key: &Key| Operation::create(key.clone(), spec_of(key.kind));
     let (old, _) = Snapshot::default().apply(&[create(&edge)], clock::now()).unwrap();
     let (new, _) = old.apply(&[create(&route)], clock::now()).unwrap();
     let cells = [&old, &new].map(|snapshot| Arc::clone(&snapshot.get(&edge).unwrap().rendered));

@@ -78,8 +78,8 @@ impl SpecFate {
         };
         let name = if self.renamed && side == Side::After { format!("renamed-{place}") } else { format!("n{place}") };
         let key = Key { kind: info.kind, parent: parent.cloned(), id };
-        let claim = Arc::new(Claim { source: SOURCE.into(), name, ..Claim::default() });
-        world.insert(key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None });
+        let claim = Arc::new(Claim::new(SOURCE, name));
+        world.insert(key.clone(), Desired::new(key, spec, claim));
     }
 }
 
@@ -109,7 +109,7 @@ impl Story {
             let mut alone = Estate::new();
             fate.declare(side, place, None, &mut alone, |spec| Arc::new(linked(&spec, &authorities)) as Spec);
             let Some((key, edge)) = alone.pop_first() else { continue };
-            let through = rules::passes_through(edge.spec.as_any().downcast_ref().unwrap());
+            let through = rules::passes_through(edge.spec_as().unwrap());
             for (place, fate) in routes.iter().enumerate() {
                 let fit = |spec| if through { unread(spec) } else { spec };
                 fate.declare(side, place, Some(&key.id), &mut world, fit);
@@ -166,7 +166,7 @@ fn worlds_have_every_kind_and_every_slot() {
                 named += usize::from(authority);
             });
             let edge = key.parent_key().and_then(|parent| world.get(&parent));
-            let edge = edge.and_then(|edge| edge.spec.as_any().downcast_ref::<HttpsEdge>());
+            let edge = edge.and_then(|edge| edge.spec_as::<HttpsEdge>());
             passed_through += usize::from(edge.is_some_and(rules::passes_through));
         }
     }

@@ -118,29 +118,13 @@ mod tests {
     use super::*;
     use crate::reconcile::Options;
     use crate::reconcile::sources::handle::{FollowedSource, INTERVAL};
-    use crate::reconcile::sources::location::SourceLocation;
     use crate::reconcile::sync_loop::clock::Clock;
-    use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
     use crate::reconcile::sync_loop::suspension::Suspensions;
 
     fn handle(name: &str) -> Arc<SourceHandle> {
         let suspensions = Suspensions::open(Arc::new(Store::open("memory:").unwrap())).unwrap();
         let options = Options { source: name.to_owned(), ..Options::default() };
-        let location = SourceLocation::default();
-        let (watched, drift, interval) = (Vec::new(), DriftPolicy::Enforce, INTERVAL);
-        let (is_suspended, fetches, lineage, values, observer) = (false, None, None, Arc::default(), None);
-        let source = FollowedSource {
-            options,
-            watched,
-            interval,
-            location,
-            is_suspended,
-            drift,
-            fetches,
-            lineage,
-            values,
-            observer,
-        };
+        let source = FollowedSource { options, interval: INTERVAL, ..FollowedSource::default() };
         Arc::new(SourceHandle::new(&source, Arc::new(suspensions), channel().0, None, Clock::default()))
     }
 

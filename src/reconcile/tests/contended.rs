@@ -15,9 +15,10 @@ use crate::reconcile::run::result::RunResult;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::{Options, Prepared};
 use crate::store::commit::batch::Batch;
-use crate::store::engine::{BatchVisit, Engine, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
+use crate::store::engine::{Engine, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::memory::MemoryEngine;
-use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, clock, ids};
+use crate::store::memory::tests::MemoryBacked;
+use crate::store::{Commit, Retention, Store, StoreError, clock, ids};
 
 /// Much longer than anything takes that is waited for.
 const LONG: Duration = Duration::from_secs(60);
@@ -44,9 +45,9 @@ impl HeldEngine {
     }
 }
 
-impl Engine for HeldEngine {
-    fn load(&self) -> Result<State, StoreError> {
-        self.inner.load()
+impl MemoryBacked for HeldEngine {
+    fn log(&self) -> &MemoryEngine {
+        &self.inner
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
@@ -56,14 +57,6 @@ impl Engine for HeldEngine {
             let _ = waits.recv_timeout(LONG);
         }
         self.inner.append(after, batches)
-    }
-
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        self.inner.headers(query, before, limit)
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        self.inner.commit(position)
     }
 
     fn resource_histories(
@@ -76,14 +69,6 @@ impl Engine for HeldEngine {
             on_search(self.searches.fetch_add(1, Ordering::SeqCst) + 1);
         }
         found
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.inner.walk(revision, visit)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics()
     }
 }
 
@@ -114,7 +99,7 @@ fn edge(description: &str) -> Arc<HttpsEdge> {
 
 fn another() -> Operation {
     let key = Key::new(Kind::HttpsEdge, ids::fresh_id(Kind::HttpsEdge));
-    Operation::Create { key, spec: edge(""), claim: None, token: None }
+    Operation::create(key, edge(""))
 }
 
 /// Runs while others commit after each of its plans. The commit after the last plan without the lock is not durable when

@@ -13,7 +13,6 @@ use crate::reconcile::run::decision::{RunMode, run};
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::run::result::RunResult;
 use crate::reconcile::sources::handle::{FollowedSource, INTERVAL, SourceHandle};
-use crate::reconcile::sources::location::SourceLocation;
 use crate::reconcile::sync_loop::WatchedSource;
 use crate::reconcile::sync_loop::clock::Clock;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
@@ -54,18 +53,8 @@ impl Tree for StuckTree {
 }
 
 fn source(tree: Arc<dyn Tree>) -> FollowedSource {
-    FollowedSource {
-        options: Options { tree, source: "shop".to_owned(), ..Options::default() },
-        watched: Vec::new(),
-        interval: INTERVAL,
-        location: SourceLocation::default(),
-        is_suspended: false,
-        drift: DriftPolicy::Enforce,
-        fetches: None,
-        lineage: None,
-        values: Arc::default(),
-        observer: None,
-    }
+    let options = Options { tree, source: "shop".to_owned(), ..Options::default() };
+    FollowedSource { options, interval: INTERVAL, ..FollowedSource::default() }
 }
 
 fn suspension(reason: &str) -> Suspension {

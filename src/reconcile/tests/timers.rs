@@ -15,10 +15,8 @@ use crate::model::{Author, Code, Diagnostic, Fault, Name};
 use crate::reconcile::Options;
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::sources::handle::{FollowedSource, INTERVAL, SourceHandle};
-use crate::reconcile::sources::location::SourceLocation;
 use crate::reconcile::sync_loop::WatchedSource;
 use crate::reconcile::sync_loop::clock::Clock;
-use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::sync_loop::health::{Reason, Verdict};
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
 use crate::store::Store;
@@ -99,18 +97,7 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
         paused: Arc::clone(&paused),
     });
     let options = Options { tree: Arc::clone(&tree) as Arc<dyn Tree>, source: "shop".to_owned(), ..Options::default() };
-    let source = FollowedSource {
-        options,
-        watched: Vec::new(),
-        interval: INTERVAL,
-        location: SourceLocation::default(),
-        is_suspended: false,
-        drift: DriftPolicy::Enforce,
-        fetches: None,
-        lineage: None,
-        values: Arc::default(),
-        observer: None,
-    };
+    let source = FollowedSource { options, interval: INTERVAL, ..FollowedSource::default() };
     let store = Arc::new(Store::open("memory:").unwrap());
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());
     let reports = Arc::new(Mutex::new(Vec::new()));

@@ -196,7 +196,7 @@ fn references(module: &dyn AnyModule) -> Vec<Key> {
 }
 
 /// The fields of a resource that have an effect on requests: not those that are for people. They are only compared.
-fn content(entry: &Entry) -> Option<Map<String, Value>> {
+pub(in crate::routing) fn content(entry: &Entry) -> Option<Map<String, Value>> {
     let mut fields = entry.spec().to_json(Secrets::Revealed).ok()?;
     fields.retain(|field, _| !matches!(field.as_str(), "description" | "metadata"));
     Some(fields)
@@ -207,32 +207,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{CertificateAuthority, Kind, LazySpec};
-
-    fn entry<R: crate::model::Resource>(key: Key, spec: R) -> Entry {
-        Entry {
-            key,
-            lazy_spec: LazySpec::new(Arc::new(spec)),
-            created_at: jiff::Timestamp::UNIX_EPOCH,
-            order: 0,
-            claim: None,
-            token: None,
-            rendered: Arc::default(),
-        }
-    }
+    use crate::model::Kind;
+    use crate::routing::tests::{edge_key, route, route_key, state_of_json};
 
     /// A state with an edge, its route, and an authority with a description.
     fn state(edge: Value, route: Value, authority: (&str, &str)) -> Snapshot {
-        let edge: HttpsEdge = serde_json::from_value(edge).unwrap_or_default();
-        let route: HttpsEdgeRoute = serde_json::from_value(route).unwrap_or_default();
-        let certificate: CertificateAuthority =
-            serde_json::from_value(json!({"description": authority.1, "ca_pem": "-"})).unwrap_or_default();
-        let entries = [
-            entry(Key::new(Kind::CertificateAuthority, Id::new(authority.0)), certificate),
-            entry(Key::new(Kind::HttpsEdge, Id::new("edghts_1")), edge),
-            entry(Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new("edghtsrt_1")), route),
-        ];
-        Snapshot::default().advance(1, 3, entries.into_iter().map(|entry| (entry.key.clone(), Ok(entry))))
+        let certificate = json!({"description": authority.1, "ca_pem": "-"});
+        state_of_json([
+            (Key::new(Kind::CertificateAuthority, Id::new(authority.0)), certificate),
+            (edge_key("edghts_1"), edge),
+            (route_key("edghts_1", "edghtsrt_1"), route),
+        ])
     }
 
     fn fate(state: &Snapshot) -> Fate<'_> {
@@ -243,13 +228,7 @@ mod tests {
 
     #[test]
     fn fates_are_alike_if_equal_modules_act_whatever_they_are_called() {
-        let route = |more: Value| {
-            let mut route = json!({"match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"}});
-            if let (Some(route), Value::Object(more)) = (route.as_object_mut(), more) {
-                route.extend(more);
-            }
-            route
-        };
+        let route = |more: Value| route("/", more);
         let mutual = |authority: &str| json!({"mutual_tls": {"certificate_authority_ids": [authority]}});
         let plain = state(json!({}), route(json!({})), ("ca_1", ""));
         let alike = [
@@ -279,12 +258,8 @@ mod tests {
     #[test]
     fn without_a_backend_nothing_that_would_follow_it_counts() {
         let route = |more: &str| {
-            let mut route =
-                json!({"match_type": "path_prefix", "match": "/", "ip_restriction": {"ip_policy_ids": ["a"]}});
-            if let Some(route) = route.as_object_mut() {
-                route.insert(more.to_owned(), json!({}));
-            }
-            state(json!({}), route, ("ca_1", ""))
+            let modules = json!({"backend": null, "ip_restriction": {"ip_policy_ids": ["a"]}, more: {}});
+            state(json!({}), route("/", modules), ("ca_1", ""))
         };
         let (one, other) = (route("compression"), route("response_headers"));
         assert!(fate(&one).is_like(&fate(&other)) && fate(&one).backend().is_none());

@@ -53,7 +53,7 @@ pub(super) fn wider(pattern: &str) -> impl Iterator<Item = String> {
 }
 
 /// A text from its end.
-pub(super) fn reversed(text: &str) -> String {
+pub(in crate::routing) fn reversed(text: &str) -> String {
     text.chars().rev().collect()
 }
 

@@ -46,8 +46,10 @@ mod tests;
 #[cfg(test)]
 pub(crate) use classes::each_class;
 pub(crate) use classes::{ClassScope, each_class_in, each_difference, each_pair_in};
+pub(super) use fate::content;
 pub(crate) use fate::{Fate, FateModule, Protections, protections};
 pub(crate) use host_class::HostClass;
+pub(super) use host_tree::reversed;
 pub(crate) use path_class::PathClass;
 pub(crate) use request_class::{RequestClass, url_of};
 pub(crate) use request_scope::RequestScope;

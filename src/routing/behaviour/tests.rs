@@ -3,46 +3,28 @@
 mod property;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{ClassScope, each_class, each_difference, url_of};
-use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, LazySpec, Snapshot};
+use crate::model::{Key, Snapshot};
+use crate::routing::tests::{edge_key, route, route_key, state_of_json, with};
 use crate::routing::{TracedRequest, trace};
 
 /// An edge of an example: its name, hostports and routes. Each route is a match, a backend and modules.
 type ExampleEdge<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str, Value)]);
 
-fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Entry {
-    let (created_at, rendered) = (Timestamp::UNIX_EPOCH, Arc::default());
-    Entry { key, lazy_spec: LazySpec::new(spec), created_at, order: 0, claim: None, token: None, rendered }
-}
-
 /// A match starts with `=` if it is exact.
 fn state(edges: &[ExampleEdge<'_>]) -> Snapshot {
-    let mut entries = Vec::new();
+    let mut resources = Vec::new();
     for (edge, hostports, routes) in edges {
-        let spec = HttpsEdge { hostports: hostports.iter().map(ToString::to_string).collect(), ..HttpsEdge::default() };
-        entries.push(entry(Key::new(Kind::HttpsEdge, Id::new(edge)), Arc::new(spec)));
+        resources.push((edge_key(edge), json!({"hostports": hostports})));
         for (matched, backend, modules) in *routes {
-            let exact = matched.strip_prefix('=');
-            let mut route = json!({
-                "match_type": if exact.is_some() { "exact_path" } else { "path_prefix" },
-                "match": exact.unwrap_or(matched),
-                "backend": {"backend_id": backend},
-            });
-            if let (Some(route), Some(modules)) = (route.as_object_mut(), modules.as_object()) {
-                route.extend(modules.clone());
-            }
-            let spec: HttpsEdgeRoute = serde_json::from_value(route).unwrap_or_default();
-            let key = Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(&format!("{edge} {matched}")));
-            entries.push(entry(key, Arc::new(spec)));
+            let modules = with(json!({"backend": {"backend_id": backend}}), modules.clone());
+            resources.push((route_key(edge, &format!("{edge} {matched}")), route(matched, modules)));
         }
     }
-    let entries = entries.into_iter().zip(0..).map(|(entry, order)| Entry { order, ..entry });
-    Snapshot::default().advance(1, 1000, entries.map(|entry| (entry.key.clone(), Ok(entry))))
+    state_of_json(resources)
 }
 
 /// The classes of a state with their backends, and an example that a trace confirms.
@@ -199,15 +181,14 @@ fn a_match_with_a_host_splits_the_hosts_of_a_wildcard() {
 
 #[test]
 fn an_edge_that_passes_tls_through_has_one_class_of_paths() {
-    let hosts: &[&str] = &["a.example.com:443"];
-    let through = |backend: &str| {
-        let state = state(&[("a", hosts, &[("/", backend, Value::Null), ("/x", "unread", Value::Null)])]);
-        let key = Key::new(Kind::HttpsEdge, Id::new("a"));
-        let edge = json!({"hostports": hosts, "tls_termination": {"terminate_at": "upstream"}});
-        let edge: HttpsEdge = serde_json::from_value(edge).unwrap_or_default();
-        state.advance(2, 1000, [(key.clone(), Ok(entry(key, Arc::new(edge))))])
-    };
-    assert_eq!(classes(&through("all")), ["https://a.example.com/* → all"]);
+    let edge = json!({"hostports": ["a.example.com:443"], "tls_termination": {"terminate_at": "upstream"}});
+    let to = |backend: &str| json!({"backend": {"backend_id": backend}});
+    let state = state_of_json([
+        (edge_key("a"), edge),
+        (route_key("a", "all"), route("/", to("all"))),
+        (route_key("a", "unread"), route("/x", to("unread"))),
+    ]);
+    assert_eq!(classes(&state), ["https://a.example.com/* → all"]);
 }
 
 #[test]

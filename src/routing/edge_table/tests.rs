@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use proptest::{collection::vec, prelude::*, sample::select};
+use serde_json::{Value, json};
 
 use super::{EdgeTable, RoutedState, RoutedTo};
-use crate::model::kind::https_edge_route::MatchType;
 use crate::model::traffic::host_name;
-use crate::model::{AnyResource, Claim, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, LazySpec, Snapshot};
+use crate::model::{Claim, Desired, Kind, Snapshot};
+use crate::routing::tests::{edge_key, route, route_key, spec_of, state_of_json};
 use crate::routing::{TracedRequest, trace};
 
 const HOSTPORTS: [&str; 12] = [
@@ -62,30 +62,17 @@ fn edges() -> impl Strategy<Value = Vec<GeneratedEdge>> {
     vec((vec(select(HOSTPORTS.to_vec()), 0..4), vec(select(MATCHES.to_vec()), 0..4)), 0..5)
 }
 
-fn entry(key: Key, spec: Arc<dyn AnyResource>, order: u64) -> Entry {
-    let (created_at, rendered) = (Timestamp::UNIX_EPOCH, Arc::default());
-    Entry { key, lazy_spec: LazySpec::new(spec), created_at, order, claim: None, token: None, rendered }
-}
-
-fn edge(hostports: &[&str]) -> Arc<HttpsEdge> {
-    let hostports = hostports.iter().map(|text| (*text).to_owned()).collect();
-    Arc::new(HttpsEdge { hostports, ..HttpsEdge::default() })
-}
-
 fn state(edges: &[GeneratedEdge]) -> Snapshot {
-    let mut entries = Vec::new();
+    let mut resources = Vec::new();
     for (number, (hostports, matches)) in edges.iter().enumerate() {
         // The order of creation is not that of the IDs.
-        let id = Id::new(&format!("edghts_{}", number * 7 % 5));
-        entries.push(entry(Key::new(Kind::HttpsEdge, id.clone()), edge(hostports), entries.len() as u64));
+        let id = format!("edghts_{}", number * 7 % 5);
+        resources.push((edge_key(&id), json!({"hostports": hostports})));
         for (place, text) in matches.iter().enumerate() {
-            let (match_type, r#match) = (Some(MatchType::PathPrefix), (*text).to_owned());
-            let route = HttpsEdgeRoute { match_type, r#match, ..HttpsEdgeRoute::default() };
-            let key = Key::child(Kind::HttpsEdgeRoute, id.clone(), Id::new(&format!("edghtsrt_{place}")));
-            entries.push(entry(key, Arc::new(route), entries.len() as u64));
+            resources.push((route_key(&id, &format!("edghtsrt_{place}")), route(text, Value::Null)));
         }
     }
-    Snapshot::restore(1, 0, [], entries)
+    state_of_json(resources)
 }
 
 proptest! {
@@ -122,11 +109,11 @@ fn a_wildcard_serves_what_no_literal_host_and_no_longer_wildcard_does() {
 
 #[test]
 fn what_a_source_declares_takes_the_place_of_what_it_has() {
-    let key = Key::new(Kind::HttpsEdge, Id::new("edghts_0"));
+    let key = edge_key("edghts_0");
     let stored = state(&[(vec!["a.example.com:443"], vec![])]);
-    let claim = Arc::new(Claim { source: "shop".into(), name: "shop".into(), ..Claim::default() });
-    let spec = edge(&["b.example.com:443"]);
-    let wanted = Desired { key: key.clone(), spec, claim, position: 0, token_file: None, replaces: None };
+    let claim = Arc::new(Claim::new("shop", "shop"));
+    let spec = spec_of(Kind::HttpsEdge, &json!({"hostports": ["b.example.com:443"]}));
+    let wanted = Desired::new(key.clone(), spec, claim);
     let desired = BTreeMap::from([(key.clone(), wanted)]);
     let state = RoutedState { desired: Some(&desired), ..RoutedState::stored(&stored, "shop") };
     let table = EdgeTable::new(state);

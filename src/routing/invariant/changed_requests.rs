@@ -5,20 +5,16 @@ use std::collections::BTreeSet;
 
 use crate::model::kind::invariant::InvariantScope;
 use crate::model::traffic::{host_name, host_port};
-use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Secrets, Snapshot};
+use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot};
+use crate::routing::behaviour::{content, reversed};
 use crate::routing::selector::Selector;
 
 /// The changed resources on which invariants depend, without those of which only texts for people changed.
 pub(super) fn effective_changes(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> BTreeSet<Key> {
-    let fields = |entry: &Entry| {
-        let mut fields = entry.spec().to_json(Secrets::Revealed).ok()?;
-        fields.retain(|field, _| !matches!(field.as_str(), "description" | "metadata"));
-        Some(fields)
-    };
     let is_alike = |then: &Entry, now: &Entry| {
         let is_same = || then.spec().same(now.spec().as_ref());
-        let has_same_fields = || fields(then).is_some_and(|then| fields(now) == Some(then));
-        then.source() == now.source() && (is_same() || has_same_fields())
+        let has_same_content = || content(then).is_some_and(|then| content(now) == Some(then));
+        then.source() == now.source() && (is_same() || has_same_content())
     };
     let has_effect = |key: &&Key| match (before.get(key), after.get(key)) {
         (Some(then), Some(now)) => !is_alike(then, now),
@@ -104,11 +100,6 @@ impl ChangedRequests {
         let mut beginnings = (0..=prefix.len()).filter_map(|end| prefix.get(..end));
         is_longer || beginnings.any(|beginning| self.paths.contains(beginning))
     }
-}
-
-/// A text from its end.
-fn reversed(text: &str) -> String {
-    text.chars().rev().collect()
 }
 
 #[cfg(test)]

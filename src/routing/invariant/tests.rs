@@ -9,62 +9,31 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Breach, Proof, ProofAnswer, enforce, prove};
-use crate::model::kind::invariant::Invariant;
-use crate::model::{
-    AnyResource, Claim, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, LazySpec, Resource, Snapshot,
-};
+use crate::model::{Claim, Entry, Id, Key, Kind, Snapshot};
+use crate::routing::tests::{edge_key, route_key, spec_of, with};
 use crate::routing::trace;
 
 /// A resource of an example: its key, its source, and its Spec.
 type Given = (Key, &'static str, Value);
 
 fn edge(name: &str, source: &'static str, hostport: &str, more: Value) -> Given {
-    (Key::new(Kind::HttpsEdge, Id::new(name)), source, with(json!({"hostports": [hostport]}), more))
+    (edge_key(name), source, with(json!({"hostports": [hostport]}), more))
 }
 
 /// A route of an edge by a path prefix, to the backend `bkd_1` unless `more` has another one.
 fn route(edge: &str, source: &'static str, prefix: &str, more: Value) -> Given {
-    let key = Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(&format!("{edge}{prefix}")));
-    let spec = json!({"match_type": "path_prefix", "match": prefix, "backend": {"backend_id": "bkd_1"}});
-    (key, source, with(spec, more))
+    (route_key(edge, &format!("{edge}{prefix}")), source, crate::routing::tests::route(prefix, more))
 }
 
 fn invariant(more: Value) -> Given {
     (Key::new(Kind::Invariant, Id::new("inv_1")), "platform", with(json!({"description": "It holds"}), more))
 }
 
-fn with(mut spec: Value, more: Value) -> Value {
-    if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
-        spec.extend(more);
-    }
-    spec
-}
-
-fn spec_of(kind: Kind, spec: &Value) -> Arc<dyn AnyResource> {
-    fn typed<R: Resource>(spec: &Value) -> Arc<dyn AnyResource> {
-        Arc::new(serde_json::from_value::<R>(spec.clone()).unwrap_or_default())
-    }
-    match kind {
-        Kind::HttpsEdge => typed::<HttpsEdge>(spec),
-        Kind::HttpsEdgeRoute => typed::<HttpsEdgeRoute>(spec),
-        Kind::IpRestriction => typed::<IpRestriction>(spec),
-        _ => typed::<Invariant>(spec),
-    }
-}
-
 fn state(given: &[Given]) -> Snapshot {
     let entries = given.iter().zip(0..).map(|((key, source, spec), order)| {
-        let claim = Claim { source: (*source).to_owned(), name: key.id.to_string(), ..Claim::default() };
-        let entry = Entry {
-            key: key.clone(),
-            lazy_spec: LazySpec::new(spec_of(key.kind, spec)),
-            created_at: Timestamp::UNIX_EPOCH,
-            order,
-            claim: Some(Arc::new(claim)),
-            token: None,
-            rendered: Arc::default(),
-        };
-        (key.clone(), Ok(entry))
+        let claim = Claim::new(*source, key.id.to_string());
+        let entry = Entry::new(key.clone(), spec_of(key.kind, spec), Timestamp::UNIX_EPOCH, order);
+        (key.clone(), Ok(Entry { claim: Some(Arc::new(claim)), ..entry }))
     });
     Snapshot::default().advance(1, 100, entries)
 }

@@ -1,23 +1,15 @@
 //! Tests of what a worker finds.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::tally::{LinePlace, ReplayTally};
 use super::worker::{LoggedRequest, ReplayWorker, ShownDetails};
-use crate::model::snapshot::lazy_spec::LazySpec;
 use crate::model::traffic::RequestVerdict::{Blocked, Depends, Forwarded};
-use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, Snapshot};
+use crate::model::{Id, Key, Kind, Snapshot};
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
-
-fn entry(key: Key, spec: Arc<dyn AnyResource>, order: usize) -> Entry {
-    let created_at = jiff::Timestamp::UNIX_EPOCH;
-    let lazy_spec = LazySpec::new(spec);
-    let order = order as u64;
-    Entry { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
-}
+use crate::routing::tests::{edge_key, route, route_key, state_of_json};
 
 /// A state with edges of hostports and routes.
 fn state(edges: &[(&[&str], Vec<Value>)]) -> Snapshot {
@@ -26,38 +18,19 @@ fn state(edges: &[(&[&str], Vec<Value>)]) -> Snapshot {
 
 /// A state with edges, and a restriction of all endpoints for each IP policy.
 fn restricted_state(edges: &[(&[&str], Vec<Value>)], policies: &[&str]) -> Snapshot {
-    let mut entries = Vec::new();
+    let mut resources = Vec::new();
     for policy in policies {
         let spec = json!({"type": "endpoints", "enforced": true, "ip_policy_ids": [policy]});
-        let spec: IpRestriction = serde_json::from_value(spec).unwrap_or_default();
-        entries.push(entry(
-            Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{policy}"))),
-            Arc::new(spec),
-            entries.len(),
-        ));
+        resources.push((Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{policy}"))), spec));
     }
     for (number, (hostports, routes)) in edges.iter().enumerate() {
-        let id = Id::new(&format!("edghts_{number}"));
-        let hostports = hostports.iter().map(|hostport| (*hostport).to_owned()).collect();
-        let edge = HttpsEdge { hostports, ..HttpsEdge::default() };
-        entries.push(entry(Key::new(Kind::HttpsEdge, id.clone()), Arc::new(edge), entries.len()));
+        let id = format!("edghts_{number}");
+        resources.push((edge_key(&id), json!({"hostports": hostports})));
         for (at, route) in routes.iter().enumerate() {
-            let route: HttpsEdgeRoute = serde_json::from_value(route.clone()).unwrap_or_default();
-            let key = Key::child(Kind::HttpsEdgeRoute, id.clone(), Id::new(&format!("edghtsrt_{number}_{at}")));
-            entries.push(entry(key, Arc::new(route), entries.len()));
+            resources.push((route_key(&id, &format!("edghtsrt_{number}_{at}")), route.clone()));
         }
     }
-    Snapshot::restore(1, 0, [], entries)
-}
-
-/// A route of a path prefix with a backend and other modules.
-fn route(prefix: &str, modules: Value) -> Value {
-    let backend = json!({"enabled": true, "backend_id": "bkd_1"});
-    let mut route = json!({"match_type": "path_prefix", "match": prefix, "backend": backend});
-    if let (Some(route), Value::Object(modules)) = (route.as_object_mut(), modules) {
-        route.extend(modules);
-    }
-    route
+    state_of_json(resources)
 }
 
 fn request<'l>(method: &'l str, host: &'l str, path: &'l str, client: &'l str, agent: &'l str) -> LoggedRequest<'l> {

@@ -52,7 +52,8 @@ impl AccessControl {
         }
         let caller = self.identify(snapshot, headers)?;
         self.count(&caller)?;
-        self.permit(snapshot, intent, headers, caller)
+        self.check_version(headers)?;
+        self.decide(snapshot, intent, headers, caller)
     }
 
     /// Counts a request for the rate of the caller's key, and for the share of its owner.
@@ -72,16 +73,6 @@ impl AccessControl {
             return self.admit_session_again(snapshot, intent, headers, &session);
         }
         let caller = self.identify(snapshot, headers)?;
-        self.permit(snapshot, intent, headers, caller)
-    }
-
-    fn permit(
-        &self,
-        snapshot: &Snapshot,
-        intent: &Intent<'_>,
-        headers: &HeaderMap,
-        caller: Caller,
-    ) -> Result<Caller, ApiError> {
         self.check_version(headers)?;
         self.decide(snapshot, intent, headers, caller)
     }

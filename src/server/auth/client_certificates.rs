@@ -148,12 +148,8 @@ mod tests {
 
     #[test]
     fn a_mapped_name_is_its_owner_and_nobody_can_write_the_header() {
-        let create = Operation::Create {
-            key: Key::new(Kind::Owner, Id::new("bot_deploy")),
-            spec: Arc::new(Owner { role: Role::Editor }),
-            claim: None,
-            token: None,
-        };
+        let create =
+            Operation::create(Key::new(Kind::Owner, Id::new("bot_deploy")), Arc::new(Owner { role: Role::Editor }));
         let snapshot = Snapshot::default().apply(&[create], now()).map(|(snapshot, _)| snapshot).unwrap_or_default();
         let clients =
             ClientCertificates::new(vec![entry("uri:spiffe://a/b", "bot_deploy"), entry("dns:x", "bot_gone")]);

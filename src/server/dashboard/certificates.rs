@@ -21,15 +21,14 @@ const MOST_NAMES: usize = 5;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let all = expiring(request);
-    let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
+    let from = request.skipped();
     let rows: Vec<Expiry> = all.iter().skip(from).take(ROWS).cloned().collect();
     let shown = from.saturating_add(rows.len());
-    let next = (shown < all.len()).then(|| request.with(&[("from", shown.to_string().as_str())]));
-    let first = (from > 0).then(|| request.with(&[("from", "")]));
+    let next = (shown < all.len()).then(|| shown.to_string());
     let body = html! {
         @if rows.is_empty() { (nothing(NONE)) }
         @else { (table(request, &rows)) }
-        (pager(first.as_deref(), next.as_deref(), "Next page"))
+        (pager(request, "from", from == 0, next, "Next page"))
     };
     Ok(PageContent { title: "Certificates".to_owned(), section: "Certificates", body })
 }

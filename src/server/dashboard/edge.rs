@@ -100,14 +100,12 @@ fn tried_routes(request: &PageRequest, entry: &Entry, edge: &HttpsEdge) -> Marku
         let text = scan.next_text();
         (scan.rows, next, text)
     };
-    let first = (!after.is_empty()).then(|| request.with(&[("after", "")]));
-    let next = next.map(|next| request.with(&[("after", next.as_str())]));
     html! {
         @if !is_ordered {
             p { "The edge has over " (MOST_ORDERED) " routes: they are listed by ID. "
                 a href=(request.to("trace")) { "Trace a request" } " to find the one that takes it." }
         }
         (routes::table(request, &rows))
-        (pager(first.as_deref(), next.as_deref(), text))
+        (pager(request, "after", after.is_empty(), next, text))
     }
 }

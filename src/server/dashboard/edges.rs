@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{nothing, pager, time};
+use super::elements::{choice, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge};
@@ -43,25 +43,20 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             (scan, next)
         }
     };
-    let first = (!request.value("after").is_empty()).then(|| request.with(&[("after", "")]));
-    let next = next.map(|next| request.with(&[("after", next.as_str())]));
+    let is_first = request.value("after").is_empty();
     let body = html! {
         form.filters role="search" aria-label="Edges" method="get" {
             label { "Search " input type="search" name="search" value=(search) placeholder="name, host or ID"; }
             label { "Source " input type="text" name="source" value=(source); }
-            label { "Order "
-                select name="sort" {
-                    @for (value, text) in ORDERS { option value=(value) selected[value == sort] { (text) } }
-                }
-            }
+            (choice("Order", "sort", &ORDERS, &sort))
             button { "Show" }
         }
         @if scan.rows.is_empty() {
-            @if words.is_empty() && source.is_empty() && first.is_none() {
+            @if words.is_empty() && source.is_empty() && is_first {
                 (nothing(NONE))
             } @else { (nothing("No edge is selected here.")) }
         } @else { (table(request, &scan.rows)) }
-        (pager(first.as_deref(), next.as_deref(), scan.next_text()))
+        (pager(request, "after", is_first, next, scan.next_text()))
     };
     Ok(PageContent { title: "Edges".to_owned(), section: "Edges", body })
 }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use maud::{Markup, html};
 
+use super::page::PageRequest;
 use crate::model::author::PERSON;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::operations::history::document::HistoryAuthor;
@@ -148,8 +149,28 @@ pub(super) fn nothing(text: &str) -> Markup {
     html! { p.nothing { (text) } }
 }
 
-/// The links to the first and the next page of a table.
-pub(super) fn pager(first: Option<&str>, next: Option<&str>, next_text: &str) -> Markup {
+/// One of several values of a query parameter, in a form of filters.
+pub(super) fn choice(label: &str, name: &str, choices: &[(&str, &str)], chosen: &str) -> Markup {
+    html! {
+        label { (label) " "
+            select name=(name) {
+                @for (value, text) in choices { option value=(value) selected[*value == chosen] { (text) } }
+            }
+        }
+    }
+}
+
+/// The links to the first page of a table, unless it is shown, and to the next one. `next` is the value of the query parameter
+/// that says where a page begins.
+pub(super) fn pager(
+    request: &PageRequest,
+    parameter: &str,
+    is_first: bool,
+    next: Option<String>,
+    next_text: &str,
+) -> Markup {
+    let first = (!is_first).then(|| request.with(&[(parameter, "")]));
+    let next = next.map(|next| request.with(&[(parameter, next.as_str())]));
     html! {
         @if first.is_some() || next.is_some() {
             nav.pager aria-label="Pages" {

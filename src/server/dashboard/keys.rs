@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::actions::revoke_key::may_revoke;
-use super::elements::{Tone, badge, nothing, pager, time};
+use super::elements::{Tone, badge, choice, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::key::segment;
@@ -41,8 +41,6 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let before = request.number("before").unwrap_or(u64::MAX);
     let scan = TableScan::new(request.snapshot.newest_first(Kind::ApiKey, None, before), keep);
     let next = scan.last.as_ref().map(|last| last.order.to_string());
-    let next = next.map(|next| request.with(&[("before", next.as_str())]));
-    let first = (before != u64::MAX).then(|| request.with(&[("before", "")]));
     // Roles are those of owners, which only some may read.
     let shows_roles = request.may(&Intent::Owners);
     let revokes = request.may(&Intent::Change);
@@ -50,11 +48,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let body = html! {
         form.filters role="search" aria-label="Keys" method="get" {
             label { "Search " input type="search" name="search" value=(search) placeholder="description, owner or ID"; }
-            label { "Use "
-                select name="use" {
-                    @for (value, text) in USES { option value=(value) selected[value == wanted_use] { (text) } }
-                }
-            }
+            (choice("Use", "use", &USES, &wanted_use))
             button { "Show" }
         }
         p { "Uses are those of this server since its start " (time(&since, request.now)) "." }
@@ -72,7 +66,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 }
             }
         }
-        (pager(first.as_deref(), next.as_deref(), scan.next_text()))
+        (pager(request, "before", before == u64::MAX, next, scan.next_text()))
     };
     Ok(PageContent { title: "Keys".to_owned(), section: "Keys", body })
 }

@@ -134,6 +134,11 @@ impl PageRequest {
         at_revision::number(&self.value(name))
     }
 
+    /// The number of rows before those of this page of a table.
+    pub(super) fn skipped(&self) -> usize {
+        self.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default()
+    }
+
     /// The address of this page with some query parameters replaced, and those removed that are empty.
     pub(super) fn with(&self, replaced: &[(&str, &str)]) -> String {
         let mut pairs: Vec<(String, String)> = form_urlencoded::parse(self.query.as_bytes())
@@ -226,7 +231,7 @@ impl Here {
 
 /// The session of a request, if it has one.
 pub(super) fn session_of(app: &AppState, parts: &Parts) -> Option<DashboardSession> {
-    let value = cookie::of(parts)?;
+    let value = cookie::SESSION.of(parts)?;
     let session = app.access.sessions.open(value.text, clock::now())?;
     // What was sealed for TLS counts under no other name, and the reverse.
     (session.is_secure == value.is_secure).then_some(session)
@@ -404,7 +409,8 @@ pub(super) fn failed_form(error: ApiError, here: &Here) -> Response {
     failure(error, |status| layout::failed_form(&here.root, status, &message))
 }
 
-fn failure(error: ApiError, page: impl FnOnce(StatusCode) -> Markup) -> Response {
+/// A page with the status, the headers and the note of an error.
+pub(super) fn failure(error: ApiError, page: impl FnOnce(StatusCode) -> Markup) -> Response {
     let (mut parts, _) = error.into_response().into_parts();
     let html = page(parts.status).into_string();
     parts.headers.insert(header::CONTENT_TYPE, layout::HTML.clone());

@@ -32,12 +32,11 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let commit_header = request.store().header(revision)?.ok_or_else(gone)?;
     let item = HistoryItem::from_header(&commit_header, "", &request.snapshot);
     let forge = request.forge(&item.author.source);
-    let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
+    let from = request.skipped();
     let changes = request.store().some_changes(&commit_header, from, RESOURCES)?.ok_or_else(gone)?;
     let compared = compared_revision(&commit_header, current).map(|revision| request.effect(revision));
     let shown = from.saturating_add(changes.len());
-    let next = (shown < item.changed).then(|| request.with(&[("from", shown.to_string().as_str())]));
-    let first = (from > 0).then(|| request.with(&[("from", "")]));
+    let next = (shown < item.changed).then(|| shown.to_string());
     let (before, after) = (revision.saturating_sub(1), revision.saturating_add(1));
     let body = html! {
         (facts(&[
@@ -70,7 +69,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             @let link = Key::at_path(change.kind, &change.path).filter(|key| request.snapshot.get(key).is_some()).and_then(|key| request.to_resource(&key));
             (diff::resource(&HistoryResource::new(change), link.as_deref(), &effect))
         }
-        (pager(first.as_deref(), next.as_deref(), "More resources"))
+        (pager(request, "from", from == 0, next, "More resources"))
     };
     Ok(PageContent { title: format!("Revision {revision}"), section: "Revisions", body })
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, author, badge, nothing, pager, time};
+use super::elements::{Tone, author, badge, choice, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
@@ -54,24 +54,19 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         SearchEnd::Stopped => items.last().map(|last| last.id.clone()),
         SearchEnd::Exhausted(position) => Some(position.to_string()),
     };
-    let next = next.map(|next| request.with(&[("before", next.as_str())]));
-    let first = (before != u64::MAX).then(|| request.with(&[("before", "")]));
+    let is_first = before == u64::MAX;
     let body = html! {
         form.filters role="search" aria-label="Revisions" method="get" {
             label { "Source " input type="text" name="source" value=(source.unwrap_or_default()); }
             label { "Key, owner or email " input type="text" name="actor" value=(actor.unwrap_or_default()); }
             label { "Resource " input type="text" name="resource" value=(resource.unwrap_or_default()) placeholder="/edges/https/edghts_…"; }
-            label { "Outcome "
-                select name="outcome" {
-                    @for (value, text) in OUTCOMES { option value=(value) selected[value == outcome] { (text) } }
-                }
-            }
+            (choice("Outcome", "outcome", &OUTCOMES, &outcome))
             button { "Show" }
         }
         @if !items.is_empty() { (timeline(request, &items)) }
-        @else if is_filtered || first.is_some() { (nothing("No attempt is selected here.")) }
+        @else if is_filtered || !is_first { (nothing("No attempt is selected here.")) }
         @else { (nothing("Nothing has been applied yet.")) }
-        (pager(first.as_deref(), next.as_deref(), "Older"))
+        (pager(request, "before", is_first, next, "Older"))
     };
     Ok(PageContent { title: "Revisions".to_owned(), section: "Revisions", body })
 }

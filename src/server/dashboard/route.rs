@@ -109,8 +109,6 @@ fn history(request: &PageRequest, key: &Key) -> Result<Markup, ApiError> {
     let before = request.number("before").unwrap_or(u64::MAX);
     let changes = request.store().changes_of(&key.path(), before, CHANGES)?;
     let next = changes.last().filter(|_| changes.len() == CHANGES).map(|(header, _)| header.position.to_string());
-    let next = next.map(|next| request.with(&[("before", next.as_str())]));
-    let first = (before != u64::MAX).then(|| request.with(&[("before", "")]));
     Ok(html! {
         @if changes.is_empty() { (nothing("The history has no change of this route: it is older than what is kept.")) }
         @for (header, change) in changes {
@@ -125,6 +123,6 @@ fn history(request: &PageRequest, key: &Key) -> Result<Markup, ApiError> {
                 (diff::resource(&HistoryResource::new(change), None, &effect))
             }
         }
-        (pager(first.as_deref(), next.as_deref(), "Older changes"))
+        (pager(request, "before", before == u64::MAX, next, "Older changes"))
     })
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::access::{lock_list, locks};
-use super::elements::{nothing, pager};
+use super::elements::{choice, nothing, pager};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
@@ -33,24 +33,18 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     };
     let scan = TableScan::new(request.snapshot.entries_after(from), keep);
     let next = scan.last.as_ref().and_then(|last| Some(format!("{}/{}", last.key.parent.as_ref()?, last.key.id)));
-    let first = (!after.is_empty()).then(|| request.with(&[("after", "")]));
-    let next = next.map(|next| request.with(&[("after", next.as_str())]));
-    let is_filtered = !words.is_empty() || !source.is_empty() || !access.is_empty() || first.is_some();
+    let is_filtered = !words.is_empty() || !source.is_empty() || !access.is_empty() || !after.is_empty();
     let body = html! {
         form.filters role="search" aria-label="Routes" method="get" {
             label { "Search " input type="search" name="search" value=(search) placeholder="host, match, name or description"; }
             label { "Source " input type="text" name="source" value=(source); }
-            label { "Access "
-                select name="access" {
-                    @for (value, text) in ACCESS { option value=(value) selected[value == access] { (text) } }
-                }
-            }
+            (choice("Access", "access", &ACCESS, &access))
             button { "Show" }
         }
         @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
         @else if is_filtered { (nothing(if scan.is_cut { "Nothing found yet: the search can be continued." } else { "No route is selected here." })) }
         @else { (nothing("There is no route yet. Routes are declared with their edge.")) }
-        (pager(first.as_deref(), next.as_deref(), scan.next_text()))
+        (pager(request, "after", after.is_empty(), next, scan.next_text()))
     };
     Ok(PageContent { title: "Routes".to_owned(), section: "Routes", body })
 }

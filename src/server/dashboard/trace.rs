@@ -55,7 +55,7 @@ fn form(request: &PageRequest, asked: &RequestToTrace) -> Markup {
 }
 
 fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
-    let from = request.number("from").and_then(|from| usize::try_from(from).ok()).unwrap_or_default();
+    let from = request.skipped();
     let (trace, has_more) = trace_part(&request.snapshot, traced, from..from.saturating_add(ROWS));
     let Some(edge) = &trace.edge else {
         return html! { p.error role="alert" { code { (traced.to_string()) } " is served by no edge: nothing has this host and port." } };
@@ -98,8 +98,7 @@ fn effect(effect: StepEffect) -> Markup {
 /// The routes that do not take the request, and why.
 fn losers(request: &PageRequest, trace: &Trace, from: usize, has_more: bool) -> Markup {
     let rows: Vec<_> = trace.routes.iter().filter(|it| it.verdict != RouteDecision::Taken).collect();
-    let next = has_more.then(|| request.with(&[("from", from.saturating_add(ROWS).to_string().as_str())]));
-    let first = (from > 0).then(|| request.with(&[("from", "")]));
+    let next = has_more.then(|| from.saturating_add(ROWS).to_string());
     html! {
         @if !rows.is_empty() {
             h2 { "Why not the others?" }
@@ -118,6 +117,6 @@ fn losers(request: &PageRequest, trace: &Trace, from: usize, has_more: bool) -> 
                 }
             }
         }
-        (pager(first.as_deref(), next.as_deref(), "More routes"))
+        (pager(request, "from", from == 0, next, "More routes"))
     }
 }

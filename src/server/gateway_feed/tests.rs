@@ -60,15 +60,15 @@ pwc9irqoAHOdr+tSfTdvG827awE=
 
 #[test]
 fn exact_names_come_before_wildcards_and_newer_certificates_before_older_ones() {
-    let create = |(id, chain): (&str, &str)| Operation::Create {
-        key: Key::new(Kind::TlsCertificate, Id::new(id)),
-        spec: Arc::new(TlsCertificate {
-            certificate_pem: Text::new(chain),
-            private_key_pem: Secret::new(KEY),
-            ..TlsCertificate::default()
-        }),
-        claim: None,
-        token: None,
+    let create = |(id, chain): (&str, &str)| {
+        Operation::create(
+            Key::new(Kind::TlsCertificate, Id::new(id)),
+            Arc::new(TlsCertificate {
+                certificate_pem: Text::new(chain),
+                private_key_pem: Secret::new(KEY),
+                ..TlsCertificate::default()
+            }),
+        )
     };
     let operations = [("cert_1", ONE), ("cert_2", TWO), ("cert_3", THREE), ("cert_4", FOUR)].map(create);
     let applied = Snapshot::default().apply(&operations, now());

@@ -12,7 +12,7 @@ use crate::store::ChangeEvent;
 use crate::store::commit::entries::Hash;
 use crate::store::history::change_description::ChangeOutline;
 use crate::store::history::records::CommitDetails;
-use crate::syntax::text::without_tokens;
+use crate::syntax::text::{beginning, without_tokens};
 
 /// The most changes in a notification. A revision with more has several.
 const MOST_CHANGES: usize = 500;
@@ -160,12 +160,7 @@ pub(super) fn transition_notification(
 /// Puts a text on one line of limited length.
 pub(super) fn line(text: &str) -> String {
     let text = without_tokens(text);
-    let text = escaped(&text);
-    let mut line: String = text.chars().take(MOST_CHARACTERS).collect();
-    if line.len() < text.len() {
-        line.push('…');
-    }
-    line
+    beginning(&escaped(&text), MOST_CHARACTERS).into_owned()
 }
 
 /// A commit and its author, for a text.

@@ -15,22 +15,27 @@ use super::events::EventType;
 use super::outbox::{Outbox, StopSignal};
 use super::transitions::{EventContent, ObservedSource, ReportedState, TransitionLog};
 use crate::model::kind::ip_restriction::Traffic;
-use crate::model::{Author, IpRestriction, Key, Kind, Operation};
-use crate::store::commit::batch::Batch;
-use crate::store::engine::{BatchVisit, Engine, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics};
+use crate::model::{IpRestriction, Key, Kind, Operation};
+use crate::store::engine::Engine;
 use crate::store::memory::MemoryEngine;
-use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, clock, ids};
+use crate::store::memory::tests::MemoryBacked;
+use crate::store::{Commit, CommitHeader, Query, Retention, Store, StoreError, ids};
 
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
     let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
-    let operations = vec![Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }];
-    store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+    let operations = vec![Operation::create(key, Arc::new(spec))];
+    store.commit(Commit::local(operations)).unwrap();
 }
 
 fn target(path: &Path) -> NotificationTarget {
     let sink = NotificationSink::File(path.to_owned());
     NotificationTarget { name: "audit".into(), filter: EventFilter::default(), sink }
+}
+
+fn outbox(store: Arc<Store>, cursors: Cursors, transitions: TransitionLog) -> Outbox {
+    let (names, base_url) = (vec!["audit".into()], String::new());
+    Outbox { store, cursors, transitions, names, base_url, scope: [0; 32], stop: StopSignal::default() }
 }
 
 /// The lines of a file, once it has so many.
@@ -78,13 +83,9 @@ fn a_target_is_told_of_what_follows_its_start_and_not_twice() {
 #[derive(Default)]
 struct Forgetful(MemoryEngine);
 
-impl Engine for Forgetful {
-    fn load(&self) -> Result<State, StoreError> {
-        self.0.load()
-    }
-
-    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        self.0.append(after, batches)
+impl MemoryBacked for Forgetful {
+    fn log(&self) -> &MemoryEngine {
+        &self.0
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
@@ -92,26 +93,6 @@ impl Engine for Forgetful {
             Query::Revision(revision) if *revision <= 5 => Ok(Vec::new()),
             query => self.0.headers(query, before, limit),
         }
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        self.0.commit(position)
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        self.0.resource_histories(wanted, visit)
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.0.walk(revision, visit)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.0.statistics()
     }
 }
 
@@ -127,16 +108,7 @@ fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     for _ in 0..6 {
         commit(&store);
     }
-    let outbox = Outbox {
-        store,
-        cursors,
-        transitions,
-        names: vec!["audit".into()],
-        base_url: String::new(),
-        scope: [0; 32],
-        stop: StopSignal::default(),
-    };
-    let mut delivery = Delivery::new(Arc::new(outbox), target(&log));
+    let mut delivery = Delivery::new(Arc::new(outbox(store, cursors, transitions)), target(&log));
     while delivery.step().unwrap() {}
     let told = lines(&log, 3);
     assert_eq!(told[0]["type"], "gap");
@@ -169,16 +141,7 @@ fn an_event_follows_the_revision_of_its_time() {
         );
         commit(&store);
     }
-    let outbox = Outbox {
-        store,
-        cursors,
-        transitions,
-        names: vec!["audit".into()],
-        base_url: String::new(),
-        scope: [0; 32],
-        stop: StopSignal::default(),
-    };
-    let outbox = Arc::new(outbox);
+    let outbox = Arc::new(outbox(store, cursors, transitions));
     let mut delivery = Delivery::new(Arc::clone(&outbox), target(&log));
     while delivery.step().unwrap() {}
     let types: Vec<Value> = lines(&log, 5).into_iter().map(|line| line["type"].clone()).collect();

@@ -1,6 +1,6 @@
 //! What routes requests in a revision, as one program sends it to another.
 
-use crate::model::{Claim, Entry, IpRestriction, JsonError, LazySpec};
+use crate::model::{Claim, Entry, IpRestriction, JsonError};
 use crate::server::prelude::*;
 
 /// The edges and routes of a revision.
@@ -75,11 +75,9 @@ impl RoutingResource {
             edge => Key::child(Kind::HttpsEdgeRoute, Id::new(edge), id),
         };
         let spec = (key.kind.info().restore)(&self.spec.to_string()).map_err(JsonError::new)?;
-        let claim = Claim { source: self.source, name: self.name, ..Claim::default() };
+        let claim = Claim::new(self.source, self.name);
         let claim = Some(claim).filter(|claim| !claim.name.is_empty()).map(Arc::new);
-        let created_at = Timestamp::UNIX_EPOCH;
-        let lazy_spec = LazySpec::new(spec);
-        Ok(Entry { key, lazy_spec, created_at, order, claim, token: None, rendered: Arc::default() })
+        Ok(Entry { claim, ..Entry::new(key, spec, Timestamp::UNIX_EPOCH, order) })
     }
 }
 

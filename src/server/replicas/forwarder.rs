@@ -296,11 +296,7 @@ fn is_gone(writer: &FollowedWriter) -> bool {
 
 /// Whether nobody on the way to a URL can read a request.
 fn is_private(url: &Uri) -> bool {
-    let host = url.host().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let is_local =
-        host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    is_local || url.scheme_str() == Some("https")
+    url.scheme_str() == Some("https") || http_client::is_this_machine(url.host().unwrap_or_default())
 }
 
 /// Sends a request, and waits for the whole response.

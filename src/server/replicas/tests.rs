@@ -15,12 +15,10 @@ use crate::server::auth::client_certificates::VouchedName;
 use crate::server::limits::slots::Slots;
 use crate::server::limits::slots::classes::FORWARDS;
 use crate::server::prelude::*;
-use crate::store::commit::batch::Batch;
-use crate::store::engine::{
-    BatchVisit, Engine, FollowedWriter, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
-};
+use crate::store::engine::{Engine, FollowedWriter};
 use crate::store::memory::MemoryEngine;
-use crate::store::{CommitHeader, MEMORY, Query, Retention};
+use crate::store::memory::tests::MemoryBacked;
+use crate::store::{MEMORY, Retention};
 
 /// An engine of a process that follows another one.
 struct FollowingEngine {
@@ -28,13 +26,9 @@ struct FollowingEngine {
     writer: Lock<FollowedWriter>,
 }
 
-impl Engine for FollowingEngine {
-    fn load(&self) -> Result<State, StoreError> {
-        self.log.load()
-    }
-
-    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        self.log.append(after, batches)
+impl MemoryBacked for FollowingEngine {
+    fn log(&self) -> &MemoryEngine {
+        &self.log
     }
 
     fn followed_writer(&self) -> Option<FollowedWriter> {
@@ -43,30 +37,6 @@ impl Engine for FollowingEngine {
 
     fn is_shared(&self) -> bool {
         true
-    }
-
-    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
-        self.log.headers(query, before, limit)
-    }
-
-    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
-        self.log.commit(position)
-    }
-
-    fn resource_histories(
-        &self,
-        wanted: ResourceHistoryQuery<'_>,
-        visit: &mut ResourceHistoryVisit<'_>,
-    ) -> Result<(), StoreError> {
-        self.log.resource_histories(wanted, visit)
-    }
-
-    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        self.log.walk(revision, visit)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.log.statistics()
     }
 }
 

@@ -83,12 +83,11 @@ mod tests {
 
     use super::*;
     use crate::model::Kind;
-    use crate::model::author::Author;
     use crate::model::key::Key;
     use crate::model::kind::ip_restriction::{IpRestriction, Traffic};
     use crate::model::operation::Operation;
     use crate::server::{App, Settings, VERSION_HEADER};
-    use crate::store::{Commit, MEMORY, Store, clock, ids};
+    use crate::store::{Commit, MEMORY, Store, ids};
 
     /// The API of a store with so many revisions.
     fn app(revisions: usize) -> AppState {
@@ -98,11 +97,8 @@ mod tests {
         for _ in 0..revisions {
             let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
             let key = Key::new(Kind::IpRestriction, ids::fresh_id(Kind::IpRestriction));
-            let operations = vec![Operation::Create { key, spec, claim: None, token: None }];
-            app.served
-                .store
-                .commit(Commit { base: None, operations, author: Author::Local, at: clock::now() })
-                .unwrap();
+            let operations = vec![Operation::create(key, spec)];
+            app.served.store.commit(Commit::local(operations)).unwrap();
         }
         app
     }

@@ -199,12 +199,7 @@ impl ApiRequest<'_> {
         }
         if rules::role_of(&self.snapshot, &key.owner_id).is_none() {
             let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
-            operations.push(Operation::Create {
-                key: owner,
-                spec: Arc::new(Owner::default()),
-                claim: None,
-                token: None,
-            });
+            operations.push(Operation::create(owner, Arc::new(Owner::default())));
         }
         key
     }

@@ -84,11 +84,11 @@ mod tests {
     }
 
     fn edges(count: usize) -> Snapshot {
-        let create = |number| Operation::Create {
-            key: Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}"))),
-            spec: (Kind::HttpsEdge.info().empty)(),
-            claim: None,
-            token: None,
+        let create = |number| {
+            Operation::create(
+                Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}"))),
+                (Kind::HttpsEdge.info().empty)(),
+            )
         };
         let operations: Vec<Operation> = (0..count).map(create).collect();
         Snapshot::default().apply(&operations, clock::now()).unwrap().0

@@ -247,7 +247,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{HttpsEdgeRoute, Kind, LazySpec};
+    use crate::model::{HttpsEdgeRoute, Kind};
 
     #[test]
     fn a_deletion_is_read_as_it_was_written_also_by_an_earlier_version() {
@@ -263,14 +263,9 @@ mod tests {
 
     #[test]
     fn the_children_of_a_parent_share_its_id() {
-        let route = |at: u64| Entry {
-            key: Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(&format!("edghtsrt_{at}"))),
-            lazy_spec: LazySpec::new(Arc::new(HttpsEdgeRoute::default())),
-            created_at: Timestamp::UNIX_EPOCH,
-            order: at,
-            claim: None,
-            token: None,
-            rendered: Arc::default(),
+        let route = |at: u64| {
+            let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(&format!("edghtsrt_{at}")));
+            Entry::new(key, Arc::new(HttpsEdgeRoute::default()), Timestamp::UNIX_EPOCH, at)
         };
         let state = Snapshot::restore(1, 0, [], (0..50).map(route));
         let written = records(&state, None).unwrap().map(Result::unwrap).collect();

@@ -93,7 +93,7 @@ mod tests {
 
     fn create(number: usize) -> Operation {
         let spec = HttpsEdge { description: format!("number {number}"), ..HttpsEdge::default() };
-        Operation::Create { key: key(number), spec: Arc::new(spec), claim: None, token: None }
+        Operation::create(key(number), Arc::new(spec))
     }
 
     #[test]

@@ -312,8 +312,7 @@ mod tests {
         let text =
             r#"{"match":"/ä","webhook_verification":{"provider":"github","secret":"hunt\"er2"},"description":"b"}"#;
         let spec = (key.kind.info().restore)(text).unwrap();
-        let (lazy_spec, created_at) = (LazySpec::new(spec), Timestamp::UNIX_EPOCH);
-        Entry { key, lazy_spec, created_at, order: 7, claim: None, token, rendered: Arc::default() }
+        Entry { token, ..Entry::new(key, spec, Timestamp::UNIX_EPOCH, 7) }
     }
 
     fn name(entry: &Entry) -> String {

@@ -193,19 +193,19 @@ fn fitting(batches: &[Batch]) -> usize {
 mod tests {
     use super::*;
     use crate::model::kind::ip_restriction::Traffic;
-    use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation};
+    use crate::model::{Id, IpRestriction, Key, Kind, Operation};
     use crate::store::commit::entries::CommitEntry;
     use crate::store::revision::ChangeEvent;
-    use crate::store::{Commit, Store, clock};
+    use crate::store::{Commit, Store};
 
     fn create(name: &str) -> Operation {
         let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
         let key = Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{name}")));
-        Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }
+        Operation::create(key, Arc::new(spec))
     }
 
     fn commit(store: &Store, operations: Vec<Operation>) {
-        store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+        store.commit(Commit::local(operations)).unwrap();
     }
 
     fn follow(store: &Store, mut known: u64, upto: u64) -> Vec<(u64, usize)> {

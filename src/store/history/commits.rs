@@ -232,7 +232,7 @@ mod tests {
         let store = Store::open(MEMORY).unwrap();
         for (number, commit) in commits.iter().enumerate() {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
-            let create = Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
+            let create = Operation::create(key, Arc::new(HttpsEdge::default()));
             let author = Author::source("shop", Some((*commit).to_owned()));
             store.commit(Commit { base: None, operations: vec![create], author, at: clock::now() }).unwrap();
         }

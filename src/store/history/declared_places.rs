@@ -44,7 +44,7 @@ mod tests {
     }
 
     fn create(id: &str) -> Operation {
-        let claim = Some(Arc::new(Claim { source: "shop".into(), name: id.into(), ..Claim::default() }));
+        let claim = Some(Arc::new(Claim::new("shop", id)));
         Operation::Create { key: key(id), spec: Arc::new(HttpsEdge::default()), claim, token: None }
     }
 

@@ -176,7 +176,7 @@ mod tests {
     /// A resource of `shop` that was applied as revision 1, and changed by others as revisions 2, 4 and 5.
     fn history(store: &Store) {
         let shop = || Author::source("shop", Some("4f2a".into()));
-        let claim = Some(Arc::new(Claim { source: "shop".into(), name: "a".into(), ..Claim::default() }));
+        let claim = Some(Arc::new(Claim::new("shop", "a")));
         let create = Operation::Create { key: key(), spec: Arc::new(HttpsEdge::default()), claim, token: None };
         commit(store, shop(), create);
         commit(store, Author::Local, patch("before"));
@@ -211,7 +211,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         history(&store);
-        let claim = Claim { source: "pay".into(), name: "a".into(), ..Claim::default() };
+        let claim = Claim::new("pay", "a");
         let taken = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
         commit(&store, Author::source("pay", None), taken);
         let writes = |upto| store.foreign_writes(&[key()], "pay", upto).unwrap();
@@ -224,10 +224,10 @@ mod tests {
     fn what_was_written_before_the_adoption_is_no_drift() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let create = Operation::Create { key: key(), spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
+        let create = Operation::create(key(), Arc::new(HttpsEdge::default()));
         commit(&store, Author::Local, create);
         commit(&store, Author::Local, patch("by hand"));
-        let claim = Claim { source: "shop".into(), name: "a".into(), ..Claim::default() };
+        let claim = Claim::new("shop", "a");
         let adopted = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
         commit(&store, Author::source("shop", None), adopted);
         let writes = |upto| store.foreign_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();

@@ -173,11 +173,11 @@ mod tests {
             let key = |number: u32| Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
             let create = |number: u32| {
                 let spec = Arc::new(HttpsEdge { metadata: "x".repeat(400), ..HttpsEdge::default() });
-                Operation::Create { key: key(number), spec, claim: None, token: None }
+                Operation::create(key(number), spec)
             };
             store.note(Attempt::new(Author::Local), Outcome::Refused, "no".into()).unwrap();
             let operations = (1..=3_000).map(create).collect();
-            store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+            store.commit(Commit::local(operations)).unwrap();
             let author = Author::source("shop", Some("4f2a111".into()));
             let operations = vec![create(3_001)];
             store.commit(Commit { base: None, operations, author, at: clock::now() }).unwrap();

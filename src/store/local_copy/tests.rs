@@ -6,7 +6,7 @@ use super::*;
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{Author, Id, IpRestriction, Key, Kind, Operation, Secret};
 use crate::store::disk::files;
-use crate::store::{Attempt, Commit, CommitError, MasterChange, clock};
+use crate::store::{Attempt, Commit, CommitError, MasterChange};
 
 const DATABASE: &str = "postgres://edge@db/edge";
 const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
@@ -31,7 +31,7 @@ fn catch_up(copy: &LocalCopy, store: &Store) {
 }
 
 fn commit(store: &Store, operation: Operation) -> Result<(), CommitError> {
-    let commit = Commit { base: None, operations: vec![operation], author: Author::Local, at: clock::now() };
+    let commit = Commit::local(vec![operation]);
     store.commit(commit).map(drop)
 }
 

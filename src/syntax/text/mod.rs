@@ -74,6 +74,14 @@ pub(crate) fn first_of<N: Borrow<str>>(names: impl ExactSizeIterator<Item = N>, 
     if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
+/// The first characters of a text, with `…` for the others.
+pub(crate) fn beginning(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}
+
 fn truncate(text: &str, most: usize) -> String {
     // A part of a token would be no token, and still too much of it.
     let text = &*without_tokens(text);
@@ -167,6 +175,11 @@ mod tests {
             assert_eq!(printable(text), expected);
         }
         assert_eq!(printable(&"ü".repeat(61)), "ü".repeat(60) + "…");
+    }
+
+    #[test]
+    fn what_follows_the_first_characters_is_left_out() {
+        assert_eq!(["", "äö", "äöü"].map(|text| beginning(text, 2).into_owned()), ["", "äö", "äö…"]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn restriction(id: &str) -> Key {
 }
 
 fn claim(source: &str) -> Arc<Claim> {
-    Arc::new(Claim { source: source.into(), name: "x".into(), ..Claim::default() })
+    Arc::new(Claim::new(source, "x"))
 }
 
 fn create(key: Key, source: Option<&str>) -> Operation {

@@ -6,7 +6,7 @@ use super::report::{
     DifferingClass, DifferingRequests, LoggedExample, PlaceCount, ReplayCount, ReplayPlace, ReplayReport,
     TreatedRequests, UnreadLines,
 };
-use crate::cli::output::table::table;
+use crate::cli::output::table::{shortened, table};
 use crate::cli::prelude::*;
 use crate::model::traffic::RequestVerdict;
 
@@ -180,12 +180,7 @@ fn share(part: u64, all: u64) -> String {
 
 /// A text without what a terminal interprets, cut to what is left of a line behind an indent.
 fn within(text: &str, indent: usize) -> String {
-    let text = escaped(text);
-    let room = WIDTH.saturating_sub(indent);
-    match text.char_indices().nth(room) {
-        Some(_) => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
-        None => text.into_owned(),
-    }
+    shortened(&escaped(text), WIDTH.saturating_sub(indent)).into_owned()
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! Comparisons, traces and replays of manifests among everything else that a server has (D111).
 
-use super::{ServerTarget, to_report};
-use crate::cli::output::during;
+use super::{AskedBesides, ServerTarget, to_report};
+use crate::cli::output::{diagnostics, during};
 use crate::cli::prelude::*;
 use crate::cli::target::client::{foreign_response, rejects_field};
 use crate::cli::target::proposal::Target;
 use crate::cli::target::upload::UploadFiles;
 use crate::manifest::tree::collect;
-use crate::server::operations::reconciliation::wire::{Request, RoutingOfPlan, TraceOfPlan};
-use crate::server::operations::trace::RequestToTrace;
+use crate::server::operations::reconciliation::wire::Request;
+use crate::server::operations::routing_report::RoutingState;
+use crate::server::operations::trace::{RequestToTrace, TraceReport};
 
 impl ServerTarget {
     /// Plans the changes from older manifests of the source.
@@ -18,7 +19,8 @@ impl ServerTarget {
         let (new, new_stops) = self.check(&new);
         if old_stops || new_stops {
             // Errors in the older manifests come first, as without a server.
-            return Ok(if old_stops { old.report("diff") } else { new.report("diff") });
+            let stopped = if old_stops { old } else { new };
+            return Ok(self.of_source(stopped.report("diff")));
         }
         let request = Request { compare: true, ..self.request() };
         let mut files = UploadFiles::with_older(new_files, old_files);
@@ -27,40 +29,50 @@ impl ServerTarget {
             // Only a plan of the store has an outcome.
             return Err(foreign_response(&self.url, 200));
         }
-        Ok(Report { command: "diff", ..to_report(&mut run, &[&old, &new]) })
+        Ok(self.of_source(Report { command: "diff", ..to_report(&mut run, &[&old, &new]) }))
     }
 
-    /// Plans, and traces a request in the store as it is and as the plan leaves it. The traces are there if the report has a
-    /// plan without refusals.
-    pub(crate) fn trace(mut self, request: RequestToTrace) -> Result<(Report, Option<TraceOfPlan>), Failure> {
-        self.to_trace = Some(request);
-        let report = self.propose(None)?.report;
-        if report.plan.is_some() && self.traced.is_none() {
-            return Err(foreign_response(&self.url, 200));
-        }
-        Ok((report, self.traced))
+    /// Plans, and traces a request in the store as it is and as the plan leaves it.
+    pub(crate) fn trace(mut self, request: RequestToTrace) -> Result<(TraceReport, TraceReport), Failure> {
+        self.asked = AskedBesides::Trace(request);
+        let planned = self.propose(None)?.report;
+        let traced = self.traced.take();
+        self.before_and_after(planned, traced.map(|it| (it.before, it.after)))
     }
 
     /// Plans, and returns a report with the results of the route tests, unless the manifests have errors that stop the request.
     pub(crate) fn test(mut self) -> Result<Report, Failure> {
-        self.asks_for_tests = true;
+        self.asked = AskedBesides::Tests;
         Ok(Report { command: "test", plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
     }
 
-    /// Plans, and returns what routes requests in the store as it is and as the plan leaves it. Both are there if the report has
-    /// a plan without refusals.
-    pub(crate) fn routing(mut self) -> Result<(Report, Option<RoutingOfPlan>), Failure> {
-        self.wants_routing = true;
-        let report = self.propose(None)?.report;
-        if report.plan.is_some() && self.routing.is_none() {
+    /// Plans, and returns what routes requests in the store as it is and as the plan leaves it.
+    pub(crate) fn routing(mut self) -> Result<(RoutingState, RoutingState), Failure> {
+        self.asked = AskedBesides::Routing;
+        let planned = self.propose(None)?.report;
+        let routing = self.routing.take();
+        self.before_and_after(planned, routing.map(|it| (it.before, it.after)))
+    }
+
+    /// What the server found before and after the plan. Shows the errors of the manifests, and fails if the plan cannot be
+    /// applied.
+    fn before_and_after<T>(&self, planned: Report, found: Option<(T, Option<T>)>) -> Result<(T, T), Failure> {
+        if planned.plan.is_some() && found.is_none() {
             return Err(foreign_response(&self.url, 200));
         }
-        Ok((report, self.routing))
+        if planned.has_errors() {
+            diagnostics::diagnostics(&planned.diagnostics);
+        }
+        match found {
+            Some((before, Some(after))) => Ok((before, after)),
+            _ if planned.refusals.is_empty() => Err(Failure::new(Vec::new(), Exit::Invalid)),
+            _ => Err(Failure::new(planned.refusals, Exit::Refused)),
+        }
     }
 
     /// Plans, and returns a report with the answers about invariants, unless the manifests have errors that stop the request.
     pub(crate) fn prove(mut self) -> Result<Report, Failure> {
-        self.asks_for_proofs = true;
+        self.asked = AskedBesides::Proofs;
         Ok(Report { command: "prove", plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
     }
 

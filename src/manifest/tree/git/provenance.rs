@@ -31,6 +31,7 @@ use crate::manifest::prelude::*;
 use crate::manifest::tree::file_stamp::{FileStamp, NotedFile};
 use crate::manifest::tree::manifest_tree::GitCommitDetails;
 use crate::model::CommitAuthor;
+use crate::syntax::text::beginning;
 
 /// The most characters of an author's name and email address.
 const MOST_CHARS: usize = 255;
@@ -115,12 +116,8 @@ pub(super) fn details(repository: &Repository, id: Oid) -> GitCommitDetails {
 fn first_line(message: &[u8]) -> Option<String> {
     let message = String::from_utf8_lossy(message);
     let line = message.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let mut text: String = line.chars().filter(|c| !c.is_control()).take(MOST_MESSAGE_CHARS + 1).collect();
-    if let Some((end, _)) = text.char_indices().nth(MOST_MESSAGE_CHARS) {
-        text.truncate(end);
-        text.push('…');
-    }
-    Some(text).filter(|text| !text.is_empty())
+    let text: String = line.chars().filter(|c| !c.is_control()).take(MOST_MESSAGE_CHARS + 1).collect();
+    Some(beginning(&text, MOST_MESSAGE_CHARS).into_owned()).filter(|text| !text.is_empty())
 }
 
 fn author(commit: &git2::Commit<'_>) -> CommitAuthor {

@@ -1,7 +1,8 @@
 //! The addresses of remote Git repositories.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
+use crate::http_client::is_this_machine;
 use crate::model::{Code, Fault};
 
 /// The protocol of a remote repository.
@@ -77,7 +78,7 @@ impl RemoteUrl {
         if path.trim_matches('/').is_empty() {
             return Err(bad("the repository URL has no path"));
         }
-        if scheme == "http" && !is_loopback(&host) {
+        if scheme == "http" && !is_this_machine(&host) {
             let fault = Fault::new(Code::NotAllowed, "http:// is only allowed for this machine, such as localhost");
             return Err(fault.help("use https://: anyone on the network could change the manifests"));
         }
@@ -110,7 +111,7 @@ impl RemoteUrl {
 
     /// Whether the host is this machine.
     pub(super) fn is_local(&self) -> bool {
-        is_loopback(&self.host)
+        is_this_machine(&self.host)
     }
 
     /// The scheme, host and port of an HTTP URL, as given.
@@ -153,10 +154,6 @@ fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
     };
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
     (!host.is_empty() && host.chars().all(is_good)).then(|| (host.to_ascii_lowercase(), port))
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

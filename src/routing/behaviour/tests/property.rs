@@ -3,15 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use jiff::Timestamp;
-use proptest::{collection::vec, prelude::*, sample::select};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, LazySpec, Snapshot};
+use crate::model::{Key, Snapshot};
 use crate::routing::behaviour::{ClassScope, Fate, each_class, each_difference};
+use crate::routing::tests::{GeneratedEstate, changed, estates, specs_of, state_of};
 use crate::routing::{PipelineStep, Trace, TracedRequest, trace};
 
 const HOSTPORTS: [&str; 8] = [
@@ -57,72 +54,21 @@ const HOSTS: [&str; 9] = [
 ];
 const PATHS: [&str; 7] = ["/", "/a", "/ab", "/a/", "/a/b", "/a/bc", "/b"];
 
-/// An edge or route by its number, with its Spec.
-type Numbered<T> = (u8, T);
-type NumberedEdge = Numbered<(HttpsEdge, Vec<Numbered<HttpsEdgeRoute>>)>;
-
-fn route() -> impl Strategy<Value = HttpsEdgeRoute> {
-    let modules = select(vec![
+fn estate() -> impl Strategy<Value = GeneratedEstate> {
+    let tls = vec![Value::Null, Value::Null, json!({"min_version": "1.3"}), json!({"terminate_at": "upstream"})];
+    let modules = vec![
         json!({}),
         json!({}),
         json!({"ip_restriction": {"ip_policy_ids": ["ipp_1"]}}),
         json!({"ip_restriction": {"ip_policy_ids": ["ipp_2"]}}),
         json!({"compression": {}, "backend": {"backend_id": "bkd_2"}}),
         json!({"backend": {"enabled": false, "backend_id": "bkd_1"}}),
-    ]);
-    (select(MATCHES.to_vec()), modules).prop_map(|(matched, modules)| {
-        let exact = matched.strip_prefix('=');
-        let mut route = json!({
-            "match_type": if exact.is_some() { "exact_path" } else { "path_prefix" },
-            "match": exact.unwrap_or(matched),
-            "backend": {"backend_id": "bkd_1"},
-        });
-        route.as_object_mut().unwrap().extend(modules.as_object().unwrap().clone());
-        serde_json::from_value(route).unwrap()
-    })
+    ];
+    estates(&HOSTPORTS, tls, &MATCHES, modules)
 }
 
-fn edge() -> impl Strategy<Value = HttpsEdge> {
-    let tls =
-        select(vec![Value::Null, Value::Null, json!({"min_version": "1.3"}), json!({"terminate_at": "upstream"})]);
-    (vec(select(HOSTPORTS.to_vec()), 0..4), tls).prop_map(|(hostports, tls)| {
-        serde_json::from_value(json!({"hostports": hostports, "tls_termination": tls})).unwrap()
-    })
-}
-
-/// Resources of one edge, which both states can have.
-fn estate() -> impl Strategy<Value = Vec<NumberedEdge>> {
-    vec((0..3_u8, (edge(), vec((0..4_u8, route()), 0..5))), 0..4)
-}
-
-fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Entry {
-    let (created_at, rendered) = (Timestamp::UNIX_EPOCH, Arc::default());
-    Entry { key, lazy_spec: LazySpec::new(spec), created_at, order: 0, claim: None, token: None, rendered }
-}
-
-fn state(edges: &[NumberedEdge]) -> Snapshot {
-    let mut entries: BTreeMap<Key, Entry> = BTreeMap::new();
-    for (number, (edge, routes)) in edges {
-        let id = Id::new(&format!("edghts_{number}"));
-        let key = Key::new(Kind::HttpsEdge, id.clone());
-        entries.insert(key.clone(), entry(key, Arc::new(edge.clone())));
-        for (number, route) in routes {
-            let key = Key::child(Kind::HttpsEdgeRoute, id.clone(), Id::new(&format!("edghtsrt_{number}")));
-            entries.insert(key.clone(), entry(key, Arc::new(route.clone())));
-        }
-    }
-    let entries = entries.into_iter().zip(0..).map(|((key, entry), order)| (key, Ok(Entry { order, ..entry })));
-    Snapshot::default().advance(1, 100, entries)
-}
-
-/// The resources that differ between two states.
-fn changed(before: &Snapshot, after: &Snapshot) -> BTreeSet<Key> {
-    let keys = before.iter().chain(after.iter()).map(|entry| entry.key.clone());
-    let differs = |key: &Key| match (before.get(key), after.get(key)) {
-        (Some(one), Some(other)) => !one.spec().same(other.spec().as_ref()),
-        (one, other) => one.is_some() != other.is_some(),
-    };
-    keys.filter(differs).collect()
+fn state(estate: &GeneratedEstate) -> Snapshot {
+    state_of(specs_of(estate))
 }
 
 fn requests() -> Vec<TracedRequest> {

@@ -3,17 +3,17 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use proptest::{collection::vec, prelude::*, sample::select};
+use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
 
+use super::now;
 use crate::model::kind::invariant::Invariant;
-use crate::model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, LazySpec, Snapshot};
+use crate::model::{HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Snapshot};
 use crate::routing::invariant::change::breaches;
 use crate::routing::invariant::{Breach, ProofAnswer, is_refused, prove};
+use crate::routing::tests::{GeneratedEstate, changed, estates, specs_of, state_of, with};
 use crate::routing::{TracedRequest, rank_host, trace};
 
 const HOSTPORTS: [&str; 6] = [
@@ -49,11 +49,6 @@ const HOSTS: [&str; 7] = [
 const PATHS: [&str; 8] = ["/", "/a", "/ab", "/a/", "/a/b", "/a/bc", "/b", "/c"];
 const METHODS: [&str; 2] = ["GET", "OPTIONS"];
 
-/// An edge or route by its number, with its Spec.
-type NumberedSpec<T> = (u8, T);
-/// Edges with their routes.
-type GeneratedEstate = Vec<NumberedSpec<(HttpsEdge, Vec<NumberedSpec<HttpsEdgeRoute>>)>>;
-
 /// What becomes of a request by a requirement, as brute force finds it; later ones are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FoundAnswer {
@@ -62,9 +57,10 @@ enum FoundAnswer {
     Unmet,
 }
 
-fn route() -> impl Strategy<Value = HttpsEdgeRoute> {
+fn estate() -> impl Strategy<Value = GeneratedEstate> {
+    let tls = vec![json!(null), json!(null), json!({"min_version": "1.1"}), json!({"terminate_at": "upstream"})];
     let login = |more: Value| json!({"oidc": {"options_passthrough": more}});
-    let modules = select(vec![
+    let modules = vec![
         json!({}),
         login(json!(false)),
         login(json!(true)),
@@ -75,28 +71,8 @@ fn route() -> impl Strategy<Value = HttpsEdgeRoute> {
         json!({"policies": {"inbound": [{"actions": [{"type": "add-headers"}, {"type": "rate-limit"}]}]}}),
         json!({"backend": {"enabled": false, "backend_id": "bkd_1"}}),
         json!({"backend": {"backend_id": "bkd_2"}, "oidc": {"enabled": false}}),
-    ]);
-    (select(MATCHES.to_vec()), modules).prop_map(|(matched, modules)| {
-        let exact = matched.strip_prefix('=');
-        let mut route = json!({
-            "match_type": if exact.is_some() { "exact_path" } else { "path_prefix" },
-            "match": exact.unwrap_or(matched),
-            "backend": {"backend_id": "bkd_1"},
-        });
-        route.as_object_mut().unwrap().extend(modules.as_object().unwrap().clone());
-        serde_json::from_value(route).unwrap()
-    })
-}
-
-fn edge() -> impl Strategy<Value = HttpsEdge> {
-    let tls = vec![json!(null), json!(null), json!({"min_version": "1.1"}), json!({"terminate_at": "upstream"})];
-    (vec(select(HOSTPORTS.to_vec()), 0..4), select(tls)).prop_map(|(hostports, tls)| {
-        serde_json::from_value(json!({"hostports": hostports, "tls_termination": tls})).unwrap()
-    })
-}
-
-fn estate() -> impl Strategy<Value = GeneratedEstate> {
-    vec((0..3_u8, (edge(), vec((0..4_u8, route()), 0..5))), 0..4)
+    ];
+    estates(&HOSTPORTS, tls, &MATCHES, modules)
 }
 
 fn invariant() -> impl Strategy<Value = Invariant> {
@@ -116,48 +92,16 @@ fn invariant() -> impl Strategy<Value = Invariant> {
             .map(|day| json!({"hosts": ["*.eu.example.com"], "path_prefixes": exempted, "expires": day}))
             .into_iter()
             .collect();
-        let mut spec = json!({
-            "description": "d",
-            "scope": {"hosts": hosts, "path_prefixes": prefixes},
-            "exemptions": exemptions,
-        });
-        spec.as_object_mut().unwrap().extend(required.as_object().unwrap().clone());
-        serde_json::from_value(spec).unwrap()
+        let scope = json!({"hosts": hosts, "path_prefixes": prefixes});
+        let spec = json!({"description": "d", "scope": scope, "exemptions": exemptions});
+        serde_json::from_value(with(spec, required)).unwrap()
     })
 }
 
-fn now() -> Timestamp {
-    "2027-01-15T12:00:00Z".parse().unwrap()
-}
-
-fn state(edges: &GeneratedEstate, invariant: &Invariant) -> Snapshot {
-    let mut specs: BTreeMap<Key, Arc<dyn AnyResource>> = BTreeMap::new();
+fn state(estate: &GeneratedEstate, invariant: &Invariant) -> Snapshot {
+    let mut specs = specs_of(estate);
     specs.insert(Key::new(Kind::Invariant, Id::new("inv_1")), Arc::new(invariant.clone()));
-    for (number, (edge, routes)) in edges {
-        let id = Id::new(&format!("edghts_{number}"));
-        specs.insert(Key::new(Kind::HttpsEdge, id.clone()), Arc::new(edge.clone()));
-        for (number, route) in routes {
-            let key = Key::child(Kind::HttpsEdgeRoute, id.clone(), Id::new(&format!("edghtsrt_{number}")));
-            specs.insert(key, Arc::new(route.clone()));
-        }
-    }
-    let entries = specs.into_iter().zip(0..).map(|((key, spec), order)| {
-        let (created_at, rendered) = (Timestamp::UNIX_EPOCH, Arc::default());
-        let lazy_spec = LazySpec::new(spec);
-        let entry = Entry { key: key.clone(), lazy_spec, created_at, order, claim: None, token: None, rendered };
-        (key, Ok(entry))
-    });
-    Snapshot::default().advance(1, 100, entries)
-}
-
-/// The resources that differ between two states.
-fn changed(before: &Snapshot, after: &Snapshot) -> BTreeSet<Key> {
-    let keys = before.iter().chain(after.iter()).map(|entry| entry.key.clone());
-    let differs = |key: &Key| match (before.get(key), after.get(key)) {
-        (Some(one), Some(other)) => !one.spec().same(other.spec().as_ref()),
-        (one, other) => one.is_some() != other.is_some(),
-    };
-    keys.filter(differs).collect()
+    state_of(specs)
 }
 
 fn requests() -> Vec<TracedRequest> {

@@ -5,6 +5,7 @@ use zeroize::Zeroizing;
 
 use super::refused::RefusedPeople;
 use super::roles::RoleMapping;
+use crate::http_client;
 use crate::model::diagnostics::Check;
 use crate::model::{Faults, Secret};
 use crate::server::prelude::*;
@@ -87,7 +88,7 @@ impl OidcConfig {
         }
         let named = |reason: &dyn fmt::Display| format!("`{}`: {reason}", self.ca_file.display());
         let pem = std::fs::read(&self.ca_file).map_err(|error| named(&error))?;
-        crate::http_client::authorities(&pem).map_err(|reason| named(&reason))?;
+        http_client::authorities(&pem).map_err(|reason| named(&reason))?;
         Ok(Some(pem))
     }
 }
@@ -149,9 +150,7 @@ fn issuer_fault(issuer: &str) -> Option<Fault> {
 /// Whether a URL is one of this machine, over plain HTTP.
 pub(super) fn is_local_http(url: &str) -> bool {
     let Ok(uri) = url.parse::<Uri>() else { return false };
-    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    uri.scheme_str() == Some("http") && is_local
+    uri.scheme_str() == Some("http") && http_client::is_this_machine(uri.host().unwrap_or_default())
 }
 
 /// Whether what is sent to a URL cannot be read on its way. A provider on this machine has endpoints on this machine.

@@ -150,7 +150,7 @@ mod tests {
 
     fn new_key(id: &str, owner: &str) -> Operation {
         let spec = Arc::new(ApiKey { owner_id: owner.to_owned(), ..ApiKey::default() });
-        Operation::Create { key: Key::new(Kind::ApiKey, Id::new(id)), spec, claim: None, token: None }
+        Operation::create(Key::new(Kind::ApiKey, Id::new(id)), spec)
     }
 
     fn with_role(key: Key, role: Role) -> Operation {
@@ -159,12 +159,7 @@ mod tests {
 
     /// An owner and a key of each role.
     fn snapshot() -> Snapshot {
-        let owners = ROLES.map(|role| Operation::Create {
-            key: owner_of(role),
-            spec: Arc::new(Owner { role }),
-            claim: None,
-            token: None,
-        });
+        let owners = ROLES.map(|role| Operation::create(owner_of(role), Arc::new(Owner { role })));
         let keys = ROLES.map(|role| new_key(key_of(role).id.as_str(), owner_of(role).id.as_str()));
         let operations: Vec<Operation> = owners.into_iter().chain(keys).collect();
         Snapshot::default().apply(&operations, now()).map(|(snapshot, _)| snapshot).unwrap_or_default()
@@ -199,12 +194,8 @@ mod tests {
                 // Neither the role that an owner has nor the one that it gets is above the caller's.
                 let raised = with_role(owner_of(Role::Viewer), target);
                 assert_eq!(allowed(caller, &snapshot, raised), expected, "{caller:?} makes a viewer {target:?}");
-                let created = Operation::Create {
-                    key: Key::new(Kind::Owner, Id::new("usr_new")),
-                    spec: Arc::new(Owner { role: target }),
-                    claim: None,
-                    token: None,
-                };
+                let created =
+                    Operation::create(Key::new(Kind::Owner, Id::new("usr_new")), Arc::new(Owner { role: target }));
                 assert_eq!(allowed(caller, &snapshot, created), expected, "{caller:?} creates {target:?}");
                 let own = (caller == target && caller == Role::Editor) || caller == Role::Admin;
                 let created = allowed(caller, &snapshot, new_key("ak_new", owner_of(target).id.as_str()));
@@ -252,7 +243,7 @@ mod tests {
     fn scoped_key(id: &str, owner: Role, scope: Option<KeyScope>) -> Operation {
         let spec = ApiKey { owner_id: owner_of(owner).id.to_string(), scope: scope.map(Arc::new), ..ApiKey::default() };
         let key = Key::new(Kind::ApiKey, Id::new(id));
-        Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }
+        Operation::create(key, Arc::new(spec))
     }
 
     /// What a key of the editor that may apply `shop*` may do.

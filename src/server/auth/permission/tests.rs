@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::allows_request;
-use crate::model::{ApiKey, Author, Claim, Code, Id, Key, KeyScope, Kind, Operation, Owner, Role, Snapshot};
+use crate::model::{ApiKey, Claim, Code, Id, Key, KeyScope, Kind, Operation, Owner, Role, Snapshot};
 use crate::server::auth::caller::Caller;
 use crate::server::operations::OPERATIONS;
 use crate::server::operations::operation::ApiOperation;
@@ -213,7 +213,7 @@ impl AskedServer {
             let spec = Arc::new(ApiKey { owner_id, scope, ..ApiKey::default() });
             let role = Arc::new(Owner { role: asker.role() });
             let owner = Key::new(Kind::Owner, owner);
-            operations.push(Operation::Create { key: owner, spec: role, claim: None, token: None });
+            operations.push(Operation::create(owner, role));
             operations.push(Operation::Create { key, spec, claim: None, token: Some(hash) });
             tokens.push((asker, token.expose().to_owned()));
         }
@@ -237,7 +237,7 @@ impl AskedServer {
                     spec = Arc::new(ApiKey { owner_id: "usr_8".into(), ..ApiKey::default() });
                 }
                 let name = format!("{}-{id}", info.name);
-                let claim = Claim { source: source.into(), name, ..Claim::default() };
+                let claim = Claim::new(source, name);
                 let create = Operation::Create { key, spec, claim: Some(Arc::new(claim)), token: None };
                 commit(&self.store, vec![create]).unwrap_or_else(|error| panic!("{}: {error}", info.name));
             }
@@ -284,7 +284,7 @@ impl AskedServer {
 }
 
 fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), String> {
-    let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
+    let commit = Commit::local(operations);
     store.commit(commit).map(drop).map_err(|error| error.to_string())
 }
 
@@ -380,13 +380,8 @@ fn a_scope_that_is_narrowed_while_a_request_waits_counts() {
     let wide = KeyScope { kinds: vec!["*".into()], ..KeyScope::default() };
     let allowed = |scope: KeyScope| {
         let spec = Arc::new(ApiKey { owner_id: owner.to_string(), scope: Some(Arc::new(scope)), ..ApiKey::default() });
-        let owner = Operation::Create {
-            key: Key::new(Kind::Owner, owner.clone()),
-            spec: Arc::new(Owner { role: Role::Editor }),
-            claim: None,
-            token: None,
-        };
-        let key = Operation::Create { key: Key::new(Kind::ApiKey, key.clone()), spec, claim: None, token: None };
+        let owner = Operation::create(Key::new(Kind::Owner, owner.clone()), Arc::new(Owner { role: Role::Editor }));
+        let key = Operation::create(Key::new(Kind::ApiKey, key.clone()), spec);
         let current = Snapshot::default().apply(&[owner, key], clock::now()).unwrap().0;
         let target = Key::new(Kind::IpRestriction, Id::new("ipx_1"));
         let operations = [Operation::Delete { key: target, with_children: true }];

@@ -11,12 +11,20 @@ use crate::server::auth::session::{DashboardSession, SessionSealer};
 use crate::server::prelude::*;
 use crate::server::replicas::forwarded_client::ForwardedClient;
 
-/// The names over TLS, and on the server's own machine.
-const SECURE: &str = "__Host-edgewright";
-const PLAIN: &str = "edgewright-dashboard";
-/// The same for somebody who is at the provider.
-const SECURE_LOGIN: &str = "__Host-edgewright-login";
-const PLAIN_LOGIN: &str = "edgewright-login";
+/// A cookie by its two names.
+pub(in crate::server::dashboard) struct CookieName {
+    /// The name over TLS.
+    secure: &'static str,
+    /// The name on the server's own machine.
+    plain: &'static str,
+}
+
+/// The cookie of a session.
+pub(in crate::server::dashboard) const SESSION: CookieName =
+    CookieName { secure: "__Host-edgewright", plain: "edgewright-dashboard" };
+/// The cookie of somebody who is at the provider.
+pub(in crate::server::dashboard) const LOGIN: CookieName =
+    CookieName { secure: "__Host-edgewright-login", plain: "edgewright-login" };
 /// After how many seconds a browser forgets that somebody is at the provider.
 const LOGIN_LIFE: u64 = 600;
 
@@ -28,66 +36,46 @@ pub(in crate::server::dashboard) struct CookieValue<'h> {
     pub is_secure: bool,
 }
 
-/// The cookie that a request has. That for TLS counts first.
-pub(in crate::server::dashboard) fn of(parts: &Parts) -> Option<CookieValue<'_>> {
-    first_of(parts, SECURE, PLAIN)
-}
+impl CookieName {
+    /// The cookie that a request has. That for TLS counts first.
+    pub(in crate::server::dashboard) fn of<'p>(&self, parts: &'p Parts) -> Option<CookieValue<'p>> {
+        let cookies = || parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let named = |name: &str| {
+            let mut pairs =
+                cookies().flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+            pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+        };
+        let secure = named(self.secure).map(|text| CookieValue { text, is_secure: true });
+        // The server that forwards a request has the connection to the browser, and has looked.
+        let may_be_plain =
+            || parts.extensions.get::<ForwardedClient>().is_some() || origin_check::is_on_this_machine(parts);
+        secure.or_else(|| {
+            let text = named(self.plain).filter(|_| may_be_plain())?;
+            Some(CookieValue { text, is_secure: false })
+        })
+    }
 
-/// The cookie of a sign-in at the provider that a request has.
-pub(in crate::server::dashboard) fn login_of(parts: &Parts) -> Option<CookieValue<'_>> {
-    first_of(parts, SECURE_LOGIN, PLAIN_LOGIN)
-}
+    /// The header that takes the cookie from a browser.
+    pub(in crate::server::dashboard) fn removed(&self, is_secure: bool) -> Option<HeaderValue> {
+        self.header("; Max-Age=0", is_secure)
+    }
 
-fn first_of<'p>(parts: &'p Parts, secure: &str, plain: &str) -> Option<CookieValue<'p>> {
-    let cookies = || parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let named = |name: &str| {
-        let mut pairs = cookies().flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
-    };
-    let secure = named(secure).map(|text| CookieValue { text, is_secure: true });
-    // The server that forwards a request has the connection to the browser, and has looked.
-    let may_be_plain =
-        || parts.extensions.get::<ForwardedClient>().is_some() || origin_check::is_on_this_machine(parts);
-    secure.or_else(|| {
-        let text = named(plain).filter(|_| may_be_plain())?;
-        Some(CookieValue { text, is_secure: false })
-    })
-}
-
-/// The header that gives a browser the cookie of a sign-in at the provider.
-pub(in crate::server::dashboard) fn set_login(value: &str, is_secure: bool) -> Option<HeaderValue> {
-    let (name, attributes) = (login_name(is_secure), attributes(is_secure));
-    HeaderValue::from_str(&format!("{name}={value}; Max-Age={LOGIN_LIFE}; {attributes}")).ok()
-}
-
-/// The header that takes it away.
-pub(in crate::server::dashboard) fn removed_login(is_secure: bool) -> Option<HeaderValue> {
-    HeaderValue::from_str(&format!("{}=; Max-Age=0; {}", login_name(is_secure), attributes(is_secure))).ok()
-}
-
-fn login_name(is_secure: bool) -> &'static str {
-    if is_secure { SECURE_LOGIN } else { PLAIN_LOGIN }
+    /// The header with a value and attributes, and those of all cookies. A link from elsewhere opens a page (`Lax`), since pages
+    /// only read, and the provider sends a browser back by one. Forms are checked in other ways.
+    fn header(&self, value: &str, is_secure: bool) -> Option<HeaderValue> {
+        let (name, secure) = if is_secure { (self.secure, "Secure; ") } else { (self.plain, "") };
+        HeaderValue::from_str(&format!("{name}={value}; Path=/; {secure}HttpOnly; SameSite=Lax")).ok()
+    }
 }
 
 /// The header that gives a browser a session.
 pub(in crate::server::dashboard) fn set(sealer: &SessionSealer, session: &DashboardSession) -> Option<HeaderValue> {
-    let value = sealer.seal(session)?;
-    HeaderValue::from_str(&format!("{}={value}; {}", name(session.is_secure), attributes(session.is_secure))).ok()
+    SESSION.header(&sealer.seal(session)?, session.is_secure)
 }
 
-/// The header that takes the session from a browser.
-pub(in crate::server::dashboard) fn removed(is_secure: bool) -> Option<HeaderValue> {
-    HeaderValue::from_str(&format!("{}=; Max-Age=0; {}", name(is_secure), attributes(is_secure))).ok()
-}
-
-fn name(is_secure: bool) -> &'static str {
-    if is_secure { SECURE } else { PLAIN }
-}
-
-/// A link from elsewhere opens a page (`Lax`), since pages only read, and the provider sends a browser back by one. Forms are
-/// checked in other ways.
-fn attributes(is_secure: bool) -> &'static str {
-    if is_secure { "Path=/; Secure; HttpOnly; SameSite=Lax" } else { "Path=/; HttpOnly; SameSite=Lax" }
+/// The header that gives a browser the cookie of a sign-in at the provider.
+pub(in crate::server::dashboard) fn set_login(value: &str, is_secure: bool) -> Option<HeaderValue> {
+    LOGIN.header(&format!("{value}; Max-Age={LOGIN_LIFE}"), is_secure)
 }
 
 #[cfg(test)]
@@ -124,6 +112,6 @@ mod tests {
         parts.headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
         parts.headers.insert(header::HOST, HeaderValue::from_static(host));
         parts.extensions.insert(ConnectInfo(SocketAddr::from((peer, 4000))));
-        of(&parts).map(|value| (value.text.to_owned(), value.is_secure))
+        SESSION.of(&parts).map(|value| (value.text.to_owned(), value.is_secure))
     }
 }

@@ -7,6 +7,7 @@ use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 
+use crate::http_client::is_this_machine;
 use crate::server::handler_prelude::*;
 
 /// Refuses a form of another site. Returns whether the browser came over TLS.
@@ -62,8 +63,7 @@ fn is_loopback(authority: &str) -> bool {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,
     };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    is_this_machine(host)
 }
 
 #[cfg(test)]

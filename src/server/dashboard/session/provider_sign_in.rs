@@ -56,7 +56,7 @@ pub(in crate::server::dashboard) async fn finish(State(app): State<AppState>, re
         Err(error) => failed(error, &here),
     };
     for is_secure in [true, false] {
-        if let Some(removed) = cookie::removed_login(is_secure) {
+        if let Some(removed) = cookie::LOGIN.removed(is_secure) {
             response.headers_mut().append(header::SET_COOKIE, removed);
         }
     }
@@ -79,7 +79,7 @@ async fn signed_in(app: &AppState, parts: &Parts) -> Result<(HeaderValue, String
 
 /// The sign-in that this browser has begun.
 fn pending(app: &AppState, parts: &Parts) -> Result<PendingLogin, ApiError> {
-    let found = cookie::login_of(parts).and_then(|value| {
+    let found = cookie::LOGIN.of(parts).and_then(|value| {
         let sealed = URL_SAFE_NO_PAD.decode(value.text).ok()?;
         let pending: PendingLogin = app.access.sessions.open_for(PURPOSE, &sealed)?;
         (pending.is_secure == value.is_secure).then_some(pending)

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::{cookie, origin_check};
 use crate::server::auth::oidc::connector::OpenIdConnect;
 use crate::server::dashboard::layout;
-use crate::server::dashboard::page::{Here, failed, session_of};
+use crate::server::dashboard::page::{Here, failed, failure, session_of};
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 
@@ -90,12 +90,8 @@ pub(in crate::server::dashboard) async fn sign_in(State(app): State<AppState>, r
             response
         }
         Err(error) => {
-            let html = layout::outside(&here.root, TITLE, &form(&next, provider_of(&app), Some(&error.message())))
-                .into_string();
-            let (mut parts, _) = error.into_response().into_parts();
-            parts.headers.insert(header::CONTENT_TYPE, layout::HTML.clone());
-            parts.headers.remove(header::CONTENT_LENGTH);
-            layout::with_policy(Response::from_parts(parts, Body::from(html)))
+            let form = form(&next, provider_of(&app), Some(&error.message()));
+            failure(error, |_| layout::outside(&here.root, TITLE, &form))
         }
     }
 }
@@ -130,7 +126,7 @@ pub(in crate::server::dashboard) async fn sign_out(State(app): State<AppState>, 
     }
     let mut response = layout::with_policy(Redirect::to("./sign-in").into_response());
     for is_secure in [true, false] {
-        if let Some(removed) = cookie::removed(is_secure) {
+        if let Some(removed) = cookie::SESSION.removed(is_secure) {
             response.headers_mut().append(header::SET_COOKIE, removed);
         }
     }

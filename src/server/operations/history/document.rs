@@ -334,7 +334,7 @@ mod tests {
     use crate::model::Kind;
     use crate::model::kind::https_edge::HttpsEdge;
     use crate::model::operation::Operation;
-    use crate::store::{Commit, MEMORY, Store, clock};
+    use crate::store::{Commit, MEMORY, Store};
 
     #[test]
     fn uncommitted_changes_are_not_of_the_author_of_the_commit() {
@@ -358,12 +358,11 @@ mod tests {
         let operation = |number: u32| {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
             let spec = Arc::new(HttpsEdge { description: format!("\"{number}\""), ..HttpsEdge::default() });
-            Operation::Create { key, spec, claim: None, token: None }
+            Operation::create(key, spec)
         };
         let base = "https://edge.example.com";
         for numbers in [1..2_u32, 2..5, 5..5] {
-            let operations: Vec<Operation> = numbers.map(operation).collect();
-            let commit = Commit { base: None, operations, author: Author::Local, at: clock::now() };
+            let commit = Commit::local(numbers.map(operation).collect());
             let revision = store.commit(commit).unwrap().snapshot.revision;
             let state = store.snapshot();
             let whole = HistoryEntry::from_record(store.record(revision).unwrap().unwrap(), base, &state);

@@ -142,7 +142,7 @@ mod tests {
         let mut commit = |source: &str| {
             count += 1;
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{count}")));
-            let create = Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
+            let create = Operation::create(key, Arc::new(HttpsEdge::default()));
             let author = Author::source(source, Some(format!("commit{count}")));
             store.commit(Commit { base: None, operations: vec![create], author, at: clock::now() }).unwrap();
         };

@@ -6,17 +6,17 @@ use http_body_util::BodyExt;
 
 use super::*;
 use crate::model::kind::ip_restriction::Traffic;
-use crate::model::{AnyResource, ApiKey, Author, Id, IpRestriction, Key, Kind, Operation, Owner, Role, Secret};
+use crate::model::{AnyResource, ApiKey, Id, IpRestriction, Key, Kind, Operation, Owner, Role, Secret};
 use crate::server::limits::slots::classes::DEFAULT_WATCHERS;
 use crate::server::{App, Settings, VERSION_HEADER};
-use crate::store::{Commit, MEMORY, Store, clock, ids, tokens};
+use crate::store::{Commit, MEMORY, Store, ids, tokens};
 
 fn create(key: Key, spec: Arc<dyn AnyResource>, token: Option<Secret>) -> Operation {
     Operation::Create { key, spec, claim: None, token }
 }
 
 fn commit(app: &AppState, operations: Vec<Operation>) {
-    app.served.store.commit(Commit { base: None, operations, author: Author::Local, at: clock::now() }).unwrap();
+    app.served.store.commit(Commit::local(operations)).unwrap();
 }
 
 fn restriction(app: &AppState) {

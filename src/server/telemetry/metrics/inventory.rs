@@ -179,7 +179,7 @@ mod tests {
 
     fn create(id: &str, source: &str) -> Operation {
         let key = Key::new(Kind::HttpsEdge, Id::new(id));
-        let claim = Some(Arc::new(Claim { source: source.to_owned(), name: id.to_owned(), ..Claim::default() }));
+        let claim = Some(Arc::new(Claim::new(source, id)));
         Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim, token: None }
     }
 

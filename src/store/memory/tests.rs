@@ -1,0 +1,104 @@
+//! Engines of tests: the log is one in memory, and some of the calls are the test's.
+
+use super::MemoryEngine;
+use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::header::CommitHeader;
+use crate::store::engine::{
+    BatchVisit, Engine, FollowedWriter, Forgotten, Query, ResourceHistoryQuery, ResourceHistoryVisit, State, Statistics,
+};
+use crate::store::error::StoreError;
+
+/// An engine that passes to its log what a test does not change.
+pub(crate) trait MemoryBacked: Send + Sync {
+    fn log(&self) -> &MemoryEngine;
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        self.log().append(after, batches)
+    }
+
+    fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
+        self.log().news(known)
+    }
+
+    fn forgotten(&self) -> Result<Forgotten, StoreError> {
+        self.log().forgotten()
+    }
+
+    fn followed_writer(&self) -> Option<FollowedWriter> {
+        self.log().followed_writer()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.log().is_shared()
+    }
+
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        self.log().headers(query, before, limit)
+    }
+
+    fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        self.log().resource_histories(wanted, visit)
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        self.log().health()
+    }
+}
+
+impl<E: MemoryBacked> Engine for E {
+    fn load(&self) -> Result<State, StoreError> {
+        self.log().load()
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        MemoryBacked::append(self, after, batches)
+    }
+
+    fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
+        MemoryBacked::news(self, known)
+    }
+
+    fn forgotten(&self) -> Result<Forgotten, StoreError> {
+        MemoryBacked::forgotten(self)
+    }
+
+    fn followed_writer(&self) -> Option<FollowedWriter> {
+        MemoryBacked::followed_writer(self)
+    }
+
+    fn is_shared(&self) -> bool {
+        MemoryBacked::is_shared(self)
+    }
+
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        MemoryBacked::headers(self, query, before, limit)
+    }
+
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        self.log().commit(position)
+    }
+
+    fn resource_histories(
+        &self,
+        wanted: ResourceHistoryQuery<'_>,
+        visit: &mut ResourceHistoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        MemoryBacked::resource_histories(self, wanted, visit)
+    }
+
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.log().walk(revision, visit)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.log().statistics()
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        MemoryBacked::health(self)
+    }
+}
