@@ -25,6 +25,8 @@ def portable(pattern: str) -> str:
             escaped = pattern[at + 1 : at + 2]
             if not escaped or (escaped.isalnum() and escaped not in _SAME_ESCAPES):
                 raise NotPortable(f"escape `\\{escaped}`")
+            if escaped in "<>" or rest.startswith(("\\b{", "\\B{")):
+                raise NotPortable("start or end of a word")
             if in_class and escaped in "bB":
                 raise NotPortable("word boundary in a class")
             at += 2

@@ -153,7 +153,12 @@ def _head(settings: Settings) -> list[str]:
         "    ssl_session_cache off;",
         # A directive that expands variables has no other way to write a dollar sign.
         f'    geo ${DOLLAR} {{ default "$"; }}',
-        '    map $request_uri $edgewright_path { default ""; "~^(?<edgewright_raw>[^?#]*)" $edgewright_raw; }',
+        # A target such as `http://a.test?q` has no path, which means `/`.
+        '    map $request_uri $edgewright_path { default "/"; "~^(?<edgewright_raw>[^?#]+)" $edgewright_raw; }',
+        # nginx selects a server by the host of such a target, so the backend must not get another one from the Host header.
+        '    map $request $edgewright_host { default $http_host; "~^[^ ]+ [A-Za-z]+://(?<edgewright_named>[^/?# ]+)" $edgewright_named; }',
+        # With this header, a backend would send its request through the edge again.
+        "    proxy_ignore_headers X-Accel-Redirect;",
         '    map $ssl_protocol $edgewright_tls_age { default 0; "TLSv1.1" 1; "TLSv1.2" 2; "TLSv1.3" 3; }',
         *(f'    map $edgewright_tls_age $edgewright_below_{age} {{ default 0; "~^[0-{age - 1}]" 1; }}' for age in (1, 2, 3)),
     ]

@@ -86,12 +86,12 @@ def selection(edge: int, routes: list[dict[str, Any]]) -> list[str]:
     lines = [f'    map "$host:$server_port|$edgewright_path" $edgewright_route_{edge} {{', "        default /none;"]
     for number, route in enumerate(routes):
         host, port, path, kind = route["host"], route["port"], route["path"], route["match_type"]
-        if host == "":
-            matched = "[^|:]+|\\[[^|]+\\]"
-        elif host.startswith("*"):
-            matched = "[^|:]+" + regex(host[1:])
-        else:
+        if host and not host.startswith("*"):
             matched = regex(f"[{host}]" if ":" in host else host)
+        else:
+            # A wildcard covers IPv6 addresses, too, and those are in brackets here.
+            ending = regex(host[1:])
+            matched = f"[^|:]+{ending}|\\[[^|]+{ending}\\]"
         ports = "[0-9]+" if port is None else str(int(port))
         if kind not in ("exact_path", "path_prefix"):
             raise Unsupported(f"unknown match type {kind!r}")
@@ -131,7 +131,7 @@ def _lines(route: int, location: _Location) -> list[str]:
     if not location.backend:
         return [*lines, "            return 502;", "        }"]
     sent = {
-        "host": ("Host", "$http_host"),
+        "host": ("Host", "$edgewright_host"),
         "connection": ("Connection", '""'),
         "x-forwarded-for": ("X-Forwarded-For", "$proxy_add_x_forwarded_for"),
         "x-forwarded-proto": ("X-Forwarded-Proto", "$scheme"),
@@ -191,8 +191,9 @@ def _user_agent_filter(location: _Location, config: dict[str, Any], shared: Shar
     # nginx tries no pattern on an empty or missing user agent.
     matching = (refused for pattern, refused in patterns if re.search(portable(pattern), ""))
     rules.insert(0, f'        "" {next(matching, 0 if deny else 1)};')
-    too_long = f"        {plain(f'~^.{{{_LONGEST_AGENT + 1}}}')} 1;"
-    shared.agents += [f"    map $http_user_agent $edgewright_agent_{number} {{", "        default 1;", too_long, *rules, "    }"]
+    # What is not ASCII is one character to the gateway's patterns, and several bytes to those of nginx.
+    others = [f"        {plain(f'~{pattern}')} 1;" for pattern in (f"^.{{{_LONGEST_AGENT + 1}}}", r"[^\x20-\x7E]")]
+    shared.agents += [f"    map $http_user_agent $edgewright_agent_{number} {{", "        default 1;", *others, *rules, "    }"]
     location.checks.append(f"if ($edgewright_agent_{number}) {{ return 403; }}")
 
 

@@ -62,6 +62,7 @@ class Patterns(unittest.TestCase):
         for pattern in (
             "", "(?<edgewright_dollar>.)", "(?P<name>.)", "(?'name'.)", "(?R)", "(?x)a b", "(?u)a", "(*ACCEPT)", "a++",
             "a{2}+", "[[:alpha:]]", "[a&&b]", "[]a]", r"\1", r"\pL", r"\Qa\E", "é", "a\nb", "(", ")(", "a\\", "*a", "[",
+            r"\<bot", r"bot\>", r"\b{start}bot", r"\B{x}",
         ):
             with self.assertRaises(NotPortable, msg=pattern):
                 portable(pattern)

@@ -71,7 +71,7 @@ class Rendering(unittest.TestCase):
             "ssl_verify_client on;", "ssl_client_certificate authorities/0.pem;", "listen 127.0.0.1:8443 ssl;",
             'proxy_set_header "X-Edge" "shop ${edgewright_dollar}5";', 'proxy_set_header "X-Debug" "";',
             'add_header "X-Frame-Options" "DENY" always;', 'proxy_hide_header "X-Powered-By";', "gzip on;",
-            "127.0.0.0/8 1;", '"~^.{513}" 1;', '"~(*LIMIT_MATCH=5000)(?:^shop-app/)" 0;',
+            "127.0.0.0/8 1;", '"~^.{513}" 1;', r'"~[^\\x20-\\x7E]" 1;', '"~(*LIMIT_MATCH=5000)(?:^shop-app/)" 0;',
             '"~(*LIMIT_MATCH=5000)(?:(?i)bot)" 1;', '"~^" 0;', "server unix:/run/b.sock;",
         ):
             self.assertIn(line, text)
@@ -94,7 +94,8 @@ class Rendering(unittest.TestCase):
         text = self.configuration(edge(routes=[
             route("r1", "exact_path", "/a.b", host="*.a.test"),
             route("r2", "path_prefix", "/a", host="a.test", port=8080),
-            route("r3", "path_prefix", "/"),
+            route("r3", "path_prefix", "/six", host="*"),
+            route("r4", "path_prefix", "/"),
         ]))
         patterns = [re.sub(r"\\\\", r"\\", found) for found in re.findall(r'"~(\^.*)" /r[0-9]+;', text)]
 
@@ -103,11 +104,12 @@ class Rendering(unittest.TestCase):
             return next(found, None)
 
         self.assertEqual(taken("x.a.test:8080|/a.b"), 0)
-        self.assertEqual(taken("x.a.test:8080|/a.bc"), 2)
-        self.assertEqual(taken("x.a.test:8080|/axb"), 2)
+        self.assertEqual(taken("x.a.test:8080|/a.bc"), 3)
+        self.assertEqual(taken("x.a.test:8080|/axb"), 3)
         self.assertEqual(taken("a.test:8080|/abc"), 1)
-        self.assertEqual(taken("a.test:8081|/abc"), 2)
-        self.assertEqual(taken("a.test:8080|/A"), 2)
+        self.assertEqual(taken("a.test:8081|/abc"), 3)
+        self.assertEqual(taken("a.test:8080|/A"), 3)
+        self.assertEqual(taken("[2001:db8::1]:8080|/six"), 2)
         self.assertIsNone(taken("a.test:8080|x"))
         self.assertIsNone(taken("evil|/a.b:8080|x"))
 
