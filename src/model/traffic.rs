@@ -59,16 +59,18 @@ impl TracedRequest {
         let uri = if has_scheme { url.parse::<Uri>() } else { format!("https://{url}").parse::<Uri>() };
         let uri = uri.map_err(|_| "malformed")?;
         let default_port = match uri.scheme_str() {
-            Some("https") => 443,
-            Some("http") => 80,
+            Some("https") => "443",
+            Some("http") => "80",
             _ => return Err("the scheme must be https or http"),
         };
         let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         if authority.contains('@') {
             return Err("the URL cannot contain a user name");
         }
-        let port_follows = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
-        let whole = if port_follows { authority.to_owned() } else { format!("{authority}:{default_port}") };
+        let with_port = authority.rsplit_once(':').filter(|(_, port)| !port.contains(']'));
+        let (host, port) = with_port.unwrap_or((authority, default_port));
+        // A full name can end with a dot.
+        let whole = format!("{}:{port}", host.strip_suffix('.').unwrap_or(host));
         let (host, port) = parse_hostport(&whole)?;
         if host.starts_with('*') {
             return Err("the host cannot be a wildcard");
@@ -288,10 +290,14 @@ mod tests {
         assert_eq!(port("https://[2001:DB8:0::1]"), Ok(("2001:db8::1".into(), 443, "/".into())));
         assert_eq!(port("HTTP://A.example/%2e/../B#c"), Ok(("a.example".into(), 80, "/%2e/../B".into())));
         assert_eq!(port("a.example?from=http://b.example"), Ok(("a.example".into(), 443, "/".into())));
+        assert_eq!(port("http://A.example.:8080/x"), Ok(("a.example".into(), 8080, "/x".into())));
+        assert_eq!(port("a.example./x"), Ok(("a.example".into(), 443, "/x".into())));
         for bad in ["ftp://a.example", "https://user@a.example", "https://", "*.example.com/", "a.example:0"] {
             assert!(port(bad).is_err(), "{bad}");
         }
-        for bad in ["", "/path", "a.example:", "a.example:x", "[::1", "a.example/x y", "https://a.example/\n"] {
+        for bad in
+            ["", "/path", "a.example..", "a.example:", "a.example:x", "[::1", "a.example/x y", "https://a.example/\n"]
+        {
             assert!(port(bad).is_err(), "{bad}");
         }
     }
