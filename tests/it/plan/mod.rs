@@ -17,6 +17,7 @@ pub(crate) mod saved_plans;
 pub(crate) mod scenarios;
 pub(crate) mod storefront;
 pub(crate) mod trace;
+pub(crate) mod trace_in_nginx;
 pub(crate) mod transfer;
 pub(crate) mod transfer_advice;
 pub(crate) mod transfer_content;

@@ -1,10 +1,11 @@
 //! Requests as they go over the wire, each on a connection of its own.
 
 use std::{
-    io::{Read, Write},
-    net::TcpStream,
+    io::{self, Read, Write},
+    net::{Ipv4Addr, SocketAddrV4, TcpStream},
 };
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use serde_json::Value;
 
 use super::program::PATIENCE;
@@ -58,6 +59,15 @@ pub(crate) fn http(address: &str, method: &str, path: &str, headers: &[(&str, &s
     let mut connection = TcpStream::connect(address).unwrap();
     connection.write_all(request(address, method, path, headers, body).as_bytes()).unwrap();
     answer(connection)
+}
+
+/// Connects from one of the addresses of this machine.
+pub(crate) fn connect_from(source: Ipv4Addr, target: SocketAddrV4) -> io::Result<TcpStream> {
+    // Processes that other tests start must not keep it open.
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddrV4::new(source, 0))?;
+    connect(&socket, &target)?;
+    Ok(TcpStream::from(socket))
 }
 
 /// A request as it goes over the wire.

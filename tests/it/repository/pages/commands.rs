@@ -12,7 +12,7 @@ use std::{
 use regex::Regex;
 
 use super::{Block, Page, SKIP, STOP, WAIT, assert_none, pages};
-use crate::support::program::{Folder, PROGRAM, REPOSITORY, copy};
+use crate::support::program::{Folder, PROGRAM, REPOSITORY, copy, has_nginx};
 
 const PRELUDE: &str = include_str!("prelude.sh");
 /// How pages call the program.
@@ -104,16 +104,6 @@ fn runnable(command: &str) -> String {
 /// Whether a command needs nginx.
 fn needs_gateway(command: &str) -> bool {
     command.contains(GATEWAY) || (command.trim().starts_with("curl ") && command.contains(GATEWAY_PORT))
-}
-
-/// Whether the data plane can run on this machine.
-fn has_gateway() -> bool {
-    let check = "command -v nginx && python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'";
-    let found = Command::new("sh").args(["-c", check]).output().is_ok_and(|output| output.status.success());
-    if !found {
-        eprintln!("skipped: requests through nginx, which needs nginx and Python 3.11");
-    }
-    found
 }
 
 /// A line that a page shows, for any run: words with digits differ, and `[…]` stands for anything. grep reads it, too.
@@ -254,7 +244,7 @@ fn run(page: &Page, has_gateway: bool) -> Result<(), String> {
 }
 
 fn run_all(pages: &[Page]) {
-    let has_gateway = has_gateway();
+    let has_gateway = has_nginx("requests through nginx");
     let mut failures = Vec::new();
     for some in pages.chunks(AT_A_TIME) {
         std::thread::scope(|scope| {

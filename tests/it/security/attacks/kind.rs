@@ -6,10 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, crypto::ring::default_provider, pki_types::ServerName};
 
-use crate::security::connections::frame;
+use crate::{security::connections::frame, support::http::connect_from};
 
 /// The start of an HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -129,14 +128,6 @@ fn source_of(number: u64) -> Ipv4Addr {
         0 => Ipv4Addr::LOCALHOST,
         _ => Ipv4Addr::new(127, 0, 0, u8::try_from(2 + number / 2 % ADDRESSES).unwrap()),
     }
-}
-
-fn connect_from(source: Ipv4Addr, target: SocketAddrV4) -> io::Result<TcpStream> {
-    // Processes that other tests start must not keep it open.
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    bind(&socket, &SocketAddrV4::new(source, 0))?;
-    connect(&socket, &target)?;
-    Ok(TcpStream::from(socket))
 }
 
 /// The head of a request over HTTP/2, without a token: `:method` GET, `:scheme` http, and literals for the others.
