@@ -94,7 +94,7 @@ struct ServerRole {
     kept: RetentionArgs,
     store: Arc<Store>,
     again: Arc<Lock<Option<Instant>>>,
-    /// Why the last look at the database has failed, if it has.
+    /// Why the last poll of the database failed, if it has.
     failing: Option<Code>,
     /// What was said of the last change of roles that has failed.
     refused: String,
@@ -111,7 +111,7 @@ impl ServerRole {
     fn keep(mut self, stopped: &Receiver<()>) -> Option<Arc<Store>> {
         let pause = if self.store.followed_writer().is_some() { NEWS } else { CONNECTION };
         while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-            match catch_unwind(AssertUnwindSafe(|| self.look())) {
+            match catch_unwind(AssertUnwindSafe(|| self.step())) {
                 Ok(None) => {}
                 Ok(Some(store)) => return Some(store),
                 Err(_) => tracing::error!("keeping the role of this server panicked; it is tried again"),
@@ -120,7 +120,7 @@ impl ServerRole {
         None
     }
 
-    fn look(&mut self) -> Option<Arc<Store>> {
+    fn step(&mut self) -> Option<Arc<Store>> {
         let next = if self.store.stands_in_since().is_some() {
             self.come_back()
         } else if self.store.followed_writer().is_some() {

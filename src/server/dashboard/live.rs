@@ -11,12 +11,12 @@ use crate::server::auth::session::DashboardSession;
 use crate::server::handler_prelude::*;
 use crate::server::http::channel_body::ChannelBody;
 
-/// How often the state is looked at without a new revision.
+/// How often the state is polled without a new revision.
 const INTERVAL: Duration = Duration::from_secs(2);
 /// The time between two events: a page is fetched no more often.
 const PAUSE: Duration = Duration::from_secs(1);
-/// After how many looks a comment is sent, so that proxies do not close the connection.
-const LOOKS: u32 = 8;
+/// After how many polls without a change a comment is sent, so that proxies do not close the connection.
+const POLLS: u32 = 8;
 /// The chunks in the buffer of a client. One that does not read them gets no more.
 const CHUNKS: usize = 4;
 
@@ -32,7 +32,7 @@ pub(super) async fn stream(State(app): State<AppState>, request: Request) -> Api
     let digests = app.dashboard.digest.subscribe(
         || state_of(&app),
         || {
-            tokio::spawn(look(app.clone()));
+            tokio::spawn(poll_state(app.clone()));
         },
     );
     tokio::spawn(async move {
@@ -57,10 +57,10 @@ async fn stopped(app: &AppState) {
     }
 }
 
-/// Looks after each change, for all streams, until there are none.
-async fn look(app: AppState) {
+/// Polls the state after each revision and from time to time, for all streams, until there are none.
+async fn poll_state(app: AppState) {
     let mut newest = app.served.store.recent.newest();
-    let looking = async {
+    let polling = async {
         loop {
             tokio::select! {
                 changed = newest.changed() => if changed.is_err() { return },
@@ -74,7 +74,7 @@ async fn look(app: AppState) {
         }
     };
     tokio::select! {
-        () = looking => {}
+        () = polling => {}
         () = stopped(&app) => {}
     }
 }
@@ -87,7 +87,7 @@ async fn send_changes(
     chunks: &mpsc::Sender<Result<Bytes, axum::Error>>,
     mut digests: watch::Receiver<u64>,
 ) {
-    let mut looks = 0_u32;
+    let mut polls = 0_u32;
     if chunks.send(Ok(Bytes::from_static(b": open\n\n"))).await.is_err() {
         return;
     }
@@ -104,13 +104,13 @@ async fn send_changes(
             let _ = chunks.try_send(Ok(Bytes::from_static(b"event: ended\ndata: \n\n")));
             return;
         }
-        looks = if has_changed { 0 } else { looks + 1 };
-        let chunk = match (has_changed, looks >= LOOKS) {
+        polls = if has_changed { 0 } else { polls + 1 };
+        let chunk = match (has_changed, polls >= POLLS) {
             (true, _) => Bytes::from_static(b"data: changed\n\n"),
             (false, true) => Bytes::from_static(b":\n\n"),
             (false, false) => continue,
         };
-        looks = 0;
+        polls = 0;
         // A client whose buffer is full has events to read, and they are all the same.
         if let Err(mpsc::error::TrySendError::Closed(_)) = chunks.try_send(Ok(chunk)) {
             return;

@@ -43,8 +43,8 @@ const RESPONSE: Duration = Duration::from_secs(600);
 const MOST_BYTES: u64 = 256 << 20;
 /// The idle connections to it.
 const CONNECTIONS: usize = 64;
-/// How often it is looked whether it still writes, and how long its lock is free before it counts as gone.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often this server checks whether it still writes, and how long its lock is free before it counts as gone.
+const POLL: Duration = Duration::from_millis(100);
 const GONE: Duration = Duration::from_secs(2);
 /// How long a response waits until this server has taken in the change.
 const TAKEN_IN: Duration = Duration::from_secs(2);
@@ -281,7 +281,7 @@ impl Forwarder {
     /// Completes when a server no longer writes.
     async fn replaced(&self, name: &str) {
         loop {
-            sleep(LOOK).await;
+            sleep(POLL).await;
             if self.store.followed_writer().is_none_or(|writer| writer.name != name || is_gone(&writer)) {
                 return;
             }

@@ -1,8 +1,8 @@
 //! A process that follows the writer of a store: it reads what that one commits, and knows whether it is there.
 //!
-//! It looks at the head several times per second. A lock that it shares with others, for the time of one statement, shows whether
+//! It polls the head several times per second. A lock that it shares with others, for the time of one statement, shows whether
 //! the writer has its lock: that gets in nobody's way, since whoever takes the lock tries for longer. Nothing is guessed while
-//! the database does not answer: a writer counts as gone only from a look that has found its lock free.
+//! the database does not answer: a writer counts as gone only from a poll that has found its lock free.
 //!
 //! It also forgets what the writer forgets: data keys that were destroyed, and the tombstones of the time that the history no longer
 //! has. And it takes in nothing from tables of a newer version, whose meaning it cannot know.
@@ -29,8 +29,8 @@ use crate::store::engine::{FollowedWriter, Forgotten};
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, Keyring};
 
-/// What a look at the database has found.
-struct Look {
+/// The result of a poll.
+struct HeadRead {
     head: HeadRow,
     /// The version of the row with the wrapped data keys.
     keys: Option<String>,
@@ -38,7 +38,7 @@ struct Look {
 
 /// Reads the head, whether the lock of the writer is free, the version of the tables and that of the row with the data keys, in one
 /// exchange: several times per second.
-const LOOK: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_free, \
+const POLL: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_free, \
                     (SELECT version FROM edgewright.schema_version) AS version, \
                     (SELECT xmin::text FROM edgewright.secrets) AS keys FROM edgewright.head AS head";
 
@@ -54,7 +54,7 @@ pub(super) struct Follower {
     keys: Lock<Option<String>>,
     /// Whether data keys were destroyed since somebody asked.
     has_lost_keys: AtomicBool,
-    /// After which commit the history began at the last look, and when the tombstones were read.
+    /// After which commit the history began at the last poll, and when the tombstones were read.
     kept: AtomicU64,
     kept_read: AtomicU64,
 }
@@ -91,9 +91,9 @@ impl Follower {
         StoreError::new(Code::NotTheWriter, message).help(help)
     }
 
-    /// Looks at the head and at the lock of the writer. Returns the head, and the next commits after the known end.
+    /// Polls the head and the lock of the writer. Returns the head, and the next commits after the known end.
     pub(super) fn news(&self, known: Tip, keyring: &Keyring) -> Result<(HeadRow, Vec<Batch>), StoreError> {
-        let (Look { head, keys }, shown) = (self.look()?, self.link.shown());
+        let (HeadRead { head, keys }, shown) = (self.poll()?, self.link.shown());
         if head.store != keyring.store() {
             return Err(damaged(shown, "another store is in its place now"));
         }
@@ -107,7 +107,7 @@ impl Follower {
         }
         let has_news = tip.position > known.position;
         let batches = if has_news { self.history.page(known.position, tip.position)? } else { Vec::new() };
-        // They were looked at after the head, and the keys that commits need are saved before them.
+        // They were read after the head, and the keys that commits need are saved before them.
         self.renew_keys(keyring, keys)?;
         self.kept.store(kept.position, Ordering::Relaxed);
         self.writer.lock().seen = Instant::now();
@@ -136,26 +136,26 @@ impl Follower {
         Ok(Forgotten { secrets, tombstones })
     }
 
-    fn look(&self) -> Result<Look, StoreError> {
-        let looked = self.link.ask_over(&self.over, "read", |client| async move {
+    fn poll(&self) -> Result<HeadRead, StoreError> {
+        let polled = self.link.ask_over(&self.over, "read", |client| async move {
             let lock: (&(dyn ToSql + Sync), Type) = (&WRITER_LOCK, Type::INT8);
-            let row = client.query_typed_one(LOOK, &[lock]).await?;
+            let row = client.query_typed_one(POLL, &[lock]).await?;
             let (version, is_free): (i32, bool) = (row.try_get("version")?, row.try_get("is_free")?);
             Ok((version, is_free, row.try_get("keys")?, row))
         });
-        let looked = looked.and_then(|(version, is_free, keys, row)| {
+        let polled = polled.and_then(|(version, is_free, keys, row)| {
             // One of a newer version can mean something else.
             schema::check(version, self.link.shown(), true)?;
             Ok((HeadRow::from_row(&row, self.link.shown())?, is_free, keys))
         });
         let mut writer = self.writer.lock();
-        match looked {
+        match polled {
             Ok((head, is_free, keys)) => {
                 let since = writer.gone_since.unwrap_or_else(Instant::now);
                 writer.name.clone_from(&head.writer);
                 writer.url.clone_from(&head.url);
                 writer.gone_since = is_free.then_some(since);
-                Ok(Look { head, keys })
+                Ok(HeadRead { head, keys })
             }
             Err(error) => {
                 writer.gone_since = None;

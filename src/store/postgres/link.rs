@@ -189,14 +189,14 @@ impl Drop for DatabaseLink {
 async fn while_it_answers<T>(address: &PostgresAddress, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     loop {
-        let look = async {
+        let check = async {
             sleep(SLOW).await;
             answers(address).await
         };
         tokio::select! {
             biased;
             found = &mut work => return Some(found),
-            is_there = look => if !is_there { return None },
+            is_there = check => if !is_there { return None },
         }
     }
 }
