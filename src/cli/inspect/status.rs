@@ -92,7 +92,7 @@ mod tests {
     use crate::server::operations::sources::view::SourceView;
 
     pub(super) fn source(semver: &str) -> SourceView {
-        let look =
+        let sync =
             |commit: &str| json!({"at": "", "commit": commit.repeat(40), "tag": "v10.20.30", "revision": 12345678});
         let since = "2026-07-01T12:05:00Z";
         let condition = json!({
@@ -106,8 +106,8 @@ mod tests {
         let view = json!({
             "name": "storefront", "uri": "", "state": "OutOfSync", "since": since, "conditions": [condition],
             "paths": [], "repository": "r", "ref": "", "drift": "warn", "semver": semver, "interval_seconds": 30,
-            "last_attempt": look("b"), "last_applied": look("a"), "suspension": null, "replaced_suspension": null,
-            "next_look_at": "", "counts": counts, "diagnostics": [], "diagnostics_omitted": 0, "drifted": [],
+            "last_attempt": sync("b"), "last_applied": sync("a"), "suspension": null, "replaced_suspension": null,
+            "next_sync_at": "", "counts": counts, "diagnostics": [], "diagnostics_omitted": 0, "drifted": [],
         });
         serde_json::from_value(view).unwrap()
     }

@@ -32,7 +32,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             @for following in sources.following.now().iter() {
                 @let status = following.status.current();
                 @let condition = following.health.condition();
-                li { b { (following.source) } " " (condition.reason.to_string()) ", looked "
+                li { b { (following.source) } " " (condition.reason.to_string()) ", synced "
                     @if let Some(attempt) = &status.attempt { (time(&attempt.at.to_string(), request.now)) } @else { "not yet" }
                     @if let Some(next) = &status.next_sync { ", next " (time(&next.to_string(), request.now)) }
                     @if let Some(fetches) = &following.settings.fetches {

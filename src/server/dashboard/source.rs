@@ -28,7 +28,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let name = request.parameter(0);
     let source = view(&request.app, &request.snapshot, name)?;
     let attempts = attempts(request, name)?;
-    let (forge, looked_at) = (request.forge(name), source.looked_at().to_owned());
+    let (forge, attempted) = (request.forge(name), source.attempted_commit().to_owned());
     let body = html! {
         @if request.lacks_writer { (unknown()) }
         (source_actions::links(request, &source))
@@ -37,8 +37,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (location(request, &source))
         h2 { "Findings" }
         @if request.lacks_writer { (unknown()) }
-        @else if source.diagnostics.is_empty() { (nothing("The last look at the manifests found nothing.")) }
-        @for item in &source.diagnostics { (finding(item, &looked_at, &forge)) }
+        @else if source.diagnostics.is_empty() { (nothing("The last sync found nothing.")) }
+        @for item in &source.diagnostics { (finding(item, &attempted, &forge)) }
         @if source.diagnostics_omitted > 0 { p { "and " (source.diagnostics_omitted) " more" } }
         h2 { "Changed by hand" }
         @if request.lacks_writer { (unknown()) }
@@ -77,15 +77,15 @@ fn location(request: &PageRequest, source: &SourceView) -> Markup {
         (
             "Drift",
             html! { @match source.drift.as_str() {
-                "enforce" => "reverted at the next look",
+                "enforce" => "reverted at the next sync",
                 "warn" => "reported, and left as it is",
                 "off" => "left as it is",
                 _ => "",
             } },
         ),
-        ("Last look", sync(&source.last_attempt)),
+        ("Last sync", sync(&source.last_attempt)),
         ("Last in sync", sync(&source.last_applied)),
-        ("Next look", time(&source.next_look_at, request.now)),
+        ("Next sync", time(&source.next_sync_at, request.now)),
         (
             "Waiting to be applied",
             html! {
@@ -116,7 +116,7 @@ pub(super) fn drift(request: &PageRequest, drifted: &DriftedResource, source: &S
                 ("enforce", Some(_)) => "The source is suspended: it puts this back once it is resumed.",
                 ("enforce", None) => {
                     "The source puts it back at its next sync"
-                    @if !source.next_look_at.is_empty() { ", " (time(&source.next_look_at, request.now)) }
+                    @if !source.next_sync_at.is_empty() { ", " (time(&source.next_sync_at, request.now)) }
                     "."
                 },
                 _ => "It stays until somebody changes it back, or the manifests.",

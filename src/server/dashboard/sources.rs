@@ -99,7 +99,7 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
             @if let Some(applied) = &view.last_applied {
                 @if !is_good { p { "Last in sync " (time(&applied.at, request.now)) @if !applied.commit.is_empty() { " at " (commit(&applied.commit, &forge)) } } }
             }
-            @for item in errors.take(1) { (finding(item, view.looked_at(), &forge)) }
+            @for item in errors.take(1) { (finding(item, view.attempted_commit(), &forge)) }
             p { (number_of(view.counts.owned, "resource"))
                 @if view.counts.errors > 0 { ", " (number_of(view.counts.errors, "error")) }
                 @if view.counts.warnings > 0 { ", " (number_of(view.counts.warnings, "warning")) }

@@ -55,7 +55,7 @@ const URLS: [&str; 10] = [
 #[derive(Serialize, JsonSchema)]
 struct HookResponse {
     /// The names of the sources that are synced.
-    looked_at: Vec<String>,
+    sources: Vec<String>,
 }
 
 pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, "/hooks/git", |method| on(method, create))
@@ -73,7 +73,7 @@ pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, 
         operation.responds("202", "Accepted", schemas.response::<HookResponse>())
     });
 
-/// Looks at the sources whose repository a webhook is about.
+/// Syncs the sources whose repository a webhook is about.
 async fn create(
     State(AppState { forwarder, sources, admissions, .. }): State<AppState>,
     request: Request,
@@ -107,9 +107,9 @@ async fn create(
         let payload: Value = serde_json::from_slice(&signed)
             .map_err(|_| ApiError::with_code(Code::Syntax, "the webhook's payload is not valid JSON"))?;
         let urls = urls(&payload);
-        let looked_at = sources.following.iter().filter(|following| following.request_fetch(&urls));
-        let looked_at = looked_at.map(|following| following.source.clone()).collect();
-        json_response(StatusCode::ACCEPTED, &HookResponse { looked_at }).map(Some)
+        let synced = sources.following.iter().filter(|following| following.request_fetch(&urls));
+        let sources = synced.map(|following| following.source.clone()).collect();
+        json_response(StatusCode::ACCEPTED, &HookResponse { sources }).map(Some)
     });
     match answer.await? {
         Some(response) => Ok(response),

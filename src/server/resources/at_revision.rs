@@ -27,7 +27,7 @@ pub(crate) async fn state(
         name => {
             let store = Arc::clone(&app.served.store);
             let applied = app.sources.following.iter().filter_map(|following| following.status.applied());
-            let in_sync: Vec<_> = applied.filter_map(|look| Some((look.commit?, look.revision))).collect();
+            let in_sync: Vec<_> = applied.filter_map(|sync| Some((sync.commit?, sync.revision))).collect();
             let search = move |cancel: Cancel| {
                 let found = store.revision_named(&name, &in_sync, &|| cancel.is_cancelled());
                 found.map_err(|error| unnamed(error, AT))

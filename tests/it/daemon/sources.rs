@@ -184,7 +184,7 @@ fn the_status_of_a_source_names_the_commit_and_the_errors_with_their_places() {
         (&found["conditions"][0]["status"], &found["conditions"][0]["reason"]),
         (&json!("OutOfSync"), &json!("Invalid"))
     );
-    assert!(!found["next_look_at"].as_str().unwrap().is_empty());
+    assert!(!found["next_sync_at"].as_str().unwrap().is_empty());
     assert_eq!(found["since"], found["conditions"][0]["last_transition_time"]);
 
     let run = client(&folder, &serve, "status");

@@ -305,14 +305,14 @@ fn a_webhook_makes_the_server_sync_long_before_the_interval() {
     let refused = hook(&url, "another");
     assert_eq!((refused.status, refused.code().as_str()), (401, "ERR_EDGEWRIGHT_UNAUTHENTICATED"));
     let other = hook("https://git.example.com/other.git", "s3cret");
-    assert_eq!((other.status, other.json()), (202, json!({"looked_at": []})));
+    assert_eq!((other.status, other.json()), (202, json!({"sources": []})));
     assert_eq!(
         (server.requests(), shown(&serve).as_str()),
         (fetched, "a"),
         "only the webhook of the repository fetches"
     );
     let own = hook(url.trim_end_matches(".git"), "s3cret");
-    assert_eq!((own.status, own.json()), (202, json!({"looked_at": ["shop"]})));
+    assert_eq!((own.status, own.json()), (202, json!({"sources": ["shop"]})));
     within(SOON, "b", || (shown(&serve) == "b").then_some(()));
     // A sync that something else causes fetches nothing.
     let fetched = server.requests();

@@ -154,11 +154,11 @@ static COLUMNS: [Column; 12] = [
 ];
 
 fn applied(source: &SourceView) -> String {
-    source.last_applied.as_ref().map(|look| short_commit(&look.commit)).unwrap_or_default()
+    source.last_applied.as_ref().map(|sync| short_commit(&sync.commit)).unwrap_or_default()
 }
 
 fn attempted(source: &SourceView) -> String {
-    source.last_attempt.as_ref().map(|look| short_commit(&look.commit)).unwrap_or_default()
+    source.last_attempt.as_ref().map(|sync| short_commit(&sync.commit)).unwrap_or_default()
 }
 
 /// A commit's first digits, and the suffix of uncommitted changes.

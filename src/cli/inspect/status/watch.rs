@@ -63,17 +63,17 @@ struct LastShown {
 }
 
 impl LastShown {
-    /// The document on one line; empty if nothing has changed but when the sources were looked at.
+    /// The document on one line; empty if nothing has changed but when the sources were synced.
     fn document(&mut self, list: &SourceList) -> Result<String, Failure> {
         let mut now = list.clone();
         for source in &mut now.sources {
-            source.next_look_at.clear();
+            source.next_sync_at.clear();
             (source.syncs_begun, source.syncs_ended) = (0, 0);
-            let looks = [&mut source.last_attempt, &mut source.last_applied];
-            for look in looks.into_iter().flatten() {
-                look.at.clear();
+            let syncs = [&mut source.last_attempt, &mut source.last_applied];
+            for sync in syncs.into_iter().flatten() {
+                sync.at.clear();
                 // The revision is that of the store, which other sources change too.
-                look.revision = 0;
+                sync.revision = 0;
             }
         }
         if self.document.as_ref() == Some(&now) {
@@ -114,7 +114,7 @@ impl LastShown {
 /// The revision that a source has just applied, if that is its condition, or that a client applied last.
 fn applied_now(source: &SourceView) -> Option<u64> {
     if !source.is_followed() {
-        return source.last_applied.as_ref().map(|look| look.revision);
+        return source.last_applied.as_ref().map(|sync| sync.revision);
     }
     let applied = Reason::Applied.to_string();
     source.conditions.iter().find(|it| it.reason == applied).map(|it| it.observed_revision)
@@ -160,9 +160,9 @@ mod tests {
         let said = "storefront  OutOfSync  commit aaaaaaaa, 6 pending, 4 drifted, 100 errors: 1 error in the manifests";
         assert!(first.lines().count() == 1 && first.contains(said), "{first}");
         assert!(shown.document(&list(vec![view.clone()])).is_ok_and(|text| text.lines().count() == 1));
-        // Another look alone is no change.
-        view.next_look_at = "2026-07-01T12:06:00Z".into();
-        view.last_attempt.iter_mut().for_each(|look| look.revision += 1);
+        // Another sync alone is no change.
+        view.next_sync_at = "2026-07-01T12:06:00Z".into();
+        view.last_attempt.iter_mut().for_each(|sync| sync.revision += 1);
         let same = list(vec![view.clone()]);
         assert_eq!(shown.lines(&same), "");
         assert!(shown.document(&same).is_ok_and(|text| text.is_empty()));

@@ -81,7 +81,7 @@ fn before_suspend(request: &PageRequest) -> Result<PageContent, ApiError> {
                 @if let Some(applied) = &source.last_applied { ": " (commit(&applied.commit, &request.forge(&source.name))) " of " (time(&applied.at, request.now)) }
                 "." }
             li { "A run that is under way does not apply its plan." }
-            li { "New commits are still looked at, and the page of the source shows what they would change." }
+            li { "New commits are still planned, and the page of the source shows what they would change." }
             li { "The history has who suspended it, and the reason." }
         }
         (form(request, &fields, "Suspend", &page_of(&source.name)))
@@ -116,22 +116,22 @@ fn before_sync(request: &PageRequest) -> Result<PageContent, ApiError> {
         ul {
             li { @if source.repository.is_empty() { "All manifests are read again now." }
                 @else { "The repository is fetched now, and its manifests are read." } }
-            @if source.suspension.is_some() { li { "The source is suspended: it is looked at, and nothing is applied." } }
+            @if source.suspension.is_some() { li { "The source is suspended: its manifests are planned, and nothing is applied." } }
             @else { li { "If they have no errors, what has changed is applied. " (waiting(&source)) } }
-            li { "Without this, the next look is " @if source.next_look_at.is_empty() { "under way" } @else { (time(&source.next_look_at, request.now)) } "." }
+            li { "Without this, the next sync is " @if source.next_sync_at.is_empty() { "under way" } @else { (time(&source.next_sync_at, request.now)) } "." }
         }
         (form(request, &html! {}, "Sync now", &page_of(&source.name)))
     };
     Ok(content(format!("Sync {}", source.name), body))
 }
 
-/// What waits to be applied, as far as the last look tells.
+/// What waits to be applied, as of the last sync.
 fn waiting(source: &SourceView) -> String {
     let counts = &source.counts;
     let (create, change, delete) = (counts.pending_create, counts.pending_change, counts.pending_delete);
     match create + change + delete {
-        0 => "At the last look, nothing waited to be applied.".to_owned(),
-        _ => format!("At the last look, {create} to create, {change} to change and {delete} to delete waited."),
+        0 => "At the last sync, nothing waited to be applied.".to_owned(),
+        _ => format!("At the last sync, {create} to create, {change} to change and {delete} to delete waited."),
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct SourceView {
     /// else.
     pub replaced_suspension: Option<SuspensionView>,
     /// When the next sync is due, also without an event; empty during the first one, and if nobody follows the source.
-    pub next_look_at: String,
+    pub next_sync_at: String,
     /// The number of the sync that began last, counted since the server follows the source; 0 if nobody does.
     #[serde(default)]
     pub syncs_begun: u64,
@@ -194,7 +194,7 @@ pub(crate) struct ConditionView {
 
 /// A sync of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Look")]
+#[schemars(rename = "Sync")]
 pub(crate) struct SyncView {
     /// When it ended.
     pub at: String,
@@ -310,7 +310,7 @@ impl SourceView {
             last_attempt: status.attempt.as_ref().map(SyncView::new),
             last_applied: status.applied.as_ref().map(SyncView::new),
             suspension: suspension.map(SuspensionView::new),
-            next_look_at: status.next_sync.as_ref().map(Timestamp::to_string).unwrap_or_default(),
+            next_sync_at: status.next_sync.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             syncs_begun: status.begun,
             syncs_ended: status.ended,
             counts,
@@ -380,8 +380,8 @@ impl SourceView {
     /// The reason of a source that nobody follows.
     pub(crate) const NOT_FOLLOWED: &str = "NotFollowed";
 
-    /// The commit that was looked at last, whose findings these are; empty if there is none.
-    pub(in crate::server) fn looked_at(&self) -> &str {
+    /// The commit of the last sync, whose findings these are; empty if there is none.
+    pub(in crate::server) fn attempted_commit(&self) -> &str {
         self.last_attempt.as_ref().map_or("", |sync| sync.commit.as_str())
     }
 

@@ -24,7 +24,7 @@ pub(super) fn rows() -> Vec<Row> {
             .without("Authorization")
             .without("Service-Version")
             .with(TOKEN, HOOK_SECRET)
-            .answers(202, json!({"looked_at": []})),
+            .answers(202, json!({"sources": []})),
         row("a webhook without its secret is refused, whoever sends it")
             .send(POST, payload.clone())
             .fails(401, "UNAUTHENTICATED", "")
