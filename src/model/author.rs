@@ -99,11 +99,11 @@ pub struct RejectedManifests {
     /// The paths of resources that changed hands with the rollback, and that the digest leaves out together with what they
     /// contain: until their other source has them, the manifests cannot lead to the whole state again (D104).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub apart: Vec<String>,
+    pub transferred_paths: Vec<String>,
     /// The paths of resources that were transferred to the source by command since the rollback: its manifests may declare
     /// them (D104). Kept in the last of the source's rejected manifests only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub moved_again: Vec<String>,
+    pub retransferred_paths: Vec<String>,
 }
 
 impl Author {

@@ -54,11 +54,12 @@ impl Snapshot {
         let sources: Vec<String> = self.sources_with_rejected().cloned().collect();
         for source in sources {
             let moved: BTreeSet<String> =
-                changed.iter().filter(|key| self.is_given(before, key, &source)).map(Key::path).collect();
+                changed.iter().filter(|key| self.was_transferred(before, key, &source)).map(Key::path).collect();
             let mut rejected = self.rejected(&source).to_vec();
             if let Some(last) = rejected.last_mut().filter(|_| !moved.is_empty()) {
-                let all: BTreeSet<String> = moved.into_iter().chain(std::mem::take(&mut last.moved_again)).collect();
-                last.moved_again = all.into_iter().collect();
+                let all: BTreeSet<String> =
+                    moved.into_iter().chain(std::mem::take(&mut last.retransferred_paths)).collect();
+                last.retransferred_paths = all.into_iter().collect();
                 self.set_rejected(&source, rejected);
             }
         }
@@ -66,12 +67,12 @@ impl Snapshot {
     }
 
     /// The paths of resources that were transferred to a source by command since the rollback that rejected its manifests.
-    pub(crate) fn moved_again(&self, source: &str) -> BTreeSet<&str> {
-        self.rejected(source).iter().flat_map(|it| &it.moved_again).map(String::as_str).collect()
+    pub(crate) fn retransferred_paths(&self, source: &str) -> BTreeSet<&str> {
+        self.rejected(source).iter().flat_map(|it| &it.retransferred_paths).map(String::as_str).collect()
     }
 
     /// Whether a resource of another source is now this source's, which has not declared it yet.
-    fn is_given(&self, before: &Snapshot, key: &Key, source: &str) -> bool {
+    fn was_transferred(&self, before: &Snapshot, key: &Key, source: &str) -> bool {
         let now = self.get(key).and_then(|entry| entry.claim.as_deref());
         let then = before.get(key).and_then(|entry| entry.claim.as_deref());
         now.is_some_and(|now| now.source == source && now.awaits_manifest())
@@ -96,8 +97,8 @@ mod tests {
             source: source.into(),
             commit: Some(commit.into()),
             digest: String::new(),
-            apart: Vec::new(),
-            moved_again: Vec::new(),
+            transferred_paths: Vec::new(),
+            retransferred_paths: Vec::new(),
         }
     }
 
@@ -139,14 +140,14 @@ mod tests {
             next.noting_transfers(state, &changed)
         };
         let moved = claimed(&state, given());
-        assert_eq!(moved.moved_again("b").into_iter().collect::<Vec<_>>(), [key.path()]);
+        assert_eq!(moved.retransferred_paths("b").into_iter().collect::<Vec<_>>(), [key.path()]);
         assert_eq!(moved.rejected("b").len(), 2);
         let twice = claimed(&claimed(&moved, held("a")), given());
-        assert_eq!(twice.moved_again("b").len(), 1);
+        assert_eq!(twice.retransferred_paths("b").len(), 1);
         // Resources that a rollback returns are not transferred.
         let returned = claimed(&state, Claim { returned: true, ..given() });
-        assert!(returned.moved_again("b").is_empty());
+        assert!(returned.retransferred_paths("b").is_empty());
         let undeclared = claimed(&claimed(&state, held("b")), given());
-        assert!(undeclared.moved_again("b").is_empty());
+        assert!(undeclared.retransferred_paths("b").is_empty());
     }
 }

@@ -220,7 +220,7 @@ impl PlannedRun<'_> {
 
     /// Whether a rollback left what a plan would apply.
     fn was_rolled_back(&self, current: &Snapshot, plan: &Plan, planned: &PlanResult) -> Result<bool, ApplyError> {
-        if only_returns_claims(plan, current, self.source) {
+        if only_declares_retransferred(plan, current, self.source) {
             return Ok(false);
         }
         // A plan that is refused was not tried.
@@ -312,17 +312,17 @@ fn overwrites_newer(plan: &Plan, visible: &Snapshot, current: &Snapshot) -> bool
 
 /// Whether a plan changes nothing but claims on resources that a rollback took from the source and a command transferred to it
 /// again: its manifests may declare them. Anything else that the rollback undid stays undone.
-fn only_returns_claims(plan: &Plan, current: &Snapshot, source: &str) -> bool {
-    let returned = current.moved_again(source);
+fn only_declares_retransferred(plan: &Plan, current: &Snapshot, source: &str) -> bool {
+    let retransferred = current.retransferred_paths(source);
     let declares = |operation: &Operation| match operation {
         Operation::Claim { claim: Some(claim), .. } => claim.source == source && !claim.is_promised(),
         _ => false,
     };
-    let is_returned = |change: &Change| {
+    let is_retransferred = |change: &Change| {
         let held = current.get(&change.key).and_then(|entry| entry.claim.as_deref());
         held.is_some_and(|held| held.source == source && held.awaits_manifest())
-            && returned.contains(change.key.path().as_str())
+            && retransferred.contains(change.key.path().as_str())
     };
-    let completes = |change: &Change| change.operations.iter().all(declares) && is_returned(change);
-    !returned.is_empty() && plan.changes.iter().all(completes)
+    let completes = |change: &Change| change.operations.iter().all(declares) && is_retransferred(change);
+    !retransferred.is_empty() && plan.changes.iter().all(completes)
 }

@@ -25,8 +25,8 @@
 //! ```
 //!
 //! When the manifests are in sync again, that is recorded as a revision that changes no resource, so that what was undone can
-//! be applied again. Resources that changed hands (`apart`) are left out of the digest: the former source's manifests cannot
-//! lead to the whole state again.
+//! be applied again. Resources that changed hands (`transferred_paths`) are left out of the digest: the former source's
+//! manifests cannot lead to the whole state again.
 //!
 //! # What it never does
 //!
@@ -90,17 +90,17 @@ impl Store {
             return Ok(true);
         }
         let Some(after) = after else { return Ok(false) };
-        // One rollback leaves the same resources apart in all of its notes.
+        // One rollback leaves the same resources out in all of its notes.
         let mut digests: BTreeMap<&[String], String> = BTreeMap::new();
         for left in rejected {
-            let digest = match digests.get(left.apart.as_slice()) {
+            let digest = match digests.get(left.transferred_paths.as_slice()) {
                 Some(digest) => digest.clone(),
-                None => self.digest_of(after, source, &TransferredPaths(left.apart.iter().cloned().collect()))?,
+                None => self.digest_of(after, source, &TransferredPaths::from_rejected(left))?,
             };
             if left.digest == digest {
                 return Ok(true);
             }
-            digests.insert(&left.apart, digest);
+            digests.insert(&left.transferred_paths, digest);
         }
         Ok(false)
     }
@@ -179,10 +179,9 @@ impl Store {
         for source in sources {
             let mut left: Vec<RejectedManifests> = Vec::new();
             for manifests in current.rejected(&source) {
-                let wanted =
-                    self.digest_of(target, &source, &TransferredPaths(manifests.apart.iter().cloned().collect()))?;
+                let wanted = self.digest_of(target, &source, &TransferredPaths::from_rejected(manifests))?;
                 if manifests.digest != wanted {
-                    left.push(RejectedManifests { moved_again: Vec::new(), ..manifests.clone() });
+                    left.push(RejectedManifests { retransferred_paths: Vec::new(), ..manifests.clone() });
                 }
             }
             let (mut transferred, mut live, mut wanted) = (TransferredPaths::default(), String::new(), String::new());
@@ -197,9 +196,10 @@ impl Store {
             }
             if live != wanted {
                 let mut leave = |commit: Option<String>, digest: String| {
-                    let apart = transferred.paths();
-                    let (source, moved_again) = (source.clone(), Vec::new());
-                    let manifests = RejectedManifests { source, commit, digest, apart, moved_again };
+                    let transferred_paths = transferred.paths();
+                    let (source, retransferred_paths) = (source.clone(), Vec::new());
+                    let manifests =
+                        RejectedManifests { source, commit, digest, transferred_paths, retransferred_paths };
                     if !left.contains(&manifests) {
                         left.push(manifests);
                     }

@@ -3,17 +3,23 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::model::author::RejectedManifests;
 use crate::model::{Claim, Entry, Id, Key, Kind, Snapshot};
 
 /// Resources that are left out of a comparison together with what they contain, by their paths.
 #[derive(Debug, Default)]
-pub(super) struct TransferredPaths(pub(super) BTreeSet<String>);
+pub(super) struct TransferredPaths(BTreeSet<String>);
 
 /// All resources that change hands between two states.
 #[derive(Debug, Default)]
 pub(super) struct TransferredKeys(BTreeSet<Key>);
 
 impl TransferredPaths {
+    /// The resources that the digest of rejected manifests leaves out.
+    pub(super) fn from_rejected(manifests: &RejectedManifests) -> Self {
+        Self(manifests.transferred_paths.iter().cloned().collect())
+    }
+
     /// Whether a resource, or the one that contains it, is left out.
     pub(super) fn contains(&self, key: &Key) -> bool {
         let has = |key: &Key| self.0.contains(&key.path());
