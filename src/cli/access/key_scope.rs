@@ -33,7 +33,7 @@ pub(super) struct ScopeArgs {
     host: Vec<String>,
     /// Let the key see all secrets, not only those of sources it may apply.
     #[arg(long, env = "EDGEWRIGHT_SCOPE_SECRETS")]
-    secrets: bool,
+    all_secrets: bool,
     /// Let the key change what affects every source, such as IP restrictions.
     #[arg(long, env = "EDGEWRIGHT_SCOPE_GLOBAL")]
     global: bool,
@@ -58,7 +58,7 @@ impl ScopeArgs {
             kinds: self.kind,
             actions: self.action,
             hosts: self.host,
-            secrets: self.secrets,
+            secrets: self.all_secrets,
             global: self.global,
             expires_at: self.expires_at,
             addresses: self.address,

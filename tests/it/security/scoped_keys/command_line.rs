@@ -40,7 +40,7 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
         ("--expires-at soon", "`expires_at` must be a time"),
         ("--address 10.0.0.1/8", "is not a network"),
         ("--host docs-*", "`docs-*` is not a host"),
-        ("--scope-role viewer --secrets", "`secrets` cannot be true"),
+        ("--scope-role viewer --all-secrets", "`secrets` cannot be true"),
     ] {
         let refused = folder.run(&format!("keys create {options}"));
         assert!(refused.code != 0 && refused.err.contains(words), "{options}: {}", refused.all());
