@@ -244,7 +244,7 @@
 //!   to routes and certificates, and require modules (D103); the rights of a key or a followed source are judged on
 //!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands
 //!   (`manifest::resolve::transfer`, `plan::transfer`, D104); names and module sets of surrounding manifests resolve
-//!   and are not owned (`manifest::resolve::context`, D107).
+//!   and are not owned (`manifest::resolve::surrounding`, D107).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::run::plan_cache`, D73).
 
 mod background;

@@ -11,12 +11,12 @@ use super::load::reader::declare;
 use super::load::values::{ExternalValue, Values};
 use super::resolve::foreign_files::foreign_file_error;
 use super::resolve::origin::ManifestFile;
-use super::resolve::source_context::SourceContext;
+use super::resolve::surrounding_declarations::SurroundingDeclarations;
 use super::resolve::unknown_values::UnknownValues;
-use super::tree::context::context_error;
 use super::tree::faults::changed_while_read;
 use super::tree::file_stamp::NotedFile;
 use super::tree::manifest_tree::Tree;
+use super::tree::surrounding::surrounding_error;
 use crate::manifest::prelude::*;
 use crate::model::diagnostics::diagnostic::sort;
 use crate::model::{Cause, Name};
@@ -27,9 +27,9 @@ pub struct Loaded {
     /// The declarations of all files, merged on first use.
     pub(super) declared: OnceLock<Declarations>,
     /// The declarations of the surrounding files.
-    pub(super) context: SourceContext,
+    pub(super) surrounding: SurroundingDeclarations,
     /// Whether surrounding files or folders could not be read: they may declare any name.
-    pub(super) lacks_context: bool,
+    pub(super) lacks_surrounding: bool,
     /// The values that were assumed.
     pub(super) unknown_values: UnknownValues,
     /// Whether no name or ID is declared twice.
@@ -103,9 +103,9 @@ pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
         }
     };
     let (files, reads): (Vec<_>, Vec<_>) = files.into_par_iter().with_max_len(FILES_AT_ONCE).map(reread).unzip();
-    let lacks_context = diagnostics.iter().any(|it| it.cause == Some(Cause::Context));
+    let lacks_surrounding = diagnostics.iter().any(|it| it.cause == Some(Cause::Surrounding));
     let unknown_values = UnknownValues::new(tree.assumes_values());
-    Loaded { files, diagnostics, lacks_context, unknown_values, reads, ..Loaded::default() }.complete(earlier)
+    Loaded { files, diagnostics, lacks_surrounding, unknown_values, reads, ..Loaded::default() }.complete(earlier)
 }
 
 /// Reads one file.
@@ -131,10 +131,10 @@ fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
 impl Loaded {
     /// The error because of which no manifest of the source, or not every surrounding one, was read (D82, D88, D89).
     pub(crate) fn unread(&self) -> Option<&Diagnostic> {
-        let is_nothing_read = self.files.iter().all(|file| file.is_context);
+        let is_nothing_read = self.files.iter().all(|file| file.is_surrounding);
         self.diagnostics.iter().find(|found| match found.code {
             Name::Code(Code::FetchFailed | Code::UnverifiedCommit | Code::Rewound) => true,
-            Name::Code(Code::Unreadable) => is_nothing_read || found.cause == Some(Cause::Context),
+            Name::Code(Code::Unreadable) => is_nothing_read || found.cause == Some(Cause::Surrounding),
             _ => false,
         })
     }
@@ -149,13 +149,13 @@ impl Loaded {
     /// Adds what the files declare and what was found in them. If they declare the same names as in an earlier reading, in
     /// which no name or ID was declared twice, then this is still so.
     fn complete(mut self, earlier: &Self) -> Self {
-        let mut context = Vec::new();
+        let mut surrounding = Vec::new();
         for (file, read) in self.files.iter().zip(&self.reads) {
             self.unknown_values.note(file, &read.external_values);
             let found = read.diagnostics.iter().cloned();
-            if file.is_context {
-                context.push(read.declared.clone());
-                self.diagnostics.extend(found.filter_map(context_error));
+            if file.is_surrounding {
+                surrounding.push(read.declared.clone());
+                self.diagnostics.extend(found.filter_map(surrounding_error));
             } else {
                 self.diagnostics.extend(found);
                 self.raised_lints.extend(&read.declared.raised_lints);
@@ -163,7 +163,7 @@ impl Loaded {
                 self.has_faulty_tests |= read.declared.has_faulty_tests;
             }
         }
-        self.context = SourceContext::from_files(context);
+        self.surrounding = SurroundingDeclarations::from_files(surrounding);
         self.is_consistent = self.has_shape_of(earlier);
         if !self.is_consistent {
             let (mut all, found) = (self.merge(), self.diagnostics.len());
@@ -182,7 +182,7 @@ impl Loaded {
 
     fn merge(&self) -> Declarations {
         let mut all = Declarations::default();
-        let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| !file.is_context);
+        let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| !file.is_surrounding);
         reads.for_each(|(_, read)| all.append(read.declared.clone()));
         all
     }

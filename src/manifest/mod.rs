@@ -42,5 +42,5 @@ pub(crate) mod tree;
 pub(crate) use load::declaration::{DeclaredTest, Origins};
 pub(crate) use loaded::load_again;
 pub use loaded::{Loaded, load};
-pub(crate) use resolve::context::with_source;
 pub use resolve::origin::ManifestFile;
+pub(crate) use resolve::surrounding::with_source;

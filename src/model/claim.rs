@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The source of resources that a run uses as context, in a state without a store (D107). No source can have this name.
-pub(crate) const CONTEXT_OWNER: &str = "(context)";
+/// The source of surrounding manifests, in a state without a store (D107). No source can have this name.
+pub(crate) const SURROUNDING_OWNER: &str = "(surrounding)";
 
 /// A source's ownership of a resource (D29).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

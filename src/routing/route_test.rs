@@ -13,7 +13,7 @@ use super::module_pipeline::pipeline;
 use super::routed_state::RoutedState;
 use super::table::KnownRoute;
 use super::treatment::{RequestKnowledge, RequestTreatment};
-use crate::model::claim::CONTEXT_OWNER;
+use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::route_test::{ExpectedHeaders, TestExpectation, TestedRequest, means_module};
 use crate::model::traffic::{RequestVerdict, Stage, TracedRequest, host_name};
@@ -165,7 +165,7 @@ impl<'s> RouteTester<'s> {
             return claim.source == self.edges.state().source || !self.declares(key, expected);
         }
         // Surrounding manifests do not say which source they are.
-        let is_source = |source: &str| claim.source == source || claim.source == CONTEXT_OWNER;
+        let is_source = |source: &str| claim.source == source || claim.source == SURROUNDING_OWNER;
         expected.split_once('/').is_some_and(|(source, name)| is_source(source) && claim.name == name)
     }
 

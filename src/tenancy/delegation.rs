@@ -30,7 +30,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use serde_json::Value;
 
 use super::{certificates::unpresented, hostports::hostport_faults};
-use crate::model::claim::CONTEXT_OWNER;
+use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::https_edge::Delegation;
 use crate::model::secrets::unknown_value::is_unknown;
 use crate::model::{
@@ -89,8 +89,8 @@ impl<'a> HostEdge<'a> {
         if consents(self.edge, source, route) {
             return None;
         }
-        let is_context = owner == CONTEXT_OWNER;
-        let owner = if is_context {
+        let is_surrounding = owner == SURROUNDING_OWNER;
+        let owner = if is_surrounding {
             "the source of the surrounding manifests".to_owned()
         } else {
             format!("source `{}`", printable(owner))
@@ -112,7 +112,7 @@ impl<'a> HostEdge<'a> {
         if prefixes.is_empty() {
             let message = format!("{owner} does not delegate routes of HttpsEdge `{name}` to source `{source}`");
             let fault = Fault::new(Code::NotDelegated, message).at("edge");
-            let other = if is_context { ", or name your source with `--source`" } else { "" };
+            let other = if is_surrounding { ", or name your source with `--source`" } else { "" };
             return Some(fault.help(format!("{first}{wanted}{other}")));
         }
         let listed: Vec<String> = prefixes.iter().map(|prefix| format!("`{}`", printable(prefix))).collect();

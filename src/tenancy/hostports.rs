@@ -16,7 +16,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::delegation::{WHOLE, consent_to_ask_for, prefixes_of};
 use crate::background::yield_to_requests;
-use crate::model::claim::CONTEXT_OWNER;
+use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, host_port};
 use crate::syntax::text::printable;
 
@@ -129,7 +129,7 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
             };
             let edge = rival.spec_as::<HttpsEdge>();
             let consent = edge.map(|edge| consent_to_ask_for(edge, &claim.name, source, WHOLE)).unwrap_or_default();
-            let its_name = match claim.source == CONTEXT_OWNER {
+            let its_name = match claim.source == SURROUNDING_OWNER {
                 true => printable(&claim.name),
                 false => format!("{}/{}", printable(&claim.source), printable(&claim.name)),
             };

@@ -11,7 +11,7 @@
 # that somebody has approved. Otherwise, the script exits with 5.
 #
 # With BEFORE, the commit before the push, a push that changes neither FOLDER nor the paths in WITH and SHARED applies nothing:
-# two teams that merge at the same time would otherwise apply old manifests of each other. WITH has the context of FOLDER.
+# two teams that merge at the same time would otherwise apply old manifests of each other. WITH has the surrounding manifests of FOLDER.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -38,7 +38,7 @@ reason="There is no reviewed plan of source '$source'."
 if [ -f "$plan" ]; then
     if [ -z "${APPROVED:-}" ]; then
         # What opens in the plan of now opens in the same plan of the review. Without a plan, nobody knows what opens.
-        in_context plan "$folder" --source "$source" --format markdown --output "$report" >&3 || {
+        with_surrounding plan "$folder" --source "$source" --format markdown --output "$report" >&3 || {
             status=$?
             echo "The plan of source '$source' failed. Nothing was applied." >&2
             exit "$status"
@@ -54,7 +54,7 @@ if [ -f "$plan" ]; then
         exec 3>/dev/null
     fi
     status=0
-    in_context reconcile "$folder" --source "$source" --plan "$plan" >&3 || status=$?
+    with_surrounding reconcile "$folder" --source "$source" --plan "$plan" >&3 || status=$?
     exec 3>/dev/null
     [ "$status" = 5 ] || exit "$status"
     reason="The reviewed plan of source '$source' is stale."
@@ -63,7 +63,7 @@ fi
 echo "$reason Planning again."
 rm -f "$report"
 status=0
-in_context plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" >&3 || status=$?
+with_surrounding plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" >&3 || status=$?
 case "$status" in
     0) echo "Source '$source' is in sync: there is nothing to apply." ;;
     2)

@@ -16,7 +16,7 @@ sarif="$report.sarif"
 # A change can contain a link in the place of a report.
 rm -f "$report" "$sarif"
 status=0
-in_context validate "$folder" "$@" --format sarif --output "$sarif" || status=$?
+with_surrounding validate "$folder" "$@" --format sarif --output "$sarif" || status=$?
 jq '[.runs[0].results[] | {
     description: .message.text,
     check_name: .ruleId,

@@ -32,9 +32,9 @@ require_variables() {
     done
 }
 
-# Runs edgewright in the context of WITH: paths of manifests whose names and module sets the folder uses, separated by
-# spaces.
-in_context() {
+# Runs edgewright with the surrounding manifests of WITH: their paths, separated by spaces. The folder uses their names and module
+# sets.
+with_surrounding() {
     # shellcheck disable=SC2086
     for path in ${WITH:-}; do
         set -- "$@" --with "$path"

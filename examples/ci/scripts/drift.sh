@@ -3,8 +3,8 @@
 # Usage: drift.sh SOURCE FOLDER
 #
 # Exits with 0 if they agree, with 2 if they differ, and otherwise with edgewright's code. The report is in
-# $REVIEW_DIR/drift-SOURCE.md. Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may plan. WITH has the context of
-# FOLDER, if there is one.
+# $REVIEW_DIR/drift-SOURCE.md. Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may plan. WITH has the
+# surrounding manifests of FOLDER, if there are any.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -17,7 +17,7 @@ require_variables EDGEWRIGHT_SERVER
 report="$REVIEW_DIR/drift-$source.md"
 prepare_review_dir "$report"
 status=0
-in_context plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" || status=$?
+with_surrounding plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" || status=$?
 case "$status" in
     0) echo "Source '$source' is in sync." ;;
     2)

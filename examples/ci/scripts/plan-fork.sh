@@ -3,8 +3,8 @@
 # Usage: plan-fork.sh SOURCE FOLDER BASE
 #
 # First validates the source, with unset secrets assumed. Then compares it with BASE, the branch that the change is for.
-# $REVIEW_DIR/plan-SOURCE.md is the difference, or the findings if there is none to show. WITH has the context of FOLDER, if
-# there is one. Needs the history of BASE: fetch it without a depth. Exits with edgewright's code: 3 for invalid manifests, 4 for a
+# $REVIEW_DIR/plan-SOURCE.md is the difference, or the findings if there is none to show. WITH has the surrounding manifests of
+# FOLDER, if there are any. Needs the history of BASE: fetch it without a depth. Exits with edgewright's code: 3 for invalid manifests, 4 for a
 # change that opens access.
 set -eu
 . "$(dirname "$0")/common.sh"
@@ -19,7 +19,7 @@ unset EDGEWRIGHT_SERVER EDGEWRIGHT_TOKEN
 report="$REVIEW_DIR/plan-$source.md" difference="$REVIEW_DIR/diff-$source.md"
 prepare_review_dir "$report" "$difference"
 status=0
-in_context validate "$folder" --source "$source" --secrets=assume --format markdown --output "$report" >/dev/null ||
+with_surrounding validate "$folder" --source "$source" --secrets=assume --format markdown --output "$report" >/dev/null ||
     status=$?
 if [ "$status" = 0 ]; then
     # Whoever opens access on purpose allows it in the manifest, with a reason. With ACCESS_OPENED=warn, the report only says so first.
@@ -27,7 +27,7 @@ if [ "$status" = 0 ]; then
     [ "${ACCESS_OPENED:-deny}" = deny ] || deny=""
     # If BASE cannot be read, the report keeps the findings in the change.
     # shellcheck disable=SC2086
-    in_context diff --rev "$base...HEAD" "$folder" --source "$source" --secrets=assume --behaviour $deny \
+    with_surrounding diff --rev "$base...HEAD" "$folder" --source "$source" --secrets=assume --behaviour $deny \
         --format markdown --output "$difference" || status=$?
     case "$status" in
         0 | 4) mv "$difference" "$report" ;;

@@ -5,7 +5,7 @@
 # Writes plan-SOURCE.md, the comment, and plan-SOURCE.json, the saved plan that apply.sh applies, to $REVIEW_DIR. Exits
 # with edgewright's code: 0 with or without changes, 3 for invalid manifests, 4 for a refused plan, such as one that opens access.
 # With BASE, the commit that the change begins from, warnings that it has, too, are only counted. Fetch its history.
-# Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may plan. WITH has the context of FOLDER, if there is one.
+# Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may plan. WITH has the surrounding manifests of FOLDER, if there are any.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -22,7 +22,7 @@ deny="--deny access-opened"
 [ "${ACCESS_OPENED:-deny}" = deny ] || deny=""
 status=0
 # shellcheck disable=SC2086
-in_context plan "$folder" --source "$source" ${BASE:+--base "$BASE"} --behaviour $deny --format markdown --output "$report" \
+with_surrounding plan "$folder" --source "$source" ${BASE:+--base "$BASE"} --behaviour $deny --format markdown --output "$report" \
     --out "$plan" || status=$?
 summarize "$report"
 exit "$status"

@@ -2,7 +2,7 @@
 # Checks the form and the content of manifests before a commit.
 # Usage: pre-commit.sh [PATH…]   (default: manifests)
 #
-# Unset secrets are assumed. WITH has the context of the paths, if there is one, and EDGEWRIGHT_SOURCE their source.
+# Unset secrets are assumed. WITH has the surrounding manifests, if there are any, and EDGEWRIGHT_SOURCE their source.
 # As a hook of Git: ln -s ../../ci/scripts/pre-commit.sh .git/hooks/pre-commit
 set -eu
 

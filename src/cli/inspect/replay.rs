@@ -9,7 +9,7 @@ use super::history::Form;
 use crate::cli::command_prelude::*;
 use crate::cli::input::choice::Choice;
 use crate::cli::manifests::planned_state::planned_state;
-use crate::cli::manifests::review::ContextArgs;
+use crate::cli::manifests::review::SurroundingArgs;
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::operate::revision::{revision_failure, revision_in_store, revision_name, revision_on_server};
 use crate::routing::edge_table::EdgeTable;
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
-    context: ContextArgs,
+    surrounding: SurroundingArgs,
     #[command(flatten)]
     loading: Loading,
     #[command(flatten)]
@@ -145,7 +145,7 @@ impl Args {
 
     /// The options of the plan of manifests.
     fn options(&self, paths: &[PathBuf], lints: LintLevels) -> Options {
-        Options { tree: self.context.tree(paths, &self.loading), lints, ..self.ownership.options() }
+        Options { tree: self.surrounding.tree(paths, &self.loading), lints, ..self.ownership.options() }
     }
 
     fn states(&self, lints: LintLevels) -> Result<ReplayStates, Failure> {

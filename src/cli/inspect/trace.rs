@@ -5,7 +5,7 @@ use std::{fmt::Write as _, net::IpAddr};
 use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
 use crate::cli::manifests::planned_state::planned_state;
-use crate::cli::manifests::review::ContextArgs;
+use crate::cli::manifests::review::SurroundingArgs;
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::output::table::table;
 use crate::cli::store::store_args::snapshot_of;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
-    context: ContextArgs,
+    surrounding: SurroundingArgs,
     #[command(flatten)]
     loading: Loading,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! Commands for manifests. Their shared options are in `source_args.rs` (what is read, and which source owns it), `review.rs`
-//! (context and unset values), `base_findings.rs` (warnings that are not new) and `behaviour_args.rs` (what a plan means for
-//! requests). `planned_state.rs` has the state after a plan.
+//! (surrounding manifests and unset values), `base_findings.rs` (warnings that are not new) and `behaviour_args.rs` (what a plan
+//! means for requests). `planned_state.rs` has the state after a plan.
 
 mod base_findings;
 mod behaviour_args;

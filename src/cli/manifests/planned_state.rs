@@ -9,7 +9,7 @@ use crate::store::CommitError;
 pub(crate) fn planned_state(options: Options, state: Option<&Snapshot>) -> Result<Snapshot, Failure> {
     // What a test fails on may be what somebody wants to see.
     let prepared = Prepared::load(options).without_tests();
-    let snapshot = state.map_or_else(|| prepared.context_state(), Snapshot::clone);
+    let snapshot = state.map_or_else(|| prepared.surrounding_state(), Snapshot::clone);
     let planned = prepared.plan(&snapshot);
     if planned.has_errors() {
         diagnostics::diagnostics(&planned.diagnostics);

@@ -78,7 +78,7 @@ impl Args {
         Ok(during("Proving", || {
             let loaded = load(tree.as_ref());
             let validated = validate_loaded(&loaded, &lints, source);
-            let proofs = Some(validated.proofs(&loaded.context_state(), source));
+            let proofs = Some(validated.proofs(&loaded.surrounding_state(), source));
             Report { source: report_source(source), proofs, ..validated.report("prove") }
         }))
     }

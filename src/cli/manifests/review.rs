@@ -5,11 +5,11 @@ use clap::Args;
 use super::source_args::Loading;
 use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
-use crate::manifest::tree::{CommitTree, ContextTree, UnsetValues};
+use crate::manifest::tree::{CommitTree, SurroundedTree, UnsetValues};
 
 /// The surrounding manifests: what the manifests use without owning it.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct ContextArgs {
+pub(crate) struct SurroundingArgs {
     /// Manifest file or folder of other sources, whose names and module sets the manifests use.
     ///
     /// Read only: nothing in it is planned, pruned or linted. Repeatable.
@@ -17,7 +17,7 @@ pub(crate) struct ContextArgs {
     with: Vec<PathBuf>,
 }
 
-impl ContextArgs {
+impl SurroundingArgs {
     /// Manifests on disk with the surrounding manifests.
     pub(crate) fn tree(&self, paths: &[PathBuf], loading: &Loading) -> Arc<dyn Tree> {
         loading.tree(paths, &self.with, UnsetValues::Require)
@@ -58,7 +58,7 @@ fn unset_values() -> Choice<UnsetValues> {
 #[derive(Debug, Clone, Args)]
 pub(super) struct ReviewArgs {
     #[command(flatten)]
-    context: ContextArgs,
+    surrounding: SurroundingArgs,
     /// How to handle unset values of `from_env` and `from_file`: `require` or `assume`.
     ///
     /// `require` fails. `assume` reviews manifests without their secrets: a plan uses the value in the store, and
@@ -72,7 +72,7 @@ pub(super) struct ReviewArgs {
 impl ReviewArgs {
     /// Manifests on disk with the surrounding manifests.
     pub(super) fn tree(&self, paths: &[PathBuf], loading: &Loading) -> Arc<dyn Tree> {
-        loading.tree(paths, &self.context.with, self.secrets)
+        loading.tree(paths, &self.surrounding.with, self.secrets)
     }
 
     /// Manifests at a Git revision, with the surrounding manifests at that revision.
@@ -82,9 +82,9 @@ impl ReviewArgs {
         paths: &[PathBuf],
         loading: &Loading,
     ) -> Result<Arc<dyn Tree>, Failure> {
-        let (own, with) = (revision.tree(paths, loading)?, &self.context.with);
-        let context = (!with.is_empty()).then(|| revision.tree(with, loading)).transpose()?;
-        Ok(ContextTree::wrap(own, context, self.secrets))
+        let (own, with) = (revision.tree(paths, loading)?, &self.surrounding.with);
+        let surrounding = (!with.is_empty()).then(|| revision.tree(with, loading)).transpose()?;
+        Ok(SurroundedTree::wrap(own, surrounding, self.secrets))
     }
 
     /// Refuses to do more than show a plan with assumed values. `applies` states that the plan is to be applied, `saves` that

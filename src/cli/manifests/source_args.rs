@@ -3,7 +3,7 @@
 use clap::{ArgAction, ArgMatches, Args};
 
 use crate::cli::prelude::*;
-use crate::manifest::tree::{ContextTree, Disk, UnsetValues};
+use crate::manifest::tree::{Disk, SurroundedTree, UnsetValues};
 use crate::reconcile::{DEFAULT_SOURCE, check_new_source, check_source};
 
 /// The options for reading manifests.
@@ -22,7 +22,7 @@ impl Loading {
             disk.allow_outside_files = self.allow_outside_files;
             Arc::new(disk)
         };
-        ContextTree::wrap(disk(paths), (!around.is_empty()).then(|| disk(around)), unset)
+        SurroundedTree::wrap(disk(paths), (!around.is_empty()).then(|| disk(around)), unset)
     }
 }
 

@@ -29,8 +29,8 @@ pub(crate) struct ConfiguredSource {
     /// The name of the source.
     pub name: String,
     location: SourceLocation,
-    /// The paths of the context, inside the repository if there is one.
-    context: Vec<PathBuf>,
+    /// The paths of the surrounding manifests, inside the repository if there is one.
+    surrounding: Vec<PathBuf>,
     repository: Option<ConfiguredRepository>,
     /// The links to its forge.
     pub forge: ForgeLinks,
@@ -91,7 +91,7 @@ impl SourceEntry {
             fault.help("use another name; `edgewright transfer --all` moves the resources of an existing source")
         })?;
         let (location, repository) = self.location()?;
-        let context = self.context()?;
+        let surrounding = self.surrounding()?;
         let values = self.values()?;
         let forge = self.forge()?;
         let scope = self.scope(repository.is_some())?;
@@ -109,7 +109,7 @@ impl SourceEntry {
         Ok(ConfiguredSource {
             name: self.name,
             location,
-            context,
+            surrounding,
             repository,
             forge,
             values,
@@ -201,14 +201,14 @@ impl ConfiguredSource {
         drift: DriftPolicy,
         mirrors: Option<&Arc<Mirrors>>,
     ) -> Result<FollowedSource, Diagnostic> {
-        let Self { name, location, context, interval, .. } = self;
+        let Self { name, location, surrounding, interval, .. } = self;
         let cancel = Cancel::default();
         let (mut fetches, mut lineage) = (None, None);
         let values = Arc::new(SourceValues::new(self.values));
         let (tree, watched): (Arc<dyn Tree>, Vec<PathBuf>) = match self.repository {
             None => {
-                let tree = loading.tree(&location.paths, &context, UnsetValues::Require);
-                let watched = location.paths.iter().cloned().chain(context).collect();
+                let tree = loading.tree(&location.paths, &surrounding, UnsetValues::Require);
+                let watched = location.paths.iter().cloned().chain(surrounding).collect();
                 (tree, watched)
             }
             Some(ConfiguredRepository { address, wanted, verifier }) => {
@@ -221,7 +221,7 @@ impl ConfiguredSource {
                 let mut at_revision = RefTree::new(place, wanted, inside, verifier);
                 at_revision.stop = stop;
                 at_revision.allow_outside_files = loading.allow_outside_files;
-                at_revision.context = context;
+                at_revision.surrounding = surrounding;
                 at_revision.lineage = Some(own);
                 at_revision.values = Arc::clone(&values);
                 let watched = at_revision.watched();

@@ -176,8 +176,8 @@ impl ServerTarget {
     /// the store has. Other errors are left out.
     ///
     /// Only the server can resolve every reference: another source may own the target. It also has the edges of other
-    /// sources, of which a local context may be an old copy. Until then, its report is the correct one for denied findings,
-    /// too.
+    /// sources, of which the local surrounding manifests may be an old copy. Until then, its report is the correct one for
+    /// denied findings, too.
     fn check(&self, loaded: &Loaded) -> (PlanResult, bool) {
         let mut validated = validate_loaded(loaded, &self.options.lints, &self.options.source);
         // The server runs the tests among everything else that it has.

@@ -55,9 +55,9 @@ impl StoreTarget {
         remembers: bool,
         detail: Detail,
     ) -> Self {
-        // A run with a context or assumed values is neither remembered nor answered from memory: the same files can be part
-        // of a source in one run, and its context in another.
-        let is_usual = !options.tree.has_context() && !options.tree.assumes_values();
+        // A run with surrounding manifests or assumed values is neither remembered nor answered from memory: the same files can
+        // be part of a source in one run, and surround it in another.
+        let is_usual = !options.tree.has_surrounding() && !options.tree.assumes_values();
         let recorder = (remembers && is_usual).then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;

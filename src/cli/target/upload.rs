@@ -88,7 +88,7 @@ impl UploadFiles {
             let text = has_text(at).then(|| Arc::clone(&file.text));
             let digest = if text.is_some() { String::new() } else { digest.clone() };
             let (name, values) = (file.name.clone(), file.values.clone());
-            RequestFile { name, text, digest, values, context: file.is_context, older: at >= self.first_older }
+            RequestFile { name, text, digest, values, surrounding: file.is_surrounding, older: at >= self.first_older }
         });
         files.collect()
     }
@@ -179,7 +179,7 @@ mod tests {
     fn a_small_source_is_sent_at_once() {
         assert_eq!(UploadFiles::new(Vec::new()).first_texts(), Texts::All);
         let text = Arc::new("x".repeat(SMALL_BYTES + 1));
-        let large = SentFile { name: "a.yaml".into(), text, values: Vec::new(), is_context: false };
+        let large = SentFile { name: "a.yaml".into(), text, values: Vec::new(), is_surrounding: false };
         let mut large = UploadFiles::new(vec![large]);
         assert_eq!(large.first_texts(), Texts::DigestsOnly);
         assert!(large.listed(&Texts::DigestsOnly).iter().all(|file| file.text.is_none() && file.digest.len() == 64));

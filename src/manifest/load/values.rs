@@ -73,7 +73,7 @@ impl ValueSource for Values<'_> {
         };
         let is_unset = |fault: &Fault| matches!(fault.code, Code::EnvUnset | Code::FileUnreadable);
         // Most values of surrounding manifests belong to resources that the source does not own.
-        let may_assume = self.tree.assumes_values() || self.manifest.is_context;
+        let may_assume = self.tree.assumes_values() || self.manifest.is_surrounding;
         let is_assumed = may_assume && value.as_ref().is_err_and(is_unset);
         let value = match value {
             _ if is_assumed => Ok(unknown(source, argument)),

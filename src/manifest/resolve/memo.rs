@@ -145,7 +145,7 @@ impl LastResolution {
         // Only a run from scratch tells what the surrounding manifests lack.
         if !self.is_self_contained
             || !loaded.has_shape_of(&self.loaded)
-            || loaded.files.iter().any(|file| file.is_context)
+            || loaded.files.iter().any(|file| file.is_surrounding)
         {
             return None;
         }

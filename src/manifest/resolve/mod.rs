@@ -25,7 +25,6 @@
 //! It decides nothing by the order of files: a duplicate is an error in both places. It never lets a reference switch to
 //! another resource by itself (D112).
 
-pub(crate) mod context;
 mod cycles;
 pub(crate) mod foreign_files;
 mod identity;
@@ -35,7 +34,8 @@ pub(crate) mod origin;
 mod resolution;
 mod resolver;
 pub(super) mod scope;
-pub(super) mod source_context;
+pub(crate) mod surrounding;
+pub(super) mod surrounding_declarations;
 pub(crate) mod transfer;
 pub(super) mod transfer_markers;
 pub(crate) mod unknown_values;

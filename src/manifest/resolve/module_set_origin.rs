@@ -59,8 +59,8 @@ impl Resolution {
     }
 
     /// Whether a module set is in a surrounding manifest, whose findings are for its owner.
-    pub(crate) fn is_context(&self, set: &str) -> bool {
-        self.sets.get(set).is_some_and(|set| set.origin.file.is_context)
+    pub(crate) fn is_surrounding(&self, set: &str) -> bool {
+        self.sets.get(set).is_some_and(|set| set.origin.file.is_surrounding)
     }
 
     /// The place of a field: in the module set that it comes from, or in the resource.

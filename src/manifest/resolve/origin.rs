@@ -19,25 +19,25 @@ pub struct ManifestFile {
     pub root: PathBuf,
     map: OnceLock<SourceMap>,
     /// Whether the file is a surrounding manifest, whose declarations the source uses but does not own (D107).
-    pub(crate) is_context: bool,
+    pub(crate) is_surrounding: bool,
 }
 
 impl ManifestFile {
     /// Creates a file of the tree `root`.
     pub fn new(name: String, text: impl Into<Arc<String>>, folder: PathBuf, root: PathBuf) -> Self {
         let source = Arc::new(SourceFile::shared(name, text.into()));
-        Self { source, folder, root, map: OnceLock::new(), is_context: false }
+        Self { source, folder, root, map: OnceLock::new(), is_surrounding: false }
     }
 
     /// Replaces the name and text by equal ones that others use too.
     pub(crate) fn with_source(&self, source: Arc<SourceFile>) -> Self {
         let (folder, root) = (self.folder.clone(), self.root.clone());
-        Self { source, folder, root, map: OnceLock::new(), is_context: self.is_context }
+        Self { source, folder, root, map: OnceLock::new(), is_surrounding: self.is_surrounding }
     }
 
     /// Marks the file as a surrounding manifest.
-    pub(crate) fn as_context(&self) -> Self {
-        Self { is_context: true, ..self.with_source(Arc::clone(&self.source)) }
+    pub(crate) fn as_surrounding(&self) -> Self {
+        Self { is_surrounding: true, ..self.with_source(Arc::clone(&self.source)) }
     }
 
     /// Whether another file has the same name, text and place.
@@ -46,7 +46,7 @@ impl ManifestFile {
         if std::ptr::eq(self, other) {
             return true;
         }
-        let is_alike = self.is_context == other.is_context && one.text == two.text;
+        let is_alike = self.is_surrounding == other.is_surrounding && one.text == two.text;
         is_alike && one.name == two.name && self.folder == other.folder && self.root == other.root
     }
 

@@ -21,9 +21,9 @@ use crate::tenancy::delegation::has_routes_elsewhere;
 const MOST_PLACES: usize = 10;
 
 /// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
-/// assumed to exist. `context` has the resources of the surrounding manifests.
-pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str) -> Resolution {
-    let mut known = StoreNames::new(context, ResolveOptions { source, prune: true, recreate_ids: true }, loaded);
+/// assumed to exist. `surrounding` has the resources of the surrounding manifests.
+pub(crate) fn resolve_offline(loaded: &Loaded, surrounding: &Snapshot, source: &str) -> Resolution {
+    let mut known = StoreNames::new(surrounding, ResolveOptions { source, prune: true, recreate_ids: true }, loaded);
     known.offline = true;
     resolve_known(known)
 }
@@ -221,13 +221,13 @@ impl<'a> Resolver<'a> {
             self.out.diagnostics.push(origin.diagnostic(fault.clone().at(path.clone())));
             return;
         }
-        let (own, context) = (self.known.loaded.declared(), self.known.loaded.context());
+        let (own, surrounding) = (self.known.loaded.declared(), self.known.loaded.surrounding());
         if own.knows(kind, name) {
             return;
         }
-        let in_context = context.knows(kind, name);
+        let is_surrounding = surrounding.knows(kind, name);
         // A file that could not be read may declare the name.
-        if (in_context || self.known.loaded.lacks_context) && (self.known.offline || *kind == MODULE_SET) {
+        if (is_surrounding || self.known.loaded.lacks_surrounding) && (self.known.offline || *kind == MODULE_SET) {
             return;
         }
         let index = self.out.diagnostics.len();
@@ -242,9 +242,9 @@ impl<'a> Resolver<'a> {
             return;
         }
         let fault = Fault::new(Code::UnknownReference, format!("unknown {kind} `{}`", printable(name)));
-        let names = own.names_of(kind).chain(context.names_of(kind));
+        let names = own.names_of(kind).chain(surrounding.names_of(kind));
         let fault = match self.suggestions.nearest(name, names) {
-            _ if in_context => fault.help("apply the surrounding manifests first: the store does not have it yet"),
+            _ if is_surrounding => fault.help("apply the surrounding manifests first: the store does not have it yet"),
             Some(near) => fault.help(format!("did you mean `{near}`?")),
             None if prefix.is_empty() => {
                 fault.help("declare it in a manifest of this source, or add its folder with --with")

@@ -117,7 +117,7 @@ impl UnknownValues {
         for taken in taken {
             let ExternalValue::Value { source, argument, digest: None } = taken else { continue };
             self.any = true;
-            if !file.is_context {
+            if !file.is_surrounding {
                 self.own.insert((source.clone(), argument.clone()));
             }
         }

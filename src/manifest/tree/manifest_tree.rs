@@ -67,8 +67,8 @@ pub trait Tree: fmt::Debug + Send + Sync {
     }
 
     /// Whether some of the manifests only surround the others (D107).
-    fn has_context(&self) -> bool {
-        self.inner().is_some_and(|inner| inner.has_context())
+    fn has_surrounding(&self) -> bool {
+        self.inner().is_some_and(|inner| inner.has_surrounding())
     }
 
     /// The files that were read since the manifests were last listed, as they were when they were opened. One that

@@ -9,7 +9,7 @@
 //! # The idea
 //!
 //! A [`Tree`] lists manifests and reads their values; nothing else knows where they are. [`Disk`], [`CommitTree`], [`RefTree`]
-//! and [`Sent`] read one place each. Two trees wrap others: [`ContextTree`] adds manifests that a source uses without owning
+//! and [`Sent`] read one place each. Two trees wrap others: [`SurroundedTree`] adds manifests that a source uses without owning
 //! them, and [`Recorder`] keeps what was read, to send it or to see whether it has changed.
 //!
 //! For example, `{from_file: tls/key.pem}` in `shop/edge.yaml` asks the tree of that manifest for `tls/key.pem`. A disk opens
@@ -21,7 +21,6 @@
 
 mod cancellation;
 mod contents;
-pub(super) mod context;
 mod disk;
 pub(super) mod faults;
 pub(super) mod file_stamp;
@@ -35,10 +34,10 @@ mod recorder;
 pub(crate) mod remote;
 mod request;
 mod source_values;
+pub(super) mod surrounding;
 mod value_cache;
 
 pub(crate) use cancellation::StopCheck;
-pub(crate) use context::{ContextTree, UnsetValues};
 pub use disk::Disk;
 pub(crate) use faults::changed_while_read;
 pub use file_stamp::{FileStamp, NotedFile};
@@ -55,3 +54,4 @@ pub use recorder::Recorder;
 pub(crate) use recorder::{ReadDigests, collect};
 pub use request::{Sent, SentFile, SentValue};
 pub(crate) use source_values::SourceValues;
+pub(crate) use surrounding::{SurroundedTree, UnsetValues};

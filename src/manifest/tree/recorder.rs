@@ -61,7 +61,7 @@ pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SentFile>) {
     let files = loaded.files.iter().map(|file| SentFile {
         name: file.source.name.clone(),
         text: Arc::clone(&file.source.text),
-        is_context: file.is_context,
+        is_surrounding: file.is_surrounding,
         values: values.remove(&file.source.name).unwrap_or_default(),
     });
     let files = files.collect();

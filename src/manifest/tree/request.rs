@@ -6,9 +6,9 @@ use std::path::Path;
 use schemars::JsonSchema;
 
 use super::contents::text_file;
-use super::context::context_error;
 use super::limits::{MOST_FILES, MOST_TOTAL_BYTES, too_many};
 use super::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
+use super::surrounding::surrounding_error;
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::model::secrets::redact::{quotable_path, quotable_variable};
@@ -24,7 +24,7 @@ pub struct SentFile {
     /// The values that its documents take from files and the environment.
     pub values: Vec<SentValue>,
     /// Whether the source only uses what the file declares.
-    pub is_context: bool,
+    pub is_surrounding: bool,
 }
 
 /// Omits the text, which may contain secrets.
@@ -37,7 +37,7 @@ impl fmt::Debug for SentFile {
 impl SentFile {
     /// A file that takes no values.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: Arc::new(text.into()), values: Vec::new(), is_context: false }
+        Self { name: name.into(), text: Arc::new(text.into()), values: Vec::new(), is_surrounding: false }
     }
 
     /// The text without a byte order mark.
@@ -127,14 +127,14 @@ impl Tree for Sent {
         }
         for sent in &self.files {
             match text_file(sent.name.clone(), sent.content(), Path::new(""), Path::new("")) {
-                Ok(file) if sent.is_context => files.push(Arc::new(file.as_context())),
+                Ok(file) if sent.is_surrounding => files.push(Arc::new(file.as_surrounding())),
                 Ok(file) => files.push(file),
-                Err(fault) if sent.is_context => diagnostics.extend(context_error(fault)),
+                Err(fault) if sent.is_surrounding => diagnostics.extend(surrounding_error(fault)),
                 Err(fault) => diagnostics.push(fault),
             }
         }
         // Surrounding manifests alone declare nothing, and everything that the source owns would be deleted.
-        if !self.may_be_empty && self.files.iter().all(|sent| sent.is_context) {
+        if !self.may_be_empty && self.files.iter().all(|sent| sent.is_surrounding) {
             diagnostics.push(Diagnostic::error(Code::EmptySource, "the request has no manifests"));
         }
         (files, diagnostics)
@@ -144,8 +144,8 @@ impl Tree for Sent {
         self.commit.clone()
     }
 
-    fn has_context(&self) -> bool {
-        self.files.iter().any(|sent| sent.is_context)
+    fn has_surrounding(&self) -> bool {
+        self.files.iter().any(|sent| sent.is_surrounding)
     }
 
     fn commit_details(&self) -> GitCommitDetails {

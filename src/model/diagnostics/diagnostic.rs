@@ -163,8 +163,8 @@ impl fmt::Display for Name {
 /// The cause of a diagnostic, where code needs more than its name to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The context of the manifests, which belongs to others (D107).
-    Context,
+    /// The surrounding manifests, which belong to others (D107).
+    Surrounding,
     /// A module set that nothing declares. No store has these, unlike everything else with a name.
     UnknownModuleSet,
 }

@@ -50,7 +50,7 @@ pub(super) fn findings(
     drop_redundant(resolved, lints, &mut found);
     for finding in found {
         if let Some(set) = causing_set(resolved, finding) {
-            if resolved.is_context(&set) {
+            if resolved.is_surrounding(&set) {
                 continue;
             }
             let key = (finding.lint, set, finding.path.clone(), finding.target, finding.message.clone());

@@ -115,7 +115,7 @@ impl PlanResult {
 
     /// The number of files of the source, without the surrounding ones.
     pub(crate) fn own_files(&self) -> usize {
-        self.files.iter().filter(|file| !file.is_context).count()
+        self.files.iter().filter(|file| !file.is_surrounding).count()
     }
 
     /// Describes the skipped resources.

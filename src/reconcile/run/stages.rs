@@ -89,14 +89,14 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> PlanResult {
 
 /// Like [`validate`], for loaded manifests of a source.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> PlanResult {
-    let context = loaded.context_state();
-    let (resolved, now) = (resolve_offline(loaded, &context, source), clock::now());
+    let surrounding = loaded.surrounding_state();
+    let (resolved, now) = (resolve_offline(loaded, &surrounding, source), clock::now());
     let mut resolved = judge(loaded, resolved, lints, None, now);
     if resolved.has_errors() {
         return resolved.capped().planned(loaded, None);
     }
-    let broken = judge_invariants(&resolved, &context, source, now);
-    let state = RoutedState { snapshot: &context, source, desired: Some(&resolved.desired) };
+    let broken = judge_invariants(&resolved, &surrounding, source, now);
+    let state = RoutedState { snapshot: &surrounding, source, desired: Some(&resolved.desired) };
     let (tests, failed) = run_tests(loaded, state, || false);
     resolved.diagnostics.extend(broken.into_iter().chain(failed));
     PlanResult { tests, ..resolved.capped().planned(loaded, None) }
@@ -139,8 +139,8 @@ impl Prepared {
     }
 
     /// The state of a store that has only the resources of the surrounding manifests.
-    pub(crate) fn context_state(&self) -> Snapshot {
-        self.loaded.context_state()
+    pub(crate) fn surrounding_state(&self) -> Snapshot {
+        self.loaded.surrounding_state()
     }
 
     /// Sets the clock that tells the time of the lints.
@@ -390,13 +390,13 @@ pub(crate) fn compare(old: &Options, new: &Options) -> PlanResult {
         |options: &Options| Options { budget: DeletionBudget::Percent(100.0), recreate_ids: true, ..options.clone() };
     // The older manifests only have to be readable.
     let former = Prepared::load(lenient(old)).without_tests();
-    let context = former.context_state();
-    let mut before = former.plan(&context);
+    let surrounding = former.surrounding_state();
+    let mut before = former.plan(&surrounding);
     let Some(first) = before.plan.take() else { return before };
-    match context.apply(&first.operations(), clock::now()) {
+    match surrounding.apply(&first.operations(), clock::now()) {
         Ok((snapshot, _)) => {
             let current = Prepared::load(lenient(new));
-            let mut after = current.plan(&current.loaded.in_context(&snapshot));
+            let mut after = current.plan(&current.loaded.with_surrounding(&snapshot));
             after.files.splice(0..0, before.files);
             after
         }

@@ -97,7 +97,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     fn confirm_cached(&mut self, began: Instant) -> Option<()> {
         let snapshot = self.store.snapshot();
         let revision = snapshot.revision;
-        let is_first = self.reported.is_none() && !self.options.tree.has_context();
+        let is_first = self.reported.is_none() && !self.options.tree.has_surrounding();
         // A dry run does not ask what a rollback left.
         if !is_first || !snapshot.rejected(&self.options.source).is_empty() {
             return None;
@@ -135,7 +135,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     fn remember(&self, prepared: &Prepared, planned: &PlanResult, revision: u64) -> Option<Freshness> {
         let done = prepared.done(planned, revision);
         let freshness = planned.settles().then(|| Freshness::new(revision, done.until, &self.clock));
-        if !self.options.tree.has_context()
+        if !self.options.tree.has_surrounding()
             && let Some(on_disk) = self.store.on_disk(revision)
         {
             plan_cache::save(&on_disk, &self.options, &self.recorder, &done);

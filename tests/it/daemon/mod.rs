@@ -21,6 +21,6 @@ pub(crate) mod simulation;
 pub(crate) mod slow_start;
 pub(crate) mod source_values;
 pub(crate) mod sources;
-pub(crate) mod sources_context;
+pub(crate) mod sources_surrounding;
 pub(crate) mod status;
 pub(crate) mod write_quiescence;

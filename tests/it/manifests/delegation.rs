@@ -357,7 +357,7 @@ fn a_hostport_that_two_sources_have_already_stops_neither() {
 }
 
 #[test]
-fn an_old_copy_of_a_context_does_not_keep_a_client_from_the_server() {
+fn an_old_copy_of_surrounding_manifests_does_not_keep_a_client_from_the_server() {
     let folder = Folder::new();
     folder.write("shop/edge.yaml", &storefront(DELEGATES));
     folder.ok("reconcile --source shop shop");

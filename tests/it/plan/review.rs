@@ -83,7 +83,7 @@ fn a_folder_of_a_team_is_validated_with_what_it_shares() {
     let aside = Folder::new();
     std::os::unix::fs::symlink(folder.path(""), aside.path("linked")).unwrap();
     let linked = format!("--with {}", aside.path("linked").display());
-    // Nothing of the context is counted or linted, and neither are its module sets called unused.
+    // Nothing in surrounding manifests is counted or linted, and neither are its module sets called unused.
     for with in ["--with shared", "--with shared/edge.yaml --with shared/sets.yaml", "--with .", &linked] {
         let run = folder.ok(&format!("validate team {with}"));
         has(&run, &["1 file"]);
@@ -98,7 +98,7 @@ fn a_folder_of_a_team_is_validated_with_what_it_shares() {
 }
 
 #[test]
-fn errors_of_the_context_are_told_where_they_are() {
+fn errors_in_surrounding_manifests_are_reported_where_they_are() {
     let folder = teams();
     folder.edit("shared/sets.yaml", "{enabled: false}", "{enable: false}");
     for verb in ["validate", "plan"] {
@@ -121,7 +121,7 @@ fn errors_of_the_context_are_told_where_they_are() {
 }
 
 #[test]
-fn a_team_applies_what_it_has_validated_and_owns_nothing_of_the_context() {
+fn a_team_applies_what_it_has_validated_and_owns_nothing_that_surrounds_it() {
     let folder = teams();
     let early = folder.run("plan team --source team --with shared");
     assert_eq!(early.code, 3);
@@ -132,7 +132,7 @@ fn a_team_applies_what_it_has_validated_and_owns_nothing_of_the_context() {
         &applied,
         &["+ HttpsEdgeRoute shop/cart", "1 to create, 0 to change, 0 to replace, 0 to delete", "enabled: false"],
     );
-    // A run with the context is not one without it, whatever is remembered.
+    // A run with surrounding manifests is not one without it, whatever is remembered.
     for _ in 0..2 {
         has(&folder.ok("plan team --source team --with shared"), &["No changes: 1 unchanged."]);
         assert_eq!(folder.run("plan team shared --source team").code, 3);
@@ -146,7 +146,7 @@ fn a_team_applies_what_it_has_validated_and_owns_nothing_of_the_context() {
 }
 
 #[test]
-fn a_server_plans_and_applies_with_the_context() {
+fn a_server_plans_and_applies_with_surrounding_manifests() {
     let folder = teams();
     let there = Folder::new();
     let serve = there.serve("");
@@ -156,14 +156,14 @@ fn a_server_plans_and_applies_with_the_context() {
     assert_eq!(applied.code, 0, "{}", applied.all());
     has(&applied, &["+ HttpsEdgeRoute shop/cart", "1 to create"]);
     has(&run("plan team --source team --with shared"), &["No changes: 1 unchanged."]);
-    // A context alone is no source: nothing is deleted.
-    let body = r##"{"source": "team", "files": [{"name": "a.yaml", "text": "# nothing", "context": true}]}"##;
+    // Surrounding manifests alone are no source: nothing is deleted.
+    let body = r##"{"source": "team", "files": [{"name": "a.yaml", "text": "# nothing", "surrounding": true}]}"##;
     let answer = serve.call("POST", "/reconciliations", body);
     assert!(answer.code() == "ERR_EDGEWRIGHT_EMPTY_SOURCE", "{}", answer.body);
 }
 
 #[test]
-fn two_revisions_of_a_team_are_compared_in_their_context() {
+fn two_revisions_of_a_team_are_compared_with_surrounding_manifests() {
     let folder = teams();
     git(&folder, "init -q -b main");
     git(&folder, "add .");
@@ -188,7 +188,7 @@ fn two_revisions_of_a_team_are_compared_in_their_context() {
             has(&run, &["~ HttpsEdgeRoute shop/cart", "1 to create, 1 to change"]);
         }
     }
-    // A path that is new is empty before, also one without manifests and one of the context.
+    // A path that is new is empty before, also one without manifests and a surrounding one.
     has(&folder.ok("diff --rev HEAD~1..HEAD extra"), &["+ HttpsEdge more", "1 to create, 0 to change"]);
     has(&folder.ok("diff --rev HEAD~1..HEAD team extra --with ."), &["2 to create, 1 to change"]);
     has(&folder.ok("diff --rev HEAD~1..HEAD team --with shared --with extra"), &["1 to create, 1 to change"]);
@@ -339,7 +339,7 @@ fn a_server_compares_assumed_values_with_what_it_has() {
 }
 
 #[test]
-fn values_of_the_context_matter_only_where_they_are_used() {
+fn values_of_surrounding_manifests_matter_only_where_they_are_used() {
     let folder = teams();
     folder.write(
         "shared/certs.yaml",

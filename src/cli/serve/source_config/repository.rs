@@ -92,8 +92,8 @@ impl SourceEntry {
         Ok((location, Some(ConfiguredRepository { address, wanted, verifier })))
     }
 
-    /// The paths of the context, which are where `path` is: on the disk or inside the repository.
-    pub(super) fn context(&self) -> Result<Vec<PathBuf>, Fault> {
+    /// The paths of the surrounding manifests, which are where `path` is: on the disk or inside the repository.
+    pub(super) fn surrounding(&self) -> Result<Vec<PathBuf>, Fault> {
         for (at, path) in self.with.iter().enumerate() {
             let place = FieldPath::root().join("with").join(at);
             let message = match &self.repository {

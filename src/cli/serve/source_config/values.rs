@@ -41,7 +41,7 @@ pub(super) fn check_apart(sources: &[ConfiguredSource]) -> Result<(), Fault> {
 impl ConfiguredSource {
     /// The folders on the disk that the source reads values from.
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
-        let on_disk = self.location.paths.iter().chain(&self.context).filter(|_| self.repository.is_none());
+        let on_disk = self.location.paths.iter().chain(&self.surrounding).filter(|_| self.repository.is_none());
         // The values of a manifest that is given by its own path are beside it.
         let root = |path: &PathBuf| if path.is_file() { path.with_file_name("") } else { path.clone() };
         on_disk.map(root).chain(self.values.clone())

@@ -11,8 +11,8 @@
 //! a work tree and without running `git`. Before it is read, the commit is checked: its signature
 //! ([`signed`]) and its descent from the commit that was applied last ([`lineage`], D89).
 //!
-//! For example, `semver: ^1.2` names tag `v1.4.0`, and all manifests, values and context come from the commit of that tag,
-//! even if `v1.5.0` is pushed meanwhile.
+//! For example, `semver: ^1.2` names tag `v1.4.0`, and all manifests, values and surrounding manifests come from the commit of
+//! that tag, even if `v1.5.0` is pushed meanwhile.
 //!
 //! # What it never does
 //!

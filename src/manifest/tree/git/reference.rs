@@ -11,11 +11,11 @@ use super::{
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::manifest::tree::cancellation::StopCheck;
-use crate::manifest::tree::context::{ContextTree, UnsetValues};
 use crate::manifest::tree::file_stamp::NotedFile;
 use crate::manifest::tree::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 use crate::manifest::tree::remote::RemoteMirror;
 use crate::manifest::tree::source_values::SourceValues;
+use crate::manifest::tree::surrounding::{SurroundedTree, UnsetValues};
 
 /// The location of a repository.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub(crate) struct RefTree {
     pub lineage: Option<Arc<Lineage>>,
     inside: PathBuf,
     /// The paths of the surrounding manifests, inside the same commit (D107).
-    pub context: Vec<PathBuf>,
+    pub surrounding: Vec<PathBuf>,
     /// Whether manifests and values may be read from files outside the path (D28, D50).
     pub allow_outside_files: bool,
     /// The values that the commits do not have. The surrounding manifests have none of them.
@@ -77,9 +77,9 @@ impl RefTree {
         inside: PathBuf,
         verifier: Option<CommitVerifier>,
     ) -> Self {
-        let (lineage, context, allow_outside_files) = (None, Vec::new(), false);
+        let (lineage, surrounding, allow_outside_files) = (None, Vec::new(), false);
         let (values, stop, last) = (Arc::default(), StopCheck::default(), Lock::default());
-        Self { place, revision, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
+        Self { place, revision, verifier, lineage, inside, surrounding, allow_outside_files, values, stop, last }
     }
 
     /// The files of a local repository that change when a ref does, and the folder with values. A mirror changes only when it
@@ -124,13 +124,13 @@ impl RefTree {
             lineage.check(&repository, id)?;
         }
         // Both are of one commit, whatever becomes of the ref meanwhile.
-        let context = match self.context.as_slice() {
+        let surrounding = match self.surrounding.as_slice() {
             [] => None,
             paths => Some(Arc::new(self.files(open_repository(repository.path())?, id, paths)) as Arc<dyn Tree>),
         };
         let mut own = self.files(repository, id, std::slice::from_ref(&self.inside));
         own.values = Some(Arc::clone(&self.values));
-        let tree = ContextTree::wrap(Arc::new(own), context, UnsetValues::Require);
+        let tree = SurroundedTree::wrap(Arc::new(own), surrounding, UnsetValues::Require);
         Ok(CommitListing { id, tree, tag, files: None })
     }
 
@@ -185,7 +185,7 @@ impl Tree for RefTree {
         self.listing().ok_or_else(unlisted)?.tree.token_file(manifest, file)
     }
 
-    fn has_context(&self) -> bool {
-        !self.context.is_empty()
+    fn has_surrounding(&self) -> bool {
+        !self.surrounding.is_empty()
     }
 }

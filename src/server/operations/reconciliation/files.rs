@@ -121,7 +121,7 @@ impl FileCache {
         }
         let whole = files.into_iter().zip(digests).map(|(file, digest)| {
             let text = texts.get(digest).cloned().ok_or_else(|| ApiError::missing_files(vec![digest.to_string()]))?;
-            Ok(SentFile { name: file.name, text, values: file.values, is_context: file.context })
+            Ok(SentFile { name: file.name, text, values: file.values, is_surrounding: file.surrounding })
         });
         whole.collect()
     }
@@ -140,14 +140,14 @@ mod tests {
             text,
             digest: String::new(),
             values: Vec::new(),
-            context: false,
+            surrounding: false,
             older: false,
         }
     }
 
     fn referred(text: &str) -> RequestFile {
         let digest = blake3::hash(text.as_bytes()).to_string();
-        RequestFile { name: "a.yaml".into(), text: None, digest, values: Vec::new(), context: false, older: false }
+        RequestFile { name: "a.yaml".into(), text: None, digest, values: Vec::new(), surrounding: false, older: false }
     }
 
     /// The texts that a request stands for; none if some are missing.

@@ -4,7 +4,7 @@ use super::checked_request::CheckedRequest;
 use super::records::find;
 use super::review;
 use super::wire::{self, Request, RoutingOfPlan, Run, TraceOfPlan};
-use crate::manifest::tree::{ContextTree, GitCommitDetails, Sent, Tree, UnsetValues};
+use crate::manifest::tree::{GitCommitDetails, Sent, SurroundedTree, Tree, UnsetValues};
 use crate::model::{CommitAuthor, MOST_FAULTS, Path, Severity};
 use crate::plan::format::json::ReportDocument;
 use crate::plan::proof_report::ProofReport;
@@ -69,7 +69,7 @@ impl<'a> ReconciliationJob<'a> {
         let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
         let sent = Sent::new(sent, commit).with_commit_details(GitCommitDetails { author, message, tag: None });
         let options = Options {
-            tree: ContextTree::wrap(Arc::new(sent), None, unset),
+            tree: SurroundedTree::wrap(Arc::new(sent), None, unset),
             source: request.source,
             prune: request.prune,
             isolate: request.isolate,

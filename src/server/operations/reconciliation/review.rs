@@ -2,7 +2,7 @@
 //! requests are routed by what a plan leaves (D111).
 
 use super::wire::{Request, RoutingOfPlan, TraceOfPlan};
-use crate::manifest::tree::{ContextTree, Sent, SentFile, Tree, UnsetValues};
+use crate::manifest::tree::{Sent, SentFile, SurroundedTree, Tree, UnsetValues};
 use crate::model::Path;
 use crate::reconcile::PlanResult;
 use crate::routing::{TracedRequest, trace};
@@ -59,7 +59,7 @@ pub(super) fn split_older(files: Vec<SentFile>, is_older: &[bool]) -> (Vec<SentF
 
 /// The older manifests of a comparison: none if the change adds the source.
 pub(super) fn tree(older: Vec<SentFile>, unset: UnsetValues) -> Arc<dyn Tree> {
-    ContextTree::wrap(Arc::new(Sent::new(older, None).or_empty()), None, unset)
+    SurroundedTree::wrap(Arc::new(Sent::new(older, None).or_empty()), None, unset)
 }
 
 /// The ways of a request at a revision and once a plan is applied to it.

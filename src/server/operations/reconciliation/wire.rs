@@ -126,7 +126,7 @@ pub(crate) struct RequestFile {
     pub values: Vec<SentValue>,
     /// Whether the file belongs to another source: only its names and module sets are used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub context: bool,
+    pub surrounding: bool,
     /// Whether the file is one of those that the others are compared with, if the request has `compare`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub older: bool,

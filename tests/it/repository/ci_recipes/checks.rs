@@ -25,7 +25,7 @@ fn drift_is_found_and_nothing_is_changed() {
 }
 
 #[test]
-fn every_script_reads_the_context() {
+fn every_script_reads_the_surrounding_manifests() {
     let estate = Estate::new();
     let head =
         |kind: &str, name: &str| format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n");
@@ -38,7 +38,7 @@ fn every_script_reads_the_context() {
     for line in ["plan.sh", "apply.sh", "drift.sh"] {
         estate.ok_with(&format!("{line} shop manifests/shop"), &with);
     }
-    // A change of the context is one of the source.
+    // A change of the surrounding manifests is one of the source.
     let before = estate.commit();
     estate.here.edit("manifests/shared/sets.yaml", "compression: {}", "compression: {enabled: false}");
     estate.commit();

@@ -96,7 +96,7 @@ fn links_in_the_checkout_of_a_fork_lead_nowhere() {
 }
 
 #[test]
-fn a_fork_that_adds_a_folder_is_compared_in_its_context() {
+fn a_fork_that_adds_a_folder_is_compared_with_surrounding_manifests() {
     let estate = Estate::new();
     let head =
         |kind: &str, name: &str| format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n");

@@ -8,9 +8,9 @@
 //!
 //! # The idea
 //!
-//! [`ContextTree`] is the tree of a source and the tree around it in one. It lists the files of both, and marks those
+//! [`SurroundedTree`] is the tree of a source and the tree around it in one. It lists the files of both, and marks those
 //! that are only surrounding ones. A value is read in the tree that its manifest is from. Everything behind it needs no
-//! other door for them: `resolve::context` takes from marked files what a source may use.
+//! other door for them: `resolve::surrounding` takes from marked files what a source may use.
 //!
 //! For example, `plan shop --with .` reads all files below `.`. Those below `shop` are files of the source, by
 //! whichever path they were reached, and the others are marked.
@@ -38,32 +38,32 @@ pub(crate) enum UnsetValues {
 
 /// The manifests of a source with the surrounding manifests.
 #[derive(Debug)]
-pub(crate) struct ContextTree {
+pub(crate) struct SurroundedTree {
     own: Arc<dyn Tree>,
-    context: Option<Arc<dyn Tree>>,
+    surrounding: Option<Arc<dyn Tree>>,
     unset: UnsetValues,
 }
 
-impl ContextTree {
+impl SurroundedTree {
     /// Adds the surrounding manifests to those of a source, if there are any.
-    pub(crate) fn wrap(own: Arc<dyn Tree>, context: Option<Arc<dyn Tree>>, unset: UnsetValues) -> Arc<dyn Tree> {
-        if context.is_none() && unset == UnsetValues::Require {
+    pub(crate) fn wrap(own: Arc<dyn Tree>, surrounding: Option<Arc<dyn Tree>>, unset: UnsetValues) -> Arc<dyn Tree> {
+        if surrounding.is_none() && unset == UnsetValues::Require {
             return own;
         }
-        Arc::new(Self { own, context, unset })
+        Arc::new(Self { own, surrounding, unset })
     }
 
     fn tree_of(&self, manifest: &ManifestFile) -> &dyn Tree {
-        match &self.context {
-            Some(context) if manifest.is_context => context.as_ref(),
+        match &self.surrounding {
+            Some(surrounding) if manifest.is_surrounding => surrounding.as_ref(),
             _ => self.own.as_ref(),
         }
     }
 }
 
 /// A diagnostic of a surrounding manifest, if it is an error: warnings are for the owner of the manifest.
-pub(crate) fn context_error(diagnostic: Diagnostic) -> Option<Diagnostic> {
-    let (cause, message) = (Some(Cause::Context), format!("in the surrounding manifests: {}", diagnostic.message));
+pub(crate) fn surrounding_error(diagnostic: Diagnostic) -> Option<Diagnostic> {
+    let (cause, message) = (Some(Cause::Surrounding), format!("in the surrounding manifests: {}", diagnostic.message));
     (diagnostic.severity == Severity::Error).then_some(Diagnostic { cause, message, ..diagnostic })
 }
 
@@ -72,23 +72,23 @@ fn file_of(tree: &dyn Tree, diagnostic: &Diagnostic) -> Option<PathBuf> {
     diagnostic.place.as_ref().map(|place| tree.identity(&place.file.name))
 }
 
-impl Tree for ContextTree {
+impl Tree for SurroundedTree {
     /// The files of the source, and the surrounding files that are not part of it.
     fn manifests(&self) -> TreeFiles {
         let (mut files, mut diagnostics) = self.own.manifests();
-        let Some(context) = &self.context else { return (files, diagnostics) };
+        let Some(surrounding) = &self.surrounding else { return (files, diagnostics) };
         // The surrounding folder can contain that of the source, under another path.
         let own: HashSet<PathBuf> = files
             .iter()
             .map(|file| self.own.identity(&file.source.name))
             .chain(diagnostics.iter().filter_map(|it| file_of(self.own.as_ref(), it)))
             .collect();
-        let (others, found) = context.manifests();
-        let others = others.iter().filter(|file| !own.contains(&context.identity(&file.source.name)));
-        files.extend(others.map(|file| Arc::new(file.as_context())));
+        let (others, found) = surrounding.manifests();
+        let others = others.iter().filter(|file| !own.contains(&surrounding.identity(&file.source.name)));
+        files.extend(others.map(|file| Arc::new(file.as_surrounding())));
         let found =
-            found.into_iter().filter(|it| file_of(context.as_ref(), it).is_none_or(|file| !own.contains(&file)));
-        diagnostics.extend(found.filter_map(context_error));
+            found.into_iter().filter(|it| file_of(surrounding.as_ref(), it).is_none_or(|file| !own.contains(&file)));
+        diagnostics.extend(found.filter_map(surrounding_error));
         (files, diagnostics)
     }
 
@@ -106,7 +106,7 @@ impl Tree for ContextTree {
 
     fn files_read(&self) -> Vec<NotedFile> {
         let mut read = self.own.files_read();
-        read.extend(self.context.iter().flat_map(|context| context.files_read()));
+        read.extend(self.surrounding.iter().flat_map(|surrounding| surrounding.files_read()));
         read
     }
 
@@ -118,8 +118,8 @@ impl Tree for ContextTree {
         self.unset == UnsetValues::Assume
     }
 
-    fn has_context(&self) -> bool {
-        self.context.is_some()
+    fn has_surrounding(&self) -> bool {
+        self.surrounding.is_some()
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use crate::manifest::tree::Disk;
 
     #[test]
-    fn a_context_around_the_source_has_everything_but_the_source() {
+    fn surrounding_manifests_have_everything_but_the_source() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for (name, text) in [("team/a.yaml", "# a\n"), ("team/empty.yaml", ""), ("shared/b.yaml", "# b\n")] {
@@ -145,13 +145,13 @@ mod tests {
         std::os::unix::fs::symlink(folder.path(), aside.path().join("linked")).unwrap();
         for around in [path("team/.."), aside.path().join("linked")] {
             let around: Arc<dyn Tree> = Arc::new(Disk::new([around]));
-            let tree = ContextTree::wrap(Arc::new(Disk::new([path("team")])), Some(around), UnsetValues::Require);
+            let tree = SurroundedTree::wrap(Arc::new(Disk::new([path("team")])), Some(around), UnsetValues::Require);
             let (files, diagnostics) = tree.manifests();
             let found: Vec<(bool, bool)> =
-                files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_context)).collect();
+                files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_surrounding)).collect();
             assert_eq!(found, [(true, false), (false, true)]);
             let causes: Vec<Option<Cause>> = diagnostics.iter().map(|it| it.cause).collect();
-            assert_eq!(causes, [None, Some(Cause::Context)], "{diagnostics:?}");
+            assert_eq!(causes, [None, Some(Cause::Surrounding)], "{diagnostics:?}");
             let is_told = diagnostics.iter().map(|it| it.message.starts_with("in the surrounding manifests: "));
             assert_eq!(is_told.collect::<Vec<bool>>(), [false, true], "{diagnostics:?}");
             let (again, _) = tree.manifests();

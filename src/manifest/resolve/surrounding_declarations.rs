@@ -5,7 +5,7 @@ use crate::manifest::prelude::*;
 
 /// The declarations of the surrounding manifests.
 #[derive(Debug, Default)]
-pub(crate) struct SourceContext {
+pub(crate) struct SurroundingDeclarations {
     pub(super) declared: Declarations,
     /// The module sets of the source and, under other names, those of the surrounding manifests.
     pub(super) sets: OnceLock<BTreeMap<String, Arc<ModuleSet>>>,
@@ -13,7 +13,7 @@ pub(crate) struct SourceContext {
     pub(super) ambiguous: BTreeSet<String>,
 }
 
-impl SourceContext {
+impl SurroundingDeclarations {
     /// The surrounding declarations of some files.
     pub(crate) fn from_files(files: impl IntoIterator<Item = Declarations>) -> Self {
         let (mut all, mut ambiguous) = (Declarations::default(), BTreeSet::new());

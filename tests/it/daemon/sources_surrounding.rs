@@ -29,12 +29,12 @@ fn compresses(serve: &Serve) -> Option<bool> {
 }
 
 #[test]
-fn a_folder_is_followed_in_its_context() {
+fn a_folder_is_followed_with_surrounding_manifests() {
     let folder = teams();
     folder.write(CONFIG, "sources: [{name: team, path: m/team, with: [m/shared]}]\n");
     let serve = folder.serve("");
     assert_eq!(compresses(&serve), Some(true), "{}", serve.said());
-    // A change of the context alone is a change of the routes that use it.
+    // A change of the surrounding manifests alone is a change of the routes that use it.
     folder.edit("m/shared/sets.yaml", "true", "false");
     until("the other set", || (compresses(&serve) == Some(false)).then_some(()));
     // What cannot be read may be what the source uses: it keeps what it has.
@@ -53,7 +53,7 @@ fn a_folder_is_followed_in_its_context() {
 }
 
 #[test]
-fn a_repository_is_followed_in_the_context_of_the_same_commit() {
+fn a_repository_is_followed_with_surrounding_manifests_of_the_same_commit() {
     let folder = teams();
     git(&folder, "init -q -b main");
     git(&folder, "add m");
@@ -71,7 +71,7 @@ fn a_repository_is_followed_in_the_context_of_the_same_commit() {
 }
 
 #[test]
-fn a_context_of_a_repository_stays_inside() {
+fn surrounding_manifests_of_a_repository_stay_inside() {
     let folder = teams();
     for (entry, place, said) in [
         ("repository: g, with: [../x]", "/sources/0/with/0", "relative to the top folder of `repository`"),
@@ -87,7 +87,7 @@ fn a_context_of_a_repository_stays_inside() {
 }
 
 #[test]
-fn a_source_whose_folder_or_context_is_missing_has_failed() {
+fn a_source_whose_folder_or_surrounding_folder_is_missing_has_failed() {
     let folder = teams();
     git(&folder, "init -q -b main");
     git(&folder, "add m");
@@ -97,13 +97,13 @@ fn a_source_whose_folder_or_context_is_missing_has_failed() {
         "sources:\n\
          - {name: commit, repository: ., path: nope1, with: [m/shared]}\n\
          - {name: folder, path: nope2, with: [m/shared]}\n\
-         - {name: context, path: m/team, with: [nope3]}\n\
+         - {name: around, path: m/team, with: [nope3]}\n\
          - {name: half, path: m/team, with: [m/shared, nope4]}\n\
          - {name: commits, repository: ., path: m/team, with: [nope5]}\n",
     );
     let serve = folder.serve("");
     for (source, missing) in
-        [("commit", "nope1"), ("folder", "nope2"), ("context", "nope3"), ("half", "nope4"), ("commits", "nope5")]
+        [("commit", "nope1"), ("folder", "nope2"), ("around", "nope3"), ("half", "nope4"), ("commits", "nope5")]
     {
         let found = in_state(&serve, source, "Failed");
         assert_eq!(found["conditions"][0]["reason"], "Failed", "{found:#}");
@@ -116,15 +116,15 @@ fn a_source_whose_folder_or_context_is_missing_has_failed() {
 }
 
 #[test]
-fn module_sets_of_an_empty_context_are_not_unknown() {
+fn module_sets_of_empty_surrounding_manifests_are_not_unknown() {
     let folder = teams();
     folder.write("empty/readme.txt", "nothing\n");
-    for (context, reason) in [("empty", "no manifests found in empty"), ("nope", "nope cannot be read")] {
-        let run = folder.run(&format!("validate m/team --with {context}"));
+    for (around, reason) in [("empty", "no manifests found in empty"), ("nope", "nope cannot be read")] {
+        let run = folder.run(&format!("validate m/team --with {around}"));
         assert_eq!(run.code, 3, "{}", run.all());
         assert!(run.all().contains(reason) && !run.all().contains("unknown ModuleSet"), "{}", run.all());
     }
-    // In a context that can be read, the set is missing.
+    // In surrounding manifests that can be read, the set is missing.
     folder.write("empty/other.yaml", OTHER);
     let run = folder.run("validate m/team --with empty");
     assert!(run.code == 3 && run.all().contains("unknown ModuleSet `usual`"), "{}", run.all());

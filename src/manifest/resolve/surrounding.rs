@@ -9,7 +9,7 @@
 //!
 //! What exists in manifests alone is taken from them: module sets. What a store has is taken from the store: resources.
 //! Only without a store or server, the surrounding resources stand for it, as those of another source with the name
-//! [`CONTEXT_OWNER`].
+//! [`SURROUNDING_OWNER`].
 //!
 //! For example, a route with `edge: shop` and `modules_from: [base]` gets `base` from the surrounding manifests. If the
 //! store has no edge `shop`, that is an error, with the advice to apply the other manifests first.
@@ -28,22 +28,22 @@ use crate::manifest::load::declarations::Declarations;
 use crate::manifest::loaded::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::Entry;
-use crate::model::claim::CONTEXT_OWNER;
+use crate::model::claim::SURROUNDING_OWNER;
 
 impl Loaded {
     /// The declarations of the surrounding manifests.
-    pub(super) fn context(&self) -> &Declarations {
-        &self.context.declared
+    pub(super) fn surrounding(&self) -> &Declarations {
+        &self.surrounding.declared
     }
 
     /// The module sets that routes of the source can use: its own, and those of the surrounding manifests.
     pub(super) fn usable_sets(&self) -> &BTreeMap<String, Arc<ModuleSet>> {
         let own = &self.declared().sets;
-        if self.context().sets.is_empty() {
+        if self.surrounding().sets.is_empty() {
             return own;
         }
-        self.context.sets.get_or_init(|| {
-            let mut sets = self.context().sets.clone();
+        self.surrounding.sets.get_or_init(|| {
+            let mut sets = self.surrounding().sets.clone();
             sets.extend(own.iter().map(|(name, set)| (name.clone(), Arc::clone(set))));
             sets
         })
@@ -53,38 +53,38 @@ impl Loaded {
     pub(super) fn ambiguous_sets(&self) -> BTreeSet<&String> {
         let own = self.declared();
         let used = own.resources.iter().flat_map(|it| &it.modules_from);
-        used.filter(|name| self.context.ambiguous.contains(*name) && !own.sets.contains_key(*name)).collect()
+        used.filter(|name| self.surrounding.ambiguous.contains(*name) && !own.sets.contains_key(*name)).collect()
     }
 
     /// The module sets that no route uses, not even a surrounding one. A source without routes has its sets for the
     /// routes of others.
     pub(super) fn unused_sets(&self) -> Vec<String> {
-        let (own, context) = (self.declared(), self.context());
+        let (own, surrounding) = (self.declared(), self.surrounding());
         if !own.resources.iter().any(|it| it.kind == Kind::HttpsEdgeRoute) {
             return Vec::new();
         }
-        let users = own.resources.iter().chain(&context.resources);
+        let users = own.resources.iter().chain(&surrounding.resources);
         let used: HashSet<&String> = users.flat_map(|it| &it.modules_from).collect();
         own.sets.keys().filter(|name| !used.contains(name)).cloned().collect()
     }
 
     /// The state of a store that has only the resources of the surrounding manifests.
-    pub(crate) fn context_state(&self) -> Snapshot {
-        self.in_context(&Snapshot::default())
+    pub(crate) fn surrounding_state(&self) -> Snapshot {
+        self.with_surrounding(&Snapshot::default())
     }
 
-    /// A state without a store, with the resources of this context in place of those of an earlier one.
-    pub(crate) fn in_context(&self, state: &Snapshot) -> Snapshot {
-        let mut declared = self.context().clone();
-        let is_of_context = |entry: &Entry| entry.is_owned_by(CONTEXT_OWNER);
-        if declared.resources.is_empty() && !state.iter().any(|entry| is_of_context(entry)) {
+    /// A state without a store, with the surrounding resources of this run in place of those of an earlier one.
+    pub(crate) fn with_surrounding(&self, state: &Snapshot) -> Snapshot {
+        let mut declared = self.surrounding().clone();
+        let is_surrounding = |entry: &Entry| entry.is_owned_by(SURROUNDING_OWNER);
+        if declared.resources.is_empty() && !state.iter().any(|entry| is_surrounding(entry)) {
             return state.clone();
         }
         // Which of two sources is meant does not matter for a name.
         declared.report_duplicates(&mut Vec::new());
-        let context = Loaded { declared: OnceLock::from(declared), ..Loaded::default() };
-        let resolved = resolve_offline(&context, &Snapshot::default(), CONTEXT_OWNER);
-        replace(state, |entry| !is_of_context(entry), &resolved.desired)
+        let surrounding = Loaded { declared: OnceLock::from(declared), ..Loaded::default() };
+        let resolved = resolve_offline(&surrounding, &Snapshot::default(), SURROUNDING_OWNER);
+        replace(state, |entry| !is_surrounding(entry), &resolved.desired)
     }
 }
 
