@@ -38,7 +38,7 @@ pub(crate) enum Args {
         #[command(flatten)]
         place: StoreOrServer,
         #[command(flatten)]
-        kept: RetentionArgs,
+        retention: RetentionArgs,
         /// ID of the key, `ak_…`. If you pass a token, its key is revoked.
         #[arg(value_name = "ID")]
         id: String,
@@ -67,7 +67,7 @@ pub(crate) struct CreateArgs {
     #[command(flatten)]
     place: StoreOrServer,
     #[command(flatten)]
-    kept: RetentionArgs,
+    retention: RetentionArgs,
     #[command(flatten)]
     log: LocalLogArgs,
 }
@@ -101,7 +101,7 @@ impl Args {
                 let items = keys.into_iter().map(|key| item(key, &roles)).collect();
                 print(list.format.list(&COLUMNS, &WIDE_COLUMNS, items))?;
             }
-            Args::Revoke { place, kept, id, log } => {
+            Args::Revoke { place, retention, id, log } => {
                 let id = match key_of_token(&id) {
                     Some(key) => {
                         let warning = "This is a token. Other users of this machine can see it on the command line.";
@@ -114,7 +114,7 @@ impl Args {
                     Some(client) => delete_key(&client, id)?,
                     None => {
                         let key = Key::new(Kind::ApiKey, Id::new(id));
-                        let opened = place.store.open_existing(&kept)?;
+                        let opened = place.store.open_existing(&retention)?;
                         let known = keys_in_store(&opened.snapshot()).into_iter().find(|known| known.id == id);
                         let log = log.open(&place.store)?;
                         commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
@@ -137,7 +137,7 @@ impl Args {
 
 impl CreateArgs {
     fn run(self, config: &Config) -> Result<(), Failure> {
-        let Self { place, kept, role, owner, description, token_file, scope, log } = self;
+        let Self { place, retention, role, owner, description, token_file, scope, log } = self;
         let mut id = String::new();
         let mut show = |token: &Secret| {
             key_of_token(token.expose()).unwrap_or_default().clone_into(&mut id);
@@ -161,7 +161,7 @@ impl CreateArgs {
             }
             None => {
                 let mut shown = false;
-                let opened = place.store.open_or_create(&kept)?;
+                let opened = place.store.open_or_create(&retention)?;
                 let log = log.open(&place.store)?;
                 let created = create(&opened, log, role, spec, |token| {
                     show(token).inspect_err(|_| say("No key was created."))?;

@@ -29,7 +29,7 @@ pub(crate) enum Args {
         #[command(flatten)]
         place: StoreOrServer,
         #[command(flatten)]
-        kept: RetentionArgs,
+        retention: RetentionArgs,
         /// ID of the owner, `usr_…` or `bot_…`.
         #[arg(value_name = "OWNER")]
         owner: String,
@@ -69,7 +69,7 @@ impl Args {
                 print(list.format.list(&["id", "role"], &[], owners.into_iter().map(item).collect()))?;
                 warnings.iter().for_each(|warning| say(warning));
             }
-            Args::SetRole { place, kept, owner, role, log } => {
+            Args::SetRole { place, retention, owner, role, log } => {
                 match place.client()? {
                     Some(client) => {
                         // An owner that does not exist is no mistake in the URL.
@@ -78,7 +78,7 @@ impl Args {
                             .map_err(|failure| failure.with_help(Code::NotFound, help))?;
                     }
                     None => {
-                        let store = place.store.open_existing(&kept)?;
+                        let store = place.store.open_existing(&retention)?;
                         commit(&store, log.open(&place.store)?, vec![set_role(Id::new(&owner), role)])?;
                     }
                 }

@@ -63,7 +63,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
-    kept: RetentionArgs,
+    retention: RetentionArgs,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -159,7 +159,7 @@ impl PlanArgs {
 
     /// The store, and what it keeps.
     fn store(&self) -> (StoreArgs, RetentionArgs) {
-        (self.place.store.clone(), self.kept.clone())
+        (self.place.store.clone(), self.retention.clone())
     }
 
     /// Checks whether a plan may run, and saves it for `--out`.

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
-    kept: RetentionArgs,
+    retention: RetentionArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -49,7 +49,7 @@ impl Args {
             return Err(self.unconfirmed(&format!("--confirm does not match the source: `{}`", printable(name))));
         }
         let destroy = Destroy { source: self.source.clone(), budget: self.max_deletes.unwrap_or_default() };
-        let target = ChangeTarget::open(&self.place, &self.kept, self.dry_run)?;
+        let target = ChangeTarget::open(&self.place, &self.retention, self.dry_run)?;
         let is_configured =
             self.place.server.url().is_none() && config.sources.iter().any(|source| source.name == self.source);
         let refusal = is_configured.then(|| self.configured());

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
-    kept: RetentionArgs,
+    retention: RetentionArgs,
 }
 
 impl Args {
@@ -40,7 +40,7 @@ impl Args {
                 resumed.replaced_suspension.is_some()
             }
             None => {
-                let store = Arc::new(self.place.store.open_existing(&self.kept)?);
+                let store = Arc::new(self.place.store.open_existing(&self.retention)?);
                 let suspensions = Suspensions::open(store)?;
                 if let Some(commit) = &self.accept_commit {
                     suspensions.applied.accept(&self.source, None, commit, Author::Local)?;

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
-    kept: RetentionArgs,
+    retention: RetentionArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -48,7 +48,7 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();
-        let target = ChangeTarget::<Rollback>::open(&self.place, &self.kept, self.dry_run)?;
+        let target = ChangeTarget::<Rollback>::open(&self.place, &self.retention, self.dry_run)?;
         let rollback = Rollback { to: target.revision(&self.to)?, source: self.source, budget };
         let (dry_run, behaviour, detailed_exitcode, is_confirmed) =
             (self.dry_run, self.behaviour, self.detailed_exitcode, self.yes);

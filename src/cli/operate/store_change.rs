@@ -72,11 +72,11 @@ pub(super) enum ChangeTarget<C: StoreChange> {
 
 impl<C: StoreChange> ChangeTarget<C> {
     /// Opens the store, for a dry run only to read it, or prepares a client of the server.
-    pub(super) fn open(place: &StoreOrServer, kept: &RetentionArgs, dry_run: bool) -> Result<Self, Failure> {
+    pub(super) fn open(place: &StoreOrServer, retention: &RetentionArgs, dry_run: bool) -> Result<Self, Failure> {
         if let Some(client) = place.client()? {
             return Ok(ChangeTarget::Server { client, outcome: String::new() });
         }
-        let store = if dry_run { place.store.read_existing()? } else { place.store.open_existing(kept)? };
+        let store = if dry_run { place.store.read_existing()? } else { place.store.open_existing(retention)? };
         Ok(ChangeTarget::Store { store: Box::new(store), proposed: None })
     }
 

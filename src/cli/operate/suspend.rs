@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
-    kept: RetentionArgs,
+    retention: RetentionArgs,
 }
 
 impl Args {
@@ -55,7 +55,7 @@ impl Args {
             }
             None => {
                 let suspension = Suspension::new(self.reason, "command line", until)?;
-                let store = Arc::new(self.place.store.open_existing(&self.kept)?);
+                let store = Arc::new(self.place.store.open_existing(&self.retention)?);
                 let is_known = store.snapshot().iter().any(|entry| entry.is_owned_by(&self.source));
                 let replaced = Suspensions::open(store)?.set(&self.source, Some(suspension), Author::Local)?;
                 if !is_known {

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
-    kept: RetentionArgs,
+    retention: RetentionArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -54,7 +54,7 @@ impl Args {
         let resources = self.resources.iter().map(|resource| full_name(resource));
         let resources = resources.collect::<Result<Vec<String>, Failure>>()?;
         let transfer = Transfer { from: self.from.clone(), to: self.to.clone(), resources };
-        let target = ChangeTarget::open(&self.place, &self.kept, self.dry_run)?;
+        let target = ChangeTarget::open(&self.place, &self.retention, self.dry_run)?;
         let (dry_run, behaviour, detailed_exitcode) = (self.dry_run, self.behaviour, self.detailed_exitcode);
         let output = &self.output;
         let command = ChangeCommand { change: &transfer, target, output, dry_run, behaviour, detailed_exitcode };

@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     pub(super) version_header: String,
     #[command(flatten)]
-    pub(super) kept: RetentionArgs,
+    pub(super) retention: RetentionArgs,
     /// File to write the admin token to on the first start (mode 0600), instead of stderr.
     // The heading of the options before it would continue.
     #[arg(help_heading = None::<&'static str>, long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]

@@ -95,7 +95,7 @@ impl Args {
         let is_first = lasting.is_none();
         // Before everything that takes long.
         let role = loop {
-            match RoleWatch::start(&self.store, &self.kept, &bound.store) {
+            match RoleWatch::start(&self.store, &self.retention, &bound.store) {
                 Err(error) if !is_first => {
                     tracing::error!("cannot keep the role of this server, trying again: {error}");
                     std::thread::sleep(Duration::from_secs(1));
@@ -158,7 +158,7 @@ impl Args {
         let manager = ServiceManager::from_environment();
         show_life(&server, &manager);
         let address = server.address().map_err(|error| internal(&error))?;
-        let copy = self.local_copy.as_deref().map(|folder| self.store.local_copy(folder, &self.kept));
+        let copy = self.local_copy.as_deref().map(|folder| self.store.local_copy(folder, &self.retention));
         let copy = copy.transpose()?.map(Arc::new);
         let store = Arc::new(self.open_store(copy.as_deref())?);
         let base_url = self.base_url.clone().unwrap_or_else(|| {
@@ -173,7 +173,7 @@ impl Args {
 
     /// Opens the store or, if its database is away, the local copy of it.
     fn open_store(&self, copy: Option<&LocalCopy>) -> Result<Store, Failure> {
-        let away = match self.store.open_to_serve(&self.kept) {
+        let away = match self.store.open_to_serve(&self.retention) {
             Err(failure) if failure.has_code(Code::StoreUnavailable) => failure,
             opened => return opened,
         };

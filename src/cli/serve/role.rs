@@ -44,13 +44,13 @@ pub(super) struct RoleWatch {
 
 impl RoleWatch {
     /// Starts to keep the role that a server has on an open store.
-    pub(super) fn start(args: &StoreArgs, kept: &RetentionArgs, store: &Arc<Store>) -> std::io::Result<Self> {
+    pub(super) fn start(args: &StoreArgs, retention: &RetentionArgs, store: &Arc<Store>) -> std::io::Result<Self> {
         let ((alive, stopped), (opened, next), (over, is_over)) =
             (channel::<()>(), channel::<Arc<Store>>(), oneshot::channel::<()>());
         let again: Arc<Lock<Option<Instant>>> = Arc::default();
         // A store in a folder has one process.
         if args.is_in_database() {
-            let role = ServerRole::new(args.clone(), kept.clone(), Arc::clone(store), Arc::clone(&again));
+            let role = ServerRole::new(args.clone(), retention.clone(), Arc::clone(store), Arc::clone(&again));
             let keep = move || {
                 if let Some(store) = role.keep(&stopped)
                     && opened.send(store).is_ok()
@@ -91,7 +91,7 @@ impl RoleWatch {
 /// The role of a server in one round.
 struct ServerRole {
     args: StoreArgs,
-    kept: RetentionArgs,
+    retention: RetentionArgs,
     store: Arc<Store>,
     again: Arc<Lock<Option<Instant>>>,
     /// Why the last poll of the database failed, if it has.
@@ -103,8 +103,8 @@ struct ServerRole {
 }
 
 impl ServerRole {
-    fn new(args: StoreArgs, kept: RetentionArgs, store: Arc<Store>, again: Arc<Lock<Option<Instant>>>) -> Self {
-        Self { args, kept, store, again, failing: None, refused: String::new(), not_before: Instant::now() }
+    fn new(args: StoreArgs, retention: RetentionArgs, store: Arc<Store>, again: Arc<Lock<Option<Instant>>>) -> Self {
+        Self { args, retention, store, again, failing: None, refused: String::new(), not_before: Instant::now() }
     }
 
     /// Keeps the role until the round is to end, and returns the store for the next one. Returns none if the round ends before.
@@ -150,7 +150,7 @@ impl ServerRole {
                 if gone.elapsed() < GONE {
                     return None;
                 }
-                let store = self.open(|role| role.args.open_to_write(&role.kept).map(Some))?;
+                let store = self.open(|role| role.args.open_to_write(&role.retention).map(Some))?;
                 tracing::info!("The server that wrote to the store is gone. This one takes its place.");
                 Some(store)
             }
@@ -169,7 +169,7 @@ impl ServerRole {
 
     /// Tries the database again that a local copy stands in for.
     fn come_back(&mut self) -> Option<Store> {
-        let store = self.open(|role| match role.args.open_to_serve(&role.kept) {
+        let store = self.open(|role| match role.args.open_to_serve(&role.retention) {
             Err(failure) if failure.has_code(Code::StoreUnavailable) => Ok(None),
             opened => opened.map(Some),
         })?;

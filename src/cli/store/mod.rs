@@ -62,7 +62,7 @@ pub(super) enum Args {
         #[command(flatten)]
         store: StoreArgs,
         #[command(flatten)]
-        kept: RetentionArgs,
+        retention: RetentionArgs,
     },
     /// Encrypt the secrets in the store with a new data key and, if there is one, a new master key.
     ///
@@ -76,7 +76,7 @@ pub(super) enum Args {
         #[command(flatten)]
         place: StoreOrServer,
         #[command(flatten)]
-        kept: RetentionArgs,
+        retention: RetentionArgs,
         /// File with a new master key: 32 bytes, raw or in base64 or hexadecimal.
         #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_NEW_MASTER_KEY_FILE")]
         #[arg(conflicts_with = "new_master_key_command")]
@@ -115,14 +115,14 @@ impl Args {
 
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let (place, kept, new_master, forget_secrets) = match self {
+        let (place, retention, new_master, forget_secrets) = match self {
             Args::Check { file, store } => return check::check(&store, file.as_deref()),
             Args::Repair { apply, store } => return check::repair(&store, apply),
-            Args::Scrub { apply, store, kept } => return scrub::scrub(&store, &kept, apply),
+            Args::Scrub { apply, store, retention } => return scrub::scrub(&store, &retention, apply),
             Args::Copy { from, to, master_key } => return copy::copy(&from, &to, &master_key.source()?),
-            Args::Rekey { place, kept, new_master_key_file, new_master_key_command, forget_secrets } => {
+            Args::Rekey { place, retention, new_master_key_file, new_master_key_command, forget_secrets } => {
                 let command = || new_master_key_command.map(MasterKeySource::Command);
-                (place, kept, new_master_key_file.map(MasterKeySource::File).or_else(command), forget_secrets)
+                (place, retention, new_master_key_file.map(MasterKeySource::File).or_else(command), forget_secrets)
             }
         };
         let report = match (place.client()?, &new_master) {
@@ -133,7 +133,7 @@ impl Args {
             }
             (Some(client), None) => rekey_on_server(&client, &RekeyRequest { forget_secrets })?,
             (None, new_master) => {
-                let opened = open(&place.store, &kept, new_master.as_ref())?;
+                let opened = open(&place.store, &retention, new_master.as_ref())?;
                 let change = new_master.as_ref().map_or(MasterChange::Keep, MasterChange::To);
                 let rekeyed = during("Encrypting", || opened.rekey(change, forget_secrets));
                 RekeyReport::new(&rekeyed.map_err(|error| match new_master {
@@ -184,10 +184,10 @@ fn rekey_on_server(client: &ApiClient, request: &RekeyRequest) -> Result<RekeyRe
 }
 
 /// Opens the store with its master key or, if an interrupted run has replaced that already, with the new one.
-fn open(store: &StoreArgs, kept: &RetentionArgs, new_master: Option<&MasterKeySource>) -> Result<Store, Failure> {
-    match (store.open_existing(kept), new_master) {
+fn open(store: &StoreArgs, retention: &RetentionArgs, new_master: Option<&MasterKeySource>) -> Result<Store, Failure> {
+    match (store.open_existing(retention), new_master) {
         (Err(failure), Some(source)) if failure.has_code(Code::MasterKey) => {
-            store.open_existing_with(kept, source).map_err(|_| failure)
+            store.open_existing_with(retention, source).map_err(|_| failure)
         }
         (opened, _) => opened,
     }

@@ -7,8 +7,8 @@ const HELP: &str =
     "change or delete it, and run `edgewright store scrub` again: only a commit changes the current state";
 
 /// Scrubs the history of a store, or shows what that would change.
-pub(super) fn scrub(store: &StoreArgs, kept: &RetentionArgs, is_applied: bool) -> CommandResult {
-    let opened = if is_applied { store.open_existing(kept)? } else { store.read_existing()? };
+pub(super) fn scrub(store: &StoreArgs, retention: &RetentionArgs, is_applied: bool) -> CommandResult {
+    let opened = if is_applied { store.open_existing(retention)? } else { store.read_existing()? };
     let current = during("Searching", || opened.current_tokens())?;
     if !current.is_empty() {
         let described = |name: &String| {

@@ -29,19 +29,19 @@ pub(crate) struct StoreArgs {
 
 impl StoreArgs {
     /// Opens the store for this command.
-    fn open(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
-        self.open_with(kept, &self.master_key.source()?)
+    fn open(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
+        self.open_with(retention, &self.master_key.source()?)
     }
 
-    fn open_with(&self, kept: &RetentionArgs, source: &MasterKeySource) -> Result<Store, Failure> {
+    fn open_with(&self, retention: &RetentionArgs, source: &MasterKeySource) -> Result<Store, Failure> {
         log::start_for_command();
-        opened(Store::open_briefly(&self.store, kept.retention(), source)?, kept, diagnostics::say)
+        opened(Store::open_briefly(&self.store, retention.retention(), source)?, retention, diagnostics::say)
     }
 
     /// Opens the store for as long as the server runs. If it is in a database and another server writes to it, opens it to follow
     /// that one.
-    pub(crate) fn open_to_serve(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
-        match self.open_to_write(kept) {
+    pub(crate) fn open_to_serve(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
+        match self.open_to_write(retention) {
             Err(failure) if self.is_in_database() && failure.has_code(Code::StoreLocked) => {
                 self.open_to_follow()?.ok_or(failure)
             }
@@ -55,24 +55,28 @@ impl StoreArgs {
     }
 
     /// Opens the store as the server that writes to it.
-    pub(crate) fn open_to_write(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
-        let store = Store::open_encrypted(&self.store, kept.retention(), &self.master_key.source()?)?;
-        opened(store, kept, |warning| tracing::warn!("{warning}"))
+    pub(crate) fn open_to_write(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
+        let store = Store::open_encrypted(&self.store, retention.retention(), &self.master_key.source()?)?;
+        opened(store, retention, |warning| tracing::warn!("{warning}"))
     }
 
     /// Names the folder for a local copy of the store, which is in a database.
-    pub(crate) fn local_copy(&self, folder: &Path, kept: &RetentionArgs) -> Result<LocalCopy, Failure> {
-        Ok(LocalCopy::new(folder, &self.store, self.master_key.source()?, kept.retention())?)
+    pub(crate) fn local_copy(&self, folder: &Path, retention: &RetentionArgs) -> Result<LocalCopy, Failure> {
+        Ok(LocalCopy::new(folder, &self.store, self.master_key.source()?, retention.retention())?)
     }
 
     /// Opens the store, which must exist.
-    pub(crate) fn open_existing(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
-        self.require(self.open_if_there(kept)?)
+    pub(crate) fn open_existing(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
+        self.require(self.open_if_there(retention)?)
     }
 
     /// Opens the store, which must exist, with another master key.
-    pub(super) fn open_existing_with(&self, kept: &RetentionArgs, source: &MasterKeySource) -> Result<Store, Failure> {
-        self.require(store_exists(&self.store)?.then(|| self.open_with(kept, source)).transpose()?)
+    pub(super) fn open_existing_with(
+        &self,
+        retention: &RetentionArgs,
+        source: &MasterKeySource,
+    ) -> Result<Store, Failure> {
+        self.require(store_exists(&self.store)?.then(|| self.open_with(retention, source)).transpose()?)
     }
 
     /// Opens the store for reading; it must exist.
@@ -91,17 +95,17 @@ impl StoreArgs {
     }
 
     /// Opens the store if it exists: a run that applies nothing must not create one.
-    pub(crate) fn open_if_there(&self, kept: &RetentionArgs) -> Result<Option<Store>, Failure> {
-        store_exists(&self.store)?.then(|| self.open(kept)).transpose()
+    pub(crate) fn open_if_there(&self, retention: &RetentionArgs) -> Result<Option<Store>, Failure> {
+        store_exists(&self.store)?.then(|| self.open(retention)).transpose()
     }
 
     /// Opens the store, and creates it if it does not exist.
-    pub(crate) fn open_or_create(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
-        self.open_if_there(kept)?.map_or_else(|| self.create(kept), Ok)
+    pub(crate) fn open_or_create(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
+        self.open_if_there(retention)?.map_or_else(|| self.create(retention), Ok)
     }
 
     /// Opens a store that does not exist yet. Asks first if it may be a mistyped one and there is a terminal.
-    pub(crate) fn create(&self, kept: &RetentionArgs) -> Result<Store, Failure> {
+    pub(crate) fn create(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
         let is_kept = !self.is_in_memory();
         if is_kept && self.is_by_flag && !self.store.exists() {
             let near = self.did_you_mean();
@@ -113,7 +117,7 @@ impl StoreArgs {
                     .into());
             }
         }
-        let store = self.open(kept)?;
+        let store = self.open(retention)?;
         if is_kept {
             diagnostics::say(&format!("New store: {}", self.shown()));
         }
@@ -200,9 +204,9 @@ impl StoreArgs {
 }
 
 /// Tells what people must know of a store that was opened to write, and sets what the options say.
-fn opened(store: Store, kept: &RetentionArgs, say: impl Fn(&str)) -> Result<Store, Failure> {
+fn opened(store: Store, retention: &RetentionArgs, say: impl Fn(&str)) -> Result<Store, Failure> {
     announce_opened(&store, say);
-    store.set_key_lifetimes(kept.lifetimes())?;
+    store.set_key_lifetimes(retention.lifetimes())?;
     Ok(store)
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct StoreTarget {
     recorder: Option<Arc<Recorder>>,
     args: StoreArgs,
     /// What the store keeps after a change.
-    kept: RetentionArgs,
+    retention: RetentionArgs,
     /// Whether the store is only read.
     is_dry: bool,
     /// The detail of each change in the report.
@@ -36,12 +36,12 @@ impl StoreTarget {
     /// Opens the store if it exists.
     pub(crate) fn open(
         options: Options,
-        (args, kept): (StoreArgs, RetentionArgs),
+        (args, retention): (StoreArgs, RetentionArgs),
         remembers: bool,
         detail: Detail,
     ) -> Result<Self, Failure> {
-        let store = args.open_if_there(&kept)?;
-        let mut local = Self::for_dry_run(options, (args, kept), remembers, detail);
+        let store = args.open_if_there(&retention)?;
+        let mut local = Self::for_dry_run(options, (args, retention), remembers, detail);
         local.new_store = local.args.new_store(store.as_ref());
         (local.store, local.is_dry) = (store, false);
         Ok(local)
@@ -51,7 +51,7 @@ impl StoreTarget {
     /// from memory (D73).
     pub(crate) fn for_dry_run(
         mut options: Options,
-        (args, kept): (StoreArgs, RetentionArgs),
+        (args, retention): (StoreArgs, RetentionArgs),
         remembers: bool,
         detail: Detail,
     ) -> Self {
@@ -62,7 +62,7 @@ impl StoreTarget {
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
-        Self { options, recorder, args, kept, is_dry: true, detail, store: None, new_store: None, planned: None }
+        Self { options, recorder, args, retention, is_dry: true, detail, store: None, new_store: None, planned: None }
     }
 
     /// Opens the store for a dry run.
@@ -161,7 +161,7 @@ impl Target for StoreTarget {
     }
 
     fn apply(&mut self) -> Result<u64, Failure> {
-        let store = self.store.take().map_or_else(|| self.args.create(&self.kept), Ok)?;
+        let store = self.store.take().map_or_else(|| self.args.create(&self.retention), Ok)?;
         let store = &*self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
         let applied = during("Applying", || commit_speculative(store, &self.options, &planned));
