@@ -112,7 +112,7 @@ pub(crate) struct RequestWrites {
     /// The sources' policies for writes to their resources.
     pub rest_writes: RestWrites,
     /// The commits of small requests.
-    pub intake: CommitExecutor,
+    pub executor: CommitExecutor,
     /// Whether each blank of a PATCH is meant.
     pub blanks_count: bool,
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Shorter work shows no progress.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_secs(1);
 /// The interval of plain lines.
 const PLAIN: Duration = Duration::from_secs(10);
 
@@ -17,7 +17,7 @@ pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let (done, waiting) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            if waiting.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+            if waiting.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
             if std::io::stderr().is_terminal() {

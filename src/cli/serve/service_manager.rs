@@ -9,7 +9,7 @@ use std::os::unix::net::UnixDatagram;
 use crate::cli::prelude::*;
 
 /// The time for one message. A service manager that reads nothing must not stop the server.
-const PATIENCE: Duration = Duration::from_secs(1);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of signs of life that systemd gets in the time after which it would restart the server.
 const SIGNS: u32 = 3;
 
@@ -70,7 +70,7 @@ fn interval(microseconds: Option<&str>, process: Option<&str>, own: u32) -> Opti
 
 fn send(address: &OsStr, message: &[u8]) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
     #[cfg(target_os = "linux")]
     if let Some(name) = address.as_bytes().strip_prefix(b"@") {
         use std::os::{linux::net::SocketAddrExt, unix::net::SocketAddr};

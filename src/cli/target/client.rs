@@ -127,15 +127,15 @@ impl ApiClient {
         body: Option<&[u8]>,
         effect: RequestEffect,
     ) -> Result<(u16, Vec<u8>), SendError> {
-        let mut patience = RETRY_TIME;
+        let mut remaining = RETRY_TIME;
         loop {
             let response = self.start(method, url, body);
             self.revision.fetch_max(response.as_ref().ok().and_then(revision).unwrap_or_default(), Ordering::Relaxed);
             let wait = response.as_ref().ok().and_then(retry_after).filter(|_| method == Method::POST);
             let (status, text) = read(response, url, effect)?;
-            match wait.filter(|wait| *wait <= patience && was_refused_unstarted(&text)) {
+            match wait.filter(|wait| *wait <= remaining && was_refused_before_start(&text)) {
                 Some(wait) => {
-                    patience = patience.saturating_sub(wait);
+                    remaining = remaining.saturating_sub(wait);
                     thread::sleep(wait);
                 }
                 None => return Ok((status, text)),
@@ -146,7 +146,7 @@ impl ApiClient {
     /// Posts a request that plans or applies. A response with an error of a proxy does not tell whether the plan was applied.
     pub(crate) fn attempt(&self, url: &str, body: &[u8], effect: RequestEffect) -> Result<(u16, Vec<u8>), SendError> {
         let (status, text) = self.send(&Method::POST, url, Some(body), effect)?;
-        if status >= 500 && effect == RequestEffect::Change && !was_refused_unstarted(&text) {
+        if status >= 500 && effect == RequestEffect::Change && !was_refused_before_start(&text) {
             return Err(SendError::NoResponse(no_response(url, &format!("status {status}"))));
         }
         Ok((status, text))
@@ -383,7 +383,7 @@ pub(crate) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
 }
 
 /// Whether the server itself refused the request before starting on it. A proxy's 503 does not prove that.
-fn was_refused_unstarted(text: &[u8]) -> bool {
+fn was_refused_before_start(text: &[u8]) -> bool {
     let code = ErrorResponse::parse(text).and_then(|response| Code::from_name(&response.error_code));
     matches!(code, Some(Code::Unavailable | Code::RateLimited | Code::NotTheWriter | Code::NotCaughtUp))
 }

@@ -318,7 +318,7 @@ pub(super) fn intent_of<'p>(intent: Intent<'p>, parameters: &'p [String]) -> Int
 async fn of_writer(request: &PageRequest, parts: &Parts) -> Option<Response> {
     let AppState { forwarder, admissions, .. } = &request.app;
     let outgoing = OutgoingRequest::new(Some(&request.caller.owner), parts, Bytes::new());
-    let outgoing = OutgoingRequest { patience: Some(WRITER), ..outgoing };
+    let outgoing = OutgoingRequest { timeout: Some(WRITER), ..outgoing };
     let response = timeout(WRITER, forwarder.forward(&admissions.forwards, outgoing)).await.ok()?.ok()?;
     response.status().is_success().then_some(response)
 }

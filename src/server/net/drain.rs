@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 /// The most bytes to drain.
 const MOST_BYTES: usize = 64 << 20;
 /// The longest time to drain.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Handles a request, and drains the rest of its body if the handler did not read it. The response does not wait for
 /// that: a client may declare a body and wait for an answer before it sends any of it.
@@ -26,7 +26,7 @@ pub(crate) async fn drain<A: Future>(request: Request, handle: impl FnOnce(Reque
     let request = request.map(|body| Body::new(ReturnedBody { body, waits, sender: Some(sender) }));
     let response = handle(request).await;
     if let Ok(body) = left.try_recv() {
-        tokio::spawn(tokio::time::timeout(PATIENCE, discard(body)));
+        tokio::spawn(tokio::time::timeout(TIMEOUT, discard(body)));
     }
     response
 }

@@ -96,7 +96,7 @@ async fn forward(
             if app.forwarder.check(parts).is_err() {
                 return Ok(Err(body));
             }
-            let outgoing = OutgoingRequest { patience: Some(READ), ..OutgoingRequest::new(owner, parts, Bytes::new()) };
+            let outgoing = OutgoingRequest { timeout: Some(READ), ..OutgoingRequest::new(owner, parts, Bytes::new()) };
             let read = timeout(READ, app.forwarder.forward(places, outgoing)).await;
             // Another status is about that server, and not about what was asked for.
             let is_answer = |response: &Response| {

@@ -111,13 +111,13 @@ pub(in crate::server) struct OutgoingRequest<'r> {
     /// The place of a large body.
     pub(in crate::server) upload: Option<WorkPlace>,
     /// How long the response may take, if that is less than usual.
-    pub(in crate::server) patience: Option<Duration>,
+    pub(in crate::server) timeout: Option<Duration>,
 }
 
 impl<'r> OutgoingRequest<'r> {
     /// A request whose response may take its time.
     pub(in crate::server) fn new(owner: Option<&'r Id>, parts: &'r Parts, body: Bytes) -> Self {
-        Self { owner, parts, body, upload: None, patience: None }
+        Self { owner, parts, body, upload: None, timeout: None }
     }
 }
 
@@ -202,7 +202,7 @@ impl Forwarder {
     /// Forwards a request in a place of its owner, and returns the response. Completes once this server has taken in what the
     /// request has changed, or soon after if that takes long.
     pub(in crate::server) async fn forward(&self, places: &Slots, request: OutgoingRequest<'_>) -> ApiResult {
-        let OutgoingRequest { owner, parts, body, upload, patience } = request;
+        let OutgoingRequest { owner, parts, body, upload, timeout } = request;
         let bytes = body.clone();
         let digest = with_body(body.len(), move || blake3::hash(&bytes)).await?;
         let mut place = places.enter(owner, SlotPool::Shared)?;
@@ -213,7 +213,7 @@ impl Forwarder {
         let request = self.signed(&writer, parts, &digest)?;
         let (sender, answer) = oneshot::channel();
         let thread = std::thread::Builder::new().name("forward".into()).spawn(move || {
-            let sent = send(&agent, request, &body, patience);
+            let sent = send(&agent, request, &body, timeout);
             drop((body, upload, thread_place));
             let _ = sender.send(sent);
         });
@@ -300,8 +300,8 @@ fn is_private(url: &Uri) -> bool {
 }
 
 /// Sends a request, and waits for the whole response.
-fn send(agent: &Agent, request: Request<()>, body: &[u8], patience: Option<Duration>) -> Result<Response, ApiError> {
-    let request = agent.configure_request(request).timeout_global(Some(patience.unwrap_or(RESPONSE))).build();
+fn send(agent: &Agent, request: Request<()>, body: &[u8], timeout: Option<Duration>) -> Result<Response, ApiError> {
+    let request = agent.configure_request(request).timeout_global(Some(timeout.unwrap_or(RESPONSE))).build();
     let has_body = matches!(*request.method(), Method::POST | Method::PATCH | Method::PUT);
     let answered = if has_body { agent.run(request.map(|()| body)) } else { agent.run(request) };
     let answered = answered.and_then(|answered| {

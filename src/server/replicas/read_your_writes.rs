@@ -59,9 +59,9 @@ pub(in crate::server) async fn catch_up(
 }
 
 /// Waits until the store has a revision. Returns whether it has.
-pub(super) async fn is_reached(store: &Store, revision: u64, patience: Duration) -> bool {
+pub(super) async fn is_reached(store: &Store, revision: u64, timeout: Duration) -> bool {
     let mut newest = store.recent.newest();
-    let reached = tokio::time::timeout(patience, newest.wait_for(|newest| *newest >= revision)).await;
+    let reached = tokio::time::timeout(timeout, newest.wait_for(|newest| *newest >= revision)).await;
     matches!(reached, Ok(Ok(_)))
 }
 

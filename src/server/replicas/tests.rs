@@ -57,8 +57,8 @@ impl TestFollower {
     }
 
     /// Forwards a request, and returns the status or the code of the error.
-    async fn forward(&self, parts: &Parts, patience: Option<Duration>) -> Result<u16, Code> {
-        let outgoing = OutgoingRequest { patience, ..OutgoingRequest::new(None, parts, Bytes::new()) };
+    async fn forward(&self, parts: &Parts, timeout: Option<Duration>) -> Result<u16, Code> {
+        let outgoing = OutgoingRequest { timeout, ..OutgoingRequest::new(None, parts, Bytes::new()) };
         let forwarded = self.forwarder.forward(&self.places, outgoing).await;
         forwarded.map(|response| response.status().as_u16()).map_err(|error| error.code())
     }
@@ -155,11 +155,11 @@ fn a_request_whose_client_is_gone_keeps_no_place_and_its_thread_ends_with_the_wr
 }
 
 #[test]
-fn a_request_ends_when_the_writer_is_replaced_or_its_patience_is_over() {
+fn a_request_ends_when_the_writer_is_replaced_or_its_timeout_is_over() {
     let (_listener, url) = hanging();
     let follower = TestFollower::of(&url);
-    let patience = Some(Duration::from_millis(100));
-    assert_eq!(run(follower.forward(&deletion(), patience)), Err(Code::WriterLost));
+    let timeout = Some(Duration::from_millis(100));
+    assert_eq!(run(follower.forward(&deletion(), timeout)), Err(Code::WriterLost));
     follower.wait_for_threads();
     let replaced = run(async {
         let replacing = async {

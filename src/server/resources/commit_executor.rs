@@ -45,7 +45,7 @@ impl CommitExecutor {
     }
 }
 
-/// Starts the threads, which end when the intake is dropped. Returns none if the system has no threads left.
+/// Starts the threads, which end when the executor is dropped. Returns none if the system has no threads left.
 fn start() -> Option<Sender<Enter>> {
     let (entering, requests) = channel::<Enter>();
     let (settling, entered) = channel::<Settle>();
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn commits_share_threads_and_enter_in_order_while_others_wait_for_the_disk() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (intake, order) = (CommitExecutor::default(), Arc::new(Mutex::new(Vec::new())));
+        let (executor, order) = (CommitExecutor::default(), Arc::new(Mutex::new(Vec::new())));
         let (go, disk) = channel();
         let disk = Mutex::new(disk);
         let one = |number: u32, wait: Box<dyn FnOnce() + Send>| {
@@ -93,7 +93,7 @@ mod tests {
                 order.lock().unwrap().push(number);
                 this_thread()
             };
-            intake.commit(true, enter, move |entered| {
+            executor.commit(true, enter, move |entered| {
                 wait();
                 (number, entered, this_thread())
             })
@@ -119,13 +119,13 @@ mod tests {
     #[test]
     fn a_commit_that_panics_stops_no_other() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let intake = CommitExecutor::default();
+        let executor = CommitExecutor::default();
         runtime.block_on(async {
             for quick in [true, false] {
-                let in_enter = intake.commit(quick, || -> u32 { panic!("for a test") }, |number| number).await;
-                let in_settle = intake.commit(quick, || 1, |_| -> u32 { panic!("for a test") }).await;
+                let in_enter = executor.commit(quick, || -> u32 { panic!("for a test") }, |number| number).await;
+                let in_settle = executor.commit(quick, || 1, |_| -> u32 { panic!("for a test") }).await;
                 assert_eq!((in_enter, in_settle), (None, None));
-                assert_eq!(intake.commit(quick, || 3, |number| number + 1).await, Some(4));
+                assert_eq!(executor.commit(quick, || 3, |number| number + 1).await, Some(4));
             }
         });
     }

@@ -318,7 +318,7 @@ impl ApiRequest<'_> {
             let committed = entered.and_then(|entered| app.served.store.settle(entered));
             committed.map(|committed| (committed.snapshot, warnings))
         };
-        let committed = self.app.writes.intake.commit(quick, enter, settle).await;
+        let committed = self.app.writes.executor.commit(quick, enter, settle).await;
         let (snapshot, warnings) = committed.ok_or_else(ApiError::internal)??;
         (self.people, self.owned) = (note, warnings);
         Ok(snapshot)

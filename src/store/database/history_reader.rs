@@ -36,7 +36,7 @@ use crate::store::trusted_time::{REMOVAL, TrustedMoment, most_at_once};
 /// How often headers are read: the retention may drop files meanwhile.
 const ATTEMPTS: usize = 3;
 /// The time that a query waits for the index to be opened and updated.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Answers queries about the history.
 pub(crate) struct HistoryReader {
@@ -170,7 +170,7 @@ impl HistoryReader {
         }
         let is_behind = |progress: &Progress| progress.index.is_none() || progress.indexed < upto;
         let waits = |progress: &mut Progress| progress.failed.is_none() && is_behind(progress);
-        let waited = self.shared.moved.wait_timeout_while(progress, PATIENCE, waits);
+        let waited = self.shared.moved.wait_timeout_while(progress, TIMEOUT, waits);
         let (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = &progress.failed {
             return Err(error.clone());

@@ -11,14 +11,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Tries again for a while if another process holds a lock.
 pub(crate) fn retry_while_locked<T, E>(
-    patience: Duration,
+    timeout: Duration,
     is_held: impl Fn(&E) -> bool,
     lock: impl Fn() -> Result<T, E>,
 ) -> Result<T, E> {
     let started = Instant::now();
     loop {
         match lock() {
-            Err(error) if is_held(&error) && started.elapsed() < patience => thread::sleep(PAUSE),
+            Err(error) if is_held(&error) && started.elapsed() < timeout => thread::sleep(PAUSE),
             done => return done,
         }
     }

@@ -96,7 +96,7 @@ impl PostgresAddress {
     }
 
     /// How long a connection is waited for, with its login: each of several hosts may be silent.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn connect_timeout(&self) -> Duration {
         let hosts = self.config.get_hosts().len().max(self.config.get_hostaddrs().len());
         let each = self.config.get_connect_timeout().copied().unwrap_or(CONNECT);
         each.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX)).saturating_add(LOGIN)

@@ -26,7 +26,7 @@ use crate::model::Code;
 use crate::store::error::StoreError;
 
 /// How long work on the database is waited for, with what it sends and reads. A first apply of 100,000 resources takes seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// How long an answer may take until another connection tries whether the database answers.
 const SLOW: Duration = Duration::from_secs(2);
 
@@ -83,7 +83,7 @@ impl DatabaseLink {
     /// the work takes too long or has panicked.
     pub(super) fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let address = Arc::clone(&self.address);
-        self.on_thread(async move { timeout(PATIENCE, while_it_answers(&address, work)).await.ok().flatten() })
+        self.on_thread(async move { timeout(TIMEOUT, while_it_answers(&address, work)).await.ok().flatten() })
     }
 
     /// Runs work on the thread of the connections that nobody waits for.
@@ -216,10 +216,10 @@ async fn answers(address: &PostgresAddress) -> bool {
 async fn open(address: &PostgresAddress, connector: MakeRustlsConnect, name: &str) -> Option<Result<Client, Error>> {
     let mut config = address.config.clone();
     config.application_name(name);
-    let mut opened = timeout(address.patience(), config.connect(connector.clone())).await.ok()?;
+    let mut opened = timeout(address.connect_timeout(), config.connect(connector.clone())).await.ok()?;
     if opened.is_err() && address.may_be_standby {
         config.target_session_attrs(TargetSessionAttrs::Any);
-        opened = timeout(address.patience(), config.connect(connector)).await.ok()?;
+        opened = timeout(address.connect_timeout(), config.connect(connector)).await.ok()?;
     }
     Some(opened.map(|(client, connection)| {
         // It ends with the client. Whoever uses the client is told of its errors.

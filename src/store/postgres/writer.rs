@@ -409,7 +409,7 @@ fn next_epoch(former: i64) -> i64 {
 }
 
 /// Takes the lock of the writer. Returns whether it could: another connection may keep it.
-fn lock(link: &DatabaseLink, client: &Arc<Client>, patience: Duration) -> Result<bool, StoreError> {
+fn lock(link: &DatabaseLink, client: &Arc<Client>, timeout: Duration) -> Result<bool, StoreError> {
     let started = Instant::now();
     loop {
         let with = Arc::clone(client);
@@ -417,7 +417,7 @@ fn lock(link: &DatabaseLink, client: &Arc<Client>, patience: Duration) -> Result
             let row = with.query_one("SELECT pg_try_advisory_lock($1)", &[&WRITER_LOCK]).await?;
             row.try_get::<_, bool>(0)
         })?;
-        if is_locked || started.elapsed() >= patience {
+        if is_locked || started.elapsed() >= timeout {
             return Ok(is_locked);
         }
         std::thread::sleep(PAUSE);

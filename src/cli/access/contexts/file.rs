@@ -100,8 +100,8 @@ pub(super) fn change<T>(folder: &Path, change: impl FnOnce(&mut Contexts) -> Res
 }
 
 /// Locks the file of the lock, or fails if another process holds it for too long.
-fn lock_exclusively(lock: &File, folder: &Path, patience: Duration) -> Result<(), Failure> {
-    match retry_while_locked(patience, |error| matches!(error, TryLockError::WouldBlock), || lock.try_lock()) {
+fn lock_exclusively(lock: &File, folder: &Path, timeout: Duration) -> Result<(), Failure> {
+    match retry_while_locked(timeout, |error| matches!(error, TryLockError::WouldBlock), || lock.try_lock()) {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let message = format!("another process is changing the contexts in {}", folder.display());

@@ -14,9 +14,9 @@ use crate::server::prelude::*;
 /// How long a new connection keeps its place at least, so that its first request can arrive.
 const LEAST_AGE: Duration = Duration::from_millis(20);
 /// How long a client that takes nothing keeps its connection when others need it.
-const PATIENCE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_secs(1);
 /// How long such a client keeps its connection if all other connections have requests.
-const SHORT_PATIENCE: Duration = Duration::from_millis(100);
+const SHORT_GRACE: Duration = Duration::from_millis(100);
 /// How long to wait until a closed connection has left.
 const LEAVING: Duration = Duration::from_secs(1);
 /// How long a new connection waits for a place.
@@ -150,7 +150,7 @@ impl ConnectionTable {
             let age = now.saturating_duration_since(since);
             let (least, left) = match reason {
                 CloseReason::EvictedSilent => (LEAST_AGE, &mut silent_left),
-                CloseReason::EvictedStalled => (SHORT_PATIENCE, &mut stalled_left),
+                CloseReason::EvictedStalled => (SHORT_GRACE, &mut stalled_left),
                 _ => (Duration::ZERO, &mut stalled_left),
             };
             if age < least {
@@ -216,12 +216,12 @@ impl WaitingConnection {
         }
         let _search = Arc::clone(&table.searching);
         loop {
-            let patience = match table.make_places() {
+            let wait = match table.make_places() {
                 MadeRoom::Soon => LEAVING,
                 MadeRoom::After(time) => time,
                 MadeRoom::Never => return Err(RefusalReason::Full),
             };
-            if let Ok(Ok(permit)) = timeout(patience, Arc::clone(&table.places).acquire_owned()).await {
+            if let Ok(Ok(permit)) = timeout(wait, Arc::clone(&table.places).acquire_owned()).await {
                 return Ok(table.enter(address, permit));
             }
         }
@@ -253,7 +253,7 @@ fn rank(reason: CloseReason, age: Duration) -> u8 {
     match reason {
         CloseReason::EvictedSilent => 0,
         CloseReason::EvictedIdle => IDLE,
-        _ if age >= PATIENCE => 2,
+        _ if age >= GRACE => 2,
         _ => LAST,
     }
 }

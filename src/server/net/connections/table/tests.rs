@@ -131,7 +131,7 @@ fn one_address_cannot_fill_the_queue() {
 }
 
 #[test]
-fn a_full_table_has_less_patience_with_clients_that_take_nothing() {
+fn a_full_table_waits_less_for_clients_that_take_nothing() {
     let table = table(3, None);
     let (start, moment) = (Instant::now(), Duration::from_millis(1));
     let answered = |address: IpAddr, at: Instant| {
@@ -142,8 +142,8 @@ fn a_full_table_has_less_patience_with_clients_that_take_nothing() {
     };
     let alone = answered(OTHER, start);
     let crowd = [answered(HOME, start + moment), answered(HOME, start + 2 * moment)];
-    assert_eq!(table.make_room(None, 1, start), MadeRoom::After(SHORT_PATIENCE));
-    assert_eq!(table.make_room(None, 1, start + 2 * moment + SHORT_PATIENCE), MadeRoom::Soon);
+    assert_eq!(table.make_room(None, 1, start), MadeRoom::After(SHORT_GRACE));
+    assert_eq!(table.make_room(None, 1, start + 2 * moment + SHORT_GRACE), MadeRoom::Soon);
     // The oldest one of the address with the most connections.
     let reason = |(slot, _): &(ConnectionSlot, _)| slot.activity().close_reason();
     assert_eq!((reason(&alone), reason(&crowd[1])), (None, None));
