@@ -176,11 +176,11 @@ pub trait Engine: Send + Sync {
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError>;
 
     /// Returns what another process has appended after a position, in order: all of it, or the first batches.
-    fn news(&self, _known: Tip) -> Result<Vec<Batch>, StoreError> {
+    fn batches_after(&self, _known: Tip) -> Result<Vec<Batch>, StoreError> {
         Ok(Vec::new())
     }
 
-    /// Returns what the process that writes has forgotten since the last call. Is called after [`Engine::news`].
+    /// Returns what the process that writes has forgotten since the last call. Is called after [`Engine::batches_after`].
     fn forgotten(&self) -> Result<Forgotten, StoreError> {
         Ok(Forgotten::default())
     }

@@ -64,9 +64,9 @@ impl Store {
     }
 
     /// Takes in the next commits of the process that writes. Returns whether there were any. Only one thread may do this.
-    pub(crate) fn take_news(&self) -> Result<bool, StoreError> {
+    pub(crate) fn catch_up(&self) -> Result<bool, StoreError> {
         let known = self.queue.lock().durable;
-        let batches = self.engine.news(known)?;
+        let batches = self.engine.batches_after(known)?;
         self.forget_too()?;
         let (mut end, mut state, mut revisions) = (known, self.snapshot(), Vec::new());
         for batch in &batches {
@@ -148,7 +148,7 @@ mod tests {
             MemoryBacked::health(self)
         }
 
-        fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
+        fn batches_after(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
             let mut batches = self.log.load()?.batches;
             batches.retain(|batch| batch.position > known.position);
             if self.is_other.load(Ordering::SeqCst) {
@@ -205,7 +205,7 @@ mod tests {
     fn who_follows_sees_each_commit_as_the_writer_does() {
         let (writer, follower, _) = pair();
         let (told, told_here) = (writer.subscribe(), follower.subscribe());
-        assert!(!follower.take_news().unwrap());
+        assert!(!follower.catch_up().unwrap());
         commit(&writer, vec![create("a"), create("b")]);
         let delete = Operation::Delete { key: key("first"), with_children: false };
         commit(&writer, vec![delete.clone()]);
@@ -213,7 +213,7 @@ mod tests {
         let refused = Commit::local(vec![delete]);
         assert!(writer.commit(refused).is_err());
         commit(&writer, vec![create("c")]);
-        while follower.take_news().unwrap() {}
+        while follower.catch_up().unwrap() {}
         assert_eq!(content(&follower), content(&writer));
         for _ in 0..3 {
             let [here, there] = [&told_here, &told].map(|told| told.recv_timeout(Duration::from_secs(5)).unwrap());
@@ -230,7 +230,7 @@ mod tests {
     fn who_follows_forgets_what_the_writer_has_forgotten() {
         let (writer, follower, other) = pair();
         commit(&writer, vec![Operation::Delete { key: key("first"), with_children: false }]);
-        assert!(follower.take_news().unwrap());
+        assert!(follower.catch_up().unwrap());
         let told = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&told);
         follower.when_secrets_are_forgotten(Box::new(move |revision| {
@@ -242,13 +242,13 @@ mod tests {
             let has_tombstone = follower.snapshot().tombstone(&key("first")).is_some();
             (has_tombstone, follower.earlier_states.get(&1).0.is_some(), told.load(Ordering::SeqCst))
         };
-        assert!(!follower.take_news().unwrap());
+        assert!(!follower.catch_up().unwrap());
         assert_eq!(knows(), (true, true, 0));
         *other.forgotten.lock() = Forgotten { secrets: true, tombstones: Some(BTreeSet::new()) };
-        assert!(!follower.take_news().unwrap());
+        assert!(!follower.catch_up().unwrap());
         assert_eq!(knows(), (false, false, 2));
         commit(&writer, vec![create("a")]);
-        assert!(follower.take_news().unwrap());
+        assert!(follower.catch_up().unwrap());
         assert_eq!(content(&follower), content(&writer));
     }
 
@@ -263,10 +263,10 @@ mod tests {
         commit(&writer, vec![create("a")]);
         other.is_other.store(true, Ordering::SeqCst);
         let before = content(&follower);
-        assert_eq!(follower.take_news().unwrap_err().code, Code::StoreCorrupt);
+        assert_eq!(follower.catch_up().unwrap_err().code, Code::StoreCorrupt);
         assert_eq!(content(&follower), before);
         other.is_other.store(false, Ordering::SeqCst);
-        assert!(follower.take_news().unwrap());
+        assert!(follower.catch_up().unwrap());
         assert_eq!(content(&follower), content(&writer));
     }
 }

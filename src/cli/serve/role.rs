@@ -19,25 +19,25 @@ use crate::cli::store::store_args::StoreArgs;
 use crate::lock::Lock;
 use crate::store::StoreError;
 
-/// How often a server that follows asks for news.
-const NEWS: Duration = Duration::from_millis(25);
-/// How much news it takes in before it looks at anything else.
+/// How often a server that follows asks for new commits.
+const FOLLOW: Duration = Duration::from_millis(25);
+/// How many pages of commits it takes in before it checks anything else.
 const MOST_PAGES: usize = 100;
-/// How often a server that writes looks whether its connection is there.
-const CONNECTION: Duration = Duration::from_secs(1);
+/// How often a server that writes probes its connection.
+const PROBE: Duration = Duration::from_secs(1);
 /// How long the lock of the writer is free before another process takes it.
 const GONE: Duration = Duration::from_secs(2);
 /// The pause after a change of roles that has failed.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The pause before another round with the same role, which connections do not survive.
-const AGAIN: Duration = Duration::from_secs(10);
+const RETRY: Duration = Duration::from_secs(10);
 
 /// Keeps the role of a server until it is dropped.
 pub(super) struct RoleWatch {
     next: Receiver<Arc<Store>>,
     over: Option<oneshot::Receiver<()>>,
     /// When the round may end for another one with the same role.
-    again: Arc<Lock<Option<Instant>>>,
+    retry_at: Arc<Lock<Option<Instant>>>,
     /// The thread ends with it.
     _alive: Sender<()>,
 }
@@ -47,10 +47,10 @@ impl RoleWatch {
     pub(super) fn start(args: &StoreArgs, retention: &RetentionArgs, store: &Arc<Store>) -> std::io::Result<Self> {
         let ((alive, stopped), (opened, next), (over, is_over)) =
             (channel::<()>(), channel::<Arc<Store>>(), oneshot::channel::<()>());
-        let again: Arc<Lock<Option<Instant>>> = Arc::default();
+        let retry_at: Arc<Lock<Option<Instant>>> = Arc::default();
         // A store in a folder has one process.
         if args.is_in_database() {
-            let role = ServerRole::new(args.clone(), retention.clone(), Arc::clone(store), Arc::clone(&again));
+            let role = ServerRole::new(args.clone(), retention.clone(), Arc::clone(store), Arc::clone(&retry_at));
             let keep = move || {
                 if let Some(store) = role.keep(&stopped)
                     && opened.send(store).is_ok()
@@ -60,7 +60,7 @@ impl RoleWatch {
             };
             std::thread::Builder::new().name("role".into()).spawn(keep)?;
         }
-        Ok(Self { next, over: Some(is_over), again, _alive: alive })
+        Ok(Self { next, over: Some(is_over), retry_at, _alive: alive })
     }
 
     /// Completes when the round is to end. Can be asked for once.
@@ -79,7 +79,7 @@ impl RoleWatch {
 
     /// Has the round end after a while for another one with the same role, once the database answers.
     pub(super) fn try_again(&self) {
-        *self.again.lock() = Some(Instant::now() + AGAIN);
+        *self.retry_at.lock() = Some(Instant::now() + RETRY);
     }
 
     /// The store for the next round, if there is one.
@@ -93,7 +93,7 @@ struct ServerRole {
     args: StoreArgs,
     retention: RetentionArgs,
     store: Arc<Store>,
-    again: Arc<Lock<Option<Instant>>>,
+    retry_at: Arc<Lock<Option<Instant>>>,
     /// Why the last poll of the database failed, if it has.
     failing: Option<Code>,
     /// What was said of the last change of roles that has failed.
@@ -103,13 +103,13 @@ struct ServerRole {
 }
 
 impl ServerRole {
-    fn new(args: StoreArgs, retention: RetentionArgs, store: Arc<Store>, again: Arc<Lock<Option<Instant>>>) -> Self {
-        Self { args, retention, store, again, failing: None, refused: String::new(), not_before: Instant::now() }
+    fn new(args: StoreArgs, retention: RetentionArgs, store: Arc<Store>, retry_at: Arc<Lock<Option<Instant>>>) -> Self {
+        Self { args, retention, store, retry_at, failing: None, refused: String::new(), not_before: Instant::now() }
     }
 
     /// Keeps the role until the round is to end, and returns the store for the next one. Returns none if the round ends before.
     fn keep(mut self, stopped: &Receiver<()>) -> Option<Arc<Store>> {
-        let pause = if self.store.followed_writer().is_some() { NEWS } else { CONNECTION };
+        let pause = if self.store.followed_writer().is_some() { FOLLOW } else { PROBE };
         while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             match catch_unwind(AssertUnwindSafe(|| self.step())) {
                 Ok(None) => {}
@@ -131,17 +131,17 @@ impl ServerRole {
         if let Some(next) = &next {
             self.compare(next);
         }
-        let is_due = || self.again.lock().is_some_and(|at| Instant::now() >= at);
+        let is_due = || self.retry_at.lock().is_some_and(|at| Instant::now() >= at);
         next.map(Arc::new).or_else(|| (self.failing.is_none() && is_due()).then(|| Arc::clone(&self.store)))
     }
 
     fn follow(&mut self) -> Option<Store> {
-        let mut taken = self.store.take_news();
+        let mut taken = self.store.catch_up();
         for _ in 0..MOST_PAGES {
             if !matches!(taken, Ok(true)) {
                 break;
             }
-            taken = self.store.take_news();
+            taken = self.store.catch_up();
         }
         match taken {
             Ok(_) => {

@@ -10,7 +10,7 @@ use crate::reconcile::run::report::RunReport;
 pub(super) fn digest(report: &RunReport, commit: Option<&str>) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     let _ = match report {
-        // Changes by others are not news about the manifests.
+        // Changes by others say nothing new about the manifests.
         RunReport::InSync { unchanged, .. } => write!(hasher, "in sync {unchanged}"),
         // Each failure is logged when it occurs.
         RunReport::Unfetched { applied, resources, .. } => {
@@ -26,13 +26,13 @@ pub(super) fn digest(report: &RunReport, commit: Option<&str>) -> blake3::Hash {
         RunReport::Failed(found) => write!(hasher, "failed at {commit:?} {found:?}"),
         RunReport::Partly(planned) => {
             let changes = planned.plan.as_ref().map(|plan| plan.changes.len());
-            let news = (&planned.diagnostics, planned.left_out_names(), changes);
-            write!(hasher, "partly {news:?}")
+            let reported = (&planned.diagnostics, planned.left_out_names(), changes);
+            write!(hasher, "partly {reported:?}")
         }
         RunReport::Suspended(planned) => {
             let changes = planned.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
-            let news: Vec<_> = changes.iter().map(|change| (&change.key, change.effect)).collect();
-            write!(hasher, "suspended {:?} {news:?}", planned.diagnostics)
+            let reported: Vec<_> = changes.iter().map(|change| (&change.key, change.effect)).collect();
+            write!(hasher, "suspended {:?} {reported:?}", planned.diagnostics)
         }
         _ => write!(hasher, "{report:?}"),
     };

@@ -65,7 +65,7 @@ impl SourceObserver for Outbox {
             &following.source,
             self.store.snapshot().revision,
             || now().observed(),
-            |r#type, told| now().describe(r#type, told, &self.base_url),
+            |r#type, reported| now().describe(r#type, reported, &self.base_url),
         );
     }
 }

@@ -51,7 +51,11 @@ impl<'f> SourceSnapshot<'f> {
             Reason::Refused | Reason::Failed | Reason::FetchFailed | Reason::Panicked => EventType::SourceFailed,
             Reason::Drifted | Reason::Fight => EventType::SourceDrifted,
         };
-        ObservedSource::Troubled(ReportedState { r#type, state: self.state().to_string(), news: self.news(r#type) })
+        ObservedSource::Troubled(ReportedState {
+            r#type,
+            state: self.state().to_string(),
+            digests: self.digests(r#type),
+        })
     }
 
     fn state(&self) -> SourceState {
@@ -62,9 +66,9 @@ impl<'f> SourceSnapshot<'f> {
     }
 
     /// Digests of what makes this state another one than the same state before. Lines are left out: they move.
-    fn news(&self, r#type: EventType) -> BTreeSet<String> {
+    fn digests(&self, r#type: EventType) -> BTreeSet<String> {
         let commit = self.attempt().and_then(|sync| sync.commit.as_deref()).map(|commit| format!("commit {commit}"));
-        let news: Vec<String> = match (r#type, &self.suspension) {
+        let new: Vec<String> = match (r#type, &self.suspension) {
             (EventType::SourceSuspended, Some(Suspension { by, reason, .. })) => vec![format!("{by}: {reason}")],
             (EventType::SourceDrifted, _) => {
                 self.status.findings.drift.iter().map(|resource| resource.id.clone()).collect()
@@ -78,7 +82,7 @@ impl<'f> SourceSnapshot<'f> {
             // These messages tell of addresses and times.
             _ => commit.into_iter().chain(self.errors().map(|(name, _)| name.to_string())).collect(),
         };
-        news.iter().map(|it| blake3::hash(it.as_bytes()).to_hex().chars().take(16).collect()).collect()
+        new.iter().map(|it| blake3::hash(it.as_bytes()).to_hex().chars().take(16).collect()).collect()
     }
 
     fn errors(&self) -> impl Iterator<Item = &(Name, Item)> {
@@ -89,8 +93,8 @@ impl<'f> SourceSnapshot<'f> {
         self.status.attempt.as_ref()
     }
 
-    /// Describes an event. `told` is what was told before.
-    pub(super) fn describe(&self, r#type: EventType, told: Option<&ReportedState>, base_url: &str) -> EventContent {
+    /// Describes an event. `reported` is what was reported before.
+    pub(super) fn describe(&self, r#type: EventType, reported: Option<&ReportedState>, base_url: &str) -> EventContent {
         let (source, findings) = (self.following.source.as_str(), &self.status.findings);
         let attempt = self.attempt();
         let has_drifted = r#type == EventType::SourceDrifted;
@@ -109,7 +113,7 @@ impl<'f> SourceSnapshot<'f> {
             "source": source,
             "uri": format!("{base_url}/sources/{}", segment(source)),
             "state": self.state(),
-            "previous_state": told.map(|told| told.state.as_str()),
+            "previous_state": reported.map(|it| it.state.as_str()),
             "reason": self.condition.reason.to_string(),
             "message": self.condition.message,
             "revision": self.condition.observed_revision,
@@ -123,12 +127,12 @@ impl<'f> SourceSnapshot<'f> {
             "drifted_omitted": if has_drifted { findings.drifted.saturating_sub(drifted.len()) } else { 0 },
             "suspension": self.suspension.clone().map(SuspensionView::new),
         });
-        let text = line(&format!("Source `{source}` {}", self.text(r#type, told)));
+        let text = line(&format!("Source `{source}` {}", self.text(r#type, reported)));
         EventContent { r#type, source: Some(source.to_owned()), kind: None, text, data }
     }
 
     /// Describes the event.
-    fn text(&self, r#type: EventType, told: Option<&ReportedState>) -> String {
+    fn text(&self, r#type: EventType, reported: Option<&ReportedState>) -> String {
         let commit = self.attempt().and_then(commit_of);
         let subject = commit.clone().unwrap_or_else(|| "its manifests".to_owned());
         let verb = if commit.is_some() { "is" } else { "are" };
@@ -150,7 +154,7 @@ impl<'f> SourceSnapshot<'f> {
                 None => "is suspended".to_owned(),
             },
             _ => {
-                let before = told.map(|told| format!(" (it was {})", in_words(&told.state))).unwrap_or_default();
+                let before = reported.map(|it| format!(" (it was {})", in_words(&it.state))).unwrap_or_default();
                 format!("has recovered: {subject} {verb} applied{before}")
             }
         }

@@ -124,19 +124,19 @@ fn an_event_follows_the_revision_of_its_time() {
     let transitions = TransitionLog::open(&store).unwrap();
     let cursors = Cursors::open(&store, 0, ["audit"].into_iter()).unwrap();
     commit(&store);
-    let told = |news: &str| ReportedState {
+    let reported = |digest: &str| ReportedState {
         r#type: EventType::SourceInvalid,
         state: "Invalid".into(),
-        news: [news.to_owned()].into(),
+        digests: [digest.to_owned()].into(),
     };
-    for news in ["a", "b"] {
+    for digest in ["a", "b"] {
         transitions.note_source(
             "shop",
             store.snapshot().revision,
-            || ObservedSource::Troubled(told(news)),
+            || ObservedSource::Troubled(reported(digest)),
             |r#type, _| {
                 let (source, data) = (Some("shop".to_owned()), Value::Null);
-                EventContent { r#type, source, kind: None, text: news.to_owned(), data }
+                EventContent { r#type, source, kind: None, text: digest.to_owned(), data }
             },
         );
         commit(&store);

@@ -52,7 +52,7 @@ pub(super) struct ReportedState {
     /// The state in one word.
     pub(super) state: String,
     /// Digests of what was new.
-    pub(super) news: BTreeSet<String>,
+    pub(super) digests: BTreeSet<String>,
 }
 
 /// A source as it is now.
@@ -119,8 +119,8 @@ impl TransitionLog {
         }
     }
 
-    /// Looks at a source, and adds an event if its state is another one, or has something new. `describe` gets what was
-    /// told before. All of it is under one lock: of two threads that look, the later one has the last word.
+    /// Adds an event of a source if its state is another one, or has something new. `describe` gets what was
+    /// reported before. All of it is under one lock: of two threads that observe a source, the later one has the last word.
     pub(super) fn note_source(
         &self,
         source: &str,
@@ -129,15 +129,15 @@ impl TransitionLog {
         describe: impl FnOnce(EventType, Option<&ReportedState>) -> EventContent,
     ) {
         let mut state = self.state.lock();
-        let told = state.sources.get(source).cloned();
-        let (r#type, now) = match (observed(), &told) {
+        let reported = state.sources.get(source).cloned();
+        let (r#type, now) = match (observed(), &reported) {
             (ObservedSource::Unclear, _) | (ObservedSource::Synced, None) => return,
             (ObservedSource::Synced, Some(_)) => (EventType::SourceRecovered, None),
-            (ObservedSource::Troubled(now), Some(told))
-                if told.r#type == now.r#type && told.news.is_superset(&now.news) =>
+            (ObservedSource::Troubled(now), Some(reported))
+                if reported.r#type == now.r#type && reported.digests.is_superset(&now.digests) =>
             {
-                // What is gone is news when it comes back.
-                if told.news != now.news {
+                // What is gone is new when it comes back.
+                if reported.digests != now.digests {
                     state.sources.insert(source.to_owned(), now);
                     self.save(&mut state);
                 }
@@ -149,23 +149,23 @@ impl TransitionLog {
             Some(now) => drop(state.sources.insert(source.to_owned(), now)),
             None => drop(state.sources.remove(source)),
         }
-        state.add(describe(r#type, told.as_ref()), revision);
+        state.add(describe(r#type, reported.as_ref()), revision);
         self.save(&mut state);
     }
 
     /// Adds an event for each certificate that was not told to expire then. `found` are all that expire soon.
     pub(super) fn note_certificates(&self, revision: u64, found: Vec<(ExpiringCertificate, EventContent)>) {
         let mut state = self.state.lock();
-        let told = std::mem::take(&mut state.certificates);
+        let reported = std::mem::take(&mut state.certificates);
         let mut has_new = false;
         for (certificate, new) in found {
-            if told.get(&certificate.id) != Some(&certificate.not_after) {
+            if reported.get(&certificate.id) != Some(&certificate.not_after) {
                 state.add(new, revision);
                 has_new = true;
             }
             state.certificates.insert(certificate.id, certificate.not_after);
         }
-        if has_new || state.certificates != told {
+        if has_new || state.certificates != reported {
             self.save(&mut state);
         }
     }
@@ -217,9 +217,9 @@ mod tests {
 
     use super::*;
 
-    fn troubled(r#type: EventType, news: &[&str]) -> ObservedSource {
-        let news = news.iter().map(|it| (*it).to_owned()).collect();
-        ObservedSource::Troubled(ReportedState { r#type, state: "Invalid".into(), news })
+    fn troubled(r#type: EventType, digests: &[&str]) -> ObservedSource {
+        let digests = digests.iter().map(|it| (*it).to_owned()).collect();
+        ObservedSource::Troubled(ReportedState { r#type, state: "Invalid".into(), digests })
     }
 
     fn new(r#type: EventType) -> EventContent {
@@ -252,7 +252,7 @@ mod tests {
         see(&log, ObservedSource::Unclear);
         see(&log, troubled(invalid, &["commit a", "error a"]));
         assert_eq!(told(&log), ["source.invalid"]);
-        // An error that is fixed is no news, and one that comes back is.
+        // An error that is fixed is not new, and one that comes back is.
         see(&log, troubled(invalid, &["commit a"]));
         assert_eq!(log.last(), 1);
         see(&log, troubled(invalid, &["commit a", "error a"]));

@@ -20,7 +20,7 @@ async fn get(State(state): State<AppState>) -> Response {
     }
 }
 
-/// The time without news of the store after which what is served may be an old state.
+/// The time without an answer of the database after which what is served may be an old state.
 const LONGEST_SILENCE: Duration = Duration::from_secs(5);
 
 /// How long a server says that the database has lost changes.

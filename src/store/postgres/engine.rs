@@ -220,9 +220,9 @@ impl Engine for PostgresEngine {
         Ok(())
     }
 
-    fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
+    fn batches_after(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
         let Some(follower) = &self.follower else { return Ok(Vec::new()) };
-        let (head, batches) = follower.news(known, &self.keyring)?;
+        let (head, batches) = follower.batches_after(known, &self.keyring)?;
         if let Some(last) = batches.last() {
             *self.read.lock() = Tip::after(last);
         }

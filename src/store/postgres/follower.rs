@@ -92,7 +92,7 @@ impl Follower {
     }
 
     /// Polls the head and the lock of the writer. Returns the head, and the next commits after the known end.
-    pub(super) fn news(&self, known: Tip, keyring: &Keyring) -> Result<(HeadRow, Vec<Batch>), StoreError> {
+    pub(super) fn batches_after(&self, known: Tip, keyring: &Keyring) -> Result<(HeadRow, Vec<Batch>), StoreError> {
         let (HeadRead { head, keys }, shown) = (self.poll()?, self.link.shown());
         if head.store != keyring.store() {
             return Err(damaged(shown, "another store is in its place now"));
@@ -105,8 +105,8 @@ impl Follower {
         if tip.position < known.position || (tip.position == known.position && tip.hash != known.hash) {
             return Err(damaged(shown, format!("record {} of its history is no longer there", known.position)));
         }
-        let has_news = tip.position > known.position;
-        let batches = if has_news { self.history.page(known.position, tip.position)? } else { Vec::new() };
+        let has_new = tip.position > known.position;
+        let batches = if has_new { self.history.page(known.position, tip.position)? } else { Vec::new() };
         // They were read after the head, and the keys that commits need are saved before them.
         self.renew_keys(keyring, keys)?;
         self.kept.store(kept.position, Ordering::Relaxed);

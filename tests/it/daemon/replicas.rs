@@ -20,7 +20,7 @@ use crate::support::{
 };
 
 /// How long a commit takes to the servers that follow, at most.
-const NEWS: Duration = Duration::from_secs(2);
+const LAG: Duration = Duration::from_secs(2);
 /// How long the change of a role takes on a busy machine, at most.
 const CHANGE: Duration = Duration::from_secs(10);
 
@@ -153,7 +153,7 @@ fn who_follows_reads_what_the_writer_commits_and_changes_nothing() {
     let Pair { first, second, .. } = &pair;
     let created = pair.create(first, "one");
     assert_eq!(created.status, 201, "{}", created.body);
-    within(NEWS, "the commit", || pair.knows(second, "one"));
+    within(LAG, "the commit", || pair.knows(second, "one"));
     let path = format!("/edges/https/{}", created.json()["id"].as_str().unwrap());
     for path in [path.as_str(), "/edges/https", "/history", "/sources"] {
         let [there, here] = [first, second].map(|serve| pair.get(serve, path));
@@ -199,7 +199,7 @@ fn who_follows_takes_the_place_of_a_writer_that_was_killed_and_nothing_is_lost()
     assert_eq!(pair.get(second, "/readyz").body, "ready\n");
     let third = Folder::new();
     let third = third.serve(&format!("{} --security-log security.log", pair.options));
-    within(NEWS, "the state", || pair.knows(&third, "after"));
+    within(LAG, "the state", || pair.knows(&third, "after"));
     // One that ends as it should is replaced in the same way.
     second.terminate();
     within(CHANGE, "a write", || pair.creates(&third, "last"));
@@ -220,9 +220,9 @@ fn a_writer_that_was_stopped_writes_nothing_afterwards_and_follows() {
         assert_eq!(refused.status, 503, "{}", refused.body);
         (refused.code() == "ERR_EDGEWRIGHT_NOT_THE_WRITER").then_some(())
     });
-    within(NEWS, "the commit", || pair.knows(first, "during"));
+    within(LAG, "the commit", || pair.knows(first, "during"));
     assert_eq!(pair.create(second, "afterwards").status, 201);
-    within(NEWS, "the commit", || pair.knows(first, "afterwards"));
+    within(LAG, "the commit", || pair.knows(first, "afterwards"));
     for serve in [first, second] {
         assert!(pair.knows(serve, "before").is_some() && pair.knows(serve, "never").is_none());
     }
@@ -234,7 +234,7 @@ fn reads_go_on_while_the_database_is_away() {
     let (pair, _) = Pair::start(&postgres);
     let Pair { first, second, .. } = &pair;
     assert_eq!(pair.create(first, "one").status, 201);
-    within(NEWS, "the commit", || pair.knows(second, "one"));
+    within(LAG, "the commit", || pair.knows(second, "one"));
     postgres.kill();
     for serve in [first, second] {
         assert!(pair.knows(serve, "one").is_some());
@@ -290,7 +290,7 @@ fn who_follows_keeps_what_it_has_when_a_newer_version_migrates_the_tables() {
     let (pair, database) = Pair::start(&postgres);
     let Pair { first, second, .. } = &pair;
     assert_eq!(pair.create(first, "one").status, 201);
-    within(NEWS, "the commit", || pair.knows(second, "one"));
+    within(LAG, "the commit", || pair.knows(second, "one"));
     let version = postgres.psql(&database, "SELECT version FROM edgewright.schema_version").unwrap();
     let set = |version: &str| {
         postgres.psql(&database, &format!("UPDATE edgewright.schema_version SET version = {version}")).unwrap();
@@ -302,7 +302,7 @@ fn who_follows_keeps_what_it_has_when_a_newer_version_migrates_the_tables() {
     assert!(pair.knows(second, "one").is_some() && pair.knows(second, "two").is_none());
     assert_eq!(pair.get(second, "/readyz").status, 200);
     set(&version);
-    within(NEWS, "the commit", || pair.knows(second, "two"));
+    within(LAG, "the commit", || pair.knows(second, "two"));
 }
 
 #[test]
@@ -323,12 +323,12 @@ fn secrets_that_the_writer_destroys_are_in_no_answer_of_who_follows() {
         send("PUT", &format!("{routes}/{route}/webhook_verification"), &body);
     }
     let told = |path: &str| pair.get(second, path).body;
-    within(NEWS, "the commit", || told(&format!("/edges/https/{edge}")).contains("hunter2-second").then_some(()));
+    within(LAG, "the commit", || told(&format!("/edges/https/{edge}")).contains("hunter2-second").then_some(()));
     // The server keeps the page, and the state of the revision.
     let former = (1..10).map(|at| format!("/edges/https?at={at}")).find(|path| told(path).contains("hunter2-first"));
     let former = former.unwrap();
     send("POST", "/store/rekey", r#"{"forget_secrets":true}"#);
-    within(NEWS, "the end of the secret", || (!told(&former).contains("hunter2-first")).then_some(()));
+    within(LAG, "the end of the secret", || (!told(&former).contains("hunter2-first")).then_some(()));
     assert!(told("/edges/https").contains("hunter2-second"));
 }
 
@@ -341,7 +341,7 @@ fn a_watch_goes_on_at_another_server_without_a_gap() {
     assert_eq!(pair.create(first, "one").status, 201);
     let one = told(lines, "one");
     assert_eq!(pair.create(first, "two").status, 201);
-    within(NEWS, "the commit", || pair.knows(second, "two"));
+    within(LAG, "the commit", || pair.knows(second, "two"));
     let two = told(pair.watch(second, Some(&one)), "two");
     first.signal("KILL");
     within(CHANGE, "a write", || pair.creates(second, "three"));
@@ -361,7 +361,7 @@ fn an_etag_of_one_server_is_that_of_the_others() {
     let Pair { first, second, .. } = &pair;
     let created = pair.create(first, "one").json();
     let path = format!("/edges/https/{}", created["id"].as_str().unwrap());
-    within(NEWS, "the commit", || pair.knows(second, "one"));
+    within(LAG, "the commit", || pair.knows(second, "one"));
     let etag = |serve: &Serve| pair.get(serve, &path).header("etag")[0].to_owned();
     let with = |serve: &Serve, method: &str, condition: (&str, &str), body: &str| {
         let bearer = format!("Bearer {}", pair.token);
@@ -375,7 +375,7 @@ fn an_etag_of_one_server_is_that_of_the_others() {
     assert_eq!(with(first, "PATCH", ("If-Match", &read), body), 412);
     let changed = etag(first);
     assert_ne!(changed, read);
-    within(NEWS, "the commit", || (etag(second) == changed).then_some(()));
+    within(LAG, "the commit", || (etag(second) == changed).then_some(()));
     first.signal("KILL");
     within(CHANGE, "a write", || pair.creates(second, "two"));
     assert_eq!(etag(second), changed);
@@ -398,7 +398,7 @@ fn notifications_come_from_the_server_that_writes_and_none_is_lost_when_another_
     }
     // The first one is that of the first admin.
     until("the lines", || (revisions(&folders[0]) == [1, 2, 3, 4]).then_some(()));
-    within(NEWS, "the commits", || pair.knows(second, "three"));
+    within(LAG, "the commits", || pair.knows(second, "three"));
     assert!(!folders[1].path("changes.jsonl").exists());
     first.signal("KILL");
     within(CHANGE, "a write", || pair.creates(second, "after"));

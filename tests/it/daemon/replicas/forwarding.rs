@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{CHANGE, NEWS, Pair, end_session};
+use super::{CHANGE, LAG, Pair, end_session};
 use crate::{
     daemon::activation::PASS_ONE,
     security::tls::{Authority, TLS},
@@ -122,7 +122,7 @@ fn a_form_of_the_dashboard_is_forwarded_with_its_session() {
     let created = pair.call(first, "POST", "/api_keys", &[], r#"{"description":"leaked"}"#);
     assert_eq!(created.status, 201, "{}", created.body);
     let key = created.json()["id"].as_str().unwrap().to_owned();
-    within(NEWS, "the key", || (pair.get(second, &format!("/api_keys/{key}")).status == 200).then_some(()));
+    within(LAG, "the key", || (pair.get(second, &format!("/api_keys/{key}")).status == 200).then_some(()));
     let cookie = signed_in(second, &pair.token);
     let page = format!("/ui/keys/{key}/revoke");
     let shown = http(&second.address, "GET", &page, &[("Cookie", cookie.as_str())], "");
@@ -139,7 +139,7 @@ fn a_form_of_the_dashboard_is_forwarded_with_its_session() {
     assert_eq!((revoked.status, revoked.header("location")), (303, vec!["../../keys"]), "{}", revoked.body);
     // The server that has forwarded the form shows the change at once.
     assert_eq!(pair.get(second, &format!("/api_keys/{key}")).status, 404);
-    within(NEWS, "the line", || {
+    within(LAG, "the line", || {
         pair.folders[0]
             .read("security.log")
             .lines()
@@ -191,7 +191,7 @@ fn the_writer_knows_the_client_of_a_forwarded_request_and_believes_no_stranger()
     assert_eq!(created.status, 201, "{}", created.body);
     let key = created.json();
     assert!(!key["token"].as_str().unwrap().is_empty());
-    let line = within(NEWS, "the line", || {
+    let line = within(LAG, "the line", || {
         let log = pair.folders[0].read("security.log");
         let is_it = |line: &&str| line.contains("key_created") && line.contains(key["id"].as_str().unwrap());
         log.lines().find(is_it).map(str::to_owned)
@@ -226,7 +226,7 @@ fn the_writer_knows_the_client_of_a_forwarded_request_and_believes_no_stranger()
         assert_eq!((refused.status, refused.code().as_str()), (401, "ERR_EDGEWRIGHT_UNAUTHENTICATED"));
         assert!(pair.knows(serve, "forged").is_none());
     }
-    within(NEWS, "the line", || pair.folders[0].read("security.log").contains("forged forwarding").then_some(()));
+    within(LAG, "the line", || pair.folders[0].read("security.log").contains("forged forwarding").then_some(()));
 }
 
 #[test]
@@ -275,13 +275,13 @@ fn changes_are_refused_between_two_writers_and_forwarded_once() {
     // A server that is told to forward to itself does not do so twice.
     let url = format!("UPDATE edgewright.head SET url = 'http://{}'", second.address);
     postgres.psql(&database, &url).unwrap();
-    within(NEWS, "the other URL", || {
+    within(LAG, "the other URL", || {
         let refused = pair.create(second, "never");
         (refused.status == 503).then(|| assert_eq!(refused.code(), "ERR_EDGEWRIGHT_NOT_THE_WRITER"))
     });
     let url = format!("UPDATE edgewright.head SET url = 'http://{}'", first.address);
     postgres.psql(&database, &url).unwrap();
-    within(NEWS, "the URL", || pair.creates(second, "again"));
+    within(LAG, "the URL", || pair.creates(second, "again"));
     first.signal("KILL");
     within(CHANGE, "a write", || {
         let answer = pair.try_create(second, "after")?;
