@@ -220,8 +220,8 @@ mod tests {
             assert_eq!((here.snapshot.revision, &here.changed), (there.snapshot.revision, &there.changed));
             assert_eq!((here.author, here.at.as_second()), (there.author, there.at.as_second()));
         }
-        assert!(matches!(follower.recent.next(1), NextRevision::Here(revision) if revision.changed.len() == 2));
-        assert!(matches!(follower.recent.next(4), NextRevision::NotYet));
+        assert!(matches!(follower.change_window.next(1), NextRevision::Here(revision) if revision.changed.len() == 2));
+        assert!(matches!(follower.change_window.next(4), NextRevision::NotYet));
         assert_eq!(follower.snapshot_at(1).unwrap().len(), 1);
         assert_eq!(follower.verify().unwrap(), writer.verify().unwrap());
     }

@@ -311,7 +311,7 @@ impl Store {
                 subscribers.retain(|it| !is_told(it) || it.sender.send(revision.clone()).is_ok());
             }
         }
-        let mut evicted = self.recent.push(revisions);
+        let mut evicted = self.change_window.push(revisions);
         freed += evicted.replaced;
         if freed >= LARGE_CHANGE {
             evicted.snapshots.push(replaced);

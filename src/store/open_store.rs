@@ -59,7 +59,7 @@ pub struct Store {
     pub(super) position: AtomicU64,
     pub(super) subscribers: Lock<Vec<Subscriber>>,
     /// The newest revisions, for those who follow the store.
-    pub(crate) recent: ChangeWindow,
+    pub(crate) change_window: ChangeWindow,
     pub(super) declared: DeclaredPlaces,
     /// The states that were restored last.
     pub(super) earlier_states: VersionedCache<u64, Arc<Snapshot>>,
@@ -185,13 +185,13 @@ impl Store {
         let (keyring, warnings) = (state.keyring.take(), std::mem::take(&mut state.warnings));
         let root_secret = state.root_secret;
         let tip = state.batches.last().map_or(state.tip, Tip::after);
-        let (snapshot, recent) = match session {
+        let (snapshot, change_window) = match session {
             SessionKind::Long => ChangeWindow::restored(state, keyring.as_deref())?,
             // Nobody follows the revisions of a command.
             SessionKind::Brief => {
                 let snapshot = Arc::new(codec::restore(state, keyring.as_deref())?);
-                let recent = ChangeWindow::after(snapshot.revision);
-                (snapshot, recent)
+                let change_window = ChangeWindow::after(snapshot.revision);
+                (snapshot, change_window)
             }
         };
         engine.loaded();
@@ -201,7 +201,7 @@ impl Store {
             queue: CommitQueue::new(snapshot, tip),
             position: AtomicU64::new(tip.position),
             subscribers: Lock::default(),
-            recent,
+            change_window,
             declared: DeclaredPlaces::new(MOST_PLACES),
             earlier_states: VersionedCache::new(MOST_STATES),
             secret_caches: Lock::default(),

@@ -120,7 +120,7 @@ impl PlannedRun<'_> {
             match apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), decide, permit) {
                 Err(NotApplied::NotInHistory { current, .. }) if rounds < MOST_ROUNDS => {
                     // Commits become visible only when this run does not hold the lock.
-                    store.recent.wait(current.saturating_sub(1), LONGEST_WAIT);
+                    store.change_window.wait(current.saturating_sub(1), LONGEST_WAIT);
                     rounds += 1;
                 }
                 done => return done,

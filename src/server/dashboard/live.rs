@@ -59,7 +59,7 @@ async fn stopped(app: &AppState) {
 
 /// Polls the state after each revision and from time to time, for all streams, until there are none.
 async fn poll_state(app: AppState) {
-    let mut newest = app.served.store.recent.newest();
+    let mut newest = app.served.store.change_window.newest();
     let polling = async {
         loop {
             tokio::select! {

@@ -67,7 +67,7 @@ impl Delivery {
                     }
                     failures = 0;
                 }
-                Ok(false) => self.outbox.store.recent.wait(self.cursor.revision, IDLE),
+                Ok(false) => self.outbox.store.change_window.wait(self.cursor.revision, IDLE),
                 Err(reason) => {
                     self.failed.increment(1);
                     let wait = backoff(failures, rand::random());

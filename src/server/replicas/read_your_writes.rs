@@ -60,7 +60,7 @@ pub(in crate::server) async fn catch_up(
 
 /// Waits until the store has a revision. Returns whether it has.
 pub(super) async fn is_reached(store: &Store, revision: u64, timeout: Duration) -> bool {
-    let mut newest = store.recent.newest();
+    let mut newest = store.change_window.newest();
     let reached = tokio::time::timeout(timeout, newest.wait_for(|newest| *newest >= revision)).await;
     matches!(reached, Ok(Ok(_)))
 }

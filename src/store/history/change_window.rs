@@ -211,12 +211,12 @@ mod tests {
     fn follow(store: &Store, mut known: u64, upto: u64) -> Vec<(u64, usize)> {
         let mut seen = Vec::new();
         while known < upto {
-            match store.recent.next(known) {
+            match store.change_window.next(known) {
                 NextRevision::Here(revision) => {
                     known = revision.snapshot.revision;
                     seen.push((known, revision.changed.len()));
                 }
-                NextRevision::NotYet => store.recent.wait(known, Duration::from_secs(5)),
+                NextRevision::NotYet => store.change_window.wait(known, Duration::from_secs(5)),
                 NextRevision::Gone => panic!("revision {known} is gone"),
             }
         }
@@ -252,12 +252,12 @@ mod tests {
         for number in 0..=MOST_REVISIONS {
             commit(&store, vec![create(&number.to_string())]);
         }
-        assert!(matches!(store.recent.next(0), NextRevision::Gone));
+        assert!(matches!(store.change_window.next(0), NextRevision::Gone));
         assert_eq!(follow(&store, 1, MOST_REVISIONS as u64 + 1).len(), MOST_REVISIONS);
         // A revision of any size can be read until enough follows it.
         let newest = store.snapshot().revision;
         commit(&store, (0..=MOST_CHANGES).map(|number| create(&format!("large-{number}"))).collect());
-        assert!(matches!(store.recent.next(newest - 1), NextRevision::Gone));
+        assert!(matches!(store.change_window.next(newest - 1), NextRevision::Gone));
         commit(&store, vec![create("last")]);
         assert_eq!(follow(&store, newest, newest + 2), [(newest + 1, MOST_CHANGES + 1), (newest + 2, 1)]);
     }
@@ -282,7 +282,7 @@ mod tests {
         commit(&store, vec![create("a"), create("b")]);
         let key = Key::new(Kind::IpRestriction, Id::new("ipx_a"));
         commit(&store, vec![Operation::Delete { key, with_children: false }]);
-        let told = |store: &Store, known: u64| match store.recent.next(known) {
+        let told = |store: &Store, known: u64| match store.change_window.next(known) {
             NextRevision::Here(revision) => (revision.changed, revision.author, revision.at),
             other => panic!("{other:?}"),
         };
@@ -291,6 +291,6 @@ mod tests {
         drop(store);
         let store = Store::open(&path).unwrap();
         assert_eq!([told(&store, 0), told(&store, 1)], expected);
-        assert!(matches!(store.recent.next(2), NextRevision::NotYet));
+        assert!(matches!(store.change_window.next(2), NextRevision::NotYet));
     }
 }

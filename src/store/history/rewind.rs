@@ -92,7 +92,8 @@ impl Store {
     /// Returns the state of a revision for a look that nobody repeats: a restored one displaces none of those that are kept for
     /// others.
     pub(crate) fn glance_at(&self, revision: u64) -> Result<Arc<Snapshot>, RevisionError> {
-        if let Some(NextRevision::Here(recent)) = revision.checked_sub(1).map(|before| self.recent.next(before)) {
+        if let Some(NextRevision::Here(recent)) = revision.checked_sub(1).map(|before| self.change_window.next(before))
+        {
             return Ok(recent.snapshot);
         }
         let current = self.snapshot();

@@ -88,7 +88,7 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
     let current = app.served.store.snapshot();
     let (known, filter) = request::read(query.as_deref(), &headers)?;
     let known = known.unwrap_or(current.revision);
-    if known > current.revision || matches!(app.served.store.recent.next(known), NextRevision::Gone) {
+    if known > current.revision || matches!(app.served.store.change_window.next(known), NextRevision::Gone) {
         return Err(ApiError::revision_gone(known, app.served.store.snapshot().revision));
     }
     let place = place(&app, &caller)?;
@@ -143,13 +143,13 @@ struct Watcher {
 impl Watcher {
     /// Sends changes until the stream ends.
     async fn send_all(&mut self) -> Result<Infallible, StreamEnd> {
-        let mut newest = self.app.served.store.recent.newest();
+        let mut newest = self.app.served.store.change_window.newest();
         self.send(events::start(self.known)).await?;
         loop {
             newest.mark_unchanged();
             // The key may have been revoked, and the role of its owner may have changed.
             let caller = self.admit()?;
-            match self.app.served.store.recent.next(self.known) {
+            match self.app.served.store.change_window.next(self.known) {
                 NextRevision::Here(revision) => self.send_revision(&caller, revision).await?,
                 NextRevision::Gone => return Err(too_slow().into()),
                 NextRevision::NotYet => tokio::select! {
