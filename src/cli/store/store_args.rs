@@ -11,7 +11,7 @@ use crate::store::seal::MasterKeySource;
 use crate::store::{MEMORY, OnDisk, is_in_database, on_disk, shown_address, store_exists};
 
 /// The most entries of a folder among which a store is searched for that may be meant.
-const MOST_NEAR: usize = 1000;
+const MOST_COMPARED: usize = 1000;
 
 /// The store that a command works on.
 #[derive(Debug, Clone, clap::Args)]
@@ -86,8 +86,8 @@ impl StoreArgs {
 
     pub(super) fn require(&self, store: Option<Store>) -> Result<Store, Failure> {
         store.ok_or_else(|| {
-            let near = self.near().map(|near| format!("did you mean `--store {near}`?"));
-            let help = near.unwrap_or_else(|| "set --store to the folder of your store;".to_owned());
+            let similar = self.similar_store().map(|store| format!("did you mean `--store {store}`?"));
+            let help = similar.unwrap_or_else(|| "set --store to the folder of your store;".to_owned());
             let message = format!("no store found in `{}`", self.shown());
             let help = format!("{help} `edgewright reconcile` and `edgewright serve` create a store");
             Diagnostic::error(Code::StoreFormat, message).help(help).into()
@@ -134,7 +134,7 @@ impl StoreArgs {
     }
 
     /// The store beside this path that may be meant: the one with the most similar name.
-    fn near(&self) -> Option<String> {
+    fn similar_store(&self) -> Option<String> {
         if self.is_in_database() {
             return None;
         }
@@ -142,14 +142,14 @@ impl StoreArgs {
         let folder = self.store.parent().filter(|folder| !folder.as_os_str().is_empty());
         let entries = fs::read_dir(folder.unwrap_or_else(|| Path::new("."))).ok()?;
         let is_store = |path: &PathBuf| path.is_dir() && store_exists(path).unwrap_or_default();
-        let stores = entries.flatten().take(MOST_NEAR).map(|entry| entry.path()).filter(is_store);
+        let stores = entries.flatten().take(MOST_COMPARED).map(|entry| entry.path()).filter(is_store);
         let names: Vec<String> = stores.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
         let near = nearest(name, names.iter().map(String::as_str))?;
         Some(printable(&self.store.with_file_name(near).display().to_string()))
     }
 
     fn did_you_mean(&self) -> String {
-        self.near().map(|near| format!(" Did you mean `--store {near}`?")).unwrap_or_default()
+        self.similar_store().map(|store| format!(" Did you mean `--store {store}`?")).unwrap_or_default()
     }
 
     /// The path of the store if none was opened there.

@@ -72,7 +72,7 @@ pub(crate) struct LastResolution {
     pub is_self_contained: bool,
     /// The resources that differ from those in `snapshot`: all others are as desired. None if the run found anything to
     /// report about names: then the next one resolves the whole source.
-    pub unsettled: Option<BTreeSet<Key>>,
+    pub differing: Option<BTreeSet<Key>>,
 }
 
 /// The resources whose inputs differ from the last run.
@@ -118,7 +118,7 @@ impl ResolveMemo {
     /// may have the names of that again.
     pub(crate) fn keep(&self, run: LastResolution) {
         let mut memo = self.0.lock();
-        if run.unsettled.is_some() || memo.as_ref().is_none_or(|last| last.unsettled.is_none()) {
+        if run.differing.is_some() || memo.as_ref().is_none_or(|last| last.differing.is_none()) {
             *memo = Some(run);
         }
     }
@@ -141,7 +141,7 @@ impl LastResolution {
         snapshot: &Snapshot,
         options: ResolveOptions<'_>,
     ) -> Option<ChangedInputs> {
-        let unsettled = self.unsettled.as_ref()?;
+        let differing = self.differing.as_ref()?;
         // Only a run from scratch tells what the surrounding manifests lack.
         if !self.is_self_contained
             || !loaded.has_shape_of(&self.loaded)
@@ -157,7 +157,7 @@ impl LastResolution {
         let (required, desired) = (HashMap::default(), &*self.desired);
         let is_desired = |key: &Key| desired.contains_key(key);
         let names = NameScope { sets: &sets, known: &known, ids: &ids, is_desired: &is_desired, required: &required };
-        let mut may_differ = &in_store | unsettled;
+        let mut may_differ = &in_store | differing;
         let (mut resources, mut has_other_uses) = (Vec::new(), false);
         for (key, declaration) in affected {
             has_other_uses |= declaration.modules_from != self.origins.get(key)?.modules_from;

@@ -30,7 +30,7 @@ pub(crate) struct Resolution {
     /// Whether resources name a former name.
     pub(super) has_renames: bool,
     /// The fields with a secret that the store has, because the manifests have none (D106).
-    pub(super) assumed_secrets: BTreeSet<(Key, Path)>,
+    pub(super) stored_secrets: BTreeSet<(Key, Path)>,
     /// The resources of other sources. Those that the source takes over are its own.
     pub others: Arc<Vec<Arc<Entry>>>,
     /// The resources that may differ from those in the store. None if these may be any.

@@ -159,7 +159,7 @@ pub(super) fn fill_from_store(assumed: &UnknownValues, snapshot: &Snapshot, reso
             match field.is_kept {
                 false => unknown.push((key.clone(), field)),
                 true if is_judged(&field) => {
-                    resolved.assumed_secrets.insert((key.clone(), field.path));
+                    resolved.stored_secrets.insert((key.clone(), field.path));
                 }
                 true => {}
             }
@@ -230,14 +230,14 @@ impl Resolution {
     pub(crate) fn skips_lint(&self, lint: &str, subject: &Subject, path: &Path) -> bool {
         let Subject::Resource(key) = subject else { return false };
         lint == WHITE_SPACE
-            && !self.assumed_secrets.is_empty()
-            && self.assumed_secrets.contains(&(key.clone(), path.clone()))
+            && !self.stored_secrets.is_empty()
+            && self.stored_secrets.contains(&(key.clone(), path.clone()))
     }
 }
 
 /// Returns the warning about checks that unset values skip, with the places of the fields.
 fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolution) -> Option<Diagnostic> {
-    let kept = &resolved.assumed_secrets;
+    let kept = &resolved.stored_secrets;
     if unknown.is_empty() && kept.is_empty() {
         return None;
     }

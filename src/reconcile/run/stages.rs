@@ -68,14 +68,14 @@ struct PlanEnd {
     /// The plan, unless there is none to apply, and its result.
     plan: Option<(Plan, Option<Arc<SpeculativeCommit>>)>,
     /// The resources that differ from those in the store. None if these may be any.
-    unsettled: Option<BTreeSet<Key>>,
+    differing: Option<BTreeSet<Key>>,
     /// The results of the route tests.
     tests: TestRun,
 }
 
 impl PlanEnd {
-    fn without_plan(resolved: Resolution, unsettled: Option<BTreeSet<Key>>) -> Self {
-        Self { resolved, plan: None, unsettled, tests: TestRun::default() }
+    fn without_plan(resolved: Resolution, differing: Option<BTreeSet<Key>>) -> Self {
+        Self { resolved, plan: None, differing, tests: TestRun::default() }
     }
 }
 
@@ -237,7 +237,7 @@ impl Prepared {
             }
         };
         let snapshot = seen.as_ref().unwrap_or(snapshot);
-        let (mut plan, unsettled) = loop {
+        let (mut plan, differing) = loop {
             // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
             let prune = options.prune && !faulty;
             let only = may_differ.as_ref().filter(|_| !faulty);
@@ -246,12 +246,12 @@ impl Prepared {
                 stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
             // Only the next run on a followed source asks for them.
             let is_followed = !faulty && self.memo.is_some();
-            let unsettled: Option<BTreeSet<Key>> = is_followed.then(|| {
+            let differing: Option<BTreeSet<Key>> = is_followed.then(|| {
                 let changed = plan.changes.iter().map(|change| &change.key);
                 changed.chain(plan.kept_resources.iter().map(|kept| &kept.key)).cloned().collect()
             });
             if stops() {
-                return PlanEnd::without_plan(resolved.cancelled(), unsettled);
+                return PlanEnd::without_plan(resolved.cancelled(), differing);
             }
             let origins = &resolved.origins;
             let changed = plan.changes.iter().map(|change| &change.key);
@@ -259,25 +259,25 @@ impl Prepared {
                 changed.filter(|key| origins.get(*key).is_some_and(|it| it.states_subscription())).cloned().collect();
             let refused = options.scope.refused(snapshot, &plan.each_operation(), &plan.stated, &options.source);
             if refused.is_empty() {
-                break (plan, unsettled);
+                break (plan, differing);
             }
             // A deletion has no manifest to set aside, but the next plan has no deletions.
             let has_rest = resolved.mark(refused, snapshot) || !faulty;
             if !options.isolate || !has_rest {
-                return PlanEnd::without_plan(resolved.capped(), unsettled);
+                return PlanEnd::without_plan(resolved.capped(), differing);
             }
             resolved = stage("isolate", || self.isolate(resolved, snapshot, now)).capped();
             faulty = true;
         };
         match stage("try", || apply_speculatively(snapshot, &mut plan)) {
-            Err(refusals) => PlanEnd::without_plan(resolved.refused(refusals, snapshot), unsettled),
-            Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), unsettled),
+            Err(refusals) => PlanEnd::without_plan(resolved.refused(refusals, snapshot), differing),
+            Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), differing),
             Ok(tried) => {
                 judge_opened(&resolved.origins, &options.lints, &mut plan);
                 if options.behaviour {
                     note_behaviour(&mut plan, tried.as_deref());
                 }
-                let end = PlanEnd { plan: Some((plan, tried)), ..PlanEnd::without_plan(resolved, unsettled) };
+                let end = PlanEnd { plan: Some((plan, tried)), ..PlanEnd::without_plan(resolved, differing) };
                 self.tested(end, snapshot)
             }
         }
@@ -299,7 +299,7 @@ impl Prepared {
         let stops = || self.options.cancel.is_cancelled();
         let (tests, found) = stage("test", || run_tests(&self.loaded, state, stops));
         if stops() {
-            return PlanEnd::without_plan(end.resolved.cancelled(), end.unsettled);
+            return PlanEnd::without_plan(end.resolved.cancelled(), end.differing);
         }
         end.tests = tests;
         if found.iter().any(|it| it.severity == Severity::Error) {
@@ -360,7 +360,7 @@ impl Prepared {
 
     /// Completes a plan, and keeps for the next run what was resolved.
     fn planned(&self, end: PlanEnd, snapshot: &Snapshot, keeps_all_names: bool) -> PlanResult {
-        let PlanEnd { mut resolved, plan, unsettled, tests } = end;
+        let PlanEnd { mut resolved, plan, differing, tests } = end;
         let facts = std::mem::take(&mut resolved.facts);
         let (others, is_self_contained) = (Arc::clone(&resolved.others), resolved.is_self_contained);
         let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
@@ -374,7 +374,7 @@ impl Prepared {
                 facts,
                 others,
                 is_self_contained,
-                unsettled: unsettled.filter(|_| keeps_all_names),
+                differing: differing.filter(|_| keeps_all_names),
             });
         }
         if planned.plan.is_some() {

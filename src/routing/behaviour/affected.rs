@@ -36,7 +36,7 @@ impl Affected {
     }
 
     /// The paths that the affected routes of an edge select in some of the states.
-    pub(super) fn paths_of<'s>(&self, edge: &Entry, states: &[&'s Snapshot]) -> NearPaths<'s> {
+    pub(super) fn paths_of<'s>(&self, edge: &Entry, states: &[&'s Snapshot]) -> AffectedPaths<'s> {
         let first = Key::child(Kind::HttpsEdgeRoute, edge.key.id.clone(), Id::new(""));
         let routes = self.routes.range::<Key, _>(first..).take_while(|key| key.parent.as_ref() == Some(&edge.key.id));
         let mut paths = BTreeSet::new();
@@ -44,15 +44,15 @@ impl Affected {
             paths
                 .extend(entry.spec_as::<HttpsEdgeRoute>().and_then(Selector::from_route).map(|selector| selector.path));
         }
-        NearPaths::new(paths)
+        AffectedPaths::new(paths)
     }
 }
 
 /// Paths of which none begins with another one.
 #[derive(Debug, Default)]
-pub(super) struct NearPaths<'s>(BTreeSet<&'s str>);
+pub(super) struct AffectedPaths<'s>(BTreeSet<&'s str>);
 
-impl<'s> NearPaths<'s> {
+impl<'s> AffectedPaths<'s> {
     fn new(paths: BTreeSet<&'s str>) -> Self {
         let mut shortest: Vec<&str> = Vec::new();
         for path in paths {
@@ -82,13 +82,13 @@ mod tests {
 
     #[test]
     fn paths_meet_if_one_begins_with_the_other() {
-        let near = NearPaths::new(BTreeSet::from(["/a/b", "/a/b/c", "/a/bd", "/x"]));
+        let affected = AffectedPaths::new(BTreeSet::from(["/a/b", "/a/b/c", "/a/bd", "/x"]));
         for path in ["/", "/a", "/a/b", "/a/b/c", "/a/bzz", "/x/y"] {
-            assert!(near.meet(path), "{path}");
+            assert!(affected.meet(path), "{path}");
         }
         for path in ["/a/c", "/b", "/w", "/y", "/a/aa"] {
-            assert!(!near.meet(path), "{path}");
+            assert!(!affected.meet(path), "{path}");
         }
-        assert!(!NearPaths::default().meet("/"));
+        assert!(!AffectedPaths::default().meet("/"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::affected::{Affected, NearPaths};
+use super::affected::{Affected, AffectedPaths};
 use super::fate::{Fate, is_edge_alike};
 use super::host_class::HostClass;
 use super::host_tree::HostTree;
@@ -147,12 +147,12 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
     }
 
     fn visit_group(&self, group: &EdgeGroup<'s, N>, visit: Visitor<'_, 's, N>) {
-        let near = self.near(&group.edges);
-        if near.as_ref().is_some_and(NearPaths::is_empty) {
+        let affected = self.affected_paths(&group.edges);
+        if affected.as_ref().is_some_and(AffectedPaths::is_empty) {
             return;
         }
         let mut edges = group.edges.iter();
-        let sides = self.states.map(|state| EdgeSide::new(state, edges.next().copied().flatten(), near.as_ref()));
+        let sides = self.states.map(|state| EdgeSide::new(state, edges.next().copied().flatten(), affected.as_ref()));
         let mut matched = HostTree::default();
         let asked = self.scopes.iter().flat_map(RequestScope::hosts);
         for host in sides.iter().flat_map(|side| side.table.hosts()).chain(asked) {
@@ -172,7 +172,7 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
             }
             for ((competition, scopes), hosts) in &alike {
                 let scopes: Vec<&RequestScope> = scopes.iter().filter_map(|at| self.scopes.get(*at)).collect();
-                visit_paths(&sides, competition, (hosts, &scopes), near.as_ref(), visit);
+                visit_paths(&sides, competition, (hosts, &scopes), affected.as_ref(), visit);
             }
         }
     }
@@ -183,7 +183,7 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
     }
 
     /// The paths outside of which nothing changes; none if anything may.
-    fn near(&self, edges: &EdgesAt<'s, N>) -> Option<NearPaths<'s>> {
+    fn affected_paths(&self, edges: &EdgesAt<'s, N>) -> Option<AffectedPaths<'s>> {
         let affected = self.affected.as_ref()?;
         let mut all = self.states.into_iter().zip(edges.iter().copied());
         let (first_state, first) = all.next()?;
@@ -214,7 +214,7 @@ fn visit_paths<'s, const N: usize>(
     sides: &[EdgeSide<'s>; N],
     competition: &Competition<'_, N>,
     (hosts, scopes): (&[HostClass], &[&RequestScope]),
-    near: Option<&NearPaths<'s>>,
+    affected: Option<&AffectedPaths<'s>>,
     visit: Visitor<'_, 's, N>,
 ) {
     let Some(first) = hosts.first() else { return };
@@ -232,7 +232,7 @@ fn visit_paths<'s, const N: usize>(
     for path in split.classes().filter(|path| path.may_be_sent() && is_asked(path)) {
         yield_to_requests();
         // A path that no changed route selects has the route that it had.
-        if near.is_none_or(|near| near.meet(path.path)) {
+        if affected.is_none_or(|paths| paths.meet(path.path)) {
             let probe = path.probe();
             let fates = sides.each_ref().map(|side| side.fate(&host, first.port, &probe));
             visit(&RequestClass { hosts, path }, fates);
@@ -249,16 +249,16 @@ struct EdgeSide<'s> {
 }
 
 impl<'s> EdgeSide<'s> {
-    /// The routes near some paths suffice if nothing else changed.
-    fn new(state: &'s Snapshot, edge: Option<&'s Arc<Entry>>, near: Option<&NearPaths<'s>>) -> Self {
+    /// The routes that select affected paths suffice if nothing else changed.
+    fn new(state: &'s Snapshot, edge: Option<&'s Arc<Entry>>, affected: Option<&AffectedPaths<'s>>) -> Self {
         let passes_through = edge.and_then(|edge| edge.spec_as::<HttpsEdge>()).is_some_and(passes_tls_through);
         let routes = edge.into_iter().flat_map(|edge| state.children(&edge.key));
         let known = routes.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?)));
         let selected = known.filter_map(|known| Some((known, Selector::from_route(known.1)?)));
-        let mut near: Vec<(KnownRoute<'s>, Selector<'s>)> =
-            selected.filter(|(_, selector)| near.is_none_or(|near| near.meet(selector.path))).collect();
-        near.sort_by(|one, other| one.0.0.cmp(other.0.0));
-        Self { state, edge, passes_through, table: RouteTable::build(passes_through, near) }
+        let mut routes: Vec<(KnownRoute<'s>, Selector<'s>)> =
+            selected.filter(|(_, selector)| affected.is_none_or(|paths| paths.meet(selector.path))).collect();
+        routes.sort_by(|one, other| one.0.0.cmp(other.0.0));
+        Self { state, edge, passes_through, table: RouteTable::build(passes_through, routes) }
     }
 
     fn fate(&self, host: &str, port: u16, path: &str) -> Fate<'s> {

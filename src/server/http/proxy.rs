@@ -10,7 +10,7 @@ pub(crate) use crate::model::network::Network;
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// The part of an address that belongs to one subscriber: an IPv4 address, or the first 64 bits of an IPv6 address.
-pub(crate) fn site_of(address: IpAddr) -> IpAddr {
+pub(crate) fn subnet_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         address => address,
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn a_subscriber_has_one_address_or_a_prefix() {
-        let site = |text: &str| site_of(text.parse().unwrap()).to_string();
-        assert_eq!(site("192.0.2.7"), "192.0.2.7");
-        assert_eq!(site("::ffff:192.0.2.7"), "192.0.2.7");
-        assert_eq!(site("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        let subnet = |text: &str| subnet_of(text.parse().unwrap()).to_string();
+        assert_eq!(subnet("192.0.2.7"), "192.0.2.7");
+        assert_eq!(subnet("::ffff:192.0.2.7"), "192.0.2.7");
+        assert_eq!(subnet("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
     }
 }

@@ -80,8 +80,8 @@ impl ApiService {
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let preflights = self.preflights.as_ref().filter(|_| is_preflight);
         let is_page = is_page(request.uri().path());
-        note_client(client.site());
-        let place = received.and_then(|()| guards.in_flight.enter(request.uri().path(), client.site()));
+        note_client(client.subnet());
+        let place = received.and_then(|()| guards.in_flight.enter(request.uri().path(), client.subnet()));
         let web_origin = guards.cors.origin(request.headers());
         let mut response = match place {
             Ok(place) => place.hold(drain::drain(request, |request| self.handle(preflights, request))).await,

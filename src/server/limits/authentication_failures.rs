@@ -16,7 +16,7 @@ use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 
 use crate::server::http::api_error::ApiError;
-use crate::server::http::proxy::site_of;
+use crate::server::http::proxy::subnet_of;
 use crate::server::prelude::*;
 
 /// The time in which failures are counted.
@@ -70,7 +70,7 @@ impl Failures {
     /// Counts a failure, and returns how many the address has had in its window.
     fn add(&self, address: IpAddr, now: Instant) -> u32 {
         let none = || Ok::<_, Infallible>(Arc::new(Lock::new(FailureCount { since: now, count: 0 })));
-        let Ok(count) = self.counts.get_or_insert_with(&site_of(address), none);
+        let Ok(count) = self.counts.get_or_insert_with(&subnet_of(address), none);
         let mut failures = count.lock();
         if now.saturating_duration_since(failures.since) >= WINDOW {
             *failures = FailureCount { since: now, count: 0 };

@@ -58,7 +58,7 @@ pub(super) enum Sender {
     /// The owner of an API key.
     Owner(Id),
     /// A client without a token at an address.
-    Site(Option<IpAddr>),
+    Subnet(Option<IpAddr>),
 }
 
 impl Sender {
@@ -66,7 +66,7 @@ impl Sender {
     fn share_owner(&self) -> Option<&Id> {
         match self {
             Sender::Owner(owner) => Some(owner),
-            Sender::Site(_) => None,
+            Sender::Subnet(_) => None,
         }
     }
 }
@@ -291,8 +291,8 @@ mod tests {
         Sender::Owner(Id::new(name))
     }
 
-    fn site(last: u8) -> Sender {
-        Sender::Site(Some(IpAddr::from([192, 0, 2, last])))
+    fn subnet(last: u8) -> Sender {
+        Sender::Subnet(Some(IpAddr::from([192, 0, 2, last])))
     }
 
     /// The code that a body was ended with, if it was.
@@ -328,10 +328,10 @@ mod tests {
     fn clients_without_a_token_have_one_share_and_the_address_with_the_most_loses_first() {
         run(async {
             let bodies = bodies();
-            let mut forge = Bodies::begin(&bodies, site(1)).unwrap();
+            let mut forge = Bodies::begin(&bodies, subnet(1)).unwrap();
             let mut owned = Bodies::begin(&bodies, owner("usr_a")).unwrap();
             tokio::time::advance(Duration::from_secs(1)).await;
-            let mut flood: Vec<Reception> = (0..50).map(|_| Bodies::begin(&bodies, site(2)).unwrap()).collect();
+            let mut flood: Vec<Reception> = (0..50).map(|_| Bodies::begin(&bodies, subnet(2)).unwrap()).collect();
             let ended_of_flood = flood.iter_mut().filter_map(ended).collect::<Vec<_>>();
             assert_eq!(ended_of_flood, vec![Code::Unavailable; 47]);
             assert_eq!((ended(&mut forge), ended(&mut owned), bodies.count()), (None, None, 5));

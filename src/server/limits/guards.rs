@@ -9,7 +9,7 @@ use super::rate_limit::RateLimiter;
 use crate::server::auth::caller::Caller;
 use crate::server::http::api_error::{ApiError, REQUEST_ID};
 use crate::server::http::cors::{Cors, CorsOrigin};
-use crate::server::http::proxy::{ClientAddress, Network, site_of};
+use crate::server::http::proxy::{ClientAddress, Network, subnet_of};
 use crate::server::prelude::*;
 use crate::server::replicas::forwarded_client::ForwardedClient;
 use crate::server::telemetry::request_labels::known_method;
@@ -98,8 +98,8 @@ pub(crate) struct RequestOrigin {
 
 impl RequestOrigin {
     /// The address that the request counts for: a /64 for IPv6.
-    pub(crate) fn site(&self) -> Option<IpAddr> {
-        self.client.map(|client| site_of(client.address))
+    pub(crate) fn subnet(&self) -> Option<IpAddr> {
+        self.client.map(|client| subnet_of(client.address))
     }
 }
 

@@ -38,7 +38,7 @@ pub(in crate::server) struct RequestPlace {
     limit: Arc<InFlight>,
     is_exempt: bool,
     /// Where the request comes from.
-    site: Option<IpAddr>,
+    subnet: Option<IpAddr>,
     owner: OnceCell<Id>,
     /// Whether it was taken from the limit of its key.
     is_counted: Cell<bool>,
@@ -59,12 +59,12 @@ impl InFlight {
     pub(in crate::server) fn enter(
         self: &Arc<Self>,
         path: &str,
-        site: Option<IpAddr>,
+        subnet: Option<IpAddr>,
     ) -> Result<RequestPlace, ApiError> {
         let place = RequestPlace {
             limit: Arc::clone(self),
             is_exempt: ALWAYS.contains(&path),
-            site,
+            subnet,
             owner: OnceCell::new(),
             is_counted: Cell::new(false),
             place: RefCell::new(None),
@@ -150,7 +150,7 @@ impl RequestPlace {
     fn begin_body(&self) -> Result<Reception, ApiError> {
         let sender = match self.owner.get() {
             Some(owner) => Sender::Owner(owner.clone()),
-            None => Sender::Site(self.site),
+            None => Sender::Subnet(self.subnet),
         };
         let reception = Bodies::begin(&self.limit.bodies, sender)?;
         *self.place.borrow_mut() = None;

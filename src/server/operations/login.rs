@@ -11,7 +11,7 @@ use crate::server::auth::oidc::device::DeviceProgress;
 use crate::server::auth::oidc::person_token::token_of;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
-use crate::server::http::proxy::site_of;
+use crate::server::http::proxy::subnet_of;
 use crate::server::limits::guards::client_of;
 
 /// The path that begins.
@@ -93,8 +93,8 @@ pub(in crate::server) async fn at_provider<T: Send + 'static>(
         return Err(ApiError::new(fault.help("sign in with the token of an API key")));
     }
     // Nobody is known yet but the address.
-    let site = client_of(headers).map(|address| Id::new(&format!("address:{}", site_of(address))));
-    let place = app.admissions.sign_ins.enter(site.as_ref(), SlotPool::Shared)?;
+    let subnet = client_of(headers).map(|address| Id::new(&format!("address:{}", subnet_of(address))));
+    let place = app.admissions.sign_ins.enter(subnet.as_ref(), SlotPool::Shared)?;
     let app = app.clone();
     place.render(move || ask(&app, app.access.provider.as_ref().ok_or_else(ApiError::internal)?)).await
 }

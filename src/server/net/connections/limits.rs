@@ -4,7 +4,7 @@ use std::{net::IpAddr, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::server::http::proxy::site_of;
+use crate::server::http::proxy::subnet_of;
 
 /// The most descriptors that a server asks for. More would cost child processes that close all of them.
 const MOST_DESCRIPTORS: u64 = 65_536;
@@ -60,7 +60,7 @@ impl ConnectionLimits {
 /// The client that an address counts for. One client has 2⁶⁴ addresses of IPv6.
 pub(super) fn client_address(address: IpAddr) -> IpAddr {
     let address = address.to_canonical();
-    if address.is_loopback() { address } else { site_of(address) }
+    if address.is_loopback() { address } else { subnet_of(address) }
 }
 
 /// Raises the limit of descriptors as far as the process may, up to what a server has a use for.

@@ -7,7 +7,7 @@
 
 use super::event::{Repeated, SecurityEvent, SecurityRecord};
 use crate::server::prelude::*;
-use crate::{model::id::Id, server::http::proxy::site_of};
+use crate::{model::id::Id, server::http::proxy::subnet_of};
 
 /// How long events are counted before their number is logged.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ impl Repeats {
             return Some(record);
         }
         self.ends.get_or_insert(now + INTERVAL);
-        let same = (record.event, record.peer.map(site_of), record.key.clone(), record.reason.clone());
+        let same = (record.event, record.peer.map(subnet_of), record.key.clone(), record.reason.clone());
         if let Some(counted) = self.by_client.get_mut(&same) {
             count(counted, record);
             return None;
