@@ -104,12 +104,12 @@ impl QueueState {
     /// Enters the queue; with no batch, only to wait for the commits before it. `tip` is the state that the batch makes, if it
     /// makes one.
     pub(super) fn enter(&mut self, with_batch: bool, tip: Option<Arc<Snapshot>>) -> Ticket {
-        let ((turn, told), (prepared, received)) = (channel(), channel());
+        let ((turn, awaited), (prepared, received)) = (channel(), channel());
         self.position += u64::from(with_batch);
         if let Some(tip) = tip {
             self.tip = tip;
         }
         self.waiting.push(QueuedWriter { batch: with_batch.then_some(received), turn });
-        Ticket { turn: told, leads: !std::mem::replace(&mut self.led, true), prepared }
+        Ticket { turn: awaited, leads: !std::mem::replace(&mut self.led, true), prepared }
     }
 }

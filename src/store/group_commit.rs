@@ -210,7 +210,7 @@ impl Store {
             let mut queue = self.queue.lock();
             (std::mem::take(&mut queue.waiting), queue.durable)
         };
-        let (mut told, batches): (Vec<_>, Vec<_>) = group.into_iter().map(|it| (it.turn, it.batch)).unzip();
+        let (mut turns, batches): (Vec<_>, Vec<_>) = group.into_iter().map(|it| (it.turn, it.batch)).unzip();
         let appended = self.append(batches.into_iter().flatten(), start);
         let mut queue = self.queue.lock();
         self.last_write_failed.store(appended.is_err(), Ordering::Release);
@@ -229,7 +229,7 @@ impl Store {
             Err(error) => {
                 // What has entered meanwhile was applied to a state that will never exist.
                 let entered = std::mem::take(&mut queue.waiting);
-                told.extend(entered.into_iter().map(|waiting| waiting.turn));
+                turns.extend(entered.into_iter().map(|waiting| waiting.turn));
                 queue.tip = self.snapshot();
                 queue.position = queue.durable.position;
                 Err(error)
@@ -237,7 +237,7 @@ impl Store {
         };
         queue.led = queue.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
         drop(queue);
-        for turn in told {
+        for turn in turns {
             let _ = turn.send(Turn::Settled(settled.clone()));
         }
     }

@@ -202,7 +202,7 @@ impl LocalCopy {
             let is_same = local_mark::read(&self.folder)?.as_ref() == Some(&self.of);
             return Ok(if is_same { CopyFate::IsKept(revision) } else { CopyFate::IsReplaced });
         }
-        let has_forgotten = keyring.has_destroyed_of(copy.keyring());
+        let has_forgotten = keyring.has_destroyed_key_of(copy.keyring());
         let gone = copy.keyring().follow(keyring)?;
         if continue_to(copy, store, feed, end)? {
             return Ok(CopyFate::Continues(gone));

@@ -66,7 +66,7 @@ impl OptionOrigins<'_> {
 }
 
 /// Whether an option of the command was given as a flag or an environment variable, rather than in the configuration file.
-pub(crate) fn is_given(matches: &ArgMatches, name: &str) -> bool {
+pub(crate) fn overrides_file(matches: &ArgMatches, name: &str) -> bool {
     let source = matches.subcommand().and_then(|(_, command)| command.value_source(name));
     matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }

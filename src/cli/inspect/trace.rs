@@ -103,7 +103,7 @@ impl Args {
                 None => (None, report(&self.place.store.read_existing()?.snapshot(), request)),
             });
         }
-        let tree = self.context.tree(&self.manifests, &self.loading);
+        let tree = self.surrounding.tree(&self.manifests, &self.loading);
         let options = Options { tree, lints, ..self.ownership.options() };
         if let Some(url) = self.place.server.url() {
             let (before, after) = ServerTarget::new(url, &self.place.server, options)?.trace(self.to_send())?;

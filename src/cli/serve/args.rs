@@ -9,7 +9,7 @@ use super::{
     limit_args::LimitArgs, listen::ListenArgs, log::LogFormat, source_config::ConfiguredSource, urls::public_url,
 };
 use crate::cli::config::Config;
-use crate::cli::input::option_origins::is_given;
+use crate::cli::input::option_origins::overrides_file;
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::prelude::*;
 use crate::cli::store::{retention_args::RetentionArgs, store_args::StoreArgs};
@@ -142,7 +142,7 @@ impl Args {
     pub(super) fn check_alone(&self, matches: &ArgMatches) -> Result<(), Failure> {
         let options = ["manifests", "source", "prune", "isolate", "max_deletes", "drift"];
         // The configuration file can set `manifests`, too.
-        let is_set = |id: &str| is_given(matches, id) || (id == "manifests" && !self.manifests.is_empty());
+        let is_set = |id: &str| overrides_file(matches, id) || (id == "manifests" && !self.manifests.is_empty());
         match options.into_iter().find(|id| is_set(id)) {
             None => Ok(()),
             Some(id) => {
@@ -165,7 +165,7 @@ impl Args {
     /// The long names of the options that the configuration file sets: no flag or variable overrides them.
     pub(super) fn from_file(matches: &ArgMatches) -> BTreeSet<String> {
         let command = command();
-        let free = command.get_arguments().filter(|argument| !is_given(matches, argument.get_id().as_str()));
+        let free = command.get_arguments().filter(|argument| !overrides_file(matches, argument.get_id().as_str()));
         free.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
     }
 }

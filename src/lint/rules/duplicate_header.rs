@@ -21,7 +21,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, route) in view.all::<HttpsEdgeRoute>() {
         for (module, headers) in headers(route) {
             let headers: Vec<(&str, HeaderPlace<'_>)> = headers.collect();
-            if are_few_and_differ(&headers) {
+            if are_clearly_distinct(&headers) {
                 continue;
             }
             let mut seen: HashMap<String, HeaderPlace<'_>> = HashMap::new();
@@ -45,7 +45,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 }
 
 /// Whether a few headers have different names, which is the usual case.
-fn are_few_and_differ(headers: &[(&str, HeaderPlace<'_>)]) -> bool {
+fn are_clearly_distinct(headers: &[(&str, HeaderPlace<'_>)]) -> bool {
     let differs = |at: usize, name: &str| headers.iter().take(at).all(|(other, _)| !other.eq_ignore_ascii_case(name));
     headers.len() <= 16 && headers.iter().enumerate().all(|(at, (name, _))| differs(at, name))
 }

@@ -24,11 +24,11 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             ("email_addresses", app.email_addresses, is_address, "an email address"),
             ("email_domains", app.email_domains, is_domain, "an email domain"),
         ];
-        for (field, texts, is_good, what) in lists {
+        for (field, texts, has_form, what) in lists {
             findings.report_entries(key, &["oauth", "provider", app.provider, field], texts, |text| {
                 let judged_elsewhere = text.is_empty() || text.contains(char::is_whitespace);
                 let message = || format!("`{}` is not {what}", printable(text));
-                (!judged_elsewhere && !is_good(text)).then(message)
+                (!judged_elsewhere && !has_form(text)).then(message)
             });
         }
     }

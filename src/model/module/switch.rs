@@ -7,8 +7,8 @@ use crate::model::node::{Node, NodeShape};
 /// Replaces the help of each fault of a value that is a switch in the place of a module. `node` is what the faults are about.
 pub(crate) fn advise(faults: Vec<Fault>, slots: &[Slot], node: Node<'_>) -> Vec<Fault> {
     let advised = |fault: Fault| {
-        let is_of = |slot: &&Slot| fault.path == Path::from(slot.name);
-        let help = slots.iter().find(is_of).filter(|_| fault.code == Code::WrongType).and_then(|slot| {
+        let names_field = |slot: &&Slot| fault.path == Path::from(slot.name);
+        let help = slots.iter().find(names_field).filter(|_| fault.code == Code::WrongType).and_then(|slot| {
             let on = switch(node.get(slot.name)?)?;
             Some(switch_advice(slot, on))
         });

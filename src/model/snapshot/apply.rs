@@ -235,14 +235,14 @@ const MANY_OPERATIONS: usize = 1000;
 /// Checks what many operations create on all cores. If there is a fault, the operations check one after another, which
 /// finds the first one.
 fn check_at_once<O: Borrow<Operation> + Sync>(operations: &[O]) -> bool {
-    let is_good = |operation: &O| {
+    let is_valid = |operation: &O| {
         yield_to_requests();
         match Borrow::<Operation>::borrow(operation) {
             Operation::Create { spec, .. } => faults_of(spec.as_ref()).is_empty(),
             _ => true,
         }
     };
-    operations.len() >= MANY_OPERATIONS && operations.par_iter().with_min_len(256).all(is_good)
+    operations.len() >= MANY_OPERATIONS && operations.par_iter().with_min_len(256).all(is_valid)
 }
 
 fn faults_of(spec: &dyn AnyResource) -> Vec<Fault> {

@@ -43,7 +43,7 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
             let example = class.example().map_or_else(|| class.pattern(), |request| url_of(&request));
             ChangedClasses { edges, paths: BTreeMap::new(), example }
         });
-        classes.paths.entry(origins.of(class)).or_default().add(class.path);
+        classes.paths.entry(origins.shown_for(class)).or_default().add(class.path);
     });
     let mut changes: Vec<BehaviourChange> =
         found.into_iter().map(|((difference, ..), classes)| classes.change(difference, [before, after])).collect();
@@ -83,7 +83,7 @@ struct LastOrigins {
 }
 
 impl LastOrigins {
-    fn of(&mut self, class: &RequestClass<'_>) -> Arc<[String]> {
+    fn shown_for(&mut self, class: &RequestClass<'_>) -> Arc<[String]> {
         if self.hosts != class.hosts {
             self.shown = class.hosts.iter().map(ToString::to_string).collect();
             self.hosts = class.hosts.to_vec();

@@ -78,7 +78,7 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     let (loses, gains) = (other(&before, &after), other(&after, &before));
     let differs = before.iter().filter(|it| it.slot.name != Backend::SLOT).filter(|it| {
         let same_slot = after.iter().find(|another| another.slot == it.slot);
-        same_slot.is_some_and(|another| !then.has_like(it, now, another))
+        same_slot.is_some_and(|another| !then.treats_alike(it, now, another))
     });
     let differs: Vec<&str> = differs.map(|it| it.slot.name).collect();
     for (verb, modules) in [("loses ", loses), ("gains ", gains)] {

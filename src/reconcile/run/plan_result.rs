@@ -134,7 +134,7 @@ impl PlanResult {
     /// The warnings of what the plan opens and takes from others, at their manifests. They come first: a reviewer must see them.
     fn exposure_warnings(&self) -> Vec<Diagnostic> {
         let exposures = self.plan.iter().flat_map(|plan| &plan.opened);
-        let told = exposures.filter_map(|exposure| {
+        let opened = exposures.filter_map(|exposure| {
             // A denied one is a refusal.
             let warning = exposure.diagnostic().filter(|it| it.severity == Severity::Warning)?;
             Some(self.placed(Some(&exposure.key), &Path::root(), warning))
@@ -146,7 +146,7 @@ impl PlanResult {
                         `certificates_from`";
             self.warning(Some(&lost.certificate), Code::NotDelegated, lost.to_string(), help)
         });
-        told.chain(lost).chain(self.invariant_warnings()).collect()
+        opened.chain(lost).chain(self.invariant_warnings()).collect()
     }
 
     /// The warnings about invariants of which nobody can tell after the plan whether they hold.

@@ -78,8 +78,8 @@ pub(crate) fn find_drift(
         yield_to_requests();
         can_drift(it, source, snapshot) && (it.effect != Effect::Replace || is_owned(it))
     };
-    let told = plan.changes.iter().filter(|it| can_drift(it));
-    let mut keys: Vec<Key> = told.map(written).collect();
+    let drifting = plan.changes.iter().filter(|it| can_drift(it));
+    let mut keys: Vec<Key> = drifting.map(written).collect();
     let unknown = keys.len().saturating_sub(MOST_LOOKUPS);
     keys.truncate(MOST_LOOKUPS);
     let writes = store.foreign_writes(&keys, source, snapshot.revision)?;

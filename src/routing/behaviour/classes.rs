@@ -125,7 +125,7 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
         }
         let served = match &affected {
             None => ServedEdges::all(states),
-            Some(affected) => ServedEdges::of(states, &affected.edges),
+            Some(affected) => ServedEdges::judging(states, &affected.edges),
         };
         Self { states, scopes, affected, served, needs_all: matches!(scope, ClassScope::ChangedAndServed(_)) }
     }

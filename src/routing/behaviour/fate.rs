@@ -103,12 +103,12 @@ impl<'s> Fate<'s> {
     /// Whether requests are treated alike: by equal modules in the same order, wherever they are configured, and with the
     /// same TLS. It does not matter which edge and route do it.
     pub(crate) fn is_like(&self, other: &Fate<'_>) -> bool {
-        self.is_like_if(other, |_| false)
+        self.is_like_with(other, |_| false)
     }
 
     /// Like [`is_like`](Self::is_like) for requests of which more is known: modules in a slot that are configured differently
     /// may have the same effect on them.
-    pub(in crate::routing) fn is_like_if(&self, other: &Fate<'_>, has_same_effect: impl Fn(&Slot) -> bool) -> bool {
+    pub(in crate::routing) fn is_like_with(&self, other: &Fate<'_>, has_same_effect: impl Fn(&Slot) -> bool) -> bool {
         let (Some(edge), Some(route)) = (self.edge, self.route) else {
             return other.route.is_none() && self.edge.is_some() == other.edge.is_some();
         };
@@ -120,12 +120,12 @@ impl<'s> Fate<'s> {
         self.tls() == other.tls()
             && modules.len() == others.len()
             && modules.iter().zip(&others).all(|(one, another)| {
-                one.slot == another.slot && (has_same_effect(one.slot) || self.has_like(one, other, another))
+                one.slot == another.slot && (has_same_effect(one.slot) || self.treats_alike(one, other, another))
             })
     }
 
     /// Whether a module has the same effect as one of another fate.
-    pub(crate) fn has_like(&self, module: &FateModule<'_>, other: &Fate<'_>, another: &FateModule<'_>) -> bool {
+    pub(crate) fn treats_alike(&self, module: &FateModule<'_>, other: &Fate<'_>, another: &FateModule<'_>) -> bool {
         module.slot == another.slot && is_like((self.state, module.module), (other.state, another.module))
     }
 }

@@ -31,7 +31,7 @@ impl<'s, const N: usize> ServedEdges<'s, N> {
     }
 
     /// Some edges, which are judged, and the others that compete with them. All others are the same in each state.
-    pub(super) fn of(states: [&'s Snapshot; N], judged: &BTreeSet<Key>) -> Self {
+    pub(super) fn judging(states: [&'s Snapshot; N], judged: &BTreeSet<Key>) -> Self {
         let mut served = Self { ports: BTreeMap::new(), judged: BTreeSet::new() };
         for (at, state) in states.into_iter().enumerate() {
             judged.iter().filter_map(|key| state.get(key)).for_each(|edge| served.judge(edge, at));

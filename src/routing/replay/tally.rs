@@ -106,7 +106,7 @@ impl ReplayClass {
         };
         let differs = has.iter().filter(|it| it.slot.name != Backend::SLOT).filter(|it| {
             let former = had.iter().find(|former| former.slot == it.slot);
-            former.is_some_and(|former| !then.has_like(former, now, it))
+            former.is_some_and(|former| !then.treats_alike(former, now, it))
         });
         let tls = (both && then.tls() != now.tls()).then_some(TlsTermination::SLOT);
         let differing_bounds = only_if(was_bound && is_bound && !bounds.admit_like(new_bounds));

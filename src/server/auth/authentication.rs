@@ -134,7 +134,7 @@ impl AccessControl {
             return self.person_caller(person).ok_or_else(ended);
         }
         let entry = snapshot.get(&Key::new(Kind::ApiKey, session.key.clone())).ok_or_else(ended)?;
-        let kept = entry.token.as_ref().filter(|kept| session.is_of(kept)).ok_or_else(ended)?;
+        let kept = entry.token.as_ref().filter(|kept| session.was_begun_by(kept)).ok_or_else(ended)?;
         let key = entry.spec_as::<ApiKey>().filter(|_| !kept.is_empty()).ok_or_else(ended)?;
         let caller = Caller::new(snapshot, &entry.key.id, key).ok_or_else(ended)?;
         if caller.expiry().is_some() { Err(ended()) } else { Ok(caller) }

@@ -67,7 +67,7 @@ impl DashboardSession {
     }
 
     /// Whether a key with this token's hash has begun the session.
-    pub(super) fn is_of(&self, kept: &Secret) -> bool {
+    pub(super) fn was_begun_by(&self, kept: &Secret) -> bool {
         self.proof == proof_of(kept)
     }
 
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_session_is_of_one_token() {
         let session = DashboardSession::new(Id::new("ak_1"), &Secret::new("one"));
-        assert!(session.is_of(&Secret::new("one")) && !session.is_of(&Secret::new("two")));
+        assert!(session.was_begun_by(&Secret::new("one")) && !session.was_begun_by(&Secret::new("two")));
         assert!(session.has_form_token(&session.form_token) && !session.has_form_token(""));
         assert!(!format!("{session:?}").contains(&session.form_token));
     }

@@ -36,7 +36,7 @@ pub(super) struct AccessEffect {
 
 impl AccessEffect {
     /// The effect of a change of a resource.
-    pub(super) fn of(change: &ResourceChange) -> Self {
+    pub(super) fn from_change(change: &ResourceChange) -> Self {
         let side = |side: &Option<Value>| match change.kind {
             Kind::HttpsEdge => side.as_ref().and_then(restrictions::<HttpsEdge>),
             Kind::HttpsEdgeRoute => side.as_ref().and_then(restrictions::<HttpsEdgeRoute>),
@@ -55,12 +55,12 @@ impl AccessEffect {
     }
 
     /// The effect of a revision, whose commit is the header's.
-    fn of_revision(store: &Store, revision: u64, header: &CommitHeader) -> Result<Self, RevisionError> {
+    fn from_revision(store: &Store, revision: u64, header: &CommitHeader) -> Result<Self, RevisionError> {
         let changes = store.some_changes(header, 0, MOST_CHANGED)?.unwrap_or_default();
         let keys: BTreeSet<Key> = changes.iter().filter_map(|change| Key::at_path(change.kind, &change.path)).collect();
         let mut effect = Self::default();
         for change in &changes {
-            effect.add(Self::of(change));
+            effect.add(Self::from_change(change));
         }
         if effect.lost.is_empty() {
             effect.taken_over = taken_over(store, revision, &keys)?;
@@ -95,7 +95,7 @@ impl AccessEffects {
     /// Finds the effect of a revision, which takes the states before and after it.
     pub(super) fn find(&self, store: &Store, revision: u64) -> Result<(), RevisionError> {
         if let Some(header) = store.header(revision)? {
-            self.0.insert(revision, Arc::new(AccessEffect::of_revision(store, revision, &header)?));
+            self.0.insert(revision, Arc::new(AccessEffect::from_revision(store, revision, &header)?));
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn effect(before: Option<Value>, after: Option<Value>) -> AccessEffect {
-        AccessEffect::of(&ResourceChange {
+        AccessEffect::from_change(&ResourceChange {
             kind: Kind::HttpsEdgeRoute,
             path: String::new(),
             name: None,

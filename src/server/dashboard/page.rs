@@ -231,7 +231,7 @@ impl Here {
 
 /// The session of a request, if it has one.
 pub(super) fn session_of(app: &AppState, parts: &Parts) -> Option<DashboardSession> {
-    let value = cookie::SESSION.of(parts)?;
+    let value = cookie::SESSION.find_in(parts)?;
     let session = app.access.sessions.open(value.text, clock::now())?;
     // What was sealed for TLS counts under no other name, and the reverse.
     (session.is_secure == value.is_secure).then_some(session)

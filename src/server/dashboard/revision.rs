@@ -65,7 +65,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         }
         h2 { "Changes" }
         @for change in changes {
-            @let effect = AccessEffect::of(&change).shown();
+            @let effect = AccessEffect::from_change(&change).shown();
             @let link = Key::at_path(change.kind, &change.path).filter(|key| request.snapshot.get(key).is_some()).and_then(|key| request.to_resource(&key));
             (diff::resource(&HistoryResource::new(change), link.as_deref(), &effect))
         }

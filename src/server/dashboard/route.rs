@@ -112,7 +112,7 @@ fn history(request: &PageRequest, key: &Key) -> Result<Markup, ApiError> {
     Ok(html! {
         @if changes.is_empty() { (nothing("The history has no change of this route: it is older than what is kept.")) }
         @for (header, change) in changes {
-            @let effect = AccessEffect::of(&change).shown();
+            @let effect = AccessEffect::from_change(&change).shown();
             @let item = HistoryItem::from_header(&header, "", &request.snapshot);
             section.entry {
                 p { @if let Some(revision) = item.revision {

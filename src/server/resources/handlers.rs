@@ -341,11 +341,11 @@ impl ApiRequest<'_> {
 /// The warnings about invariants of which nobody can tell after a change whether they hold. A header has ASCII characters.
 fn doubts_in_header(doubts: &[(Key, Fault)]) -> Vec<String> {
     let in_ascii = |c: char| if matches!(c, ' '..='~') { c } else { '?' };
-    let told =
+    let shown =
         doubts.iter().take(MOST_DOUBTS).map(|(_, fault)| fault.message.chars().map(in_ascii).collect::<String>());
     let more = doubts.len().saturating_sub(MOST_DOUBTS);
     let rest = (more > 0).then(|| format!("nobody can tell about {more} more requests, see GET /proofs"));
-    told.chain(rest).collect()
+    shown.chain(rest).collect()
 }
 
 /// Creates the only response that contains a token.

@@ -28,7 +28,7 @@ pub(crate) struct HistoryFilter {
 
 impl HistoryFilter {
     /// Whether no older record can be selected.
-    fn is_past(&self, record: &CommitHeader) -> bool {
+    fn is_before_range(&self, record: &CommitHeader) -> bool {
         matches!((self.from, record.revision), (Some(from), Some(revision)) if revision < from)
     }
 
@@ -88,7 +88,7 @@ impl Store {
             };
             read = read.saturating_add(records.len() as u64);
             for record in records {
-                if filter.is_past(&record) {
+                if filter.is_before_range(&record) {
                     return Ok(SearchEnd::Complete);
                 }
                 if filter.selects(&record) && visit(record).is_break() {

@@ -32,7 +32,7 @@ impl Store {
 
     /// Copies a store that is in a database, and prepares a backup of the copy.
     fn backup_of_copy(&self) -> Result<Backup, StoreError> {
-        let (moment, folder) = (StoreMoment::of(self)?, TempFolder::new()?);
+        let (moment, folder) = (StoreMoment::now(self)?, TempFolder::new()?);
         let verified = moment.write(folder.path(), &[SUSPENSIONS])?;
         let head = head::read_only(folder.path())?;
         let reader = FolderReader::over(folder.path(), head, moment.keyring.frozen(), Access::Alone, Vec::new())?;

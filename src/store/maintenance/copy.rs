@@ -86,7 +86,7 @@ pub(super) struct StoreMoment<'s> {
 
 impl<'s> StoreMoment<'s> {
     /// The store as it is now.
-    pub(super) fn of(store: &'s Store) -> Result<Self, StoreError> {
+    pub(super) fn now(store: &'s Store) -> Result<Self, StoreError> {
         let (state, end) = store.durable_state();
         Self::at(store, state, end)
     }
@@ -173,7 +173,7 @@ pub(crate) fn copy(from: &Path, to: &Path, source: &MasterKeySource) -> Result<C
 
 /// Copies a store whose history was verified to an address where nothing may be yet.
 pub(super) fn copy_store(store: &Store, to: &Path, source: &MasterKeySource) -> Result<CopiedStore, StoreError> {
-    let moment = StoreMoment::of(store)?;
+    let moment = StoreMoment::now(store)?;
     let verified = moment.write(to, &OF_SOURCES)?;
     let copied = Store::open_encrypted_to_read(to, source)?;
     if !moment.is_in(&copied, &verified)? {

@@ -341,7 +341,7 @@ impl Keyring {
     }
 
     /// Whether a data key of another keyring of the same store is destroyed here.
-    pub(crate) fn has_destroyed_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_destroyed_key_of(&self, other: &Self) -> bool {
         let other = other.ring.load();
         self.ring.load().keys.iter().any(|key| key.key.is_none() && other.decrypts(key.id))
     }

@@ -121,7 +121,7 @@ impl CommitTree {
     fn with<R>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, String>) -> Result<R, String> {
         let repository = self.repository.lock();
         let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
-        let tree = tree.map_err(told)?;
+        let tree = tree.map_err(message_of)?;
         run(&Files { repository: &repository, tree, stop: &self.stop })
     }
 }
@@ -318,11 +318,11 @@ impl Files<'_> {
     }
 
     fn blob(&self, id: Oid) -> Result<Vec<u8>, String> {
-        let (size, _) = self.repository.odb().and_then(|odb| odb.read_header(id)).map_err(told)?;
+        let (size, _) = self.repository.odb().and_then(|odb| odb.read_header(id)).map_err(message_of)?;
         if size as u64 > MOST_MANIFEST_BYTES {
             return Err(too_large().to_string());
         }
-        self.repository.find_blob(id).map(|blob| blob.content().to_vec()).map_err(told)
+        self.repository.find_blob(id).map(|blob| blob.content().to_vec()).map_err(message_of)
     }
 
     fn read(&self, entry: &GitTreeEntry) -> Result<Vec<u8>, String> {
@@ -350,7 +350,7 @@ impl Files<'_> {
 
     /// Collects the manifests below a folder. All kinds of entries are cases of one table, because their order decides.
     fn walk(&self, folder: &GitTreeEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
-        let tree = self.repository.find_tree(folder.id).map_err(told)?;
+        let tree = self.repository.find_tree(folder.id).map_err(message_of)?;
         for item in &tree {
             if self.stop.stops() {
                 return Err("interrupted".into());
@@ -415,7 +415,7 @@ impl Files<'_> {
     }
 }
 
-fn told(error: git2::Error) -> String {
+fn message_of(error: git2::Error) -> String {
     error.message().to_owned()
 }
 

@@ -152,8 +152,8 @@ fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
         None if rest.is_empty() => None,
         None => return None,
     };
-    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
-    (!host.is_empty() && host.chars().all(is_good)).then(|| (host.to_ascii_lowercase(), port))
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
+    (!host.is_empty() && host.chars().all(is_allowed)).then(|| (host.to_ascii_lowercase(), port))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(in crate::server::dashboard) struct CookieValue<'h> {
 
 impl CookieName {
     /// The cookie that a request has. That for TLS counts first.
-    pub(in crate::server::dashboard) fn of<'p>(&self, parts: &'p Parts) -> Option<CookieValue<'p>> {
+    pub(in crate::server::dashboard) fn find_in<'p>(&self, parts: &'p Parts) -> Option<CookieValue<'p>> {
         let cookies = || parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let named = |name: &str| {
             let mut pairs =
@@ -112,6 +112,6 @@ mod tests {
         parts.headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
         parts.headers.insert(header::HOST, HeaderValue::from_static(host));
         parts.extensions.insert(ConnectInfo(SocketAddr::from((peer, 4000))));
-        SESSION.of(&parts).map(|value| (value.text.to_owned(), value.is_secure))
+        SESSION.find_in(&parts).map(|value| (value.text.to_owned(), value.is_secure))
     }
 }

@@ -79,7 +79,7 @@ async fn signed_in(app: &AppState, parts: &Parts) -> Result<(HeaderValue, String
 
 /// The sign-in that this browser has begun.
 fn pending(app: &AppState, parts: &Parts) -> Result<PendingLogin, ApiError> {
-    let found = cookie::LOGIN.of(parts).and_then(|value| {
+    let found = cookie::LOGIN.find_in(parts).and_then(|value| {
         let sealed = URL_SAFE_NO_PAD.decode(value.text).ok()?;
         let pending: PendingLogin = app.access.sessions.open_for(PURPOSE, &sealed)?;
         (pending.is_secure == value.is_secure).then_some(pending)
