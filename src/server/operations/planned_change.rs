@@ -87,25 +87,25 @@ impl ChangeRequest<'_> {
     /// Refuses a plan that is not the one of the client's dry run. `masked` is the same plan without secrets, if that is
     /// what was reviewed.
     pub(super) fn check_expected(&self, planned: &PlanResult, masked: Option<&PlanResult>) -> Result<(), ApiError> {
-        match is_expected(self.expect.as_deref(), planned, masked, |planned, masked| self.outcome(planned, masked))? {
+        match is_expected(self.expect.as_deref(), planned, masked, |planned, secrets| self.outcome(planned, secrets))? {
             true => Ok(()),
             false => Err(stale("the store has")),
         }
     }
 
     /// The digest of a plan's result. A masked one is for callers who do not see the secrets.
-    fn outcome(&self, planned: &PlanResult, masked: bool) -> Result<String, JsonError> {
-        outcome(saved(self.app, planned, &self.subject, None, masked)?.as_ref())
+    fn outcome(&self, planned: &PlanResult, secrets: Secrets<'_>) -> Result<String, JsonError> {
+        outcome(saved(self.app, planned, &self.subject, None, secrets)?.as_ref())
     }
 
     /// The response with a plan, and with its revision if it was applied.
-    pub(super) fn answer(&self, planned: &mut PlanResult, masked: bool, revision: Option<u64>) -> ApiResult {
+    pub(super) fn answer(&self, planned: &mut PlanResult, secrets: Secrets<'_>, revision: Option<u64>) -> ApiResult {
         if self.behaviour {
             planned.note_behaviour();
         }
         let mut report = planned.report(self.command);
         report.applied = revision;
-        let run = ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, masked)? };
+        let run = ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, secrets)? };
         let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
         json_response(status, &run)
     }
@@ -116,7 +116,7 @@ impl ChangeRequest<'_> {
             sync_log::applied(author, plan, revision);
             self.app.sources.following.iter().for_each(|following| following.request_sync());
         }
-        self.answer(planned, false, revision)
+        self.answer(planned, Secrets::Revealed, revision)
     }
 }
 
@@ -125,14 +125,15 @@ pub(super) fn is_expected(
     expect: Option<&str>,
     planned: &PlanResult,
     masked: Option<&PlanResult>,
-    outcome: impl Fn(&PlanResult, bool) -> Result<String, JsonError>,
+    outcome: impl Fn(&PlanResult, Secrets<'static>) -> Result<String, JsonError>,
 ) -> Result<bool, JsonError> {
     let Some(expect) = expect else { return Ok(true) };
     let is_reviewed = masked.is_none_or(|masked| {
         let plans = planned.plan.as_ref().zip(masked.plan.as_ref());
         plans.is_some_and(|(plan, masked)| differs_in_secrets_only(plan, masked))
     });
-    Ok(is_reviewed && outcome(masked.unwrap_or(planned), masked.is_some())? == expect)
+    let secrets = if masked.is_some() { Secrets::Masked } else { Secrets::Revealed };
+    Ok(is_reviewed && outcome(masked.unwrap_or(planned), secrets)? == expect)
 }
 
 /// Whether a plan creates and deletes the same resources as the one without secrets, which shows all other changes.
@@ -168,10 +169,11 @@ pub(super) fn saved(
     planned: &PlanResult,
     source: &str,
     commit: Option<String>,
-    masked: bool,
+    secrets: Secrets<'_>,
 ) -> Result<Option<SavedPlan>, JsonError> {
     let protection = DigestProtection::Store(app.served.store.root_secret());
-    let conditions = PlanConditions { protection, source, commit, is_masked: masked };
+    let is_masked = matches!(secrets, Secrets::Masked);
+    let conditions = PlanConditions { protection, source, commit, is_masked };
     planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &conditions)).transpose()
 }
 

@@ -108,7 +108,8 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
         if caller.scope.as_deref().is_some_and(|scope| scope.may_apply(source)) {
             check_consents(&caller, &planned, &current)?;
         }
-        return request.answer(&mut planned, is_blind, None);
+        let secrets = if is_blind { Secrets::Masked } else { Secrets::Revealed };
+        return request.answer(&mut planned, secrets, None);
     }
     let accept = |current: &Snapshot, mut planned: PlanResult| {
         // The key may have been revoked since the request arrived.

@@ -98,7 +98,8 @@ async fn create(
 
 fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) -> ApiResult {
     if request.dry_run {
-        return request.answer(&mut plan_transfer(transfer, &request.store().snapshot()), false, None);
+        let mut planned = plan_transfer(transfer, &request.store().snapshot());
+        return request.answer(&mut planned, Secrets::Revealed, None);
     }
     let accept = |current: &Snapshot, planned: PlanResult| {
         // The key may have been revoked since the request arrived.

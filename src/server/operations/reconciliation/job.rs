@@ -172,10 +172,11 @@ impl<'a> ReconciliationJob<'a> {
         self.proofs = self.proves.then(|| planned.proofs(&snapshot, &self.options.source));
         if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
             warn_unreviewed(&mut planned);
-            let saved = self.saved(&prepared.masked().plan(&snapshot), true)?;
+            let saved = self.saved(&prepared.masked().plan(&snapshot), Secrets::Masked)?;
             return self.answer(&planned, saved, None);
         }
-        let saved = self.saved(&planned, is_blind)?;
+        let secrets = if is_blind { Secrets::Masked } else { Secrets::Revealed };
+        let saved = self.saved(&planned, secrets)?;
         self.answer(&planned, saved, None)
     }
 
@@ -204,7 +205,7 @@ impl<'a> ReconciliationJob<'a> {
             (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
             (None, _) => {}
         }
-        let saved = self.saved(&planned, false)?;
+        let saved = self.saved(&planned, Secrets::Revealed)?;
         let mut response = self.answer(&planned, saved, revision)?;
         let Caller { key, owner, .. } = &self.caller;
         if let (Some(plan), Some(_)) = (&planned.plan, revision)
@@ -241,7 +242,7 @@ impl<'a> ReconciliationJob<'a> {
     ) -> Result<(), ApiError> {
         self.admit(snapshot, planned)?;
         let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
-        let outcome = |planned: &PlanResult, masked| outcome(self.saved(planned, masked)?.as_ref());
+        let outcome = |planned: &PlanResult, secrets| outcome(self.saved(planned, secrets)?.as_ref());
         if !is_expected(self.expect.as_deref(), planned, masked, outcome)? {
             return Err(planned_change::stale("the store or the values have"));
         }
@@ -249,12 +250,12 @@ impl<'a> ReconciliationJob<'a> {
     }
 
     /// The plan as a document; none for one that cannot be applied.
-    fn saved(&self, planned: &PlanResult, masked: bool) -> Result<Option<SavedPlan>, JsonError> {
+    fn saved(&self, planned: &PlanResult, secrets: Secrets<'_>) -> Result<Option<SavedPlan>, JsonError> {
         let Options { tree, source, .. } = &self.options;
         if tree.assumes_values() {
             return Ok(None);
         }
-        planned_change::saved(self.app, planned, source, tree.commit(), masked)
+        planned_change::saved(self.app, planned, source, tree.commit(), secrets)
     }
 
     fn answer(&self, planned: &PlanResult, saved: Option<SavedPlan>, revision: Option<u64>) -> ApiResult {

@@ -86,7 +86,7 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
             return Err(ApiError::new(fault(missing)));
         }
         plan.refusals.extend(followed(app, &destroy.source));
-        return request.answer(&mut planned, false, None);
+        return request.answer(&mut planned, Secrets::Revealed, None);
     }
     let accept = |current: &Snapshot, planned: PlanResult| {
         permit(&admit(request, destroy, current)?, &planned, current)?;
@@ -96,7 +96,7 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
         Ok::<_, ApiError>(planned)
     };
     let (mut planned, revision) = destroy.apply(store, Some(caller), accept)?;
-    let mut response = request.answer(&mut planned, false, revision)?;
+    let mut response = request.answer(&mut planned, Secrets::Revealed, revision)?;
     if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
         sync_log::applied(&destroy.author(Some(caller)), plan, revision);
         app.sources.following.request_syncs_after(&destroy.source, plan);
