@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::effect::Effect;
 use super::redacted_plan::{RedactedChange, RedactedPlan};
-use super::render::{conclusion, sign, write_head};
+use super::render::{Paint, conclusion, sign, write_head};
 use super::summary::Summary;
 use crate::syntax::text::escaped;
 
@@ -16,10 +16,10 @@ const LISTED: usize = 10;
 const SIGNS: [&str; 5] = ["-", "±", "~", "=", "+"];
 
 /// Returns the overview of a plan.
-pub(crate) fn overview(plan: &RedactedPlan, in_colour: bool) -> String {
-    let changes = counts(&plan.changes) + &listed(&plan.changes, in_colour);
+pub(crate) fn overview(plan: &RedactedPlan, paint: Paint) -> String {
+    let changes = counts(&plan.changes) + &listed(&plan.changes, paint);
     let how = "Not every change is shown: add --full, or write a report with --format json --output FILE.";
-    format!("{changes}{how}\n\n{}", conclusion(plan, in_colour))
+    format!("{changes}{how}\n\n{}", conclusion(plan, paint))
 }
 
 /// The number of changes of each kind, on a line each.
@@ -45,13 +45,13 @@ fn counts(changes: &[RedactedChange]) -> String {
 }
 
 /// The first changes of each sort, without their calls. What is replaced is shown with what replaces it.
-fn listed(changes: &[RedactedChange], in_colour: bool) -> String {
+fn listed(changes: &[RedactedChange], paint: Paint) -> String {
     let mut text = String::new();
     for wanted in SIGNS {
         let is_wanted = |it: &&RedactedChange| it.effect != Effect::Replaced && sign(it.effect) == wanted;
         let all: Vec<&RedactedChange> = changes.iter().filter(is_wanted).collect();
         for change in all.iter().take(LISTED) {
-            let _ = write_head(&mut text, change, in_colour);
+            let _ = write_head(&mut text, change, paint);
         }
         if all.len() > LISTED {
             let _ = writeln!(text, "{wanted} … and {} more", all.len() - LISTED);

@@ -17,11 +17,29 @@ const CHANGES_AT_ONCE: usize = 128;
 /// How many changes are in memory as text until they are written.
 const CHANGES_TOGETHER: usize = 32 * CHANGES_AT_ONCE;
 
+/// Whether the parts of a text have colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    /// With codes for a terminal.
+    Coloured,
+    /// Without them.
+    Plain,
+}
+
+impl Paint {
+    fn put(self, out: &mut String, style: Style, text: &str) -> std::fmt::Result {
+        match self {
+            Paint::Coloured => write!(out, "{}", text.style(style)),
+            Paint::Plain => out.write_str(text),
+        }
+    }
+}
+
 /// Renders the plan with colour codes; the caller strips them if needed.
 pub(crate) fn text(plan: &RedactedPlan) -> String {
     let mut text = String::new();
     // A redacted plan has nothing left that can fail.
-    let _ = stream::<JsonError>(plan, None, true, &mut |piece| {
+    let _ = stream::<JsonError>(plan, None, Paint::Coloured, &mut |piece| {
         text.push_str(piece);
         Ok(())
     });
@@ -33,11 +51,11 @@ pub(crate) fn text(plan: &RedactedPlan) -> String {
 pub(crate) fn stream<E: From<JsonError>>(
     redacted: &RedactedPlan,
     plan: Option<&Plan>,
-    in_colour: bool,
+    paint: Paint,
     write: &mut dyn FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
     let write_redacted = |change: &RedactedChange, out: &mut String| {
-        let _ = write_change(out, change, in_colour);
+        let _ = write_change(out, change, paint);
         Ok(())
     };
     match plan {
@@ -47,17 +65,17 @@ pub(crate) fn stream<E: From<JsonError>>(
         }
         None => pieces(&redacted.changes, write_redacted, write)?,
     }
-    write(&conclusion(redacted, in_colour))
+    write(&conclusion(redacted, paint))
 }
 
 /// The number of changes, after all that a text shows of a plan.
-pub(super) fn conclusion(plan: &RedactedPlan, in_colour: bool) -> String {
+pub(super) fn conclusion(plan: &RedactedPlan, paint: Paint) -> String {
     let (mut last, summary) = (String::new(), plan.summary());
     if let Some(diff) = &plan.behaviour {
         let _ = writeln!(last, "{}", behaviour::summary(diff, plan.is_empty(), &plan.uncompared()));
         for (opens, line) in behaviour::lines(diff) {
             let (sign, style) = if opens { ("! ", Style::new().red()) } else { ("  ", Style::new()) };
-            let _ = put(&mut last, in_colour, style, &format!("{sign}{}", escaped(&line)));
+            let _ = paint.put(&mut last, style, &format!("{sign}{}", escaped(&line)));
             last.push('\n');
         }
         last.push('\n');
@@ -67,7 +85,7 @@ pub(super) fn conclusion(plan: &RedactedPlan, in_colour: bool) -> String {
     }
     let _ = match plan.is_empty() {
         true => writeln!(last, "No changes: {} unchanged.", summary.unchanged),
-        false => put(&mut last, in_colour, Style::new().bold(), &summary.to_string()).and_then(|()| writeln!(last)),
+        false => paint.put(&mut last, Style::new().bold(), &summary.to_string()).and_then(|()| writeln!(last)),
     };
     last
 }
@@ -112,16 +130,16 @@ pub(crate) fn notes(change: &RedactedChange) -> String {
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }
 
-fn write_change(out: &mut String, change: &RedactedChange, in_colour: bool) -> std::fmt::Result {
-    write_head(out, change, in_colour)?;
+fn write_change(out: &mut String, change: &RedactedChange, paint: Paint) -> std::fmt::Result {
+    write_head(out, change, paint)?;
     for call in &change.calls {
         write_call(out, &call.method, &call.path)?;
-        write_lines(out, &call.lines, in_colour)?;
+        write_lines(out, &call.lines, paint)?;
     }
     writeln!(out)
 }
 
-pub(super) fn write_head(out: &mut String, change: &RedactedChange, in_colour: bool) -> std::fmt::Result {
+pub(super) fn write_head(out: &mut String, change: &RedactedChange, paint: Paint) -> std::fmt::Result {
     let title = format!("{} {}", change.kind, change.name);
     let notes = notes(change);
     let style = match change.effect {
@@ -129,15 +147,15 @@ pub(super) fn write_head(out: &mut String, change: &RedactedChange, in_colour: b
         Effect::Delete | Effect::Replaced => Style::new().red(),
         _ => Style::new().yellow(),
     };
-    put(out, in_colour, style, sign(change.effect))?;
+    paint.put(out, style, sign(change.effect))?;
     out.push(' ');
-    put(out, in_colour, Style::new().bold(), &escaped(&title))?;
+    paint.put(out, Style::new().bold(), &escaped(&title))?;
     out.push_str("  ");
-    put(out, in_colour, Style::new().dimmed(), &escaped(&change.id))?;
+    paint.put(out, Style::new().dimmed(), &escaped(&change.id))?;
     writeln!(out, "{}", escaped(&notes))?;
     for field in change.drift.iter().flat_map(Drift::changed) {
         out.push_str("    ");
-        put(out, in_colour, Style::new().yellow(), &escaped(&field.to_string()))?;
+        paint.put(out, Style::new().yellow(), &escaped(&field.to_string()))?;
         out.push('\n');
     }
     Ok(())
@@ -147,7 +165,7 @@ fn write_call(out: &mut String, method: &str, path: &str) -> std::fmt::Result {
     writeln!(out, "    {} {}", escaped(method), escaped(path))
 }
 
-fn write_lines(out: &mut String, lines: &[String], in_colour: bool) -> std::fmt::Result {
+fn write_lines(out: &mut String, lines: &[String], paint: Paint) -> std::fmt::Result {
     for line in lines.iter().map(|line| escaped(line)) {
         let style = match line.as_bytes().first() {
             Some(b'+') => Style::new().green(),
@@ -155,14 +173,10 @@ fn write_lines(out: &mut String, lines: &[String], in_colour: bool) -> std::fmt:
             _ => Style::new().dimmed(),
         };
         out.push_str("      ");
-        put(out, in_colour, style, &line)?;
+        paint.put(out, style, &line)?;
         out.push('\n');
     }
     Ok(())
-}
-
-fn put(out: &mut String, in_colour: bool, style: Style, text: &str) -> std::fmt::Result {
-    if in_colour { write!(out, "{}", text.style(style)) } else { out.write_str(text) }
 }
 
 #[cfg(test)]
@@ -184,7 +198,7 @@ mod tests {
         let plan = Plan { changes: (0..2 * CHANGES_TOGETHER + 1).map(create).collect(), ..Plan::default() };
         let redacted = RedactedPlan::from_plan(&plan).unwrap();
         let (mut whole, mut longest) = (String::new(), 0);
-        let streamed = stream::<JsonError>(&redacted, Some(&plan), true, &mut |piece| {
+        let streamed = stream::<JsonError>(&redacted, Some(&plan), Paint::Coloured, &mut |piece| {
             longest = longest.max(piece.len());
             whole.push_str(piece);
             Ok(())
@@ -192,7 +206,7 @@ mod tests {
         assert!(streamed.is_ok() && longest < whole.len() / 10, "{longest} of {}", whole.len());
         assert_eq!(whole, text(&redacted));
         let mut plain = String::new();
-        let streamed = stream::<JsonError>(&redacted, Some(&plan), false, &mut |piece| {
+        let streamed = stream::<JsonError>(&redacted, Some(&plan), Paint::Plain, &mut |piece| {
             plain.push_str(piece);
             Ok(())
         });

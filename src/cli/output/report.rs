@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::{ArgMatches, Args};
 
-use super::stdout::{has_colours, print_coloured, unless_closed, write};
+use super::stdout::{paint, print_coloured, unless_closed, write};
 use super::{destination, diagnostics};
 use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
@@ -59,7 +59,7 @@ impl Output {
         };
         match self.shows_text() {
             true if !self.full && redacted.changes.len() > LARGE => {
-                unless_closed(write(overview(redacted, has_colours()).as_bytes()))
+                unless_closed(write(overview(redacted, paint()).as_bytes()))
             }
             true => print_plan(redacted, plan),
             false => Ok(()),
@@ -140,7 +140,7 @@ fn unwritable_report(path: &Path, error: &io::Error) -> Failure {
 /// Writes a plan as text. It can have millions of lines, of which a stripping stream would write each by itself.
 fn print_plan(redacted: &RedactedPlan, plan: Option<&Plan>) -> Result<(), Failure> {
     let mut closed = false;
-    stream(redacted, plan, has_colours(), &mut |piece| {
+    stream(redacted, plan, paint(), &mut |piece| {
         // If the reader is done, a change that cannot be shown must still be found.
         let written = if closed { Ok(()) } else { write(piece.as_bytes()) };
         closed |= written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);

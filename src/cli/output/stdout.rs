@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use rustix::fs::FileType;
 
 use crate::cli::prelude::*;
+use crate::plan::render::Paint;
 
 /// Writes data to standard output, as the end of a command. A closed pipe is not an error: its reader is done (D31).
 pub(in crate::cli) fn print(data: impl AsRef<[u8]>) -> CommandResult {
@@ -65,10 +66,9 @@ pub(in crate::cli) fn print_coloured(text: &str) -> Result<(), Failure> {
 
 /// Writes the next text of an output without an end. Returns whether its reader is still there.
 pub(in crate::cli) fn append(text: &str) -> Result<bool, Failure> {
-    let written = if has_colours() {
-        write(text.as_bytes())
-    } else {
-        write(anstream::adapter::strip_str(text).to_string().as_bytes())
+    let written = match paint() {
+        Paint::Coloured => write(text.as_bytes()),
+        Paint::Plain => write(anstream::adapter::strip_str(text).to_string().as_bytes()),
     };
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -96,8 +96,11 @@ pub(super) fn terminal_width() -> Option<usize> {
 }
 
 /// Whether stdout shows colours.
-pub(super) fn has_colours() -> bool {
-    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+pub(super) fn paint() -> Paint {
+    match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => Paint::Plain,
+        _ => Paint::Coloured,
+    }
 }
 
 fn unwritable(error: &io::Error) -> Failure {
