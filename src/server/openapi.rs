@@ -102,7 +102,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
             .responds("201", "Created", schemas.response_of(info.view_schema))
             .header("201", "ETag", "The strong ETag of the response.")
             .header("201", "Location", "The URI of the resource.")
-            .response_header("201", WARNING, CHANGE_WARNING, true),
+            .header_extension("201", WARNING, CHANGE_WARNING),
         Action::List => {
             let items = schemas.response_of(info.view_schema);
             let list = schemas.list(info.name, info.list, items, info.kind.is_paged());
@@ -111,7 +111,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
                 json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
             });
             let operation = filters.fold(operation.parameter(at_parameter()), OperationDocument::parameter);
-            operation.ok(list).conditional_on("page", true)
+            operation.ok(list).conditional_page()
         }
         Action::Get => operation.parameter(at_parameter()).ok(schemas.response_of(info.view_schema)).conditional(),
         Action::GetModule(slot) => {
@@ -121,18 +121,17 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
             .with_body(endpoint.kind != Kind::EventSource, schemas.update_of(info), Some((info.patch_example)()))
             .ok(schemas.response_of(info.view_schema))
             .tagged()
-            .response_header("200", WARNING, CHANGE_WARNING, true),
+            .header_extension("200", WARNING, CHANGE_WARNING),
         Action::PutModule(slot) => changing(operation)
             .with_body(!slot.empty_is_harmless, schemas.request_of(slot.spec_schema), Some((slot.example)()))
             .ok(schemas.response_of(slot.view_schema))
             .tagged()
-            .response_header("200", WARNING, CHANGE_WARNING, true),
+            .header_extension("200", WARNING, CHANGE_WARNING),
         Action::Delete | Action::DeleteModule(_) => {
-            changing(operation).responds_empty("204", "Deleted").response_header(
+            changing(operation).responds_empty("204", "Deleted").header_extension(
                 "204",
                 WARNING,
                 "Warns that a source owns the resource, or that nobody can tell any longer whether an invariant holds.",
-                true,
             )
         }
     };
@@ -141,7 +140,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
         Action::Delete | Action::DeleteModule(_) => "204",
         _ => "200",
     };
-    operation.response_header(succeeds, REVISION, NAMED_REVISION, true).build(match endpoint.action {
+    operation.header_extension(succeeds, REVISION, NAMED_REVISION).build(match endpoint.action {
         Action::Get | Action::GetModule(_) | Action::List => "400 401 404 410 429 500 503",
         _ => "400 401 403 404 408 409 412 413 415 429 500 503",
     })
@@ -158,12 +157,12 @@ const NAMED_REVISION: &str =
 
 /// Adds the header that overrides a source (D103).
 fn overridable(operation: OperationDocument) -> OperationDocument {
-    operation.request_header("Edgewright-Override", "The source whose manifests the change overrides, required if the source's policy for API writes is `header`. The history records it.", true)
+    operation.request_extension("Edgewright-Override", "The source whose manifests the change overrides, required if the source's policy for API writes is `header`. The history records it.")
 }
 
 /// Adds the headers of a request that changes a resource.
 fn changing(operation: OperationDocument) -> OperationDocument {
-    overridable(operation.request_header("If-Match", "The ETag of the resource that the change is based on.", false))
+    overridable(operation.request_header("If-Match", "The ETag of the resource that the change is based on."))
 }
 
 fn path_parameters(path: &str) -> Value {

@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::model::json::without_nulls;
 
+const NOT_MODIFIED: &str = "Not modified: the client's copy is current (`If-None-Match`).";
+const CLIENTS_ETAG: &str = "The ETag of the client's copy.";
+
 /// An operation of the document.
 pub(crate) struct OperationDocument {
     fields: Map<String, Value>,
@@ -57,8 +60,13 @@ impl OperationDocument {
     }
 
     /// Adds a header of the request.
-    pub(crate) fn request_header(self, name: &str, description: &str, is_extension: bool) -> Self {
-        self.described_parameter(name, "header", text(description, is_extension))
+    pub(crate) fn request_header(self, name: &str, description: &str) -> Self {
+        self.described_parameter(name, "header", header(description))
+    }
+
+    /// Adds a header of the request that extends the API specification.
+    pub(super) fn request_extension(self, name: &str, description: &str) -> Self {
+        self.described_parameter(name, "header", extension_header(description))
     }
 
     /// Adds the parameters of a list in pages. `items` are what the pages have, in the singular and plural.
@@ -119,16 +127,19 @@ impl OperationDocument {
 
     /// Adds a header to a response.
     pub(crate) fn header(self, status: &str, name: &str, description: &str) -> Self {
-        self.response_header(status, name, description, false)
+        self.described_header(status, name, header(description))
     }
 
-    /// Adds a header to a response, which can extend the API specification.
-    pub(super) fn response_header(mut self, status: &str, name: &str, description: &str, is_extension: bool) -> Self {
-        if let Some(Value::Object(response)) = self.successes.get_mut(status) {
-            let header = text(description, is_extension);
-            if let Some(headers) = response.entry("headers").or_insert_with(|| json!({})).as_object_mut() {
-                headers.insert(name.to_owned(), header);
-            }
+    /// Adds a header that extends the API specification to a response.
+    pub(super) fn header_extension(self, status: &str, name: &str, description: &str) -> Self {
+        self.described_header(status, name, extension_header(description))
+    }
+
+    fn described_header(mut self, status: &str, name: &str, header: Value) -> Self {
+        if let Some(Value::Object(response)) = self.successes.get_mut(status)
+            && let Some(headers) = response.entry("headers").or_insert_with(|| json!({})).as_object_mut()
+        {
+            headers.insert(name.to_owned(), header);
         }
         self
     }
@@ -140,14 +151,14 @@ impl OperationDocument {
 
     /// Adds an ETag, and the response to a client whose copy is current.
     pub(crate) fn conditional(self) -> Self {
-        self.conditional_on("response", false)
+        self.responds_empty("304", NOT_MODIFIED).tagged().request_header("If-None-Match", CLIENTS_ETAG)
     }
 
-    /// Adds the ETag of a response or page, and the response to a client whose copy is current.
-    pub(super) fn conditional_on(self, tagged: &str, is_extension: bool) -> Self {
-        self.responds_empty("304", "Not modified: the client's copy is current (`If-None-Match`).")
-            .response_header("200", "ETag", &format!("The strong ETag of the {tagged}."), is_extension)
-            .request_header("If-None-Match", "The ETag of the client's copy.", is_extension)
+    /// Adds the ETag of a page, and the response to a client whose copy is current, which the API specification does not have.
+    pub(super) fn conditional_page(self) -> Self {
+        self.responds_empty("304", NOT_MODIFIED)
+            .header_extension("200", "ETag", "The strong ETag of the page.")
+            .request_extension("If-None-Match", CLIENTS_ETAG)
     }
 
     /// Makes it an operation without an API key, whose response has no form that clients know.
@@ -170,8 +181,12 @@ impl OperationDocument {
     }
 }
 
-/// What a header is: a text.
-fn text(description: &str, is_extension: bool) -> Value {
-    let extension = is_extension.then_some(true);
-    without_nulls(json!({"description": description, "schema": {"type": "string"}, "x-extension": extension}))
+/// A header, which is a text.
+fn header(description: &str) -> Value {
+    json!({"description": description, "schema": {"type": "string"}})
+}
+
+/// A header that extends the API specification.
+fn extension_header(description: &str) -> Value {
+    json!({"description": description, "schema": {"type": "string"}, "x-extension": true})
 }

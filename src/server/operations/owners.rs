@@ -31,7 +31,7 @@ pub(super) static PATCH: ApiOperation = ApiOperation::patch("/owners/{id}", Inte
     .documented("400 401 403 404 408 409 412 413 415 500", |operation, schemas| {
         let operation = operation.body(schemas.request::<OwnerUpdate>(), json!({"role": "viewer"}));
         let operation = operation.ok(schemas.response::<OwnerView>()).tagged();
-        operation.request_header("If-Match", "The ETag of the resource that the change is based on.", false)
+        operation.request_header("If-Match", "The ETag of the resource that the change is based on.")
     });
 
 /// A user or bot that owns API keys.
