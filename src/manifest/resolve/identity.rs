@@ -30,6 +30,15 @@ pub(super) struct DeclaredResource<'a> {
     fixed: Vec<String>,
 }
 
+/// How an existing resource becomes the declared one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// By an update in place.
+    Update,
+    /// Only by its replacement, because immutable content differs.
+    Replace,
+}
+
 impl<'a> DeclaredResource<'a> {
     pub(super) fn new(
         declaration: &'a Arc<Declaration>,
@@ -40,6 +49,10 @@ impl<'a> DeclaredResource<'a> {
         let fixed = immutable_content(spec.as_ref())?;
         let key = Key { kind: declaration.kind, parent, id: Id::new("") };
         Ok(Self { declaration, key, entry: None, spec, faulty, fixed })
+    }
+
+    fn fit(&self, entry: &Entry) -> Fit {
+        if self.fits(entry) { Fit::Update } else { Fit::Replace }
     }
 
     fn keyed(&self, id: Id) -> Key {
@@ -170,17 +183,17 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         by.is_some_and(|other| other.name() != it.name())
     }
 
-    /// The source's resource with a name that can be updated to this one, or that cannot because immutable content differs.
-    fn find_own(&self, it: &DeclaredResource<'_>, name: &str, fits: bool) -> Option<&'k Entry> {
+    /// The source's resource with a name that becomes this one in some way.
+    fn find_own(&self, it: &DeclaredResource<'_>, name: &str, fit: Fit) -> Option<&'k Entry> {
         let known: &'k StoreNames<'a> = self.known;
         let mut named = known.named(it.declaration.kind, it.parent(), name).iter().copied();
         let own = named
-            .find(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(entry) == fits);
+            .find(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fit(entry) == fit);
         own.map(|entry| entry.as_ref())
     }
 
     /// The resource of another source that has or had a name of a declaration, if the declaration is about it (D104).
-    fn find_transferred(&self, it: &DeclaredResource<'_>, fits: bool) -> Option<&'k Entry> {
+    fn find_transferred(&self, it: &DeclaredResource<'_>, fit: Fit) -> Option<&'k Entry> {
         let known: &'k StoreNames<'a> = self.known;
         let (kind, parent) = (it.declaration.kind, it.parent());
         it.names().find_map(|name| {
@@ -190,7 +203,7 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                 let claim = entry.claim.as_deref();
                 claim.is_some_and(|claim| it.declaration.transfer.concern(claim, known.source))
                     && !self.is_taken(it, &entry.key)
-                    && it.fits(entry) == fits
+                    && it.fit(entry) == fit
             });
             moved.map(|entry| entry.as_ref())
         })
@@ -199,7 +212,10 @@ impl<'k, 'a> IdChooser<'k, 'a> {
     /// Whether no resource of its own name fits a declared resource.
     fn lacks(&self, index: usize) -> bool {
         self.is_open(index)
-            && self.wanted.get(index).is_some_and(|it| it.exists() && self.find_own(it, it.name(), true).is_none())
+            && self
+                .wanted
+                .get(index)
+                .is_some_and(|it| it.exists() && self.find_own(it, it.name(), Fit::Update).is_none())
     }
 
     /// Takes ids stated in manifests, and event types, which are ids themselves.
@@ -282,7 +298,7 @@ impl<'k, 'a> IdChooser<'k, 'a> {
             let made = |entry: &&Entry| {
                 entry.claim.as_deref().is_some_and(|claim| claim.renamed_from.as_deref() == it.former())
             };
-            if let Some(entry) = self.find_own(it, it.name(), true).filter(made) {
+            if let Some(entry) = self.find_own(it, it.name(), Fit::Update).filter(made) {
                 self.take_entry(index, it, entry);
             }
         }
@@ -292,7 +308,7 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         while let Some(index) = open.pop_front() {
             let Some(it) = wanted.get(index).filter(|_| self.is_open(index)) else { continue };
             let Some(former) = it.former() else { continue };
-            let Some(entry) = self.find_own(it, former, true) else { continue };
+            let Some(entry) = self.find_own(it, former, Fit::Update) else { continue };
             self.take_entry(index, it, entry);
             let other = by_name.get(&(it.parent(), former)).copied();
             open.extend(other.filter(|other| self.lacks(*other)));
@@ -300,7 +316,7 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         for cycle in &cycles {
             let moves = cycle.iter().copied().map(|index| {
                 let it = wanted.get(index).filter(|_| self.is_open(index))?;
-                Some((index, it, self.find_own(it, it.former()?, true)?))
+                Some((index, it, self.find_own(it, it.former()?, Fit::Update)?))
             });
             let moves: Option<Vec<_>> = moves.collect();
             for (index, it, entry) in moves.into_iter().flatten() {
@@ -315,7 +331,8 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         let wanted = self.wanted;
         for (index, it) in wanted.iter().enumerate() {
             if self.is_open(index)
-                && let Some(entry) = self.find_own(it, it.name(), true).or_else(|| self.find_transferred(it, true))
+                && let Some(entry) =
+                    self.find_own(it, it.name(), Fit::Update).or_else(|| self.find_transferred(it, Fit::Update))
             {
                 self.take_entry(index, it, entry);
             }
@@ -337,8 +354,8 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                 (change.fault, change.rival) = (Some(double_rename_error(it, rival)), Some(position));
             }
             let find_predecessor = || {
-                let own = it.names().find_map(|name| self.find_own(it, name, false));
-                own.or_else(|| self.find_transferred(it, false))
+                let own = it.names().find_map(|name| self.find_own(it, name, Fit::Replace));
+                own.or_else(|| self.find_transferred(it, Fit::Replace))
             };
             if !it.fixed.is_empty()
                 && let Some(old) = find_predecessor()
