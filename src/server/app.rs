@@ -192,15 +192,15 @@ impl App {
 
     /// Adds the reconcile loops of the followed sources.
     #[must_use]
-    pub fn following(self, following: impl IntoIterator<Item = Arc<SourceHandle>>) -> Self {
-        let all = self.0.sources.following.iter().chain(following).collect();
-        self.following_list(SourceRegistry::new(all))
+    pub fn following(self, handles: impl IntoIterator<Item = Arc<SourceHandle>>) -> Self {
+        let all = self.0.sources.registry.iter().chain(handles).collect();
+        self.source_registry(SourceRegistry::new(all))
     }
 
     /// Sets the reconcile loops of the followed sources, which may change.
     #[must_use]
-    pub(crate) fn following_list(mut self, following: SourceRegistry) -> Self {
-        set(&mut self.0.sources, |sources| sources.following = following);
+    pub(crate) fn source_registry(mut self, registry: SourceRegistry) -> Self {
+        set(&mut self.0.sources, |sources| sources.registry = registry);
         self
     }
 }

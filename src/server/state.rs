@@ -97,7 +97,7 @@ impl Admissions {
 #[derive(Default)]
 pub(crate) struct SourceRuntime {
     /// The reconcile loops of the sources that the server follows.
-    pub following: SourceRegistry,
+    pub registry: SourceRegistry,
     /// When clients last synced each source.
     pub syncs: SyncTimes,
     /// The last client revision of each source.

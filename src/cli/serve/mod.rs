@@ -105,14 +105,14 @@ impl Args {
         };
         let (outputs, sources) = match self.start_parts(&bound, &config, lasting) {
             Ok((outputs, sources, first_syncs)) => {
-                let following = sources.list();
+                let registry = sources.list();
                 if !is_first {
                     // The store has what the server before has applied, and clients wait.
-                    following.iter().for_each(|source| source.health.set_optional());
-                } else if following.iter().next().is_some() && !bound.server.wait(first_syncs) {
+                    registry.iter().for_each(|source| source.health.set_optional());
+                } else if registry.iter().next().is_some() && !bound.server.wait(first_syncs) {
                     bound.manager.stopping();
                     // All loops stop at the same time.
-                    following.stop();
+                    registry.stop();
                     return Ok(None);
                 }
                 (outputs, sources)
@@ -268,10 +268,10 @@ impl Args {
         options: BTreeSet<String>,
     ) -> Result<Option<(BoundServer, Config)>, Failure> {
         let Round { outputs, sources, mut role } = round;
-        let following = sources.list();
+        let registry = sources.list();
         let rest_writes = RestWrites::default();
         rest_writes.set(config.rest_writes.clone());
-        let app = self.api(&bound, &outputs, &config, &rest_writes).following_list(following.clone());
+        let app = self.api(&bound, &outputs, &config, &rest_writes).source_registry(registry.clone());
         let service = ApiService::new(app);
         let ends = role.ends();
         let BoundServer { server, tls, manager, address, base_url, store, copy } = bound;
@@ -283,7 +283,7 @@ impl Args {
         let (watch, trigger) = ConfigWatch::new(config_path());
         let told = (manager.clone(), base_url.clone());
         let reloader = Reloader::new(self, config, options, sources, outputs.log.clone(), told, rest_writes);
-        let (hangup, looking) = (trigger.clone(), following.clone());
+        let (hangup, to_sync) = (trigger.clone(), registry.clone());
         let (reloading, stopping, renewed) = (manager.clone(), manager.clone(), tls.clone());
         let on_hangup = move || {
             tracing::info!("SIGHUP: reading the configuration file and the manifests");
@@ -292,14 +292,14 @@ impl Args {
                 tls.reload();
             }
             hangup.reload();
-            looking.iter().for_each(|following| following.request_sync());
+            to_sync.iter().for_each(|handle| handle.request_sync());
         };
         let served: std::io::Result<(Option<Server>, Config)> = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("configuration".to_owned());
             let configuring = thread.spawn_scoped(scope, move || reloader.run(watch, program))?;
             manager.ready(&base_url);
             let answer = Box::new(move |request| service.answer(request));
-            let served = server.run_round(answer, following, on_hangup, move || stopping.stopping(), ends);
+            let served = server.run_round(answer, registry, on_hangup, move || stopping.stopping(), ends);
             trigger.stop();
             let config = configuring.join().map_err(|_| std::io::Error::other("the configuration is unknown"))?;
             Ok((served?, config))

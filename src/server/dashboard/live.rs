@@ -123,10 +123,10 @@ fn state_of(app: &AppState) -> u64 {
     let mut hasher = DefaultHasher::new();
     let store = &app.served.store;
     (store.snapshot().revision, store.position()).hash(&mut hasher);
-    for following in app.sources.following.now().iter() {
-        let condition = following.health.condition();
-        let suspension = following.suspension().map(|it| (it.reason, it.since));
-        (&following.source, condition.message, condition.last_transition_time, suspension).hash(&mut hasher);
+    for handle in app.sources.registry.now().iter() {
+        let condition = handle.health.condition();
+        let suspension = handle.suspension().map(|it| (it.reason, it.since));
+        (&handle.source, condition.message, condition.last_transition_time, suspension).hash(&mut hasher);
     }
     hasher.finish()
 }

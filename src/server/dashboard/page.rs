@@ -184,7 +184,7 @@ impl PageRequest {
 
     /// The links to the forge of a source.
     pub(super) fn forge(&self, source: &str) -> ForgeLinks {
-        self.app.sources.following.forge(source)
+        self.app.sources.registry.forge(source)
     }
 
     /// Whether the caller may do something more than to read the page.

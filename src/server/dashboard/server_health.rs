@@ -27,15 +27,15 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         }
         (summary(request))
         h2 { "Loops" }
-        @if sources.following.now().is_empty() { (nothing("The server follows no source.")) }
+        @if sources.registry.now().is_empty() { (nothing("The server follows no source.")) }
         ul.brief {
-            @for following in sources.following.now().iter() {
-                @let status = following.status.current();
-                @let condition = following.health.condition();
-                li { b { (following.source) } " " (condition.reason.to_string()) ", synced "
+            @for handle in sources.registry.now().iter() {
+                @let status = handle.status.current();
+                @let condition = handle.health.condition();
+                li { b { (handle.source) } " " (condition.reason.to_string()) ", synced "
                     @if let Some(attempt) = &status.attempt { (time(&attempt.at.to_string(), request.now)) } @else { "not yet" }
                     @if let Some(next) = &status.next_sync { ", next " (time(&next.to_string(), request.now)) }
-                    @if let Some(fetches) = &following.settings.fetches {
+                    @if let Some(fetches) = &handle.settings.fetches {
                         @match fetches.failure() {
                             Some(failure) => { " " (badge(Tone::Bad, "cannot fetch")) " " (failure.message) },
                             None => ", fetched from its repository",

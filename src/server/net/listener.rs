@@ -137,16 +137,16 @@ impl Server {
     }
 
     /// Serves until SIGINT or SIGTERM, then finishes running requests.
-    pub fn run(self, router: Router, following: impl IntoIterator<Item = Arc<SourceHandle>>) -> io::Result<()> {
-        let following = SourceRegistry::new(following.into_iter().collect());
-        let loops = following.clone();
+    pub fn run(self, router: Router, handles: impl IntoIterator<Item = Arc<SourceHandle>>) -> io::Result<()> {
+        let registry = SourceRegistry::new(handles.into_iter().collect());
+        let loops = registry.clone();
         let hangup = move || {
             if loops.iter().next().is_some() {
                 tracing::info!("SIGHUP: reading the manifests");
             }
-            loops.iter().for_each(|following| following.request_sync());
+            loops.iter().for_each(|handle| handle.request_sync());
         };
-        self.run_round(answer_with(router), following, hangup, || {}, std::future::pending()).map(drop)
+        self.run_round(answer_with(router), registry, hangup, || {}, std::future::pending()).map(drop)
     }
 
     /// Calls `alive` at each interval, from a task among those that serve requests: not if these get no turn.
@@ -166,14 +166,14 @@ impl Server {
     pub(crate) fn run_round(
         self,
         answer: Box<Handler>,
-        following: SourceRegistry,
+        registry: SourceRegistry,
         mut hangup: impl FnMut() + Send + 'static,
         stopping_begins: impl FnOnce() + Send + 'static,
         ends: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<Option<Self>> {
         let (loops, limits, tls, socket) =
-            (following.clone(), self.limits, self.tls.clone(), self.listener.try_clone()?);
-        let left = self.serve(answer, following, |mut signals| async move {
+            (registry.clone(), self.limits, self.tls.clone(), self.listener.try_clone()?);
+        let left = self.serve(answer, registry, |mut signals| async move {
             let has_to_stop = tokio::select! {
                 () = signals.stop(&mut hangup) => true,
                 () = ends => false,
@@ -210,13 +210,13 @@ impl Server {
     fn serve<T, S: Future<Output = (Duration, Option<T>)> + Send + 'static>(
         self,
         answer: Box<Handler>,
-        following: SourceRegistry,
+        registry: SourceRegistry,
         stop: impl FnOnce(Signals) -> S,
     ) -> io::Result<Option<T>> {
         let Self { runtime, listener, signals, stopping, limits, tls } = self;
         let stop = stop(signals);
         let served = runtime.block_on(async move {
-            tokio::spawn(metrics::keep_up(following));
+            tokio::spawn(metrics::keep_up(registry));
             if let Some(tls) = &tls {
                 tokio::spawn(Arc::clone(tls).keep_up());
             }

@@ -58,11 +58,11 @@ impl fmt::Debug for Outbox {
 }
 
 impl SourceObserver for Outbox {
-    fn observe(&self, following: &SourceHandle) {
+    fn observe(&self, handle: &SourceHandle) {
         let now = OnceCell::new();
-        let now = || now.get_or_init(|| SourceSnapshot::new(following));
+        let now = || now.get_or_init(|| SourceSnapshot::new(handle));
         self.transitions.note_source(
-            &following.source,
+            &handle.source,
             self.store.snapshot().revision,
             || now().observed(),
             |r#type, reported| now().describe(r#type, reported, &self.base_url),

@@ -23,7 +23,7 @@ const NAMED_DRIFTED: usize = 3;
 
 /// A snapshot of a source's status.
 pub(super) struct SourceSnapshot<'f> {
-    following: &'f SourceHandle,
+    handle: &'f SourceHandle,
     condition: Condition,
     status: SourceStatus,
     suspension: Option<Suspension>,
@@ -31,11 +31,11 @@ pub(super) struct SourceSnapshot<'f> {
 
 impl<'f> SourceSnapshot<'f> {
     /// Reads the state of a source.
-    pub(super) fn new(following: &'f SourceHandle) -> Self {
-        let suspension = following.suspension();
+    pub(super) fn new(handle: &'f SourceHandle) -> Self {
+        let suspension = handle.suspension();
         // The loop writes the status first.
-        let condition = following.health.condition();
-        Self { following, condition, status: following.status.current(), suspension }
+        let condition = handle.health.condition();
+        Self { handle, condition, status: handle.status.current(), suspension }
     }
 
     /// The notification that is due.
@@ -95,7 +95,7 @@ impl<'f> SourceSnapshot<'f> {
 
     /// Describes an event. `reported` is what was reported before.
     pub(super) fn describe(&self, r#type: EventType, reported: Option<&ReportedState>, base_url: &str) -> EventContent {
-        let (source, findings) = (self.following.source.as_str(), &self.status.findings);
+        let (source, findings) = (self.handle.source.as_str(), &self.status.findings);
         let attempt = self.attempt();
         let has_drifted = r#type == EventType::SourceDrifted;
         let drift = if has_drifted { findings.drift.as_slice() } else { &[] };

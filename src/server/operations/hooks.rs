@@ -107,8 +107,8 @@ async fn create(
         let payload: Value = serde_json::from_slice(&signed)
             .map_err(|_| ApiError::with_code(Code::Syntax, "the webhook's payload is not valid JSON"))?;
         let urls = urls(&payload);
-        let synced = sources.following.iter().filter(|following| following.request_fetch(&urls));
-        let sources = synced.map(|following| following.source.clone()).collect();
+        let synced = sources.registry.iter().filter(|handle| handle.request_fetch(&urls));
+        let sources = synced.map(|handle| handle.source.clone()).collect();
         json_response(StatusCode::ACCEPTED, &HookResponse { sources }).map(Some)
     });
     match answer.await? {

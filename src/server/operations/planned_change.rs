@@ -114,7 +114,7 @@ impl ChangeRequest<'_> {
     pub(super) fn applied(&self, author: &Author, planned: &mut PlanResult, revision: Option<u64>) -> ApiResult {
         if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
             sync_log::applied(author, plan, revision);
-            self.app.sources.following.iter().for_each(|following| following.request_sync());
+            self.app.sources.registry.iter().for_each(|handle| handle.request_sync());
         }
         self.answer(planned, Secrets::Revealed, revision)
     }

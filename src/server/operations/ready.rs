@@ -44,12 +44,12 @@ pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
         });
     }
     let (mut missing, mut warnings) = (Vec::new(), String::new());
-    let all = app.sources.following.now();
+    let all = app.sources.registry.now();
     // One source needs no name.
     let several = all.len() > 1;
-    for following in all.iter() {
-        let named = |state: String| if several { format!("source `{}`: {state}", following.source) } else { state };
-        match following.health.verdict() {
+    for handle in all.iter() {
+        let named = |state: String| if several { format!("source `{}`: {state}", handle.source) } else { state };
+        match handle.health.verdict() {
             Verdict::Ready => {}
             Verdict::Degraded(state) => {
                 let _ = writeln!(warnings, "warning: {}", escaped(&named(state)));
@@ -82,7 +82,7 @@ pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
         warnings += "warning: cannot write the local copy of the store; see the server log\n";
     }
     // Its error has local paths.
-    if app.sources.following.is_outdated() {
+    if app.sources.registry.is_outdated() {
         warnings += "warning: the configuration file is not applied; see the server log
 ";
     }

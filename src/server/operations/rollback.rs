@@ -129,7 +129,7 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
     let before = store.snapshot();
     let (mut planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
     if revision.is_some() {
-        request.app.sources.following.note_rollback(store, &before, &store.snapshot());
+        request.app.sources.registry.note_rollback(store, &before, &store.snapshot());
     }
     request.applied(&rollback.attempted(Some(caller)), &mut planned, revision)
 }

@@ -26,7 +26,7 @@ pub(crate) async fn state(
         RevisionName::Either(revision, _) if revision <= current.revision => revision,
         name => {
             let store = Arc::clone(&app.served.store);
-            let applied = app.sources.following.iter().filter_map(|following| following.status.applied());
+            let applied = app.sources.registry.iter().filter_map(|handle| handle.status.applied());
             let in_sync: Vec<_> = applied.filter_map(|sync| Some((sync.commit?, sync.revision))).collect();
             let search = move |cancel: Cancel| {
                 let found = store.revision_named(&name, &in_sync, &|| cancel.is_cancelled());

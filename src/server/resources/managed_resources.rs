@@ -213,7 +213,7 @@ impl WriteCheck {
     }
 
     fn is_suspended(&self, source: &str) -> bool {
-        self.app.sources.following.find(source).is_some_and(|it| it.suspension().is_some())
+        self.app.sources.registry.find(source).is_some_and(|it| it.suspension().is_some())
     }
 
     fn refused(&self, write: &OwnedWrite, policy: WritePolicy) -> Fault {
@@ -224,7 +224,7 @@ impl WriteCheck {
         if policy == WritePolicy::Header {
             help += &format!(", or send the header `Edgewright-Override: {source}`");
         }
-        if self.app.sources.following.find(&write.source).is_some() {
+        if self.app.sources.registry.find(&write.source).is_some() {
             help += &format!(", or suspend the source first: `edgewright suspend {source} --reason TEXT`");
         }
         let message = format!("{} is managed by source `{source}`, which refuses this change", write.subject());

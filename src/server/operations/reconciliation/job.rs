@@ -200,7 +200,7 @@ impl<'a> ReconciliationJob<'a> {
         match (&planned.plan, revision) {
             (Some(plan), Some(revision)) => {
                 sync_log::applied(&author, plan, revision);
-                self.app.sources.following.request_syncs_after(&self.options.source, plan);
+                self.app.sources.registry.request_syncs_after(&self.options.source, plan);
             }
             (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
             (None, _) => {}
@@ -317,7 +317,7 @@ fn authorize(app: &AppState, caller: &Caller, request: &Request) -> Result<(), A
 
 /// Whether the server reconciles a source from its own manifests.
 pub(in crate::server::operations) fn is_followed(app: &AppState, source: &str) -> bool {
-    app.sources.following.find(source).is_some()
+    app.sources.registry.find(source).is_some()
 }
 
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.

@@ -99,7 +99,7 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
     let mut response = request.answer(&mut planned, Secrets::Revealed, revision)?;
     if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
         sync_log::applied(&destroy.author(Some(caller)), plan, revision);
-        app.sources.following.request_syncs_after(&destroy.source, plan);
+        app.sources.registry.request_syncs_after(&destroy.source, plan);
         if let Some(note) = SecurityNote::for_operations((&caller.0, &caller.1), &plan.each_operation()) {
             response.extensions_mut().insert(note);
         }

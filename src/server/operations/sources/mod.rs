@@ -78,7 +78,7 @@ async fn get(State(app): State<AppState>, Path(name): Path<String>, headers: Hea
 /// A source that the server follows, which the path names.
 pub(in crate::server) struct SourceInPath {
     app: AppState,
-    following: Arc<SourceHandle>,
+    handle: Arc<SourceHandle>,
 }
 
 impl FromRequestParts<AppState> for SourceInPath {
@@ -93,7 +93,7 @@ impl FromRequestParts<AppState> for SourceInPath {
 impl SourceInPath {
     /// Finds the source.
     pub(in crate::server) fn new(app: &AppState, name: &str) -> Result<Self, ApiError> {
-        Ok(Self { following: followed(app, name)?, app: app.clone() })
+        Ok(Self { handle: followed(app, name)?, app: app.clone() })
     }
 
     /// Suspends or resumes the source, or requests a sync, and responds with its status. Once it is suspended, a current run
@@ -103,7 +103,7 @@ impl SourceInPath {
         change: impl FnOnce(&SourceHandle) -> Result<Option<Suspension>, StoreError> + Send + 'static,
     ) -> ApiResult {
         blocking(move || {
-            let (app, name) = (&self.app, self.following.source.as_str());
+            let (app, name) = (&self.app, self.handle.source.as_str());
             let source = followed(app, name)?;
             let before = change(&source)?;
             let mut found = view(app, &app.served.store.snapshot(), name)?;
@@ -117,7 +117,7 @@ impl SourceInPath {
 
 /// Finds a source that the server follows.
 fn followed(app: &AppState, name: &str) -> Result<Arc<SourceHandle>, ApiError> {
-    app.sources.following.find(name).ok_or_else(|| unknown(name))
+    app.sources.registry.find(name).ok_or_else(|| unknown(name))
 }
 
 /// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
@@ -134,7 +134,7 @@ pub(in crate::server) async fn suspend(
         })?),
     };
     let suspension = Suspension::new(wanted.reason, caller.name(), until).map_err(ApiError::new)?;
-    source.change(move |following| following.set_suspension(Some(suspension), caller.author())).await
+    source.change(move |handle| handle.set_suspension(Some(suspension), caller.author())).await
 }
 
 /// Ends the suspension of a source, and accepts a commit that the source refuses because it was rewound.
@@ -145,27 +145,27 @@ pub(in crate::server) async fn resume(source: SourceInPath, caller: Caller, body
         let message = "`accept_commit` must be a commit ID of 40 hexadecimal digits";
         ApiError::new(Fault::new(Code::InvalidFormat, message).at("accept_commit"))
     })?;
-    if accepted.is_some() && source.following.settings.lineage.is_none() {
+    if accepted.is_some() && source.handle.settings.lineage.is_none() {
         let fault = Fault::new(Code::NotAllowed, "the manifests of the source are not in a Git repository");
         return Err(ApiError::new(fault.at("accept_commit")));
     }
-    if source.following.configured.is_some() {
+    if source.handle.configured.is_some() {
         let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
         return Err(ApiError::new(fault.help("remove `suspend` from the source in the file")));
     }
-    let resume = move |following: &SourceHandle| {
+    let resume = move |handle: &SourceHandle| {
         if let Some(commit) = accepted {
-            following.accept_commit(&commit, caller.author())?;
+            handle.accept_commit(&commit, caller.author())?;
         }
-        following.set_suspension(None, caller.author())
+        handle.set_suspension(None, caller.author())
     };
     source.change(resume).await
 }
 
 /// Requests a sync of a source.
 pub(in crate::server) async fn sync(source: SourceInPath) -> ApiResult {
-    let request = |following: &SourceHandle| {
-        following.request_whole_sync();
+    let request = |handle: &SourceHandle| {
+        handle.request_whole_sync();
         Ok(None)
     };
     source.change(request).await
@@ -190,16 +190,16 @@ pub(crate) fn views(
     let inventory = telemetry.inventories.count(snapshot);
     let mut owned: HashMap<&str, usize> =
         inventory.by_source.iter().map(|(source, owned)| (source.as_str(), *owned)).collect();
-    let followed = sources.following.now();
+    let followed = sources.registry.now();
     let all: Vec<(&str, SourceStatus)> =
-        followed.iter().map(|following| (following.source.as_str(), following.status.current())).collect();
-    let view = |following: &Arc<SourceHandle>| {
-        let count = owned.get(following.source.as_str()).copied().unwrap_or_default();
-        SourceView::followed(following, &all, count, &served.base_urls.base_url)
+        followed.iter().map(|handle| (handle.source.as_str(), handle.status.current())).collect();
+    let view = |handle: &Arc<SourceHandle>| {
+        let count = owned.get(handle.source.as_str()).copied().unwrap_or_default();
+        SourceView::followed(handle, &all, count, &served.base_urls.base_url)
     };
     let mut views: Vec<SourceView> = followed.iter().map(view).collect();
-    for following in followed.iter() {
-        owned.remove(following.source.as_str());
+    for handle in followed.iter() {
+        owned.remove(handle.source.as_str());
     }
     owned.retain(|source, _| only.is_none_or(|only| only == *source));
     let mut left: Vec<(&str, usize)> = owned.into_iter().collect();

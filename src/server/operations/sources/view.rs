@@ -278,35 +278,35 @@ pub(crate) struct SourceList {
 impl SourceView {
     /// The status of a source that owns so many resources. `others` are all sources of the server.
     pub(super) fn followed(
-        following: &SourceHandle,
+        handle: &SourceHandle,
         others: &[(&str, SourceStatus)],
         owned: usize,
         base_url: &str,
     ) -> Self {
-        let condition = following.health.condition();
-        let status = following.status.current();
+        let condition = handle.health.condition();
+        let status = handle.status.current();
         let findings = &status.findings;
-        let suspension = following.suspension();
-        let location = &following.settings.location;
+        let suspension = handle.suspension();
+        let location = &handle.settings.location;
         let shown = |path: &Path| path.display().to_string();
         let claimed = others.iter().flat_map(|(source, status)| {
-            let own = status.findings.ownership_conflicts.iter().filter(move |clash| clash.owner == following.source);
+            let own = status.findings.ownership_conflicts.iter().filter(move |clash| clash.owner == handle.source);
             own.map(move |clash| clash_of(source, &clash.resource))
         });
         let claimed: Vec<Item> = claimed.collect();
         let listed = findings.diagnostics.iter().map(|(_, item)| item);
         let counts = SourceCounts::new(findings, owned, claimed.len() + status.notices.len());
         Self {
-            name: following.source.clone(),
-            uri: format!("{base_url}/sources/{}", segment(&following.source)),
+            name: handle.source.clone(),
+            uri: format!("{base_url}/sources/{}", segment(&handle.source)),
             state: if suspension.is_some() { SourceState::Suspended } else { SourceState::from_condition(&condition) },
             since: suspension.as_ref().map_or(condition.last_transition_time, |it| it.since).to_string(),
             paths: location.paths.iter().map(|path| shown(path)).collect(),
             repository: location.repository.clone(),
             revision: location.revision.clone(),
-            drift: following.settings.drift.to_string(),
+            drift: handle.settings.drift.to_string(),
             semver: location.semver.clone(),
-            interval_seconds: following.settings.interval.as_secs(),
+            interval_seconds: handle.settings.interval.as_secs(),
             last_attempt: status.attempt.as_ref().map(SyncView::new),
             last_applied: status.applied.as_ref().map(SyncView::new),
             suspension: suspension.map(SuspensionView::new),
@@ -317,7 +317,7 @@ impl SourceView {
             diagnostics_omitted: findings.omitted(),
             diagnostics: listed.chain(&status.notices).cloned().chain(claimed).collect(),
             drifted: findings.drift.clone(),
-            values: following.settings.values.names().into_iter().map(SourceValueView::new).collect(),
+            values: handle.settings.values.names().into_iter().map(SourceValueView::new).collect(),
             conditions: vec![ConditionView::new(condition)],
             ..Self::default()
         }

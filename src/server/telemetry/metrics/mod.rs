@@ -129,7 +129,7 @@ pub(crate) fn install() {
 
 /// Periodically runs the recorder's upkeep, because samples would accumulate until the next scrape, and logs when the
 /// reconcile loop is stuck.
-pub(crate) async fn keep_up(following: SourceRegistry) {
+pub(crate) async fn keep_up(registry: SourceRegistry) {
     let mut interval = tokio::time::interval(UPKEEP);
     // The sources whose loop is stuck.
     let mut down: BTreeSet<String> = BTreeSet::new();
@@ -139,15 +139,15 @@ pub(crate) async fn keep_up(following: SourceRegistry) {
             // Upkeep sorts the samples of all requests since the last time, which must not delay requests.
             let _ = tokio::task::spawn_blocking(move || recorder.run_upkeep()).await;
         }
-        let all = following.now();
-        down.retain(|source| all.iter().any(|following| following.source == *source));
-        for following in all.iter() {
-            match following.health.trouble() {
-                Some(trouble) if down.insert(following.source.clone()) => {
-                    tracing::error!(source = following.source, "{trouble}");
+        let all = registry.now();
+        down.retain(|source| all.iter().any(|handle| handle.source == *source));
+        for handle in all.iter() {
+            match handle.health.trouble() {
+                Some(trouble) if down.insert(handle.source.clone()) => {
+                    tracing::error!(source = handle.source, "{trouble}");
                 }
-                None if down.remove(&following.source) => {
-                    tracing::info!(source = following.source, "the reconcile loop runs again");
+                None if down.remove(&handle.source) => {
+                    tracing::info!(source = handle.source, "the reconcile loop runs again");
                 }
                 _ => {}
             }

@@ -36,7 +36,7 @@ pub(super) fn write(app: &AppState, page: &mut Exposition) {
         "Revisions that a target has not been notified of.",
         lags.map(|(target, lag)| (vec![("target", target)], lag as f64)),
     );
-    followed(&app.sources.following.now(), page);
+    followed(&app.sources.registry.now(), page);
     successes(app, page);
 }
 
@@ -157,7 +157,7 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
 
 /// The last successful sync of the followed sources, and of those that clients have sent.
 fn successes(app: &AppState, page: &mut Exposition) {
-    let followed = app.sources.following.now();
+    let followed = app.sources.registry.now();
     let is_followed = |source: &str| followed.iter().any(|it| it.source == source);
     let sent = app.sources.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
     let mut all: Vec<(String, f64)> = sent.map(|(source, second)| (source, second as f64)).collect();
