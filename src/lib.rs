@@ -216,7 +216,7 @@
 //!   bytes. The bytes of a whole resource are cached with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
-//! - **another server writes to the same database**: this one takes in its commits (`store::following`), and serves the next
+//! - **another server writes to the same database**: this one takes in its commits (`store::replication`), and serves the next
 //!   round as the writer when the other one is gone (`cli::serve::role`, D115). Meanwhile it forwards changes to that one, and
 //!   requests that need a revision wait for it (`server::replicas`). One that starts while the database is away serves from
 //!   a copy in a folder until it answers (`store::local_copy`).

@@ -38,7 +38,7 @@
 //! | --- | --- |
 //! | `open_store` | The current Snapshot, and the only way to make the next one |
 //! | `group_commit`, `checkpoint`, `speculative` | The order of commits, and when the state is written |
-//! | `following` | Commits of another process |
+//! | `replication` | Commits of another process |
 //! | `local_copy`, `copy_feed`, `stand_in` | A copy in a folder of a store in a database |
 //! | `commit` | What a commit and a record are, in bytes |
 //! | `log` | Appending, and telling an interrupted write from damage |
@@ -66,7 +66,6 @@ pub(crate) mod disk;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod folder;
-mod following;
 mod group_commit;
 pub(crate) mod history;
 mod history_quota;
@@ -79,6 +78,7 @@ pub(crate) mod metrics;
 mod open_store;
 pub(crate) mod postgres;
 mod quota_usage;
+mod replication;
 pub(crate) mod revision;
 pub(crate) mod seal;
 mod session_kind;

@@ -53,10 +53,10 @@
 //! (`readonly`) changes nothing. The engine does not know what is in a record.
 
 pub(crate) mod content;
-mod copied;
 pub(crate) mod copy_swap;
 pub(crate) mod creation;
 mod fingerprint;
+mod folder_copy;
 mod folder_engine;
 pub(crate) mod format;
 pub(crate) mod interrupted_restore;
@@ -65,8 +65,8 @@ pub(crate) mod keys;
 pub(crate) mod local_mark;
 mod readonly;
 
-pub(crate) use copied::FolderCopy;
 pub(crate) use fingerprint::on_disk;
+pub(crate) use folder_copy::FolderCopy;
 pub(crate) use folder_engine::FolderEngine;
 pub(crate) use key_copies::harmless_damage;
 pub(crate) use keys::{default_master_key, expected_master_key};

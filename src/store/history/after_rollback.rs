@@ -34,7 +34,7 @@
 //! manifests that lead to the state that was brought back. The notes are state and not history, so retention does not
 //! end them; the last sixteen of a source are kept.
 
-mod transferred;
+mod transfers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ use crate::store::engine::Query;
 use crate::store::error::{CommitError, Declined, StoreError};
 use crate::store::open_store::Store;
 use crate::store::speculative::NextState;
-use transferred::{TransferredKeys, TransferredPaths};
+use transfers::{TransferredKeys, TransferredPaths};
 
 /// How many records are read at once.
 const RECORDS: usize = 100;

@@ -34,7 +34,7 @@
 //! | `questions` | Queries of the history |
 //! | `upkeep` | New data keys, retention, and the removal of tokens |
 //! | `keys`, `shared_files` | What a folder has in files |
-//! | `copied` | A copy of another store |
+//! | `postgres_copy` | A copy of another store |
 //! | `engine` | All of it as an [`Engine`](super::engine::Engine) |
 //!
 //! # What it never does
@@ -43,7 +43,6 @@
 //! parameter of a URL, or a value of a row. The master key is never in the database.
 
 mod address;
-mod copied;
 mod engine;
 mod failure;
 mod follower;
@@ -52,6 +51,7 @@ mod head;
 mod keys;
 mod lease;
 mod link;
+mod postgres_copy;
 mod questions;
 mod rows;
 mod schema;
@@ -61,6 +61,6 @@ mod upkeep;
 mod writer;
 
 pub(crate) use address::{shown, url_of};
-pub(crate) use copied::PostgresCopy;
 pub(crate) use engine::PostgresEngine;
 pub(crate) use keys::check_named;
+pub(crate) use postgres_copy::PostgresCopy;

@@ -39,10 +39,10 @@
 
 pub(crate) mod cipher;
 pub(crate) mod command;
-mod encrypted;
 mod form;
 mod ids;
 mod keyring;
+mod keys_file;
 mod lifetimes;
 mod master;
 mod sealed;
@@ -50,12 +50,12 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use encrypted::EncryptedKeys;
 #[cfg(test)]
 pub(crate) use ids::id_of;
 pub(crate) use ids::{KeyId, StoreId, name_of, store_named};
 pub use keyring::Keyring;
 pub(crate) use keyring::{FormerKey, NewMaster, NotOpened, ReadMaster, SaveKeys};
+pub(crate) use keys_file::EncryptedKeys;
 pub(crate) use lifetimes::{KeyLifetimes, MOST_DAYS};
 pub(crate) use master::MasterKey;
 pub(crate) use sealed::Sealed;
