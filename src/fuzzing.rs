@@ -15,7 +15,7 @@ use crate::manifest::load::schema;
 use crate::model::secrets::redact::RedactedText;
 use crate::model::{Faults, Kind, Secrets, node};
 use crate::plan::format::{Format, render};
-use crate::plan::saved::SavedPlan;
+use crate::plan::saved_plan::SavedPlan;
 use crate::server::http::body::{self, Limits};
 use crate::server::operations::hooks;
 use crate::store::fuzzed_frame;

@@ -32,7 +32,7 @@
 pub(crate) mod export;
 pub(crate) mod format;
 pub(crate) mod load;
-mod loaded;
+mod loader;
 mod prelude;
 pub(crate) mod resolve;
 #[cfg(test)]
@@ -40,7 +40,7 @@ mod tests;
 pub(crate) mod tree;
 
 pub(crate) use load::declaration::{DeclaredTest, Origins};
-pub(crate) use loaded::load_again;
-pub use loaded::{Loaded, load};
+pub(crate) use loader::load_again;
+pub use loader::{Loaded, load};
 pub use resolve::origin::ManifestFile;
 pub(crate) use resolve::surrounding::with_source;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::behaviour::BehaviourDiff;
-use super::{effect::Effect, exposure::Exposure, kept_in_use::KeptResource, summary::Summary};
+use super::{effect::Effect, exposure::Exposure, kept_resources::KeptResource, summary::Summary};
 use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, DriftState, Entry, Id, Key, Kind, Operation};
 use crate::tenancy::certificates::LostCertificate;
 

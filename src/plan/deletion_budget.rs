@@ -14,7 +14,7 @@
 //!
 //! # What it never does
 //!
-//! It does not count what is kept because another source uses it (`kept_in_use.rs`). It is no protection of a single
+//! It does not count what is kept because another source uses it (`kept_resources.rs`). It is no protection of a single
 //! resource: that is `prevent_destroy`.
 
 use std::{fmt, str::FromStr};

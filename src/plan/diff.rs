@@ -9,7 +9,7 @@ use super::calls::{changes, deletion};
 use super::change::{Change, Plan, named};
 use super::deletion_budget::DeletionBudget;
 use super::effect::Effect;
-use super::kept_in_use::{KeptResource, used_by_others};
+use super::kept_resources::{KeptResource, used_by_others};
 use crate::background::yield_to_requests;
 use crate::model::{AnyResource, ApiKey, Claim, Code, Desired, Entry, Id, Key, Kind, Operation, Owner, Snapshot};
 

@@ -20,7 +20,7 @@
 //! # What it never does
 //!
 //! It does no IO, and reads no clock and no random number: the same input gives the same plan. It never deletes what
-//! another source uses (`kept_in_use.rs`), nor more than the limit allows (`deletion_budget.rs`).
+//! another source uses (`kept_resources.rs`), nor more than the limit allows (`deletion_budget.rs`).
 
 pub(crate) mod behaviour;
 mod calls;
@@ -31,14 +31,14 @@ mod diff;
 mod effect;
 pub(crate) mod exposure;
 pub(crate) mod format;
-mod kept_in_use;
+mod kept_resources;
 pub(crate) mod overview;
 pub(crate) mod proof_report;
 pub(crate) mod redacted_plan;
 pub(crate) mod render;
 pub(crate) mod report;
 mod revert;
-pub(crate) mod saved;
+pub(crate) mod saved_plan;
 mod summary;
 pub(crate) mod test_report;
 pub(crate) mod transfer;
@@ -50,8 +50,8 @@ pub(crate) use destroy::destroy;
 pub(crate) use diff::{diff, full_name};
 pub use effect::Effect;
 pub use exposure::Exposure;
-pub use kept_in_use::KeptResource;
+pub use kept_resources::KeptResource;
 pub(crate) use redacted_plan::{Detail, RedactedPlan};
 pub(crate) use revert::revert;
-pub(crate) use saved::{DigestProtection, PlanConditions, SavedPlan};
+pub(crate) use saved_plan::{DigestProtection, PlanConditions, SavedPlan};
 pub use summary::Summary;

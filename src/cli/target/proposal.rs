@@ -1,6 +1,6 @@
 //! What a command proposes to change, wherever it is planned and applied.
 
-use crate::{cli::prelude::*, plan::saved::SavedPlan};
+use crate::{cli::prelude::*, plan::saved_plan::SavedPlan};
 
 /// The result of planning.
 #[derive(Default)]

@@ -44,7 +44,7 @@ use super::resolution::Resolution;
 use super::resolver::resolve;
 use super::scope::NameScope;
 use crate::manifest::load::declaration::{Declaration, ModuleSet, Origins};
-use crate::manifest::loaded::Loaded;
+use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::{Entry, Severity, rules};
 use crate::tenancy;

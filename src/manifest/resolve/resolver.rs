@@ -12,7 +12,7 @@ use super::transfer::{self, TransferState};
 use super::unknown_values;
 use crate::manifest::load::declaration::Declaration;
 use crate::manifest::load::kinds::MODULE_SET;
-use crate::manifest::loaded::Loaded;
+use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::{Cause, Entry, Path, Suggestions};
 use crate::tenancy::delegation::has_routes_elsewhere;

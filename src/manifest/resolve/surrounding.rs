@@ -25,7 +25,7 @@ use foldhash::HashSet;
 use super::resolver::resolve_offline;
 use crate::manifest::load::declaration::ModuleSet;
 use crate::manifest::load::declarations::Declarations;
-use crate::manifest::loaded::Loaded;
+use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::Entry;
 use crate::model::claim::SURROUNDING_OWNER;

@@ -36,7 +36,7 @@ use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt a
 
 use super::faults::{inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable};
 use super::file_stamp::FileStamp;
-use super::ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES};
+use super::ignore_rules::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES};
 use super::paths::{is_hidden, is_manifest};
 use crate::files::folder_of;
 use crate::model::{Diagnostic, Fault};

@@ -25,7 +25,7 @@ mod disk;
 pub(super) mod faults;
 pub(super) mod file_stamp;
 pub(crate) mod git;
-mod ignored;
+mod ignore_rules;
 mod jail;
 mod limits;
 pub(super) mod manifest_tree;

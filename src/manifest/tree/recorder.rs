@@ -6,7 +6,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::manifest_tree::{Tree, TreeFiles};
 use super::request::{SentFile, SentValue, ValueKey};
-use crate::manifest::loaded::{Loaded, load};
+use crate::manifest::loader::{Loaded, load};
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::model::DigestKey;

@@ -3,7 +3,7 @@
 use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit, warn_unreviewed};
 use crate::model::MOST_FAULTS;
 use crate::plan::deletion_budget::DeletionBudget;
-use crate::plan::saved::is_masked;
+use crate::plan::saved_plan::is_masked;
 use crate::reconcile::run::rollback::Rollback;
 use crate::reconcile::{PlanResult, check_source};
 use crate::server::handler_prelude::*;

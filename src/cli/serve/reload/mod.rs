@@ -33,7 +33,7 @@ use super::{args::Args, log, service_manager::ServiceManager};
 use crate::cli::config::Config;
 use crate::cli::prelude::*;
 use crate::model::Claim;
-use crate::server::auth::oidc::refused::RefusedPeople;
+use crate::server::auth::oidc::refused_people::RefusedPeople;
 use crate::server::resources::write_policy::RestWrites;
 use crate::server::telemetry::security::SecurityLog;
 use crate::server::telemetry::security::event::{SecurityEvent, SecurityRecord};

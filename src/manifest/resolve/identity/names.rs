@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use crate::manifest::loaded::Loaded;
+use crate::manifest::loader::Loaded;
 use crate::manifest::resolve::options::ResolveOptions;
 use crate::model::{Entry, Id, Kind, Snapshot};
 

@@ -13,7 +13,7 @@ use crate::manifest::resolve::origin::ManifestFile;
 use crate::manifest::tree::cancellation::StopCheck;
 use crate::manifest::tree::contents::{manifest_file, value_of};
 use crate::manifest::tree::faults::{no_manifest, outside, outside_manifest, unreadable};
-use crate::manifest::tree::ignored::{IGNORE_FILE, IgnoreRules};
+use crate::manifest::tree::ignore_rules::{IGNORE_FILE, IgnoreRules};
 use crate::manifest::tree::limits::{MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, too_large, too_many};
 use crate::manifest::tree::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 use crate::manifest::tree::paths::{is_hidden, is_manifest, normalize, outside_of};

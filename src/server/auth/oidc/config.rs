@@ -3,7 +3,7 @@
 use axum::http::Uri;
 use zeroize::Zeroizing;
 
-use super::refused::RefusedPeople;
+use super::refused_people::RefusedPeople;
 use super::roles::RoleMapping;
 use crate::http_client;
 use crate::model::diagnostics::Check;

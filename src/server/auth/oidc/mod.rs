@@ -37,5 +37,5 @@ mod jwk;
 pub(crate) mod person;
 pub(crate) mod person_token;
 mod provider;
-pub(crate) mod refused;
+pub(crate) mod refused_people;
 mod roles;

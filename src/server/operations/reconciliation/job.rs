@@ -8,7 +8,7 @@ use crate::manifest::tree::{GitCommitDetails, Sent, SurroundedTree, Tree, UnsetV
 use crate::model::{CommitAuthor, MOST_FAULTS, Path, Severity};
 use crate::plan::format::json::ReportDocument;
 use crate::plan::proof_report::ProofReport;
-use crate::plan::saved::{SavedPlan, is_masked};
+use crate::plan::saved_plan::{SavedPlan, is_masked};
 use crate::reconcile::run::token::TokenHashes;
 use crate::reconcile::sync_loop::{plan_drift, sync_log};
 use crate::reconcile::{ApplyError, Options, PlanResult, Prepared, apply_current};
