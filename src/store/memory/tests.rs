@@ -16,8 +16,8 @@ pub(crate) trait MemoryBacked: Send + Sync {
         self.log().append(after, batches)
     }
 
-    fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
-        self.log().news(known)
+    fn batches_after(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
+        self.log().batches_after(known)
     }
 
     fn forgotten(&self) -> Result<Forgotten, StoreError> {
@@ -58,8 +58,8 @@ impl<E: MemoryBacked> Engine for E {
         MemoryBacked::append(self, after, batches)
     }
 
-    fn news(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
-        MemoryBacked::news(self, known)
+    fn batches_after(&self, known: Tip) -> Result<Vec<Batch>, StoreError> {
+        MemoryBacked::batches_after(self, known)
     }
 
     fn forgotten(&self) -> Result<Forgotten, StoreError> {

@@ -57,7 +57,8 @@ pub(crate) fn number_in(variable: &str, usual: u64) -> u64 {
 /// Whether nginx and the Python of the examples can run here. If not, says what is left out.
 pub(crate) fn has_nginx(what: &str) -> bool {
     let check = "command -v nginx && python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'";
-    let found = std::process::Command::new("sh").args(["-c", check]).output().is_ok_and(|output| output.status.success());
+    let found =
+        std::process::Command::new("sh").args(["-c", check]).output().is_ok_and(|output| output.status.success());
     if !found {
         eprintln!("skipped without nginx and Python 3.11: {what}");
     }
