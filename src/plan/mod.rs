@@ -25,6 +25,7 @@
 pub(crate) mod behaviour;
 mod calls;
 mod change;
+mod changed_lines;
 pub(crate) mod deletion_budget;
 mod destroy;
 mod diff;

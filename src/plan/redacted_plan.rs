@@ -7,18 +7,15 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use similar::{ChangeTag, TextDiff};
 
 use super::behaviour::BehaviourDiff;
 use super::change::{Change, ChangeIdentity, Plan};
+use super::changed_lines::changed_lines;
 use super::effect::Effect;
 use super::summary::{Summary, is_zero};
 use crate::background::yield_to_requests;
 use crate::model::secrets::serialization_mode::Review;
 use crate::model::{AnyResource, Drift, JsonError, Kind, Operation, Secrets, Slot};
-
-/// The number of unchanged lines shown around a changed line.
-const CONTEXT: usize = 2;
 
 /// A plan without its secrets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -211,25 +208,7 @@ impl<'p> Redactor<'p> {
 /// The changed lines of an operation. Secrets show only as "(secret)" and whether they changed.
 fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<String>, JsonError> {
     let (old, new) = forms(before, operation)?;
-    if old.is_empty() {
-        return Ok(new.lines().map(|line| format!("+ {line}")).collect());
-    }
-    let diff = TextDiff::from_lines(old.as_str(), new.as_str());
-    let mut lines = Vec::new();
-    for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
-        if index > 0 {
-            lines.push("…".to_owned());
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let sign = match change.tag() {
-                ChangeTag::Equal => ' ',
-                ChangeTag::Insert => '+',
-                ChangeTag::Delete => '-',
-            };
-            lines.push(format!("{sign} {}", change.value().trim_end_matches('\n')));
-        }
-    }
-    Ok(lines)
+    Ok(changed_lines(&old, &new))
 }
 
 /// The YAML of what an operation changes, before and after. Secrets show only as "(secret)" and whether they changed.
