@@ -46,6 +46,26 @@ const CONFIRMED: &[(&[&str], &str)] = &[
     (&["destroy"], "to delete without asking, set --confirm to the name of the source"),
 ];
 
+/// The options for a run that changes nothing, for the command that never does.
+const DRY_RUNS: [&str; 3] = ["--dry-run", "--dryrun", "--dry_run"];
+const NEVER_APPLIES: &[(&[&str], &str)] = &[(&["plan"], "omit it: `plan` never applies anything")];
+
+/// The options that delete, overwrite or allow more. Whoever mistypes another one must not be offered these.
+const DANGEROUS: [&str; 12] = [
+    "--all",
+    "--allow-outside-files",
+    "--apply",
+    "--confirm",
+    "--force",
+    "--forget-secrets",
+    "--insecure-http",
+    "--isolate",
+    "--max-deletes",
+    "--prune",
+    "--recreate-ids",
+    "--yes",
+];
+
 /// The tips for commands without their first argument.
 const MISSING: &[(&[&str], &str)] = &[
     (&["get"], "name a kind, such as `edges`, `routes`, `certificates` or `keys`"),
@@ -53,13 +73,14 @@ const MISSING: &[(&[&str], &str)] = &[
 ];
 
 /// Replaces the usage in an error about a missing argument with that of the command: clap's shows the options that
-/// variables set as if they were required. Takes the arguments of the process.
+/// variables set as if they were required. So is it in an error with a dangerous suggestion, which clap's shows, too. Takes the
+/// arguments of the process.
 pub(crate) fn with_usage_of(
     mut error: Error,
     mut program: Command,
     arguments: impl Iterator<Item = OsString>,
 ) -> Error {
-    if error.kind() == ErrorKind::MissingRequiredArgument {
+    if error.kind() == ErrorKind::MissingRequiredArgument || suggests_danger(&error) {
         program.build();
         for argument in arguments.skip(1) {
             let Some(nested) = program.find_subcommand(argument) else { break };
@@ -70,8 +91,19 @@ pub(crate) fn with_usage_of(
     error
 }
 
-/// Replaces the tip of a usage error that is about a word of another tool. Takes the arguments of the process.
+/// Whether the tip of an error is an option that deletes, overwrites or allows more.
+fn suggests_danger(error: &Error) -> bool {
+    let is_dangerous =
+        |value: &ContextValue| matches!(value, ContextValue::String(option) if DANGEROUS.contains(&option.as_str()));
+    error.get(ContextKind::SuggestedArg).is_some_and(is_dangerous)
+}
+
+/// Replaces the tip of a usage error that is about a word of another tool, and removes one that is dangerous. Takes the arguments
+/// of the process.
 pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString>) -> Error {
+    if suggests_danger(&error) {
+        error.remove(ContextKind::SuggestedArg);
+    }
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),
@@ -107,12 +139,15 @@ fn tip(table: &[(&[&str], &str)], word: &str) -> Option<String> {
     table.iter().find(|(words, _)| words.contains(&word)).map(|(_, tip)| (*tip).to_owned())
 }
 
-/// The tip for an option that names manifests or confirms a change.
+/// The tip for an option that names manifests, or confirms or prevents a change.
 fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Option<String> {
     let mut arguments = arguments.skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let command = arguments.next()?;
     if CONFIRMATIONS.contains(&option) {
         return tip(CONFIRMED, &command);
+    }
+    if DRY_RUNS.contains(&option) {
+        return tip(NEVER_APPLIES, &command);
     }
     let command = Some(command).filter(|command| PATH_COMMANDS.contains(&command.as_str()))?;
     let path = arguments.skip_while(|argument| argument != option).nth(1);
@@ -206,6 +241,29 @@ mod tests {
                 Some(tip) => assert!(after.matches("tip:").count() == 1 && after.contains(tip), "{line}: {after}"),
                 None => assert_eq!(after, before, "{line}"),
             }
+        }
+    }
+
+    #[test]
+    fn no_typo_is_answered_with_an_option_that_deletes() {
+        let program = || {
+            let [prune, detailed] =
+                ["prune", "detailed-exitcode"].map(|name| Arg::new(name).long(name).action(clap::ArgAction::SetTrue));
+            let path = Arg::new("path").num_args(1..);
+            Command::new("edgewright").subcommand(Command::new("plan").args([prune, detailed, path]))
+        };
+        for (option, tip) in [
+            ("--dryrun", Some("omit it: `plan` never applies anything")),
+            ("--dry-run", Some("omit it: `plan` never applies anything")),
+            ("--prun", None),
+            ("--detailed-exit-code", Some("'--detailed-exitcode'")),
+        ] {
+            let arguments = || ["edgewright", "plan", "m", option].map(OsString::from).into_iter();
+            let error = program().try_get_matches_from(arguments()).err().unwrap();
+            let text = add_tip(with_usage_of(error, program(), arguments()), arguments()).to_string();
+            assert!(!text.contains("--prune") && text.contains("\n\nUsage: edgewright plan "), "{text}");
+            assert_eq!(text.matches("tip:").count(), usize::from(tip.is_some()), "{text}");
+            assert!(text.contains(tip.unwrap_or("unexpected argument")), "{text}");
         }
     }
 
