@@ -13,7 +13,8 @@ pub struct BehaviourDiff {
 /// Requests that are treated differently in the same way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BehaviourChange {
-    /// Whether fewer sorts of modules restrict access, or none does where there was no backend.
+    /// Whether fewer sorts of modules restrict access, none does where there was no backend, or clients can use an older
+    /// version of TLS.
     pub opens: bool,
     /// The difference, in words.
     pub change: String,

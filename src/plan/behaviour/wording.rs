@@ -8,7 +8,8 @@ use crate::syntax::text::printable;
 /// The difference between two fates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WordedDifference {
-    /// Whether fewer sorts of modules restrict access, or none does where there was no backend.
+    /// Whether fewer sorts of modules restrict access, none does where there was no backend, or clients can use an older
+    /// version of TLS.
     pub opens: bool,
     /// The words.
     pub words: String,
@@ -56,12 +57,16 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     let (had, has) = (then.protections(port), now.protections(port));
     let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&had, &has);
     let were_refused = then.backend().is_none() && has.is_empty();
-    let opens = now.backend().is_some() && (!lost.is_empty() || were_refused);
+    let oldest_tls = then.oldest_tls(port).zip(now.oldest_tls(port)).filter(|(was, is)| was != is);
+    let allows_older_tls = oldest_tls.is_some_and(|(was, is)| is < was);
+    let opens = now.backend().is_some() && (!lost.is_empty() || were_refused || allows_older_tls);
     let backend = |fate: &Fate<'_>| fate.backend().map_or_else(|| "none".to_owned(), printable);
     if then.backend() != now.backend() {
         parts.push(format!("backend {} → {}", backend(then), backend(now)));
     }
-    if then.tls() != now.tls() {
+    if let Some((was, is)) = oldest_tls {
+        parts.push(format!("TLS {} or newer → TLS {} or newer", was.as_str(), is.as_str()));
+    } else if then.tls() != now.tls() {
         parts.push(match (then.passes_through(), now.passes_through()) {
             (false, true) => "TLS passes through to the upstream".to_owned(),
             (true, false) => "TLS terminates at the edge".to_owned(),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::model::module::backend::Backend;
 use crate::model::module::mutual_tls::MutualTls;
-use crate::model::module::tls_termination::TlsTermination;
+use crate::model::module::tls_termination::{TlsTermination, TlsVersion};
 use crate::model::traffic::Stage;
 use crate::model::{
     AnyModule, AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Module, Secrets, Slot, Snapshot,
@@ -66,6 +66,11 @@ impl<'s> Fate<'s> {
     /// How the edge terminates TLS. Without the module, it has the defaults.
     pub(crate) fn tls(&self) -> Option<TlsTermination> {
         Some(self.edge_spec()?.tls_termination.as_deref().cloned().unwrap_or_default())
+    }
+
+    /// The oldest version of TLS that clients can use at a port; none if TLS does not end at the edge.
+    pub(crate) fn oldest_tls(&self, port: u16) -> Option<TlsVersion> {
+        self.tls().filter(|tls| tls.enabled && port != PLAIN_HTTP)?.effective_min_version()
     }
 
     /// Whether the edge passes TLS through, so that only the upstream reads the requests.

@@ -262,6 +262,25 @@ fn a_plan_says_which_requests_it_treats_differently() {
 }
 
 #[test]
+fn an_older_version_of_tls_is_told_as_what_opens() {
+    let folder = Folder::new();
+    let with_tls = |version: &str| {
+        let tls = format!("  tls_termination: {{min_version: '{version}'}}\n  routes:");
+        folder.write("m/shop.yaml", &edge("shop", &[("all", "/", "")]).replacen("  routes:", &tls, 1));
+    };
+    with_tls("1.2");
+    folder.ok("reconcile m");
+    with_tls("1.0");
+    let older = folder.ok("plan m --behaviour").out;
+    let line = "! `https://shop.example.com/*`: opens access: TLS 1.2 or newer → TLS 1.0 or newer";
+    assert!(older.contains(line), "{older}");
+    with_tls("1.3");
+    let newer = folder.ok("plan m --behaviour").out;
+    assert!(newer.contains("  `https://shop.example.com/*`: TLS 1.2 or newer → TLS 1.3 or newer"), "{newer}");
+    assert!(!newer.contains("opens access"), "{newer}");
+}
+
+#[test]
 fn a_change_without_manifests_says_it_too() {
     let folder = Folder::new();
     let (all, admin) = (("all", "/", ""), ("admin", "/admin/", RESTRICTED));
