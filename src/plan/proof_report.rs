@@ -1,12 +1,13 @@
-//! The answers about invariants in a report: proven, refuted by a request, or dependent on something (D120).
+//! The answers about invariants in a report: proven, refuted by a request, dependent on something, or unused (D120).
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::kind::invariant::Invariant;
+use crate::model::kind::invariant::{Invariant, InvariantScope};
 use crate::model::{Entry, Snapshot};
 use crate::routing::invariant::{Breach, Proof, ProofAnswer, is_refused, prove};
+use crate::syntax::text::printable;
 
 /// The answers about all invariants of a state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +25,8 @@ pub struct InvariantProof {
     pub source: Option<String>,
     /// The description.
     pub description: String,
+    /// The requests that it is about.
+    pub scope: InvariantScope,
     /// The answer.
     pub answer: ProofAnswer,
     /// Whether changes are refused because of it.
@@ -78,6 +81,7 @@ impl InvariantProof {
             invariant: entry.name().unwrap_or(entry.key.id.as_str()).to_owned(),
             source: entry.source().map(str::to_owned),
             description: spec.map(|it| it.description.clone()).unwrap_or_default(),
+            scope: spec.map(|it| it.scope.clone()).unwrap_or_default(),
             answer: proof.answer(),
             refuses: proof.breaches.iter().any(is_refused),
             classes: proof.classes,
@@ -85,6 +89,34 @@ impl InvariantProof {
             keeps: spec.map(|it| it.keeps.clone()).unwrap_or_default(),
             requests: proof.breaches.iter().map(|breach| ProofRequest::new(breach, state)).collect(),
         }
+    }
+
+    /// Over how many classes of requests the answer is.
+    pub(crate) fn coverage(&self) -> String {
+        let classes = |count: usize| match count {
+            1 => "1 class of requests".to_owned(),
+            count => format!("{count} classes of requests"),
+        };
+        if self.answer == ProofAnswer::Unused {
+            return self.unused();
+        }
+        match (self.classes, self.exempt) {
+            (0, exempt) => format!("an exemption counts for all requests in its scope: {}", classes(exempt)),
+            (count, 0) => format!("over {}", classes(count)),
+            (count, exempt) => format!("over {}, {exempt} more exempt", classes(count)),
+        }
+    }
+
+    /// What is to be checked if no edge serves requests in the scope.
+    fn unused(&self) -> String {
+        let names: Vec<String> =
+            self.scope.hosts.iter().chain(&self.scope.sources).map(|name| format!("`{}`", printable(name))).collect();
+        let question = match names.as_slice() {
+            [] => String::new(),
+            [name] => format!(": is {name} right?"),
+            names => format!(": are {} right?", names.join(", ")),
+        };
+        format!("no edge serves requests in its scope{question}")
     }
 
     /// The name with the source.

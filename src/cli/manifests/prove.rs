@@ -8,13 +8,12 @@ use crate::manifest::load;
 use crate::plan::format::verdict::answers;
 use crate::plan::proof_report::{InvariantProof, ProofReport};
 use crate::reconcile::validate_loaded;
-use crate::routing::invariant::ProofAnswer;
 use crate::server::operations::proofs::PATH;
 
 /// Show whether the invariants hold for all requests.
 ///
-/// For each invariant, the answer is `proven`, `refuted` with a request that breaks it, or `depends` with what nobody can
-/// tell. Without paths, reads the store or, with --server, asks a running server. With paths, reads only the manifests or,
+/// For each invariant, the answer is `proven`, `refuted` with a request that breaks it, `depends` with what nobody can tell,
+/// or `unused` if no edge serves requests in its scope. Without paths, reads the store or, with --server, asks a running server. With paths, reads only the manifests or,
 /// with --server, judges them among everything that the server has, as if it had applied them. Exits with code 1 if a
 /// change would be refused because of an answer.
 #[derive(Debug, clap::Args)]
@@ -107,7 +106,7 @@ fn lines(proof: &InvariantProof) -> String {
     let answer = proof.answer.as_str();
     let mut out = format!("{answer:8} {}: {}\n", escaped(&proof.full_name()), escaped(&proof.description));
     let mut add = |text: &str| out += &format!("         {}\n", escaped(text));
-    add(&scope(proof));
+    add(&proof.coverage());
     if !proof.keeps.is_empty() {
         add(&format!("kept at each change: {}", proof.keeps.join(", ")));
     }
@@ -118,22 +117,11 @@ fn lines(proof: &InvariantProof) -> String {
     out
 }
 
-/// How many classes of requests an invariant is about.
-fn scope(proof: &InvariantProof) -> String {
-    let classes = |count: usize| match count {
-        1 => "1 class of requests".to_owned(),
-        count => format!("{count} classes of requests"),
-    };
-    let exempt = if proof.exempt == 0 { String::new() } else { format!(", {} more exempt", proof.exempt) };
-    match (proof.answer, proof.classes) {
-        (ProofAnswer::Proven, 0) => format!("no edge serves requests in its scope{exempt}"),
-        (_, count) => format!("over {}{exempt}", classes(count)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::kind::invariant::InvariantScope;
+    use crate::routing::invariant::ProofAnswer;
 
     #[test]
     fn an_answer_says_over_how_much() {
@@ -141,6 +129,7 @@ mod tests {
             invariant: "admin".into(),
             source: Some("platform".into()),
             description: "It holds".into(),
+            scope: InvariantScope { hosts: vec!["*.intern.example.com".to_owned()], ..InvariantScope::default() },
             answer,
             refuses: false,
             classes,
@@ -150,9 +139,15 @@ mod tests {
         };
         let proven = lines(&proof(ProofAnswer::Proven, 12, 1));
         assert_eq!(proven, "proven   platform/admin: It holds\n         over 12 classes of requests, 1 more exempt\n");
-        assert_eq!(scope(&proof(ProofAnswer::Proven, 0, 0)), "no edge serves requests in its scope");
-        assert_eq!(scope(&proof(ProofAnswer::Refuted, 1, 0)), "over 1 class of requests");
-        let all = ProofReport { invariants: vec![proof(ProofAnswer::Depends, 2, 0)] };
-        assert_eq!(answers(&all), "1 invariant: 0 proven, 1 depends");
+        let unused = proof(ProofAnswer::Unused, 0, 0);
+        let told = "no edge serves requests in its scope: is `*.intern.example.com` right?";
+        assert_eq!(lines(&unused), format!("unused   platform/admin: It holds\n         {told}\n"));
+        let any = InvariantProof { scope: InvariantScope::default(), ..unused.clone() };
+        assert_eq!(any.coverage(), "no edge serves requests in its scope");
+        let exempt = proof(ProofAnswer::Proven, 0, 2).coverage();
+        assert_eq!(exempt, "an exemption counts for all requests in its scope: 2 classes of requests");
+        assert_eq!(proof(ProofAnswer::Refuted, 1, 0).coverage(), "over 1 class of requests");
+        let all = ProofReport { invariants: vec![proof(ProofAnswer::Depends, 2, 0), unused] };
+        assert_eq!(answers(&all), "2 invariants: 0 proven, 1 unused, 1 depends");
     }
 }

@@ -22,9 +22,9 @@ pub(crate) static LINT: Lint = Lint {
     check: LintCheck::Host(check),
 };
 
-/// The hosts of an edge.
+/// The hosts of edges.
 #[derive(Default)]
-struct ServedHosts {
+pub(super) struct ServedHosts {
     names: HashSet<String>,
     /// The suffixes of names from each dot on: a wildcard in a match covers the names with its suffix.
     suffixes: HashSet<String>,
@@ -32,9 +32,10 @@ struct ServedHosts {
 }
 
 impl ServedHosts {
-    fn from_edge(edge: &HttpsEdge) -> Self {
+    /// The hosts of some edges.
+    pub(super) fn of<'e>(edges: impl IntoIterator<Item = &'e HttpsEdge>) -> Self {
         let mut hosts = Self::default();
-        for (name, port) in edge.hostports.iter().filter_map(|hostport| host_port(hostport)) {
+        for (name, port) in edges.into_iter().flat_map(|edge| &edge.hostports).filter_map(|text| host_port(text)) {
             hosts.suffixes.extend(suffixes(&name).map(str::to_owned));
             hosts.names.insert(name);
             hosts.ports.insert(port);
@@ -42,8 +43,13 @@ impl ServedHosts {
         hosts
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Whether a request for the host of a match, in its normal form, can arrive here.
-    fn cover(&self, host: &str) -> bool {
+    pub(super) fn cover(&self, host: &str) -> bool {
         let by_wildcard = || suffixes(host).any(|suffix| self.names.contains(&format!("*{suffix}")));
         let by_name = || match host.strip_prefix('*') {
             Some(suffix) if suffix.starts_with('.') => self.suffixes.contains(suffix),
@@ -82,11 +88,11 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         let Some(parent) = &key.parent else { continue };
         let served = edges.entry(parent).or_insert_with(|| {
             let edge = view.edge_of(key).or_else(|| others.get(parent).copied());
-            edge.map(ServedHosts::from_edge).unwrap_or_default()
+            ServedHosts::of(edge)
         });
         let is_host = parse_hostport(&if port.is_some() { host.to_owned() } else { format!("{host}:443") }).is_ok();
         // The hostports of an edge without any, or of an unknown one, may follow.
-        let is_known = !served.names.is_empty();
+        let is_known = !served.is_empty();
         let is_served = served.cover(&name) && port.is_none_or(|port| served.ports.contains(&port));
         if is_served || (is_host && !is_known) {
             continue;
@@ -142,7 +148,7 @@ mod tests {
     fn an_edge_covers_its_names_and_wildcards() {
         let hostports =
             ["Shop.example.com:443", "*.eu.example.com:443", "[2001:db8::1]:443"].map(String::from).to_vec();
-        let hosts = ServedHosts::from_edge(&HttpsEdge { hostports, ..HttpsEdge::default() });
+        let hosts = ServedHosts::of([&HttpsEdge { hostports, ..HttpsEdge::default() }]);
         for host in ["shop.example.com", "a.eu.example.com", "a.b.eu.example.com", "*.eu.example.com", "*.example.com"]
         {
             assert!(hosts.cover(&host_name(host)), "{host}");

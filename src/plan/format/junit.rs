@@ -152,7 +152,8 @@ fn manifests(name: &str, found: Vec<&Diagnostic>) -> TestCase {
 /// The case of an invariant.
 fn invariant(proof: &InvariantProof) -> TestCase {
     let requests = proof.requests.iter().map(|it| format!("{}\n  way: {}", legal(&it.line()), legal(&it.way)));
-    let text = requests.collect::<Vec<_>>().join("\n");
+    let unused = (proof.answer == ProofAnswer::Unused).then(|| legal(&proof.coverage()));
+    let text = requests.chain(unused).collect::<Vec<_>>().join("\n");
     let (class, name) = ("invariant", legal(&proof.full_name()));
     if !proof.refuses {
         return TestCase { class, name, failure: None, output: text };

@@ -1,4 +1,4 @@
-//! Invariants, decided for all requests: proven, refuted by a request, or dependent on what nobody can tell (D120).
+//! Invariants, decided for all requests: proven, refuted by a request, dependent on what nobody can tell, or unused (D120).
 //!
 //! # The problem
 //!

@@ -34,20 +34,24 @@ pub(crate) struct Proof<'s> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofAnswer {
-    /// It holds for every request.
+    /// It holds for every request, and there are some.
     Proven,
+    /// No edge serves a request that it is about.
+    Unused,
     /// Nobody can tell.
     Depends,
     /// A request breaks it.
     Refuted,
 }
 
-names!(ProofAnswer: Proven "proven", Depends "depends", Refuted "refuted");
+names!(ProofAnswer: Proven "proven", Unused "unused", Depends "depends", Refuted "refuted");
 
 impl Proof<'_> {
     /// Whether the invariant holds.
     pub(crate) fn answer(&self) -> ProofAnswer {
         match self.breaches.iter().map(|breach| breach.flaw.is_certain).max() {
+            // A mistyped host would be proven otherwise.
+            None if self.classes == 0 && self.exempt == 0 => ProofAnswer::Unused,
             None => ProofAnswer::Proven,
             Some(false) => ProofAnswer::Depends,
             Some(true) => ProofAnswer::Refuted,

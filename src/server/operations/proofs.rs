@@ -9,7 +9,7 @@ pub(crate) const PATH: &str = "/proofs";
 
 pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, get))
     .named("Administration", "proveInvariants", "Prove the invariants")
-    .described("Returns for each invariant whether it holds for all requests in the current revision: proven, refuted by a request, or dependent on what nobody can tell. It changes nothing; viewers can use it.")
+    .described("Returns for each invariant whether it holds for all requests in the current revision: proven, refuted by a request, dependent on what nobody can tell, or unused. It changes nothing; viewers can use it.")
     .documented("400 401 403 429 500", |operation, schemas| operation.ok(schemas.response::<ProofReport>()));
 
 /// Proves the invariants.

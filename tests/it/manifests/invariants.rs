@@ -206,6 +206,29 @@ fn prove_shows_each_answer() {
     assert!(folder.ok("prove").out.contains("proven   platform/admin-login"));
 }
 
+#[test]
+fn an_invariant_about_a_mistyped_host_is_unused_and_not_proven() {
+    let folder = folder();
+    folder.write("platform/invariants.yaml", &platform("").replace("*.example.com", "*.exmaple.com"));
+    let unused = folder.ok("prove platform shop");
+    let told = said(&unused.out);
+    for part in [
+        "unused default/admin-login: Nobody opens an admin page without a login",
+        "no edge serves requests in its scope: is `*.exmaple.com` right?",
+        "1 invariant: 0 proven, 1 unused",
+    ] {
+        assert!(told.contains(part), "{part}\n{told}");
+    }
+    assert!(said(&unused.err).contains("unserved-scope"), "{}", unused.err);
+    let junit = folder.ok("prove platform shop --format junit").out;
+    assert!(junit.contains("failures=\"0\"") && junit.contains("is `*.exmaple.com` right?"), "{junit}");
+    // The platform team has no edges: only a plan among those of others can tell.
+    assert!(!folder.ok("validate platform").all().contains("unserved-scope"));
+    folder.ok("reconcile shop --source shop");
+    let plan = folder.ok("plan platform --source platform");
+    assert!(plan.err.contains("unserved-scope") && plan.err.contains("no edge serves `*.exmaple.com`"), "{}", plan.err);
+}
+
 /// The three invariants of the example, and a line of its edges without which each is broken.
 #[test]
 fn the_example_holds_until_a_line_is_missing() {

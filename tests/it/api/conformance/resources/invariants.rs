@@ -147,7 +147,7 @@ fn proof_row() -> Row {
         .call("GET /proofs")
         .by("viewer")
         .succeeds(200)
-        .shows("/invariants/0/answer", json!("proven"))
+        .shows("/invariants/0/answer", json!("unused"))
         .shows("/invariants/0/classes", json!(0))
         .call("GET /proofs?limit=1")
         .fails(400, "PARAMETER", "")
