@@ -143,7 +143,7 @@ pub(super) fn current_context(command: &Command) -> CurrentContext {
         Command::History(args) if args.needs_files() => return CurrentContext::Ignored,
         Command::Validate(_) | Command::Test(_) | Command::Diff(_) => return CurrentContext::OnlyByFlag,
         Command::Trace(args) if args.reads_manifests() => return CurrentContext::OnlyByFlag,
-        Command::Prove(args) if args.reads_manifests() => return CurrentContext::OnlyByFlag,
+        Command::Prove(args) if args.reads_manifests() => return CurrentContext::Ignored,
         Command::Reconcile(args) => args.dry_run,
         Command::Rollback(args) => args.dry_run,
         Command::Destroy(args) => args.dry_run,

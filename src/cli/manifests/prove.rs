@@ -3,19 +3,21 @@
 use super::review::ReviewArgs;
 use super::source_args::{Loading, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
-use crate::cli::input::option_origins::OptionOrigins;
+use crate::cli::input::option_origins::{OptionOrigins, is_given};
 use crate::manifest::load;
+use crate::plan::Detail;
 use crate::plan::format::verdict::answers;
 use crate::plan::proof_report::{InvariantProof, ProofReport};
-use crate::reconcile::validate_loaded;
+use crate::reconcile::{plan, validate_loaded};
 use crate::server::operations::proofs::PATH;
 
 /// Show whether the invariants hold for all requests.
 ///
 /// For each invariant, the answer is `proven`, `refuted` with a request that breaks it, `depends` with what nobody can tell,
-/// or `unused` if no edge serves requests in its scope. Without paths, reads the store or, with --server, asks a running server. With paths, reads only the manifests or,
-/// with --server, judges them among everything that the server has, as if it had applied them. Exits with code 1 if a
-/// change would be refused because of an answer.
+/// or `unused` if no edge serves requests in its scope. Without paths, reads the store or, with --server, asks a running
+/// server. With paths, reads only the manifests or, with --store or --server, judges them among everything that these have,
+/// as if they had been applied. Exits with code 3 if a change would be refused because of an answer, and with code 1 if there
+/// are no invariants.
 #[derive(Debug, clap::Args)]
 // `prove` shows no plan.
 #[command(mut_arg("full", |argument| argument.hide(true)))]
@@ -33,6 +35,9 @@ pub(crate) struct Args {
     /// Manifest files and folders, or `-` for standard input.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Whether a flag or a variable names the store.
+    #[arg(skip)]
+    names_store: bool,
 }
 
 impl Args {
@@ -43,7 +48,8 @@ impl Args {
 
     /// Chooses between a store and a server. Manifests alone need neither.
     pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
-        match self.reads_manifests() {
+        self.names_store = is_given(origins.arguments, "store");
+        match self.reads_manifests() && !self.names_store {
             true => self.place.server.choose(origins),
             false => self.place.choose(origins),
         }
@@ -51,8 +57,25 @@ impl Args {
 
     /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
-        let report = if self.reads_manifests() { self.of_manifests(lints)? } else { self.of_state()? };
-        self.conclude(&report)
+        let mut report = if self.reads_manifests() { self.of_manifests(lints)? } else { self.of_state()? };
+        let judged = report.proofs.as_ref().map_or(0, |proofs| proofs.invariants.len());
+        if judged == 0 && !report.has_errors() {
+            report.diagnostics.push(self.nothing_judged());
+        }
+        self.conclude(&report, judged)
+    }
+
+    /// The warning without a single invariant: whoever asks whether they hold expects some.
+    fn nothing_judged(&self) -> Diagnostic {
+        let (lack, help) = match (self.reads_manifests(), self.place.server.url().is_some(), self.names_store) {
+            (true, false, false) => (
+                "the manifests declare none",
+                "add --server or --store to judge those of a server or store, or --with and the folder that declares them",
+            ),
+            (_, true, _) => ("the server has none", "declare an `Invariant`, and apply it"),
+            (_, false, _) => ("the store has none", "declare an `Invariant`, and apply it"),
+        };
+        Diagnostic::warning(Code::InvariantUnproven, format!("no invariants were judged: {lack}")).help(help)
     }
 
     /// The answers about the state of a store or server.
@@ -74,6 +97,17 @@ impl Args {
             return ServerTarget::new(url, &self.place.server, self.reported.options(tree, lints))?.prove();
         }
         let source = &self.reported.source;
+        if self.names_store {
+            let store = self.place.store.read_existing()?;
+            let options = Options { tree, source: source.clone(), lints, ..Options::default() };
+            return Ok(during("Proving", || {
+                let snapshot = store.snapshot();
+                let planned = plan(&options, &snapshot);
+                let (source, proofs) = (report_source(source), Some(planned.proofs(&snapshot, source)));
+                let report = planned.report_with("prove", Detail::Effects);
+                Report { source, proofs, plan: None, refusals: Vec::new(), ..report }
+            }));
+        }
         Ok(during("Proving", || {
             let loaded = load(tree.as_ref());
             let validated = validate_loaded(&loaded, &lints, source);
@@ -82,16 +116,21 @@ impl Args {
         }))
     }
 
-    fn conclude(&self, report: &Report) -> CommandResult {
-        if self.reads_manifests() {
-            self.output.announce(report, None)?;
+    fn conclude(&self, report: &Report, judged: usize) -> CommandResult {
+        match self.reads_manifests() {
+            true => self.output.announce(report, None)?,
+            false => diagnostics::diagnostics(&report.diagnostics),
         }
         if let Some(proofs) = report.proofs.as_ref().filter(|_| self.output.shows_text()) {
             print(text(proofs))?;
         }
         self.output.conclude(report)?;
         let refuses = report.proofs.as_ref().is_some_and(ProofReport::refuses);
-        Ok(if refuses || report.has_errors() { Exit::Invalid } else { Exit::Done })
+        Ok(match judged {
+            _ if refuses || report.has_errors() => Exit::Invalid,
+            0 => Exit::Error,
+            _ => Exit::Done,
+        })
     }
 }
 

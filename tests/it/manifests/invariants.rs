@@ -4,9 +4,9 @@ use edgewright::resources::now;
 use serde_json::{Value, json};
 
 use crate::support::{
-    program::{CONFIG, Folder, REPOSITORY, until},
+    program::{CONFIG, Folder, REPOSITORY, Run, finish, until},
     sources::{in_state, status},
-    users::through,
+    users::{through, url},
 };
 
 /// The invariants of the platform team.
@@ -227,6 +227,46 @@ fn an_invariant_about_a_mistyped_host_is_unused_and_not_proven() {
     folder.ok("reconcile shop --source shop");
     let plan = folder.ok("plan platform --source platform");
     assert!(plan.err.contains("unserved-scope") && plan.err.contains("no edge serves `*.exmaple.com`"), "{}", plan.err);
+}
+
+#[test]
+fn prove_judges_manifests_among_what_a_store_or_server_has_if_one_is_named() {
+    let folder = folder();
+    folder.write("shop/shop.yaml", &shop(""));
+    folder.ok("reconcile platform --source platform");
+    let nothing = folder.run("prove shop --source shop");
+    assert_eq!(nothing.code, 1, "{}", nothing.all());
+    let told = said(&nothing.err);
+    assert!(told.contains("no invariants were judged: the manifests declare none"), "{told}");
+    assert!(
+        told.contains("--server") && told.contains("--with") && nothing.out == "0 invariants: 0 proven\n",
+        "{told}"
+    );
+    let json = folder.run("prove shop --source shop --format json");
+    assert!(json.code == 1 && json.out.contains("no invariants were judged"), "{}", json.all());
+
+    let breaks = |run: &Run| {
+        assert_eq!(run.code, 3, "{}", run.all());
+        assert!(run.out.contains("refuted  platform/admin-login"), "{}", run.all());
+        assert!(said(&run.err).contains("INVARIANT_BROKEN"), "{}", run.all());
+    };
+    breaks(&folder.run("prove shop --source shop --store edgewright.db"));
+    let mut by_variable = folder.command("prove shop --source shop");
+    by_variable.env("EDGEWRIGHT_STORE", "edgewright.db");
+    breaks(&finish(by_variable, ""));
+    let beside = folder.run("prove shop --source shop --with platform");
+    assert!(beside.code == 3 && beside.out.contains("1 refuted"), "{}", beside.all());
+    assert_eq!(folder.run("prove shop --source shop --store nowhere.db").code, 1);
+
+    let serve = folder.serve("");
+    let mut by_variable = folder.command("prove shop --source shop");
+    by_variable.env("EDGEWRIGHT_SERVER", url(&serve)).env("EDGEWRIGHT_TOKEN", &serve.token);
+    breaks(&finish(by_variable, ""));
+    drop(serve);
+
+    folder.ok("destroy --source platform --confirm platform");
+    let empty = folder.run("prove");
+    assert!(empty.code == 1 && empty.err.contains("no invariants were judged: the store has none"), "{}", empty.all());
 }
 
 /// The three invariants of the example, and a line of its edges without which each is broken.
