@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::claim::CONTEXT_OWNER;
 use crate::model::kind::invariant::{Invariant, InvariantScope};
 use crate::model::{Entry, Snapshot};
 use crate::routing::invariant::{Breach, Proof, ProofAnswer, is_refused, prove};
@@ -121,7 +122,8 @@ impl InvariantProof {
 
     /// The name with the source.
     pub(crate) fn full_name(&self) -> String {
-        match &self.source {
+        match self.source.as_deref() {
+            Some(CONTEXT_OWNER) => format!("{} (--with)", self.invariant),
             Some(source) => format!("{source}/{}", self.invariant),
             None => self.invariant.clone(),
         }

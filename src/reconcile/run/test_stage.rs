@@ -4,7 +4,7 @@ use crate::background::yield_to_requests;
 use crate::manifest::{DeclaredTest, Loaded};
 use crate::model::route_test::means_module;
 use crate::model::traffic::RequestVerdict;
-use crate::model::{Desired, FaultTarget, Kind, Path};
+use crate::model::{Desired, FaultTarget, Kind, Path, Segment};
 use crate::plan::test_report::{CoveredItems, TestCoverage, TestOutcome, TestReport, TestResult};
 use crate::reconcile::prelude::*;
 use crate::routing::order::in_traffic_order;
@@ -66,8 +66,13 @@ pub(super) fn run_tests(
             let at = Path::from(("requests", index)).join("expect");
             for mismatch in &way.mismatches {
                 let message = format!("{}: {}", printable(&tested.label()), mismatch.message);
-                let fault = Fault::new(Code::RouteTestFailed, message).at(mismatch.path.under(&at));
-                let fault = fault.help(way.trace.clone());
+                let path = mismatch.path.under(&at);
+                let field = match mismatch.path.0.first() {
+                    Some(Segment::Key(field)) => field.as_str(),
+                    _ => "expect",
+                };
+                let cure = format!("correct the routes, or `{field}` in the test; way: {}", way.trace);
+                let fault = Fault::new(Code::RouteTestFailed, message).at(path).help(cure);
                 found.push(match declared.test.informing_only {
                     true => declared.origin.warning(fault),
                     false => declared.origin.diagnostic(fault),

@@ -56,13 +56,15 @@ pub(crate) struct Flaw {
     pub(crate) method: String,
     /// How much it lets happen.
     pub(crate) extent: FlawExtent,
+    /// How to meet the requirement, as in "add `c` to the route"; empty if that depends on what nobody can tell.
+    pub(crate) cure: String,
 }
 
 impl Flaw {
     /// A requirement that is not met.
     pub(super) fn certain(clause: String, place: FlawPlace) -> Self {
-        let extent = FlawExtent::Whole;
-        Self { is_certain: true, clause, place, path: Path::root(), method: String::new(), extent }
+        let (extent, path) = (FlawExtent::Whole, Path::root());
+        Self { is_certain: true, clause, place, path, method: String::new(), extent, cure: String::new() }
     }
 
     /// A requirement of which nobody can tell whether it is met, and what that depends on.
@@ -73,6 +75,11 @@ impl Flaw {
     /// Sets the field.
     pub(super) fn at(self, path: impl Into<Path>) -> Self {
         Self { path: path.into(), ..self }
+    }
+
+    /// Sets how to meet the requirement.
+    pub(super) fn cured_by(self, cure: impl Into<String>) -> Self {
+        Self { cure: cure.into(), ..self }
     }
 
     /// Sets how much it lets happen.

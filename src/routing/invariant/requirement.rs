@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::flaw::{Flaw, FlawExtent, FlawPlace};
 use crate::model::kind::invariant::Invariant;
 use crate::model::module::policies::Policies;
+use crate::model::module::tls_termination::TlsTermination;
 use crate::model::traffic::{Stage, StepEffect, TracedRequest};
 use crate::model::{AnyModule, Entry, Module, Path, Slot, Snapshot};
 use crate::routing::behaviour::Fate;
@@ -14,6 +15,8 @@ use crate::syntax::text::printable;
 
 /// The port of plain HTTP.
 const PLAIN_HTTP: u16 = 80;
+/// The most IP policies that a cure names: one of them is enough.
+const MOST_NAMED: usize = 3;
 /// The method that a login can let pass. The modules treat all others alike.
 const PREFLIGHT: &str = "OPTIONS";
 
@@ -33,7 +36,7 @@ pub(super) struct RequirementJudge<'s> {
     endpoints: EndpointRestrictions<'s>,
 }
 
-/// An enabled module that requests meet, and where it is.
+/// A module of the edge or the route that take requests, and where it is.
 struct MetModule<'s> {
     place: FlawPlace,
     slot: &'static Slot,
@@ -112,9 +115,16 @@ impl<'s> RequirementJudge<'s> {
                     printable(other)
                 );
                 let list = met.module.access_lists().into_iter().next().map(|(field, _)| field).unwrap_or_default();
-                Flaw::certain(clause, met.place).at(Path::from([met.slot.name, list.as_str()]))
+                let flaw = Flaw::certain(clause, met.place).at(Path::from([met.slot.name, list.as_str()]));
+                flaw.cured_by(format!("remove `{}` from this list", printable(other)))
             }
-            None => Flaw::certain(format!("reaches the backend `{backend}` from any address"), FlawPlace::Route),
+            None => {
+                let some: Vec<&str> = only.iter().take(MOST_NAMED).map(String::as_str).collect();
+                let cure =
+                    format!("add `ip_restriction: {{ip_policy_ids: [{}]}}` to the route", printable(&some.join(", ")));
+                let clause = format!("reaches the backend `{backend}` from any address");
+                requests.lacking(clause, cure, |met| met.module.ip_policies().is_some_and(is_within))
+            }
         };
         Some(flaw.letting(extent))
     }
@@ -131,6 +141,17 @@ impl<'s> JudgedRequests<'_, 's> {
         modules_of(self.fate)
     }
 
+    /// The flaw that the requests meet no enabled module that would do. A disabled one is told.
+    fn lacking(self, clause: String, cure: String, would_do: impl Fn(&MetModule<'_>) -> bool) -> Flaw {
+        let mut disabled = present_modules_of(self.fate).filter(|met| !met.module.enabled());
+        let Some(met) = disabled.find(would_do) else { return Flaw::certain(clause, FlawPlace::Route).cured_by(cure) };
+        let name = met.slot.name;
+        let flaw = Flaw::certain(format!("{clause}: `{name}` is disabled"), FlawPlace::Route);
+        // The edge of many routes is not to blame for each of them.
+        let flaw = if met.place == FlawPlace::Route { flaw.at([name, "enabled"]) } else { flaw };
+        flaw.cured_by(format!("enable `{name}`"))
+    }
+
     /// What nobody can tell about the requests because of a module whose effect is unknown.
     fn doubt(self) -> Option<Flaw> {
         let met = self.modules().find(|met| met.module.admits_unknown())?;
@@ -142,7 +163,8 @@ impl<'s> JudgedRequests<'_, 's> {
         let (oldest, tls) = (invariant.min_tls_version?, self.fate.tls()?);
         if self.port == PLAIN_HTTP {
             let clause = format!("has no TLS: port {PLAIN_HTTP} is that of plain HTTP");
-            return Some(Flaw::certain(clause, FlawPlace::Edge).at("hostports"));
+            let flaw = Flaw::certain(clause, FlawPlace::Edge).at("hostports");
+            return Some(flaw.cured_by(format!("remove the hostports with port {PLAIN_HTTP}")));
         }
         let edge = self.fate.edge_spec()?;
         let field = |name: &str| match &edge.tls_termination {
@@ -150,13 +172,20 @@ impl<'s> JudgedRequests<'_, 's> {
             None => Path::root(),
         };
         if !tls.enabled {
-            return Some(Flaw::doubt("the disabled `tls_termination`", FlawPlace::Edge).at(field("enabled")));
+            let flaw = Flaw::doubt("the disabled `tls_termination`", FlawPlace::Edge).at(field("enabled"));
+            return Some(flaw.cured_by("enable `tls_termination`"));
         }
         match tls.effective_min_version() {
-            None => Some(Flaw::doubt("the upstream, where TLS terminates", FlawPlace::Edge).at(field("terminate_at"))),
+            None => {
+                let flaw = Flaw::doubt("the upstream, where TLS terminates", FlawPlace::Edge).at(field("terminate_at"));
+                Some(flaw.cured_by("terminate TLS at the edge"))
+            }
             Some(version) if version < oldest => {
                 let clause = format!("can use TLS {}, which is older than {}", version.as_str(), oldest.as_str());
                 let flaw = Flaw::certain(clause, FlawPlace::Edge).at(field("min_version"));
+                let is_default = TlsTermination::default().effective_min_version() >= Some(oldest);
+                let or = if is_default { ", or remove it" } else { "" };
+                let flaw = flaw.cured_by(format!("set `min_version` to {}{or}", oldest.as_str()));
                 Some(flaw.letting(FlawExtent::Tls(version)))
             }
             Some(_) => None,
@@ -179,7 +208,7 @@ impl<'s> JudgedRequests<'_, 's> {
     }
 
     fn unmet_by(self, request: &TracedRequest, required: &[String], backend: &str) -> Option<Flaw> {
-        let (mut doubt, mut passed) = (None, String::new());
+        let (mut doubt, mut passed, mut passing) = (None, String::new(), None);
         for met in self.modules().filter(|met| required.iter().any(|name| name == met.slot.name)) {
             let is_policy = met.slot.name == Policies::SLOT;
             if is_policy && !met.module.restricts_access() {
@@ -191,6 +220,7 @@ impl<'s> JudgedRequests<'_, 's> {
             if met.module.restricts_access() && lets_pass {
                 let note = steps.into_iter().next().map(|step| step.note).unwrap_or_default();
                 passed = format!("; `{}`: {note}", met.slot.name);
+                passing = Some(met.slot.name);
                 continue;
             }
             let connects = steps.iter().any(|step| step.stage == Stage::Connection);
@@ -207,9 +237,13 @@ impl<'s> JudgedRequests<'_, 's> {
         if let Some(doubt) = doubt.or_else(|| self.doubt()) {
             return Some(Flaw { method: request.method.clone(), ..doubt });
         }
-        let names: Vec<String> = required.iter().map(|name| format!("`{name}`")).collect();
-        let clause = format!("reaches the backend `{backend}` without {}{passed}", names.join(" or "));
-        Some(Flaw { method: request.method.clone(), ..Flaw::certain(clause, FlawPlace::Route) })
+        let clause = format!("reaches the backend `{backend}` without {}{passed}", any_of(required));
+        let cure = match passing {
+            Some(name) => format!("let `{name}` check these requests, too"),
+            None => format!("add {} to the route or its edge", any_of(required)),
+        };
+        let flaw = self.lacking(clause, cure, |met| required.iter().any(|name| name == met.slot.name));
+        Some(Flaw { method: request.method.clone(), ..flaw })
     }
 
     /// Whether the requests reach another backend than those in `backends`.
@@ -223,12 +257,14 @@ impl<'s> JudgedRequests<'_, 's> {
             return None;
         }
         let names: Vec<String> = known.iter().map(|pattern| format!("`{}`", printable(pattern))).collect();
-        let clause = format!("reaches the backend `{}`, not {}", printable(id), names.join(" or "));
+        let names = names.join(" or ");
+        let clause = format!("reaches the backend `{}`, not {names}", printable(id));
         let request = TracedRequest::default();
         let is_backend =
             |met: &MetModule<'_>| met.module.steps(&request).iter().any(|step| step.stage == Stage::Backend);
         let field = self.modules().find(is_backend).map(|met| Path::from(met.slot.name));
         let flaw = Flaw::certain(clause, FlawPlace::Route).at(field.unwrap_or_default());
+        let flaw = flaw.cured_by(format!("send these requests to {names}"));
         Some(flaw.letting(FlawExtent::Backend(id.to_owned())))
     }
 
@@ -247,7 +283,7 @@ impl<'s> JudgedRequests<'_, 's> {
             None => ", and its edge could get a route".to_owned(),
         };
         let place = if is_routed { FlawPlace::Route } else { FlawPlace::Edge };
-        Some(Flaw::certain(format!("loses `{lost}`{end}"), place))
+        Some(Flaw::certain(format!("loses `{lost}`{end}"), place).cured_by(format!("keep `{lost}`")))
     }
 }
 
@@ -259,12 +295,25 @@ impl MetModule<'_> {
     }
 }
 
+/// Names of modules of which one is enough.
+fn any_of(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.len() {
+        0..=2 => quoted.join(" or "),
+        _ => format!("any of {}", quoted.join(", ")),
+    }
+}
+
 /// The enabled modules of the edge and the route that take requests.
 fn modules_of<'s>(fate: &Fate<'s>) -> impl Iterator<Item = MetModule<'s>> + use<'s> {
+    present_modules_of(fate).filter(|met| met.module.enabled())
+}
+
+/// The modules of the edge and the route that take requests.
+fn present_modules_of<'s>(fate: &Fate<'s>) -> impl Iterator<Item = MetModule<'s>> + use<'s> {
     let hosts = [(FlawPlace::Edge, fate.edge), (FlawPlace::Route, fate.route)];
     let hosts = hosts.into_iter().filter_map(|(place, entry)| Some((place, entry?.as_ref())));
     hosts.flat_map(|(place, entry): (FlawPlace, &'s Entry)| {
-        let modules = entry.spec().modules().filter(|(_, module)| module.enabled());
-        modules.map(move |(slot, module)| MetModule { place, slot, module })
+        entry.spec().modules().map(move |(slot, module)| MetModule { place, slot, module })
     })
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::flaw::{Flaw, FlawPlace};
+use crate::model::claim::CONTEXT_OWNER;
 use crate::model::kind::invariant::Invariant;
+use crate::model::module::backend::Backend;
 use crate::model::traffic::TracedRequest;
-use crate::model::{Code, Entry, Fault, Key, Kind, Path, Snapshot};
+use crate::model::{Code, Entry, Fault, Key, Kind, Module as _, Path, Snapshot};
 use crate::routing::behaviour::{Fate, HostClass, RequestClass, RequestScope, url_of};
 use crate::syntax::text::{escaped, printable};
 
@@ -66,6 +68,8 @@ pub(crate) struct Breach<'s> {
     pub(crate) invariant: &'s Arc<Entry>,
     /// The request.
     pub(crate) request: TracedRequest,
+    /// Whether its host is any one below a wildcard, which nobody has written.
+    pub(super) is_any_host: bool,
     /// What is wrong with it.
     pub(crate) flaw: Flaw,
     /// What takes the request.
@@ -78,15 +82,18 @@ impl<'s> Breach<'s> {
     /// The breach by a class. If no URL is known to be in the class, nobody can tell whether there is such a request, and the
     /// one that is shown has the patterns of the class.
     pub(super) fn new(invariant: &StandingInvariant<'s>, class: &RequestClass<'_>, fate: Fate<'s>, flaw: Flaw) -> Self {
-        let (request, flaw) = match class.example() {
-            Some(request) => (request, flaw),
-            None => (pattern_of(class), flaw.of_unknown_requests()),
+        let (request, flaw, is_any_host) = match class.example() {
+            Some(request) => {
+                let is_any_host = !class.hosts.iter().any(|host| host.pattern == request.host);
+                (request, flaw, is_any_host)
+            }
+            None => (pattern_of(class), flaw.of_unknown_requests(), false),
         };
         // A flaw that does not depend on the method is one of each that the invariant is about.
         let listed = invariant.spec.scope.methods.first().map(|method| method.to_ascii_uppercase());
         let method = if flaw.method.is_empty() { listed.unwrap_or(request.method) } else { flaw.method.clone() };
         let request = TracedRequest { method, ..request };
-        Self { invariant: invariant.entry, request, flaw, fate, former: None }
+        Self { invariant: invariant.entry, request, is_any_host, flaw, fate, former: None }
     }
 
     /// The edge or route to blame.
@@ -114,13 +121,28 @@ impl<'s> Breach<'s> {
                 (Code::InvariantUnproven, message)
             }
         };
-        let fault = Fault::new(code, message).help(format!("the request: {}", self.way(state)));
+        let fault = Fault::new(code, message).help(self.help(state));
         if is_at_culprit { fault.at(self.flaw.path.clone()) } else { fault.at(Path::root()) }
+    }
+
+    /// How to meet the invariant, and the way of the request.
+    fn help(&self, state: &Snapshot) -> String {
+        let owner = match self.invariant.source() {
+            Some(CONTEXT_OWNER) => "the owner of the manifests in `--with`".to_owned(),
+            Some(source) => format!("the owner of source `{}`", printable(source)),
+            None => "the owner of the invariant".to_owned(),
+        };
+        let cure = match self.flaw.cure.as_str() {
+            "" => "check what this depends on",
+            cure => cure,
+        };
+        format!("{cure}, or ask {owner} for an exemption; way: {}", self.way(state))
     }
 
     /// The method and URL of the request, for a message.
     pub(super) fn request_text(&self) -> String {
-        format!("`{} {}`", self.request.method, escaped(&self.url()))
+        let example = if self.is_any_host { ", for example," } else { "" };
+        format!("`{} {}`{example}", self.request.method, escaped(&self.url()))
     }
 
     /// The URL of the request.
@@ -134,12 +156,18 @@ impl<'s> Breach<'s> {
         let Some(edge) = self.fate.edge else { return "no edge serves it".to_owned() };
         let edge = format!("edge `{}`", named(edge));
         let (Some(entry), Some(route)) = (self.fate.route, self.fate.route_spec()) else {
-            return format!("{edge}, no route matches");
+            return format!("{edge} → no route");
         };
-        let modules: Vec<&str> = self.fate.modules().iter().map(|it| it.slot.name).collect();
         let match_type = route.match_type.map(|it| it.as_str()).unwrap_or_default();
         let by = format!("{match_type} {}", printable(&route.r#match));
-        format!("{edge}, route `{}` by {by}: {}", named(entry), modules.join(", "))
+        let mut way = format!("{edge} → route `{}` ({by})", named(entry));
+        for module in self.fate.modules() {
+            way += &match self.fate.backend().filter(|_| module.slot.name == Backend::SLOT) {
+                Some(backend) => format!(" → backend `{}`", printable(backend)),
+                None => format!(" → `{}`", module.slot.name),
+            };
+        }
+        way
     }
 }
 
@@ -152,6 +180,7 @@ fn pattern_of(class: &RequestClass<'_>) -> TracedRequest {
 /// The name of an invariant, with its source, or its ID if no source owns it.
 fn name_of(invariant: &Entry) -> String {
     match invariant.claim.as_deref() {
+        Some(claim) if claim.source == CONTEXT_OWNER => format!("`{}` in `--with`", printable(&claim.name)),
         Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
         None => format!("`{}`", invariant.key.id),
     }

@@ -88,7 +88,7 @@ fn every_request_in_the_scope_must_pass_a_module() {
     let open =
         "`GET https://wiki.internal.example.com/admin` reaches the backend `bkd_1` without `oidc` or `mutual_tls`";
     assert_eq!(one(json!({})), refuted(open));
-    assert_eq!(one(json!({"oidc": {"enabled": false}})), refuted(open));
+    assert_eq!(one(json!({"oidc": {"enabled": false}})), refuted(&format!("{open}: `oidc` is disabled")));
     // What reaches no backend is closed.
     assert_eq!(one(json!({"backend": null})), proven());
     assert_eq!(answer(&[needs_login(), wiki(), route("wiki", "shop", "/docs", json!({}))]), proven());

@@ -61,7 +61,8 @@ fn a_plan_that_breaks_the_invariant_of_another_source_is_refused_at_its_line() {
             "shop/shop.yaml:7:7",
             "`GET https://shop.example.com/admin` reaches the backend `bkd_shop` without `oidc` or `saml`",
             "the invariant `admin-login` of source `platform`: Nobody opens an admin page without a login",
-            "edge `shop`, route `shop/admin` by path_prefix /admin: backend",
+            "add `oidc` or `saml` to the route or its edge, or ask the owner of source `platform` for an exemption",
+            "way: edge `shop` → route `shop/admin` (path_prefix /admin) → backend `bkd_shop`",
         ] {
             assert!(said.contains(part), "{part}\n{said}");
         }
@@ -267,6 +268,39 @@ fn prove_judges_manifests_among_what_a_store_or_server_has_if_one_is_named() {
     folder.ok("destroy --source platform --confirm platform");
     let empty = folder.run("prove");
     assert!(empty.code == 1 && empty.err.contains("no invariants were judged: the store has none"), "{}", empty.all());
+}
+
+#[test]
+fn a_refusal_says_how_to_meet_the_invariant() {
+    let folder = folder();
+    let refused = |shop: &str| {
+        folder.write("shop/shop.yaml", shop);
+        let run = folder.run("validate shop --with platform");
+        assert_eq!(run.code, 3, "{}", run.all());
+        said(&run.err)
+    };
+    let disabled = refused(&shop(&LOGIN.replace("{issuer", "{enabled: false, issuer")));
+    for part in [
+        "shop/shop.yaml:11:",
+        "without `oidc` or `saml`: `oidc` is disabled, which breaks the invariant `admin-login` in `--with`",
+        "enable `oidc`, or ask the owner of the manifests in `--with` for an exemption",
+    ] {
+        assert!(disabled.contains(part), "{part}\n{disabled}");
+    }
+    let wildcard = refused(&shop("").replace("shop.example.com:443", "*.example.com:443"));
+    assert!(wildcard.contains("`GET https://any.example.com/admin`, for example, reaches"), "{wildcard}");
+    let three = platform("").replace("[oidc, saml]", "[oidc, saml, mutual_tls]");
+    folder.write("platform/invariants.yaml", &three);
+    let listed = refused(&shop(""));
+    assert!(listed.contains("without any of `oidc`, `saml`, `mutual_tls`, which"), "{listed}");
+    let offices = platform("").replace("requires_any: [oidc, saml]", "only_from: [ipp_offices, ipp_vpn]");
+    folder.write("platform/invariants.yaml", &offices);
+    let open = refused(&shop(""));
+    assert!(open.contains("add `ip_restriction: {ip_policy_ids: [ipp_offices, ipp_vpn]}` to the route, or"), "{open}");
+    let tls = platform("").replace("requires_any: [oidc, saml]", "min_tls_version: '1.2'");
+    folder.write("platform/invariants.yaml", &tls);
+    let old = refused(&shop("  tls_termination: {min_version: '1.0'}\n"));
+    assert!(old.contains("set `min_version` to 1.2, or remove it, or ask the owner"), "{old}");
 }
 
 /// The three invariants of the example, and a line of its edges without which each is broken.

@@ -445,7 +445,7 @@ fn unproven(proof: &InvariantProof) -> Option<Item> {
         false => (Code::InvariantUnproven, "is not proven"),
     };
     let message = format!("the invariant `{}` {verdict}: {}", printable(&proof.invariant), request.line());
-    Some(warning(code, message, format!("the request: {}", request.way)))
+    Some(warning(code, message, format!("way: {}", request.way)))
 }
 
 /// The warning of the source that owns a resource which another one declares, too. The other one has the error.
