@@ -128,6 +128,7 @@ pub mod report {
     pub use crate::plan::redacted_plan::{Call, RedactedChange, RedactedPlan};
     pub use crate::plan::{
         BehaviourChange, BehaviourDiff, Change, Effect, Exposure, KeptResource, RequestPattern, Summary,
+        WeakenedInvariant,
     };
     pub use crate::routing::invariant::ProofAnswer;
     pub use crate::tenancy::certificates::LostCertificate;

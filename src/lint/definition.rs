@@ -46,7 +46,7 @@ pub(crate) enum LintCheck {
     Source(fn(&HostView<'_>, &mut Findings)),
     /// The input of all lints, for its facts about the manifests that are no resources. It runs each time.
     Manifests(fn(&World<'_>, &mut Findings)),
-    /// A plan, which shows what it opens: the planner reports the findings.
+    /// A plan, which shows what it opens or weakens: the planner reports the findings.
     Plan,
     /// Two checks.
     EdgeAndManifests(fn(&EdgeView<'_>, &mut Findings), fn(&World<'_>, &mut Findings)),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::behaviour::BehaviourDiff;
+use super::weakened_invariant::WeakenedInvariant;
 use super::{effect::Effect, exposure::Exposure, kept_resources::KeptResource, summary::Summary};
 use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, DriftState, Entry, Id, Key, Kind, Operation};
 use crate::tenancy::certificates::LostCertificate;
@@ -27,6 +28,8 @@ pub struct Plan {
     pub unexamined_drift: usize,
     /// What the plan opens. What it means for HTTP requests is known once the plan was tried (D113).
     pub opened: Vec<Exposure>,
+    /// The invariants that refuse less, or are gone. Known once the plan was tried (D120).
+    pub weakened: Vec<WeakenedInvariant>,
     /// How requests are treated differently, if that was asked for and the plan was tried.
     pub behaviour: Option<BehaviourDiff>,
     /// The hosts of other sources' edges that lose their last certificate. Known once the plan was tried (D112).

@@ -43,6 +43,7 @@ pub(crate) mod saved_plan;
 mod summary;
 pub(crate) mod test_report;
 pub(crate) mod transfer;
+pub(crate) mod weakened_invariant;
 
 pub use behaviour::{BehaviourChange, BehaviourDiff, RequestPattern};
 pub use change::{Change, Plan};
@@ -56,3 +57,4 @@ pub(crate) use redacted_plan::{Detail, RedactedPlan};
 pub(crate) use revert::revert;
 pub(crate) use saved_plan::{DigestProtection, PlanConditions, SavedPlan};
 pub use summary::Summary;
+pub use weakened_invariant::WeakenedInvariant;

@@ -118,7 +118,7 @@ impl RedactedPlan {
         self.changes.is_empty()
     }
 
-    /// The kinds of changed resources that can have an effect on requests which the behaviour diff does not compare.
+    /// The kinds of changed resources that can have an effect which the behaviour diff does not compare.
     pub(crate) fn uncompared(&self) -> BTreeSet<&'static str> {
         let is_changed = |kind: Kind| {
             let is_of_kind = |change: &&RedactedChange| change.kind == kind.facts().name;
@@ -138,14 +138,16 @@ impl RedactedPlan {
     }
 }
 
-/// Whether the behaviour diff has all that a resource of a kind does to requests.
+/// Whether the behaviour diff has all that a resource of a kind does.
 fn is_compared(kind: Kind) -> bool {
     match kind {
         Kind::HttpsEdge | Kind::HttpsEdgeRoute | Kind::TlsEdge | Kind::CertificateAuthority => true,
         // Of restrictions, those of endpoints are compared, and the others are not.
         Kind::IpRestriction | Kind::TlsCertificate => false,
+        // What they refuse is no request.
+        Kind::Invariant => false,
         // They do nothing to requests.
-        Kind::Owner | Kind::ApiKey | Kind::EventSubscription | Kind::EventSource | Kind::Invariant => true,
+        Kind::Owner | Kind::ApiKey | Kind::EventSubscription | Kind::EventSource => true,
     }
 }
 

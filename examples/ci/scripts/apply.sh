@@ -7,7 +7,7 @@
 # exits with 5. If that plan is empty, for example because a job is run again, it exits with 0.
 # Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may apply the source.
 #
-# A plan that opens access, because it removes a login or another restriction, is applied only with APPROVED, which the jobs set
+# A plan that opens access, because it removes a login or another restriction, or that weakens an invariant is applied only with APPROVED, which the jobs set
 # that somebody has approved. Otherwise, the script exits with 5.
 #
 # With BEFORE, the commit before the push, a push that changes neither FOLDER nor the paths in WITH and SHARED applies nothing:
@@ -37,17 +37,17 @@ prepare_review_dir "$report"
 reason="There is no reviewed plan of source '$source'."
 if [ -f "$plan" ]; then
     if [ -z "${APPROVED:-}" ]; then
-        # What opens in the plan of now opens in the same plan of the review. Without a plan, nobody knows what opens.
+        # What opens or is weakened in the plan of now is so in the same plan of the review. Without a plan, nobody knows.
         with_surrounding plan "$folder" --source "$source" --format markdown --output "$report" >&3 || {
             status=$?
             echo "The plan of source '$source' failed. Nothing was applied." >&2
             exit "$status"
         }
         opens=0
-        grep -q access-opened "$report" || opens=$?
+        grep -qE 'access-opened|invariant-weakened' "$report" || opens=$?
         if [ "$opens" = 0 ]; then
             summarize "$report"
-            echo "The plan of source '$source' opens access. Nothing was applied. Apply it with a run that asks for approval." >&2
+            echo "The plan of source '$source' weakens an invariant or opens access. Nothing was applied. Apply it with a run that asks for approval." >&2
             exit 5
         fi
         [ "$opens" = 1 ] || fail "cannot read $report"

@@ -3,9 +3,9 @@
 # Usage: plan-fork.sh SOURCE FOLDER BASE
 #
 # First validates the source, with unset secrets assumed. Then compares it with BASE, the branch that the change is for.
-# $REVIEW_DIR/plan-SOURCE.md is the difference, or the findings if there is none to show. WITH has the surrounding manifests of
-# FOLDER, if there are any. Needs the history of BASE: fetch it without a depth. Exits with edgewright's code: 3 for invalid manifests, 4 for a
-# change that opens access.
+# $REVIEW_DIR/plan-SOURCE.md is the difference, or the findings if there is none to show. WITH has the surrounding
+# manifests of FOLDER, if there are any. Needs the history of BASE: fetch it without a depth. Exits with edgewright's code: 3 for invalid manifests, 4 for a
+# change that opens access or weakens an invariant.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -22,8 +22,8 @@ status=0
 with_surrounding validate "$folder" --source "$source" --secrets=assume --format markdown --output "$report" >/dev/null ||
     status=$?
 if [ "$status" = 0 ]; then
-    # Whoever opens access on purpose allows it in the manifest, with a reason. With ACCESS_OPENED=warn, the report only says so first.
-    deny="--deny access-opened"
+    # Whoever opens access or weakens an invariant on purpose allows it in the manifest, with a reason. With ACCESS_OPENED=warn, the report only says so first.
+    deny="--deny access-opened --deny invariant-weakened"
     [ "${ACCESS_OPENED:-deny}" = deny ] || deny=""
     # If BASE cannot be read, the report keeps the findings in the change.
     # shellcheck disable=SC2086

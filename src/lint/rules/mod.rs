@@ -36,7 +36,7 @@ lints! {
     malformed_provider_url policy_expression policy_condition policy_direction unreadable_policy policy_action_config
     policy_header_name unreachable_action secret_in_manifest secret_with_white_space webhook_secret wrong_id_prefix
     unused_module_set unused_certificate_authority unknown_label delegation_to_itself access_opened
-    expired_exemption expiring_exemption unserved_scope
+    expired_exemption expiring_exemption unserved_scope invariant_weakened
 }
 
 impl Lint {

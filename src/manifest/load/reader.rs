@@ -467,8 +467,8 @@ fn annotated_level(lint: &lint::Lint, value: &str) -> Result<Level, Fault> {
         value.split_once(" (").and_then(|(level, reason)| Some((level, reason.strip_suffix(')')?.trim())));
     let (level, reason) = with_reason.unwrap_or((value, ""));
     let level = lint_level(level)?;
-    if lint.name == "access-opened" && level == Level::Allow && reason.is_empty() {
-        let message = "a reason is required to allow `access-opened`";
+    if matches!(lint.name, "access-opened" | "invariant-weakened") && level == Level::Allow && reason.is_empty() {
+        let message = format!("a reason is required to allow `{}`", lint.name);
         return Err(
             Fault::new(Code::Required, message).help("write `allow (REASON)`, such as `allow (public status page)`")
         );

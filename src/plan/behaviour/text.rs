@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::diff::{BehaviourChange, BehaviourDiff, RequestPattern};
+use crate::model::Kind;
 use crate::syntax::text::number_of;
 
 /// The most changes that are listed.
@@ -16,11 +17,19 @@ pub(crate) fn summary(diff: &BehaviourDiff, is_empty_plan: bool, uncompared: &BT
     match (diff.changes.len(), opening) {
         (0, _) if is_empty_plan => "Behaviour: no request is treated differently.".to_owned(),
         (0, _) if !uncompared.is_empty() => {
-            let kinds: Vec<&str> = uncompared.iter().copied().collect();
-            format!(
-                "Behaviour: edges treat no request differently. What changes of {} is not compared.",
-                kinds.join(", ")
-            )
+            let invariant = Kind::Invariant.facts().name;
+            let kinds: Vec<&str> = uncompared.iter().copied().filter(|kind| *kind != invariant).collect();
+            let mut text = match kinds.is_empty() {
+                true => "Behaviour: no request is treated differently.".to_owned(),
+                false => format!(
+                    "Behaviour: edges treat no request differently. What changes of {} is not compared.",
+                    kinds.join(", ")
+                ),
+            };
+            if uncompared.contains(invariant) {
+                text += " Invariants change, and with them which changes are refused.";
+            }
+            text
         }
         (0, _) => "Behaviour: no request is treated differently. The plan is a safe refactoring.".to_owned(),
         (all, 0) => format!("Behaviour: {} in how requests are treated.", number_of(all, "change")),
@@ -91,6 +100,8 @@ mod tests {
         assert!(summary(&none, false, &compared).ends_with("a safe refactoring.") && lines(&none).is_empty());
         let told = summary(&none, false, &BTreeSet::from(["TlsCertificate"]));
         assert!(told.ends_with("What changes of TlsCertificate is not compared."), "{told}");
+        let told = summary(&none, false, &BTreeSet::from(["Invariant"]));
+        assert!(told.contains("Invariants change") && !told.contains("refactoring"), "{told}");
         let all = BehaviourDiff { changes: vec![change(true, "open", vec![pattern(&["all hosts"], "", &[])])] };
         assert_eq!(lines(&all), [(true, "all hosts: opens access: open".to_owned())]);
     }

@@ -7,6 +7,7 @@ use super::Exposure;
 use crate::lint::Level;
 use crate::model::{Entry, Key, Snapshot};
 use crate::plan::change::Plan;
+use crate::plan::weakened_invariant::weakened_invariants;
 use crate::routing::behaviour::{ClassScope, Fate, Protections, RequestClass, each_difference, url_of};
 use crate::syntax::text::printable;
 use crate::tenancy::certificates::lost_certificates;
@@ -15,9 +16,11 @@ use crate::tenancy::certificates::lost_certificates;
 type Loss = (Key, Key, Vec<&'static str>);
 
 impl Plan {
-    /// Notes what the plan opens and takes from others, from the states before and after it.
+    /// Notes what the plan opens, weakens and takes from others, from the states before and after it.
     pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
-        self.opened.extend(opened_requests(&self.changed_keys(), before, after));
+        let changed = self.changed_keys();
+        self.opened.extend(opened_requests(&changed, before, after));
+        self.weakened = weakened_invariants(&changed, before, after);
         self.lost_certificates = lost_certificates(self.changes.iter().map(|change| &change.key), before, after);
     }
 

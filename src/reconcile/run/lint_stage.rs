@@ -9,6 +9,7 @@ use crate::manifest::Origins;
 use crate::manifest::resolve::Resolution;
 use crate::model::{FaultTarget, Name, Path, Place};
 use crate::plan::exposure::ACCESS_OPENED;
+use crate::plan::weakened_invariant::INVARIANT_WEAKENED;
 use crate::reconcile::prelude::*;
 
 /// The most routes that a finding in a module set lists.
@@ -134,22 +135,33 @@ fn severity_of(own: Option<Level>, lints: &LintLevels, lint: &str) -> Option<Sev
     }
 }
 
-/// Judges what a plan opens by the level of its lint. What is denied is refused.
+/// Judges what a plan opens and weakens by the levels of the lints. What is denied is refused.
 pub(super) fn judge_opened(origins: &Origins, lints: &LintLevels, plan: &mut Plan) {
-    for exposure in &mut plan.opened {
-        let declared = origins.get(&exposure.key);
-        let own = declared.and_then(|it| it.facts.levels.get(ACCESS_OPENED)).copied();
-        exposure.level = match severity_of(own, lints, ACCESS_OPENED) {
+    let level = |key: &Key, lint: &str| {
+        let own = origins.get(key).and_then(|it| it.facts.levels.get(lint)).copied();
+        match severity_of(own, lints, lint) {
             None => Level::Allow,
             Some(Severity::Warning) => Level::Warn,
             Some(Severity::Error) => Level::Deny,
-        };
-        let Some(found) = exposure.diagnostic().filter(|_| exposure.level == Level::Deny) else { continue };
-        plan.refusals.push(match declared {
-            Some(declared) => found.at(declared.origin.place(&Path::root(), FaultTarget::Value)),
-            None => found,
-        });
+        }
+    };
+    let mut denied = Vec::new();
+    for exposure in &mut plan.opened {
+        exposure.level = level(&exposure.key, ACCESS_OPENED);
+        if exposure.level == Level::Deny {
+            denied.extend(exposure.diagnostic().map(|found| (exposure.key.clone(), found)));
+        }
     }
+    for weakened in &mut plan.weakened {
+        weakened.level = level(&weakened.key, INVARIANT_WEAKENED);
+        if weakened.level == Level::Deny {
+            denied.extend(weakened.diagnostic().map(|found| (weakened.key.clone(), found)));
+        }
+    }
+    plan.refusals.extend(denied.into_iter().map(|(key, found)| match origins.get(&key) {
+        Some(declared) => found.at(declared.origin.place(&Path::root(), FaultTarget::Value)),
+        None => found,
+    }));
 }
 
 fn resource_diagnostic(resolved: &Resolution, finding: &Finding, severity: Severity) -> Option<Diagnostic> {

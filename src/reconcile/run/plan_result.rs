@@ -131,13 +131,17 @@ impl PlanResult {
         self.left_out.iter().map(|it| format!("{} {} ({})", it.key.kind, name(it), it.key.id)).collect()
     }
 
-    /// The warnings of what the plan opens and takes from others, at their manifests. They come first: a reviewer must see them.
+    /// The warnings of what the plan opens, weakens and takes from others, at their manifests. They come first: a reviewer must see them.
     fn exposure_warnings(&self) -> Vec<Diagnostic> {
         let exposures = self.plan.iter().flat_map(|plan| &plan.opened);
         let opened = exposures.filter_map(|exposure| {
             // A denied one is a refusal.
             let warning = exposure.diagnostic().filter(|it| it.severity == Severity::Warning)?;
             Some(self.placed(Some(&exposure.key), &Path::root(), warning))
+        });
+        let weakened = self.plan.iter().flat_map(|plan| &plan.weakened).filter_map(|weakened| {
+            let warning = weakened.diagnostic().filter(|it| it.severity == Severity::Warning)?;
+            Some(self.placed(Some(&weakened.key), &Path::root(), warning))
         });
         // Edges of other sources may lose their last certificate for a host.
         let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);
@@ -146,7 +150,7 @@ impl PlanResult {
                         `certificates_from`";
             self.warning(Some(&lost.certificate), Code::NotDelegated, lost.to_string(), help)
         });
-        opened.chain(lost).chain(self.invariant_warnings()).collect()
+        opened.chain(weakened).chain(lost).chain(self.invariant_warnings()).collect()
     }
 
     /// The warnings about invariants of which nobody can tell after the plan whether they hold.

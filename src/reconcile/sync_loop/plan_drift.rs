@@ -218,6 +218,7 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<Held
     held.waiting += plan.changes.len();
     plan.changes.clear();
     plan.opened.clear();
+    plan.weakened.clear();
     planned.tried = None;
     Ok(held)
 }

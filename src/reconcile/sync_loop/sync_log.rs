@@ -92,6 +92,9 @@ fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
     for exposure in &plan.opened {
         tracing::warn!(target: SYNC, source, revision, id = %exposure.key.id, "{exposure}");
     }
+    for weakened in &plan.weakened {
+        tracing::warn!(target: SYNC, source, revision, id = %weakened.key.id, "{weakened}");
+    }
     for lost in &plan.lost_certificates {
         tracing::warn!(target: SYNC, source, revision, id = %lost.certificate.id, "{lost}");
     }

@@ -303,6 +303,36 @@ fn a_refusal_says_how_to_meet_the_invariant() {
     assert!(old.contains("set `min_version` to 1.2, or remove it, or ask the owner"), "{old}");
 }
 
+#[test]
+fn a_plan_that_weakens_an_invariant_says_so_and_can_be_refused() {
+    let folder = folder();
+    folder.ok("reconcile platform --source platform");
+    let weaker = platform("").replace("[oidc, saml]", "[oidc, saml, compression]");
+    folder.write("platform/invariants.yaml", &weaker);
+    let plan = folder.ok("plan platform --source platform --behaviour");
+    let told = said(&plan.err);
+    assert!(told.contains("Invariant `admin-login` refuses less: `requires_any` admits more"), "{told}");
+    assert!(!plan.out.contains("refactoring") && plan.out.contains("Invariants change"), "{}", plan.out);
+    let denied = folder.run("reconcile platform --source platform --deny invariant-weakened");
+    assert!(denied.code == 4 && denied.err.contains("platform/invariants.yaml"), "{}", denied.all());
+    let allow = |level: &str| {
+        let named = format!("name: admin-login, annotations: {{edgewright/lint.invariant-weakened: {level}}}");
+        folder.write("platform/invariants.yaml", &weaker.replace("name: admin-login", &named));
+        folder.run("plan platform --source platform --deny invariant-weakened")
+    };
+    assert_eq!(allow("allow").code, 3, "without a reason");
+    assert_eq!(allow("allow (agreed on)").code, 0);
+
+    let stricter = platform("").replace("[oidc, saml]", "[oidc]");
+    folder.write("platform/invariants.yaml", &stricter);
+    let plan = folder.ok("plan platform --source platform --behaviour --deny invariant-weakened");
+    assert!(!plan.err.contains("invariant-weakened") && !plan.out.contains("refactoring"), "{}", plan.all());
+    let removed = folder.ok("destroy --source platform --dry-run --behaviour");
+    let told = said(&removed.all());
+    assert!(told.contains("Invariant `admin-login` is removed: nothing refuses any longer what breaks it"), "{told}");
+    assert!(!told.contains("refactoring"), "{told}");
+}
+
 /// The three invariants of the example, and a line of its edges without which each is broken.
 #[test]
 fn the_example_holds_until_a_line_is_missing() {
