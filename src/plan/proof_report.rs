@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::claim::CONTEXT_OWNER;
+use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::invariant::{Invariant, InvariantScope};
 use crate::model::{Entry, Snapshot};
 use crate::routing::invariant::{Breach, Proof, ProofAnswer, is_refused, prove};
@@ -123,7 +123,7 @@ impl InvariantProof {
     /// The name with the source.
     pub(crate) fn full_name(&self) -> String {
         match self.source.as_deref() {
-            Some(CONTEXT_OWNER) => format!("{} (--with)", self.invariant),
+            Some(SURROUNDING_OWNER) => format!("{} (--with)", self.invariant),
             Some(source) => format!("{source}/{}", self.invariant),
             None => self.invariant.clone(),
         }

@@ -3,7 +3,7 @@
 use super::review::ReviewArgs;
 use super::source_args::{Loading, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
-use crate::cli::input::option_origins::{OptionOrigins, is_given};
+use crate::cli::input::option_origins::{OptionOrigins, overrides_file};
 use crate::manifest::load;
 use crate::plan::Detail;
 use crate::plan::format::verdict::answers;
@@ -48,7 +48,7 @@ impl Args {
 
     /// Chooses between a store and a server. Manifests alone need neither.
     pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
-        self.names_store = is_given(origins.arguments, "store");
+        self.names_store = overrides_file(origins.arguments, "store");
         match self.reads_manifests() && !self.names_store {
             true => self.place.server.choose(origins),
             false => self.place.choose(origins),

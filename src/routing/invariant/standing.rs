@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::flaw::{Flaw, FlawPlace};
-use crate::model::claim::CONTEXT_OWNER;
+use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::invariant::Invariant;
 use crate::model::module::backend::Backend;
 use crate::model::traffic::TracedRequest;
@@ -128,7 +128,7 @@ impl<'s> Breach<'s> {
     /// How to meet the invariant, and the way of the request.
     fn help(&self, state: &Snapshot) -> String {
         let owner = match self.invariant.source() {
-            Some(CONTEXT_OWNER) => "the owner of the manifests in `--with`".to_owned(),
+            Some(SURROUNDING_OWNER) => "the owner of the manifests in `--with`".to_owned(),
             Some(source) => format!("the owner of source `{}`", printable(source)),
             None => "the owner of the invariant".to_owned(),
         };
@@ -180,7 +180,7 @@ fn pattern_of(class: &RequestClass<'_>) -> TracedRequest {
 /// The name of an invariant, with its source, or its ID if no source owns it.
 fn name_of(invariant: &Entry) -> String {
     match invariant.claim.as_deref() {
-        Some(claim) if claim.source == CONTEXT_OWNER => format!("`{}` in `--with`", printable(&claim.name)),
+        Some(claim) if claim.source == SURROUNDING_OWNER => format!("`{}` in `--with`", printable(&claim.name)),
         Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
         None => format!("`{}`", invariant.key.id),
     }
