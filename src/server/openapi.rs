@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::http::page;
 use super::operations::OPERATIONS;
-use super::resources::endpoint::{Action, Endpoint, endpoints};
-use crate::{filter, model::Kind};
+use super::resources::endpoint::{Action, Endpoint, OWNER_ROLE, endpoints};
+use crate::filter;
+use crate::model::{Kind, Role};
 use operation_document::OperationDocument;
 use schemas::{SCHEMAS, Schemas, description_of, redirect};
 
@@ -97,7 +98,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
     );
     let operation = if endpoint.extension { operation.extension() } else { operation };
     let operation = match endpoint.action {
-        Action::Create => overridable(operation)
+        Action::Create => overridable(with_owner_role(operation, endpoint.kind))
             .with_body(true, schemas.request_of(info.spec_schema), (info.example)())
             .responds("201", "Created", schemas.response_of(info.view_schema))
             .header("201", "ETag", "The strong ETag of the response.")
@@ -158,6 +159,20 @@ const NAMED_REVISION: &str =
 /// Adds the header that overrides a source (D103).
 fn overridable(operation: OperationDocument) -> OperationDocument {
     operation.request_extension("Edgewright-Override", "The source whose manifests the change overrides, required if the source's policy for API writes is `header`. The history records it.")
+}
+
+/// Adds the role of the owner of a new API key (D23).
+fn with_owner_role(operation: OperationDocument, kind: Kind) -> OperationDocument {
+    if kind != Kind::ApiKey {
+        return operation;
+    }
+    operation.parameter(json!({
+        "name": OWNER_ROLE,
+        "in": "query",
+        "description": "The role of the key's owner. An owner that does not exist yet is created with it (default: `editor`). For one with another role, the response is 409. Only admins can set it.",
+        "schema": {"type": "string", "enum": Role::ALL.map(Role::as_str)},
+        "x-extension": true,
+    }))
 }
 
 /// Adds the headers of a request that changes a resource.

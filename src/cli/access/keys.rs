@@ -11,7 +11,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::config::Config;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::output::{check_not_discarded, is_readable_by_others, print_all};
-use crate::cli::target::{ListedKey, create_key, delete_key, list_keys, owner_role};
+use crate::cli::target::{ListedKey, create_key, delete_key, list_keys};
 use crate::model::{AnyResource, ApiKey, Entry, Faults, KeyScope, Operation, Owner, rules};
 use crate::reconcile::run::token;
 use crate::server::operations::sources::MOST_UNFOLLOWED;
@@ -156,7 +156,10 @@ impl CreateArgs {
         let spec = ApiKey { description, owner_id: owner_id.clone(), scope: scope.clone(), ..ApiKey::default() };
         let (has, sources) = match place.client()? {
             Some(client) => {
-                let has = create_on_server(&client, role, owner.is_some(), &spec, show)?;
+                check(&spec)?;
+                create_key(&client, &spec, role, show)?;
+                // The owner of a key without one in the command is new.
+                let has = role.or_else(|| owner.is_none().then(Role::default));
                 (has, scope.as_ref().and_then(|_| sources_on_server(&client)))
             }
             None => {
@@ -220,28 +223,10 @@ fn check(spec: &ApiKey) -> Result<(), Failure> {
 }
 
 /// The failure for an owner who has a role other than the wanted one.
-fn role_conflict(owner: &str) -> Failure {
-    let fault = Diagnostic::error(Code::Conflict, format!("`{owner}` already has another role"));
-    fault.help("change it with `edgewright owners set-role`").into()
-}
-
-/// Creates a key on a server, as [`create`] does in a store. Returns the role of its owner, if it is known.
-fn create_on_server(
-    client: &ApiClient,
-    role: Option<Role>,
-    names_owner: bool,
-    spec: &ApiKey,
-    show: impl FnOnce(&Secret) -> Result<(), Failure>,
-) -> Result<Option<Role>, Failure> {
-    check(spec)?;
-    let has = if names_owner && role.is_some() { owner_role(client, &spec.owner_id)? } else { None };
-    if has.is_some() && has != role {
-        return Err(role_conflict(&spec.owner_id));
-    }
-    // A new owner has the default role first.
-    let wanted = role.filter(|role| has.is_none() && *role != Role::default());
-    create_key(client, spec, wanted, show)?;
-    Ok(role.or((!names_owner).then(Role::default)))
+fn role_conflict(owner: &str, has: Role) -> Failure {
+    let message = format!("`{}` already has the role `{}`", printable(owner), has.as_str());
+    let fault = Diagnostic::error(Code::Conflict, message);
+    fault.help("omit --role, or change it with `edgewright owners set-role`").into()
 }
 
 /// The sources that own resources in a store, and those that a server with the same configuration follows.
@@ -277,7 +262,7 @@ pub(crate) fn create(
             let spec = Arc::new(Owner { role: role.unwrap_or_default() });
             operations.push(Operation::create(key, spec));
         }
-        (Some(has), Some(wanted)) if has != wanted => return Err(role_conflict(&owner)),
+        (Some(has), Some(wanted)) if has != wanted => return Err(role_conflict(&owner, has)),
         (Some(_), _) => {}
     }
     let key = Key::new(Kind::ApiKey, ids::fresh_id(Kind::ApiKey));

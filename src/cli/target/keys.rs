@@ -6,11 +6,11 @@ use serde::Deserialize;
 use ureq::http::Method;
 
 use super::client::{ApiClient, foreign_response};
-use crate::cli::failure::if_found;
 use crate::cli::output::say;
 use crate::cli::prelude::*;
 use crate::model::{ApiKey, KeyScope};
 use crate::server::operations::owners::{OwnerUpdate, OwnerView, PATH as OWNERS};
+use crate::server::resources::endpoint::OWNER_ROLE;
 
 /// An API key in a list.
 #[derive(Deserialize)]
@@ -46,12 +46,6 @@ pub(crate) fn list_keys(client: &ApiClient) -> Result<Vec<ListedKey>, Failure> {
     client.list(facts.collection, facts.list, "limit=1000")
 }
 
-/// Finds the role of an owner, if the owner exists.
-pub(crate) fn owner_role(client: &ApiClient, owner: &str) -> Result<Option<Role>, Failure> {
-    let found = if_found(client.get::<OwnerView>(&format!("{OWNERS}/{}", segment(owner))))?;
-    Ok(found.map(|owner| owner.role))
-}
-
 /// Sets the role of an owner.
 pub(crate) fn set_owner_role(client: &ApiClient, owner: &str, role: Role) -> Result<(), Failure> {
     let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
@@ -60,8 +54,8 @@ pub(crate) fn set_owner_role(client: &ApiClient, owner: &str, role: Role) -> Res
     client.change::<OwnerView>(&Method::PATCH, &path, Some(&body), see).map(drop)
 }
 
-/// Creates a key. `role` is that of a new owner. `hand_out` gets the token once the owner has the role. If either fails, the
-/// key is deleted again: nobody would know its token, or it would have the wrong role.
+/// Creates a key. `role` is that of its owner, which is created in the same revision if it does not exist: no key ever has more
+/// rights than it was asked for. `hand_out` gets the token. If that fails, the key is deleted again: nobody would know its token.
 pub(crate) fn create_key(
     client: &ApiClient,
     spec: &ApiKey,
@@ -70,21 +64,23 @@ pub(crate) fn create_key(
 ) -> Result<(), Failure> {
     let collection = Kind::ApiKey.facts().collection;
     let owner = printable(&spec.owner_id);
-    let as_default = role.map(|_| format!(", and the owner has the role `{}`", Role::default().as_str()));
-    let lost = format!(
-        "run `edgewright keys list`, and revoke a new key of `{owner}`: nobody has its token{}",
-        as_default.unwrap_or_default()
+    let lost = format!("run `edgewright keys list`, and revoke a new key of `{owner}`: nobody has its token");
+    let query = role.map(|role| format!("?{OWNER_ROLE}={}", role.as_str())).unwrap_or_default();
+    let made: Result<ListedKey, Failure> = client.change(
+        &Method::POST,
+        &format!("{collection}{query}"),
+        Some(&json::bytes(spec, Secrets::Masked)?),
+        &lost,
     );
-    let made: ListedKey =
-        client.change(&Method::POST, collection, Some(&json::bytes(spec, Secrets::Masked)?), &lost)?;
-    let is_set = role.map_or(Ok(()), |role| set_owner_role(client, &made.owner_id, role)).inspect_err(|_| {
-        let (owner, default) = (printable(&made.owner_id), Role::default().as_str());
-        say(&format!("The owner {owner} remains, perhaps with the role {default}: see `edgewright owners list`."));
-    });
-    let finished = is_set.and_then(|()| match &made.token {
+    let made = made.map_err(|failure| match failure.has_code(Code::Parameter) {
+        // The only parameter is the role.
+        true => client.too_old("it cannot create a key and the role of its owner at once", "upgrade the server"),
+        false => failure,
+    })?;
+    let finished = match &made.token {
         Some(token) => hand_out(token),
         None => Err(foreign_response(&client.address(collection), 201)),
-    });
+    };
     finished.inspect_err(|_| match delete_key(client, &made.id) {
         Ok(_) => say("No key was created."),
         Err(_) => say(&format!("The key {} may remain: run `edgewright keys revoke {}`.", made.id, made.id)),

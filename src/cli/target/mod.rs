@@ -18,7 +18,7 @@ pub(super) use client::{
 };
 pub(super) use credentials::{Credentials, TOKEN};
 pub(super) use history::{each_record, get_entry, to_record};
-pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, owner_role, set_owner_role};
+pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, set_owner_role};
 pub(super) use proposal::{PlanFile, Proposal, Target};
 pub(super) use server::ServerTarget;
 pub(super) use server_args::ServerArgs;

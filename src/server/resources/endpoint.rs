@@ -3,6 +3,9 @@
 use crate::model::resource::endpoint_offers::Offer;
 use crate::model::{Kind, KindInfo, Slot};
 
+/// The query parameter with the role of a new API key's owner.
+pub(crate) const OWNER_ROLE: &str = "owner_role";
+
 /// The action of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[allow(missing_docs)]

@@ -3,12 +3,12 @@
 use axum::http::Request;
 use axum::http::request::Parts;
 
-use super::endpoint::{Action, Endpoint};
+use super::endpoint::{Action, Endpoint, OWNER_ROLE};
 use super::external_id::check_id;
 use super::managed_resources::WriteCheck;
 use super::render::{self, render, render_module};
-use super::{at_revision, list};
-use crate::model::{ApiKey, Owner, Rendered, Secret, Slot, Tape};
+use super::{at_revision, key_owner, list};
+use crate::model::{ApiKey, Rendered, Secret, Slot, Tape};
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 use crate::server::http::precondition::Precondition;
@@ -57,6 +57,7 @@ impl ServedEndpoint {
         let known = match endpoint.action {
             Action::List => list::parameters(endpoint.kind),
             Action::Get | Action::GetModule(_) => vec![page::AT],
+            Action::Create if endpoint.kind == Kind::ApiKey => vec![OWNER_ROLE],
             _ => Vec::new(),
         };
         Self { app, endpoint, known }
@@ -127,7 +128,7 @@ async fn dispatch(
     query: Option<&str>,
 ) -> ApiResult {
     let mut response = match action {
-        Action::Create => Box::pin(call.create(key, body_fields::body(content)?)).await,
+        Action::Create => Box::pin(call.create(key, body_fields::body(content)?, query)).await,
         Action::List => {
             let ApiRequest { app, caller, visibility, snapshot, headers, .. } = call;
             let reader = list::ListReader { owner: caller.owner, visibility };
@@ -158,8 +159,13 @@ async fn dispatch(
 }
 
 impl ApiRequest<'_> {
-    async fn create(&mut self, mut key: Key, content: Tape) -> ApiResult {
+    async fn create(&mut self, mut key: Key, content: Tape, query: Option<&str>) -> ApiResult {
         let (kind, info) = (self.kind, self.kind.info());
+        let owner_role = key_owner::requested_role(query)?;
+        if owner_role.is_some() {
+            // The response may tell which role an owner has.
+            self.app.access.admit_again(&self.snapshot, &Intent::Owners, &self.headers)?;
+        }
         let (spec, faults) = with_body(self.size, move || body_fields::decode(kind, content.root(), None)).await?;
         let mut spec = body_fields::without_faults(spec, self.with_faults(faults))?;
         let mut operations = Vec::new();
@@ -171,7 +177,9 @@ impl ApiRequest<'_> {
             key.id = ids::fresh_id(self.kind);
         }
         if let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>() {
-            spec = Arc::new(self.owned(api_key.clone(), &mut operations));
+            let mut api_key = api_key.clone();
+            operations.extend(key_owner::set_owner(&mut api_key, owner_role, &self.caller, &self.snapshot)?);
+            spec = Arc::new(api_key);
             token = Some(tokens::token(&key.id));
         }
         if let Some(parent) = &key.parent {
@@ -189,19 +197,6 @@ impl ApiRequest<'_> {
         let uri = self.app.served.base_urls.uri(&key);
         response::set_header(response.headers_mut(), header::LOCATION, &uri);
         Ok(response)
-    }
-
-    /// The owner of a new key: the caller, or for admins any owner, who is created as an editor if needed (D23). The
-    /// commit checks who may create it.
-    fn owned(&self, mut key: ApiKey, operations: &mut Vec<Operation>) -> ApiKey {
-        if key.owner_id.is_empty() {
-            key.owner_id = self.caller.owner.to_string();
-        }
-        if rules::role_of(&self.snapshot, &key.owner_id).is_none() {
-            let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
-            operations.push(Operation::create(owner, Arc::new(Owner::default())));
-        }
-        key
     }
 
     async fn get(&self, key: &Key) -> ApiResult {

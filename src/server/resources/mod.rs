@@ -7,6 +7,7 @@ pub(crate) mod commit_executor;
 pub(crate) mod endpoint;
 mod external_id;
 pub(crate) mod handlers;
+mod key_owner;
 mod list;
 pub(crate) mod managed_resources;
 pub(crate) mod page_cache;

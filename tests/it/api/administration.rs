@@ -20,10 +20,8 @@ fn keys_are_created_listed_and_revoked_while_the_server_runs() {
     assert_eq!(serve.call_as(token, "POST", "/edges/https", "{}").code(), "ERR_EDGEWRIGHT_FORBIDDEN");
     // A second key of the same owner; a role that the owner does not have is refused.
     assert_eq!(admin("keys create --owner usr_dashboard --role viewer").code, 0);
-    assert_refused(
-        &admin("keys create --owner usr_dashboard --role admin"),
-        "`usr_dashboard` already has another role",
-    );
+    let other_role = admin("keys create --owner usr_dashboard --role admin");
+    assert_refused(&other_role, "`usr_dashboard` already has the role `viewer`; omit the role");
     // Without an owner, it is a new one.
     assert_eq!(admin("keys create --role admin").code, 0);
 
@@ -45,6 +43,19 @@ fn keys_are_created_listed_and_revoked_while_the_server_runs() {
     let list = admin("keys list");
     assert_eq!(serve.stop().code, 0);
     assert_eq!(folder.ok("keys list").out, list.out, "the store has the same keys");
+}
+
+#[test]
+fn a_key_and_the_role_of_its_owner_are_one_revision() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let revision = || serve.get("/history?limit=1").json()["history"][0]["revision"].as_u64().unwrap();
+    let before = revision();
+    let made = client(&folder, &serve, "keys create --role gateway --owner bot_gateway");
+    assert_eq!(made.code, 0, "{}", made.all());
+    assert_eq!(revision(), before + 1);
+    assert_eq!(serve.get("/owners/bot_gateway").json()["role"], "gateway");
+    assert_eq!(serve.call_as(made.out.trim(), "GET", "/whoami", "").json()["role"], "gateway");
 }
 
 #[test]

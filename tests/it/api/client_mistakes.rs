@@ -66,7 +66,7 @@ fn a_change_whose_response_is_lost_may_have_been_made() {
     let proxy = server_that_answers(|_| Some((502, "<html>")));
     for (line, see) in [
         ("keys create", "revoke a new key of `usr_"),
-        ("keys create --role viewer", "nobody has its token, and the owner has the role `editor`"),
+        ("keys create --role viewer", "nobody has its token"),
         ("keys revoke ak_1", "run `edgewright keys list`"),
         ("owners set-role usr_1 viewer", "run `edgewright owners list`"),
         ("suspend shop --reason x", "run `edgewright status`"),
@@ -118,19 +118,24 @@ fn a_list_whose_pages_do_not_advance_ends() {
 }
 
 #[test]
-fn the_owner_of_a_key_that_is_deleted_again_is_named() {
+fn a_key_never_has_more_rights_than_it_was_asked_for() {
     let folder = Folder::new();
-    let url = server_that_answers(|first| match first.split(' ').next() {
-        Some("POST") => Some((
-            201,
-            r#"{"id": "ak_1", "owner_id": "usr_1", "created_at": "2026-11-22T10:00:00Z", "token": "ew_ak_1_secret"}"#,
-        )),
-        Some("DELETE") => Some((204, "")),
-        _ => None,
+    // A server that stops after the first request it answers.
+    let stopping = server_that_answers(|first| {
+        let created =
+            r#"{"id": "ak_1", "owner_id": "usr_1", "created_at": "2026-11-22T10:00:00Z", "token": "ew_ak_1_secret"}"#;
+        first.starts_with("POST /api_keys?owner_role=viewer ").then_some((201, created))
     });
-    let run = through(&folder, &url, "keys create --role viewer");
-    assert_refused(&run, "The owner usr_1 remains, perhaps with the role editor: see `edgewright owners list`.");
-    assert!(run.err.contains("No key was created.") && run.out.is_empty(), "{}", run.all());
+    let run = through(&folder, &stopping, "keys create --role viewer");
+    assert_eq!((run.code, run.out.as_str()), (0, "ew_ak_1_secret\n"), "one request does everything: {}", run.all());
+    // A server that does not know the role creates nothing.
+    let old = server_that_answers(|_| {
+        let unknown = r#"{"error_code": "ERR_EDGEWRIGHT_PARAMETER", "msg": "unknown query parameter `owner_role`"}"#;
+        Some((400, unknown))
+    });
+    let run = through(&folder, &old, "keys create --role viewer");
+    assert_refused(&run, "is too old: it cannot create a key and the role of its owner at once");
+    assert_eq!(run.out, "");
 }
 
 #[test]

@@ -14,7 +14,8 @@ fn unknown_parameters_are_refused() {
 
 /// Whether an endpoint has any query parameter; all others refuse every query.
 fn has_parameters(endpoint: &Endpoint) -> bool {
-    matches!(endpoint.action, Action::List | Action::Get | Action::GetModule(_))
+    let is_new_key = endpoint.action == Action::Create && endpoint.path == "/api_keys";
+    is_new_key || matches!(endpoint.action, Action::List | Action::Get | Action::GetModule(_))
 }
 
 pub(super) fn rows() -> Vec<Row> {
