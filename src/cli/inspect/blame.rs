@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{get::ResourceReader, history::Form};
+use super::{get::ResourceReader, history::HistoryForm};
 use crate::cli::command_prelude::*;
 use crate::cli::config::options::scalar_text;
-use crate::cli::output::table::table;
+use crate::cli::output::table::{table, wide_table};
 use crate::server::operations::history::document::{FieldBlame, PATH, ResourceBlame};
 use crate::syntax::text::beginning;
 
@@ -26,9 +26,9 @@ pub(crate) struct Args {
     /// ID of the resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
     #[arg(value_name = "NAME|ID")]
     wanted: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
-    format: Form,
+    /// Output format; `wide` shortens no value.
+    #[arg(short = 'o', long, value_enum, default_value_t = HistoryForm::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
+    format: HistoryForm,
     #[command(flatten)]
     pub place: StoreOrServer,
 }
@@ -40,8 +40,9 @@ impl Args {
         let key = resources.find_key(&self.kind, self.wanted.as_deref())?;
         let blame = find(&resources, &key)?;
         let text = match self.format {
-            Form::Json => json::text(&blame, Secrets::Masked)?,
-            Form::Text => text(&blame),
+            HistoryForm::Json => json::text(&blame, Secrets::Masked)?,
+            HistoryForm::Text => text(&blame, false),
+            HistoryForm::Wide => text(&blame, true),
         };
         print(text)
     }
@@ -59,11 +60,11 @@ fn find(resources: &ResourceReader, key: &Key) -> Result<ResourceBlame, Failure>
 }
 
 /// The fields as a table, and below it each author once, under the number that the table has.
-fn text(blame: &ResourceBlame) -> String {
+fn text(blame: &ResourceBlame, is_wide: bool) -> String {
     let mut authors: Vec<String> = Vec::new();
     let mut rows = vec![["FIELD", "REVISION", "TIME", "BY", "VALUE"].map(str::to_owned).to_vec()];
-    rows.extend(blame.fields.iter().map(|field| row(field, &mut authors)));
-    let mut out = table("", &rows);
+    rows.extend(blame.fields.iter().map(|field| row(field, is_wide, &mut authors)));
+    let mut out = if is_wide { wide_table(&rows) } else { table("", &rows) };
     for (number, author) in (1..).zip(&authors) {
         let break_before = if number == 1 { "\n" } else { "" };
         let _ = writeln!(out, "{break_before}[{number}] {author}");
@@ -71,13 +72,14 @@ fn text(blame: &ResourceBlame) -> String {
     out
 }
 
-fn row(field: &FieldBlame, authors: &mut Vec<String>) -> Vec<String> {
+fn row(field: &FieldBlame, is_wide: bool, authors: &mut Vec<String>) -> Vec<String> {
     let revision = match (field.revision, field.before_revision) {
         (Some(revision), _) => revision.to_string(),
         (None, Some(oldest)) => format!("before {oldest}"),
         (None, None) => String::new(),
     };
-    let value = beginning(&escaped(&scalar_text(field.value.clone())), LONGEST_VALUE).into_owned();
+    let value = escaped(&scalar_text(field.value.clone())).into_owned();
+    let value = if is_wide { value } else { beginning(&value, LONGEST_VALUE).into_owned() };
     let by = note(escaped(&field.author_text()).into_owned(), authors);
     vec![field.field.clone(), revision, field.created_at.clone(), by, value]
 }
@@ -114,7 +116,7 @@ mod tests {
         ];
         let text =
             format!(r#"{{"kind":"HttpsEdge","resource":"/edges/https/e","name":"","fields":[{}]}}"#, fields.join(","));
-        let told = super::text(&serde_json::from_str(&text).unwrap());
+        let told = super::text(&serde_json::from_str(&text).unwrap(), false);
         let words: Vec<Vec<&str>> = told.lines().map(|line| line.split_whitespace().collect()).collect();
         let expected = [
             vec!["FIELD", "REVISION", "TIME", "BY", "VALUE"],

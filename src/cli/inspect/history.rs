@@ -1,6 +1,8 @@
 //! `edgewright history`: shows who changed what, and verifies the chain of records (D58, D77).
 
-use std::{fmt::Write, ops::ControlFlow};
+mod text;
+
+use std::ops::ControlFlow;
 
 use clap::{ArgAction, Subcommand, ValueEnum};
 
@@ -11,26 +13,22 @@ use crate::cli::operate::revision::{
 };
 use crate::cli::output::json_line;
 use crate::cli::target::{each_record, get_entry, to_record};
-use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryResource};
+use crate::server::operations::history::document::HistoryEntry;
 use crate::store::history::select::HistorySearch;
-use crate::store::{CommitPrefix, HistoryFilter, Record, ResourceChange, RevisionError};
-use crate::syntax::text::beginning;
+use crate::store::{CommitPrefix, HistoryFilter, Record, RevisionError};
+use text::{ParentNames, RecordDetail};
 
 /// The number of records that are read from a store at once if a filter selects them. Without the index, each time reads the log
 /// from its beginning.
 const BATCH: usize = 500;
-/// The most calls of a record that a list shows.
-const MOST_CALLS: usize = 10;
-/// The longest value of a field before or after a change, in characters.
-const LONGEST_VALUE: usize = 200;
 
 /// Show who changed the store, when and how, newest first.
 ///
 /// Every attempt to change the store has a record, including refused ones, and so do the suspensions of sources. Each line
-/// begins with the revision, or `-` if the attempt made none, and names API keys by their descriptions. The first calls
-/// follow; `history show` lists all calls of a revision. Use `--resource` to follow one resource, and `--changes` to
-/// see each resource before and after. Reads a local store, where secrets appear as digests, or a server with --server,
-/// which masks them.
+/// begins with the revision, or `-` if the attempt made none, and names API keys by their descriptions. The resources that
+/// changed follow, or if they are many, their numbers; `history show` has all of them with their API calls. Use `--resource`
+/// to follow one resource, and `--changes` to see each resource before and after. Reads a local store, where secrets appear
+/// as digests, or a server with --server, which masks them.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -68,9 +66,9 @@ pub(crate) struct Args {
     /// Show each resource before and after.
     #[arg(long, env = "EDGEWRIGHT_CHANGES")]
     changes: bool,
-    /// Output format; `json` prints one record per line.
-    #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
-    format: Form,
+    /// Output format; `wide` adds the API calls, and `json` prints one record per line.
+    #[arg(short = 'o', long, value_enum, default_value_t = HistoryForm::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
+    format: HistoryForm,
     #[command(flatten)]
     place: StoreOrServer,
 }
@@ -83,8 +81,8 @@ enum Command {
         #[arg(value_name = "REVISION|COMMIT", value_parser = revision_name)]
         revision: RevisionName,
         /// Output format; `json` is what GET `/history/REVISION` returns.
-        #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
-        format: Form,
+        #[arg(short = 'o', long, value_enum, default_value_t = HistoryForm::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
+        format: HistoryForm,
         #[command(flatten)]
         place: StoreOrServer,
     },
@@ -95,9 +93,11 @@ enum Command {
     },
 }
 
+/// The format of the history, and of who set the fields of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
+pub(super) enum HistoryForm {
     Text,
+    Wide,
     Json,
 }
 
@@ -138,11 +138,12 @@ impl Args {
         if records.is_empty() {
             say("No records found.");
         }
-        let mut lines = String::new();
+        let detail = RecordDetail { changes: self.changes, calls: self.format == HistoryForm::Wide };
+        let (mut lines, mut names) = (String::new(), ParentNames::new(&origin));
         for record in records {
             lines += &match self.format {
-                Form::Text => text(&record, self.changes),
-                Form::Json => json_line(&record)?,
+                HistoryForm::Text | HistoryForm::Wide => text::text(&record, detail, &mut names)?,
+                HistoryForm::Json => json_line(&record)?,
             };
         }
         print(lines)
@@ -210,14 +211,15 @@ struct ShownRecord {
 }
 
 /// Shows what a revision changed, as the API does.
-fn show(place: &StoreOrServer, name: &RevisionName, format: Form) -> CommandResult {
-    let shown = match place.client()? {
-        Some(client) => get_entry(&client, revision_on_server(&client, name)?)?,
-        None => entry_in_store(&place.store.read_existing()?, name)?,
+fn show(place: &StoreOrServer, name: &RevisionName, format: HistoryForm) -> CommandResult {
+    let origin = ResourceReader::open(place, None)?;
+    let shown = match &origin {
+        ResourceReader::Server(client, _) => get_entry(client, revision_on_server(client, name)?)?,
+        ResourceReader::Store(store, _) => entry_in_store(store, name)?,
     };
     print(match format {
-        Form::Json => json::text(&shown, Secrets::Masked)?,
-        Form::Text => entry(&shown),
+        HistoryForm::Json => json::text(&shown, Secrets::Masked)?,
+        HistoryForm::Text | HistoryForm::Wide => text::entry(shown, &mut ParentNames::new(&origin))?,
     })
 }
 
@@ -233,27 +235,6 @@ fn entry_in_store(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Fa
     let oldest = store.oldest_revision()?;
     let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
     Err(Diagnostic::error(Code::RevisionGone, message).help(Code::RevisionGone.info().cure).into())
-}
-
-/// A revision as a headline, the calls, and the resources.
-fn entry(entry: &HistoryEntry) -> String {
-    let head = &entry.head;
-    let revision = head.revision.unwrap_or_default();
-    let mut text = format!("revision {revision}  {}  {}\n", head.created_at, escaped(&head.author.text()));
-    if !head.message.is_empty() {
-        let _ = writeln!(text, "    {}", escaped(&head.message));
-    }
-    for call in &entry.calls {
-        let _ = writeln!(text, "    {}", escaped(call));
-    }
-    for HistoryResource { kind, path, name, declared_at, before, after, .. } in &entry.resources {
-        let name = if name.is_empty() { path } else { name };
-        let _ = writeln!(text, "{}", escaped(&headline(kind, name, declared_at)));
-        for field in fields(before, after) {
-            let _ = writeln!(text, "  {}", escaped(&field));
-        }
-    }
-    text
 }
 
 fn verify(place: &StoreOrServer) -> CommandResult {
@@ -278,72 +259,4 @@ fn verify(place: &StoreOrServer) -> CommandResult {
 /// The number of scrubbed records, if there are any.
 pub(crate) fn scrubbed_text(count: u64) -> String {
     if count == 0 { String::new() } else { format!(", {count} of them scrubbed of API tokens") }
-}
-
-/// A record as a headline, the calls, and the resources.
-fn text(shown: &ShownRecord, changes: bool) -> String {
-    let ShownRecord { record, key_description } = shown;
-    let revision = record.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string());
-    let outcome = record.outcome;
-    let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
-    let author = author(&record.author, key_description);
-    let mut text = format!("{revision}  {}  {outcome}{}  {}", record.at, escaped(&source), escaped(&author));
-    let mut line = |line: String| {
-        text.push('\n');
-        text.push_str(&escaped(&line));
-    };
-    if !record.message.is_empty() {
-        line(format!("    {}", record.message));
-    }
-    let most = if changes { usize::MAX } else { MOST_CALLS };
-    for call in record.calls.iter().take(most) {
-        line(format!("    {call}"));
-    }
-    let more = record.calls.len().saturating_sub(most);
-    if let Some(revision) = record.revision.filter(|_| more > 0) {
-        line(format!("    … and {more} more: run `edgewright history show {revision}`"));
-    }
-    for ResourceChange { kind, path, name, declared_at, before, after, .. } in
-        record.resources.iter().filter(|_| changes)
-    {
-        let name = name.as_ref().unwrap_or(path);
-        let head = headline(&kind.to_string(), name, declared_at.as_deref().unwrap_or_default());
-        for written in std::iter::once(head).chain(fields(before, after)) {
-            line(format!("      {written}"));
-        }
-    }
-    text.push('\n');
-    text
-}
-
-/// The author, and the commits that a rollback left. A key with a description needs no identifiers: `history show` has them.
-fn author(author: &Author, key_description: &str) -> String {
-    let shown = HistoryAuthor::with_key(author, key_description);
-    let mut text = shown.text();
-    if !key_description.is_empty() {
-        text = text.replace(&format!(" ({}) of {}", shown.key_id, shown.owner_id), "");
-    }
-    if let Author::Rollback { rejected, .. } = author {
-        for commit in rejected.iter().filter_map(|left| left.commit.as_ref()) {
-            let _ = write!(text, ", leaving {commit}");
-        }
-    }
-    text
-}
-
-/// A resource, and where a manifest declares it.
-fn headline(kind: &str, name: &str, declared_at: &str) -> String {
-    let place = if declared_at.is_empty() { String::new() } else { format!(" ({declared_at})") };
-    format!("{kind} {name}{place}")
-}
-
-/// The fields of a resource before and after.
-fn fields(before: &Option<Value>, after: &Option<Value>) -> impl Iterator<Item = String> {
-    let state = |sign: &'static str, state: &Option<Value>| {
-        let fields = state.iter().filter_map(Value::as_object).flatten();
-        let line =
-            |field: &str, value: &Value| format!("{sign} {field}: {}", beginning(&value.to_string(), LONGEST_VALUE));
-        fields.map(|(field, value)| line(field, value)).collect::<Vec<String>>()
-    };
-    state("-", before).into_iter().chain(state("+", after))
 }

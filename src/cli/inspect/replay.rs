@@ -5,7 +5,8 @@ mod pipeline;
 mod report;
 mod text;
 
-use super::history::Form;
+use clap::ValueEnum;
+
 use crate::cli::command_prelude::*;
 use crate::cli::input::choice::Choice;
 use crate::cli::manifests::planned_state::planned_state;
@@ -100,6 +101,12 @@ fn host(text: &str) -> Result<String, String> {
     let is_host = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '*' | '@'));
     let has_port = !text.ends_with(']') && text.matches(':').count() == 1;
     if is_host && !has_port { Ok(text.to_owned()) } else { Err("expected a host; set the port with --port".to_owned()) }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Text,
+    Json,
 }
 
 impl Args {

@@ -36,6 +36,11 @@ pub(crate) fn table<C: AsRef<str>>(indent: &str, rows: &[Vec<C>]) -> String {
     aligned(indent, rows, terminal_width())
 }
 
+/// Aligns the columns of rows, and keeps every cell whole.
+pub(crate) fn wide_table<C: AsRef<str>>(rows: &[Vec<C>]) -> String {
+    aligned("", rows, None)
+}
+
 /// Aligns the columns of rows, and shortens cells if there is too little room.
 fn aligned<C: AsRef<str>>(indent: &str, rows: &[Vec<C>], room: Option<usize>) -> String {
     let rows = rows.iter().map(|row| row.iter().map(|cell| escaped(cell.as_ref())).collect());

@@ -64,7 +64,7 @@ fn parse_record(entry: HistoryEntry) -> Option<Record> {
         changed: head.changed,
         scrubbed: Vec::new(),
     };
-    let resources = resources.into_iter().map(parse_resource).collect::<Option<Vec<ResourceChange>>>()?;
+    let resources = resources.into_iter().map(to_change).collect::<Option<Vec<ResourceChange>>>()?;
     Some(Record { header, calls, resources })
 }
 
@@ -89,7 +89,8 @@ fn parse_author(author: HistoryAuthor) -> Option<Author> {
     }
 }
 
-fn parse_resource(resource: HistoryResource) -> Option<ResourceChange> {
+/// Returns a resource as a record of a store has it.
+pub(crate) fn to_change(resource: HistoryResource) -> Option<ResourceChange> {
     let HistoryResource { kind, path, name, source, declared_at, reverted_drift, before, after } = resource;
     let (name, source, declared_at) = (non_empty(name), non_empty(source), non_empty(declared_at));
     Some(ResourceChange { kind: parse_name(kind)?, path, name, source, declared_at, reverted_drift, before, after })

@@ -17,7 +17,7 @@ pub(super) use client::{
     ApiClient, RequestEffect, SendError, foreign_response, no_response, parse_report, parse_response, parse_server_url,
 };
 pub(super) use credentials::{Credentials, TOKEN};
-pub(super) use history::{each_record, get_entry, to_record};
+pub(super) use history::{each_record, get_entry, to_change, to_record};
 pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, set_owner_role};
 pub(super) use proposal::{PlanFile, Proposal, Target};
 pub(super) use server::ServerTarget;

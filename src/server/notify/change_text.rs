@@ -10,17 +10,23 @@ pub(super) fn describe(
     event: ChangeEvent,
     parent_name: &impl Fn(&Key) -> Option<String>,
 ) -> Option<String> {
-    let ChangeOutline { kind, path, name, fields, reverted_drift, .. } = outline;
+    let ChangeOutline { kind, path, name, .. } = outline;
     let key = Key::at_path(*kind, path)?;
     let own = name.as_deref().unwrap_or(key.id.as_str());
     let parent = key.parent_key().and_then(|parent| parent_name(&parent));
     let name = parent.map_or_else(|| own.to_owned(), |parent| format!("{parent}/{own}"));
-    let mut details: Vec<String> = fields.iter().map(|field| detail(outline, field)).collect();
-    if reverted_drift.iter().any(String::is_empty) {
-        details.push("drift reverted".to_owned());
-    }
+    let details = details(outline);
     let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
     Some(format!("{} {kind} {name}{details}", event.as_str()))
+}
+
+/// What a change did to each field of a resource, in a few words.
+pub(crate) fn details(outline: &ChangeOutline) -> Vec<String> {
+    let mut details: Vec<String> = outline.fields.iter().map(|field| detail(outline, field)).collect();
+    if outline.reverted_drift.iter().any(String::is_empty) {
+        details.push("drift reverted".to_owned());
+    }
+    details
 }
 
 /// The change of a field.

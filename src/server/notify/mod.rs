@@ -25,7 +25,7 @@
 //! `gap`, never skipped silently.
 
 mod certificates;
-mod change_text;
+pub(crate) mod change_text;
 mod chat;
 pub(crate) mod config;
 mod cursors;

@@ -405,7 +405,7 @@ fn a_route_is_named_as_plans_show_it() {
     folder.write("m/e.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: another}\nspec: {}\n");
     folder.ok("reconcile --source other m --max-deletes 1");
     let told = folder.ok(&format!("history --resource {}", edge["id"].as_str().unwrap())).out;
-    assert!(told.contains("DELETE /edges/https/"), "{told}");
+    assert!(told.contains("    - HttpsEdge gone\n"), "{told}");
 
     // Two resources of one name need a kind.
     folder.write(

@@ -235,7 +235,7 @@ fn a_command_moves_once_and_names_mistakes() {
     assert_eq!(folder.snapshot("store").revision, before + 1);
     assert!(folder.ok("transfer edge/shop --from a --to b").out.starts_with("No changes: 2 unchanged"));
     let told = folder.ok("history --limit 1").out;
-    assert!(told.contains("owned by source `b` as `shop`"), "{told}");
+    assert!(told.contains("    ~ HttpsEdge shop  now owned by `b`\n"), "{told}");
     let kept = apply(&folder, "b");
     assert!(kept.calls().is_empty() && kept.err.contains("kept until a manifest of this source"), "{}", kept.all());
     for (line, code, text) in [
@@ -323,7 +323,7 @@ fn a_server_that_follows_both_sources_moves_a_resource_in_any_order() {
         until("a warning", || status(&serve, "a").to_string().contains("kept until a manifest").then_some(()));
         assert_eq!(served(&serve), before);
         serve.stop();
-        let told = folder.ok("history").out;
+        let told = folder.ok("history -o wide").out;
         assert!(!told.contains("DELETE "), "{told}");
         assert_eq!(told.lines().filter(|line| line.trim() == "POST /edges/https").count(), 3, "{told}");
     }

@@ -145,7 +145,7 @@ fn both_sources_are_rolled_back_after_a_transfer_by_command() {
         assert_eq!(owner(&serve).as_deref(), Some("a"));
     }
     serve.stop();
-    let told = folder.ok("history").out;
+    let told = folder.ok("history -o wide").out;
     assert!(!told.contains("DELETE "), "{told}");
 }
 

@@ -141,16 +141,26 @@ fn a_large_commit_names_files_and_a_small_one_names_lines() {
 }
 
 #[test]
-fn a_list_has_the_first_calls_and_a_revision_all_of_them() {
-    let folder = Folder::new();
-    folder.write("m/all.yaml", &edges("e", 12));
-    folder.ok("reconcile m");
-    let list = folder.ok("history").out;
-    assert_eq!(list.matches("    POST /edges/https\n").count(), 10, "{list}");
-    assert!(list.ends_with("    … and 2 more: run `edgewright history show 1`\n"), "{list}");
-    for line in ["history show 1", "history --changes"] {
-        assert_eq!(folder.ok(line).out.matches("    POST /edges/https\n").count(), 12, "{line}");
-    }
+fn a_list_names_what_changed_and_calls_are_for_whoever_asks() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    folder.edit("storefront/shop/storefront.yaml", "description: The home page", "description: The first page");
+    folder.ok("reconcile storefront");
+    let newest = folder.ok("history --limit 1").out;
+    assert!(newest.ends_with("\n    ~ HttpsEdgeRoute storefront/home  description\n"), "{newest}");
+    let wide = folder.ok("history --limit 1 -o wide").out;
+    assert!(wide.starts_with(&newest) && wide.contains("\n    PATCH /edges/https/edghts_"), "{wide}");
+    let first = folder.ok("history --to 1").out;
+    assert!(first.contains("    25 created: "), "{first}");
+    assert!(first.ends_with("    … run `edgewright history show 1` for all of it\n"), "{first}");
+    assert!(first.lines().all(|line| line.chars().count() <= 80) && first.lines().count() < 6, "{first}");
+    let shown = folder.ok("history show 1").out;
+    assert_eq!(shown.matches("    POST /edges/https\n").count(), 3, "{shown}");
+    assert!(shown.contains("\n+ HttpsEdgeRoute storefront/home (storefront/shop/storefront.yaml:"), "{shown}");
+    assert!(shown.contains("owned by source `default` as `storefront`, prevent_destroy\n"), "{shown}");
+    folder.ok("keys create --role viewer --owner usr_board --description board");
+    let key = folder.ok("history --limit 1").out;
+    assert!(key.contains("    + Owner usr_board  role viewer\n") && key.contains("  \"board\"\n"), "{key}");
 }
 
 #[test]
@@ -195,12 +205,13 @@ fn the_author_and_the_message_of_the_commit_are_told() {
         );
         assert_eq!(told[0]["author"]["commit_message"], "Revert \"first\"");
         let text = folder.ok(&format!("history --limit 1 --store {store}")).out;
-        assert!(text.contains(&format!("source `default` at {commit} by t <t@example.com>")), "{text}");
+        assert!(text.contains(&format!("  source `default` at {}", &commit[..8])) && !text.contains(&commit), "{text}");
+        assert!(text.contains("\n    Revert \"first\" (t <t@example.com>)\n"), "{text}");
         let wide = folder.ok(&format!("get edge one -o wide --store {store}")).out;
         assert!(wide.contains(&commit[..8]) && !wide.contains(&commit), "{wide}");
         let blamed = folder.ok(&format!("blame edge one --store {store}")).out;
         let shown = folder.ok(&format!("history show {commit} --store {store}")).out;
-        for text in [text, blamed, shown] {
+        for text in [blamed, shown] {
             assert!(text.contains(": Revert \"first\"\n"), "{text}");
         }
         assert!(folder.ok(&format!("history verify --store {store}")).out.contains("verified"));

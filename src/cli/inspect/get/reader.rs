@@ -191,6 +191,18 @@ impl ResourceReader {
         }
     }
 
+    /// The name of a resource in the manifests, if it exists and has one.
+    pub(crate) fn name_of_key(&self, key: &Key) -> Result<Option<String>, Failure> {
+        let name = match self {
+            ResourceReader::Store(_, snapshot) => snapshot.get(key).and_then(|entry| own_name(entry)),
+            ResourceReader::Server(client, _) if key.kind.facts().prefix.is_empty() => {
+                names_on_server(client, &key.collection_path())?.remove(key.id.as_str())
+            }
+            ResourceReader::Server(..) => self.origin(key)?.map(|origin| origin.name),
+        };
+        Ok(name.filter(|name| !name.is_empty()))
+    }
+
     fn find_key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
         let mut found = self.find_keys(kind, wanted)?;
         let (Some(key), true) = (found.pop(), found.is_empty()) else {
