@@ -5,6 +5,7 @@ use crate::cli::input::prompt::{self, Confirmation};
 use crate::cli::output::diagnostics;
 use crate::cli::prelude::*;
 use crate::cli::serve::log;
+use crate::files::folder_of;
 use crate::plan::report::no_store_found;
 use crate::store::local_copy::LocalCopy;
 use crate::store::seal::MasterKeySource;
@@ -107,8 +108,9 @@ impl StoreArgs {
     /// Opens a store that does not exist yet. Asks first if it may be a mistyped one and there is a terminal.
     pub(crate) fn create(&self, retention: &RetentionArgs) -> Result<Store, Failure> {
         let is_kept = !self.is_in_memory();
-        if is_kept && self.is_by_flag && !self.store.exists() {
-            let near = self.did_you_mean();
+        let may_be_mistyped = is_kept && self.is_by_flag && !self.store.exists();
+        let near = if may_be_mistyped { self.did_you_mean() } else { String::new() };
+        if may_be_mistyped {
             let question = format!("No store found in `{}`.{near} Type `yes` to create it: ", self.shown());
             if matches!(prompt::ask(&question, "yes"), Confirmation::Other | Confirmation::Unseen) {
                 let message = format!("no store found in `{}`, and creating one was not confirmed", self.shown());
@@ -120,6 +122,10 @@ impl StoreArgs {
         let store = self.open(retention)?;
         if is_kept {
             diagnostics::say(&format!("New store: {}", self.shown()));
+            // Nobody was asked without a terminal.
+            if !near.is_empty() {
+                diagnostics::say(near.trim_start());
+            }
         }
         Ok(store)
     }
@@ -133,19 +139,21 @@ impl StoreArgs {
         Ok(store)
     }
 
-    /// The store beside this path that may be meant: the one with the most similar name.
+    /// The store that may be meant: the one with the most similar name beside this path, or beside the first folder on it that does
+    /// not exist.
     fn similar_store(&self) -> Option<String> {
         if self.is_in_database() {
             return None;
         }
-        let name = self.store.file_name()?.to_str()?;
-        let folder = self.store.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let entries = fs::read_dir(folder.unwrap_or_else(|| Path::new("."))).ok()?;
+        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        let missing = self.store.ancestors().take_while(is_missing).last().unwrap_or(&self.store);
+        let name = missing.file_name()?.to_str()?;
+        let entries = fs::read_dir(folder_of(missing)).ok()?;
         let is_store = |path: &PathBuf| path.is_dir() && store_exists(path).unwrap_or_default();
         let stores = entries.flatten().take(MOST_COMPARED).map(|entry| entry.path()).filter(is_store);
         let names: Vec<String> = stores.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
         let near = nearest(name, names.iter().map(String::as_str))?;
-        Some(printable(&self.store.with_file_name(near).display().to_string()))
+        Some(printable(&missing.with_file_name(near).display().to_string()))
     }
 
     fn did_you_mean(&self) -> String {

@@ -57,10 +57,14 @@ impl Part {
     }
 }
 
+/// The help for a path that is a file.
+const NO_FOLDER: &str = "a store is a folder: set --store to that of your store";
+
 /// Creates a folder that only its owner can access. An existing folder keeps its mode.
 pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
-        let other = || StoreError::new(Code::StoreFormat, format!("{} is not a folder", path.display()));
+        let other =
+            || StoreError::new(Code::StoreFormat, format!("{} is not a folder", path.display())).help(NO_FOLDER);
         return if path.is_dir() { Ok(()) } else { Err(other()) };
     }
     let missing = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
