@@ -1,7 +1,8 @@
 //! The client for requests to other servers: webhooks, collectors of traces, other servers of edgewright, and gateways.
 
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
-use std::{io::ErrorKind, time::Duration};
+use std::time::Duration;
 
 use ureq::config::{Config, ConfigBuilder};
 use ureq::http::Uri;
@@ -88,9 +89,20 @@ impl Resolver for FixedAddresses {
     }
 }
 
+fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref().and_then(|inner| inner.downcast_ref())
+}
+
+/// Whether the answer to the beginning of TLS was no message of TLS, such as one of HTTP.
+fn is_without_tls(error: &io::Error) -> bool {
+    let invalid = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+    tls_error(error) == Some(&invalid)
+}
+
 /// Describes why a request failed, or returns none if the error can contain the URL.
 fn reason(error: &Error) -> Option<String> {
     match error {
+        Error::Io(error) if is_without_tls(error) => Some("the server does not speak TLS: use http://".to_owned()),
         Error::Io(error) => Some(error.to_string()),
         Error::Timeout(_) => Some("no response in time".to_owned()),
         Error::HostNotFound => Some("host not found".to_owned()),
@@ -125,11 +137,8 @@ pub(crate) fn was_not_sent(error: &Error) -> bool {
             ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => true,
             // The standard library has no kind for names that are not found.
             _ if error.to_string().starts_with("failed to lookup address information") => true,
-            // The certificate is checked before the request is sent.
-            _ => {
-                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-                matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
-            }
+            // The certificate is checked before the request is sent, and without TLS it cannot be sent at all.
+            _ => is_without_tls(error) || matches!(tls_error(error), Some(rustls::Error::InvalidCertificate(_))),
         },
         _ => false,
     }

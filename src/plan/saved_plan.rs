@@ -214,7 +214,7 @@ impl SavedPlan {
         if reasons.is_empty() && self.operations != now.operations {
             reasons.push(match self.base == now.base {
                 true => "this version of edgewright plans different operations".to_owned(),
-                false => format!("the store has changed since revision {}, and so has the plan", self.base),
+                false => format!("the store changed (now revision {}), so the plan would do something else", now.base),
             });
         }
         reasons

@@ -8,6 +8,7 @@ use crate::cli::target::{RequestEffect, SendError, foreign_response, no_response
 use crate::plan::format::json::Item;
 use crate::plan::redacted_plan::{Detail, RedactedPlan};
 use crate::server::operations::planned_change::ChangeRun;
+use crate::server::operations::whoami;
 use crate::store::{Attempt, Outcome};
 
 /// The help for a change that may have been applied.
@@ -145,6 +146,18 @@ impl<C: StoreChange> ChangeTarget<C> {
         }
     }
 
+    /// Fails if a server lets the caller apply nothing at all.
+    fn check_role(&self) -> Result<(), Failure> {
+        let ChangeTarget::Server { client, .. } = self else { return Ok(()) };
+        let role = client.get::<whoami::CallerIdentity>(whoami::PATH)?.role;
+        if role >= Role::Editor {
+            return Ok(());
+        }
+        let message = format!("the role `{}` may only read and plan", role.as_str());
+        let help = "use an API key with the role `editor` or `admin`, or set --dry-run";
+        Err(Diagnostic::error(Code::Forbidden, message).help(help).into())
+    }
+
     /// Records in the history why the proposal is not applied. A server does that itself.
     fn refuse(&self, change: &C, reason: &str) {
         if let ChangeTarget::Store { store, .. } = self {
@@ -205,6 +218,10 @@ impl<C: StoreChange> ChangeCommand<'_, C> {
         let exit = if report.has_errors() {
             self.say_unchanged();
             Exit::Error
+        } else if let Err(failure) = self.check_role(&report) {
+            let exit = failed(&mut report, failure);
+            self.say_unchanged();
+            exit
         } else if !report.refusals.is_empty() {
             if let Some(first) = report.refusals.first().filter(|_| !self.dry_run) {
                 self.target.refuse(self.change, &first.message);
@@ -232,6 +249,11 @@ impl<C: StoreChange> ChangeCommand<'_, C> {
         // The end of the process frees it faster.
         std::mem::forget(report);
         Ok(exit)
+    }
+
+    /// Fails if a refused plan is one that the caller of a server could not apply anyway: how to raise a limit would be of no use.
+    fn check_role(&self, report: &Report) -> Result<(), Failure> {
+        if self.dry_run || report.refusals.is_empty() { Ok(()) } else { self.target.check_role() }
     }
 
     fn say_unchanged(&self) {

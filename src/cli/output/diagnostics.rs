@@ -36,6 +36,10 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
         }
         is_hidden |= text.contains(HIDDEN);
     }
+    // In a log, the reader has the page of error codes.
+    if let Some(hint) = explain_hint(diagnostics).filter(|_| std::io::stderr().is_terminal()) {
+        let _ = writeln!(stderr, "{hint}\n");
+    }
     if is_hidden {
         let _ =
             writeln!(stderr, "`{HIDDEN}` replaces what could be a secret, such as the value of an unknown field.\n");
@@ -48,6 +52,19 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
             stderr,
             "Use --format json to list up to {MOST_FAULTS} errors and {MOST_FAULTS} warnings per file.\n"
         );
+    }
+}
+
+/// How to read more about errors: of one code by its name.
+fn explain_hint(diagnostics: &[Diagnostic]) -> Option<String> {
+    let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
+    let mut codes: Vec<String> = errors.map(|it| it.code.to_string()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    match codes.as_slice() {
+        [] => None,
+        [one] => Some(format!("Run `edgewright explain {one}` for the cause and the fix.")),
+        _ => Some("Run `edgewright explain CODE` for the cause and the fix of an error.".to_owned()),
     }
 }
 
@@ -193,6 +210,16 @@ impl miette::Diagnostic for DiagnosticReport {
 mod tests {
     use super::*;
     use crate::model::{Code, diagnostics::diagnostic::SourceFile};
+
+    #[test]
+    fn errors_say_once_how_to_read_more() {
+        let error = |code: Code| Diagnostic::error(code, "x");
+        let warning = Diagnostic { severity: Severity::Warning, ..error(Code::Syntax) };
+        assert_eq!(explain_hint(std::slice::from_ref(&warning)), None);
+        let one = explain_hint(&[error(Code::Stale), warning, error(Code::Stale)]).unwrap();
+        assert!(one.contains("`edgewright explain ERR_EDGEWRIGHT_STALE`"), "{one}");
+        assert!(explain_hint(&[error(Code::Stale), error(Code::Syntax)]).unwrap().contains("explain CODE"));
+    }
 
     #[test]
     fn one_file_does_not_hide_another_and_warnings_hide_no_error() {

@@ -26,7 +26,12 @@ impl Credentials {
             let fault = Diagnostic::error(Code::Unauthenticated, format!("no token is set for {url}"));
             return Err(fault.help(format!("set {TOKEN} to the token of an API key")).into());
         }
-        Ok(Self { token: Secret::new(token.trim()), authorities: RootCerts::PlatformVerifier })
+        let token = token.trim();
+        if let Some(wrong) = malformation(token) {
+            let fault = Diagnostic::error(Code::Unauthenticated, format!("the token in {TOKEN} {wrong}"));
+            return Err(fault.help(format!("set {TOKEN} to the token alone; tokens begin with `ew_`")).into());
+        }
+        Ok(Self { token: Secret::new(token), authorities: RootCerts::PlatformVerifier })
     }
 
     /// Reads the token of a context, or has its command print it. The variable is for other servers: it must not reach this
@@ -47,6 +52,17 @@ impl Credentials {
         };
         Ok(Self { token: Secret::default(), authorities })
     }
+}
+
+/// What makes a text that was copied with something else no token.
+fn malformation(text: &str) -> Option<&'static str> {
+    if text.starts_with(['"', '\'']) || text.ends_with(['"', '\'']) {
+        return Some("is in quotes");
+    }
+    if text.contains(char::is_whitespace) {
+        return Some("has white space in it");
+    }
+    (!text.bytes().all(|byte| byte.is_ascii_graphic())).then_some("has characters that no token has")
 }
 
 /// Returns the token that a command prints. No error has the output, which can be another secret.
@@ -81,6 +97,19 @@ mod tests {
         let failure = run_token_command(command).err();
         let diagnostics = failure.into_iter().flat_map(|failure| failure.diagnostics);
         diagnostics.map(|it| format!("{} {}", it.message, it.help.unwrap_or_default())).collect()
+    }
+
+    #[test]
+    fn what_is_not_a_token_alone_is_not_sent() {
+        for (text, wrong) in [
+            ("\"ew_ak_1_secret\"", Some("is in quotes")),
+            ("'ew_ak_1_secret", Some("is in quotes")),
+            ("Bearer ew_ak_1_secret", Some("has white space in it")),
+            ("ew_ak_1_secr\u{e9}t", Some("has characters that no token has")),
+            ("ew_ak_1_secret", None),
+        ] {
+            assert_eq!(malformation(text), wrong, "{text}");
+        }
     }
 
     #[test]

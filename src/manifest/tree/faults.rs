@@ -1,20 +1,52 @@
 //! Errors of places that cannot be read, or must not be.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::paths::is_manifest;
+use crate::files::folder_of;
 use crate::model::secrets::redact::quotable_path;
-use crate::model::{Code, Diagnostic, Fault, Place, SourceFile};
+use crate::model::{Code, Diagnostic, Fault, Place, SourceFile, nearest};
 use crate::syntax::text::printable_path;
+
+/// The most names of a folder that are compared with one that does not exist.
+const MOST_NEAR: usize = 1000;
 
 pub(super) fn no_manifest(place: impl fmt::Display) -> Diagnostic {
     Diagnostic::error(Code::EmptySource, format!("no manifests found in {place}"))
         .help("use a folder with .yaml, .yml or .json files")
 }
 
-/// A path named like a manifest that is not a file: Docker creates a folder if the file to mount is missing.
-pub(super) fn no_file(name: impl fmt::Display) -> Diagnostic {
-    unreadable(name, "it has a manifest extension but is not a regular file")
-        .help("replace it with the file, or rename it")
+/// A path that is neither a folder nor a regular file. If it is named like a manifest, Docker may have created a folder because the
+/// file to mount is missing.
+pub(super) fn no_file(path: &Path) -> Diagnostic {
+    match path.file_name().is_some_and(|name| is_manifest(&name.to_string_lossy())) {
+        true => unreadable(path.display(), "it has a manifest extension but is not a regular file")
+            .help("replace it with the file, or rename it"),
+        false => unreadable(path.display(), "it is neither a folder nor a regular file")
+            .help("name a folder or a file, or `-` for standard input"),
+    }
+}
+
+/// Adds to the error of a path in a command the path beside it that may be meant.
+pub(super) fn with_similar(error: Diagnostic, path: &Path) -> Diagnostic {
+    match similar_path(path) {
+        Some(similar) => error.help(format!("did you mean `{}`?", printable_path(&similar.display().to_string()))),
+        None => error,
+    }
+}
+
+/// The path with the most similar name in the folder of one that does not exist.
+pub(crate) fn similar_path(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    if path.symlink_metadata().is_ok() {
+        return None;
+    }
+    let entries = std::fs::read_dir(folder_of(path)).ok()?.flatten().take(MOST_NEAR);
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    Some(path.with_file_name(nearest(name, names.iter().map(String::as_str))?))
 }
 
 pub(super) fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic {

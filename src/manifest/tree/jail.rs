@@ -34,7 +34,7 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 
-use super::faults::{inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable};
+use super::faults::{inside_git, no_file, not_utf8, outside_manifest, refused_manifest, unreadable, with_similar};
 use super::file_stamp::FileStamp;
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES};
 use super::paths::{is_hidden, is_manifest};
@@ -85,7 +85,7 @@ impl AccessError {
                 refused_manifest(path, "is a link that leads into `.git`, which can contain credentials")
                     .help("remove the link, or move its target out of `.git`")
             }
-            AccessError::NotAFile => no_file(path.display()),
+            AccessError::NotAFile => no_file(path),
             AccessError::Io(error) => unreadable(path.display(), error),
         }
     }
@@ -248,7 +248,7 @@ impl Search<'_> {
             Ok(it) if it.is_file() => self.found.extend(named.then_some(path)),
             Ok(it) => {
                 if named {
-                    self.diagnostics.push(no_file(path.display()));
+                    self.diagnostics.push(no_file(&path));
                 }
                 match name.to_str() {
                     _ if !it.is_dir() => {}
@@ -277,7 +277,7 @@ pub(super) fn search(
     let mut jail = match Jail::new(root, allow_outside) {
         Ok(jail) => jail,
         Err(error) => {
-            diagnostics.push(unreadable(path.display(), error));
+            diagnostics.push(with_similar(unreadable(path.display(), error), path));
             return None;
         }
     };
@@ -291,8 +291,8 @@ pub(super) fn search(
     }
     match jail.metadata(jail.inside(path)) {
         Ok(it) if it.is_file() => found.push(path.to_owned()),
-        Ok(_) => diagnostics.push(no_file(path.display())),
-        Err(refusal) => diagnostics.push(refusal.diagnostic(path, root)),
+        Ok(_) => diagnostics.push(no_file(path)),
+        Err(refusal) => diagnostics.push(with_similar(refusal.diagnostic(path, root), path)),
     }
     Some((jail, found))
 }

@@ -39,7 +39,7 @@ mod value_cache;
 
 pub(crate) use cancellation::StopCheck;
 pub use disk::Disk;
-pub(crate) use faults::changed_while_read;
+pub(crate) use faults::{changed_while_read, similar_path};
 pub use file_stamp::{FileStamp, NotedFile};
 pub use git::commit::CommitTree;
 pub(crate) use git::lineage::{Lineage, whole_commit};

@@ -79,6 +79,7 @@ pub(crate) fn hostport(faults: &mut Faults, text: &str) {
         let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a hostport: {reason}", printable(text)));
         faults.report(match in_url(text) {
             Some(hostport) => fault.help(format!("write `{}`", printable(&hostport))),
+            None if text.contains('*') => fault.help("write `*.host:port`, such as `*.shop.com:443`"),
             None => fault.help("write `host:port`, such as `shop.example.com:443`"),
         });
     }
@@ -132,6 +133,9 @@ pub(crate) fn parse_hostport(text: &str) -> Result<(&str, u16), &'static str> {
     }
     if host.contains(':') {
         return Err("an IPv6 address must be in brackets");
+    }
+    if host.contains('*') {
+        return Err("a wildcard must be the whole first label, as in `*.shop.com`");
     }
     Err("the host must be a DNS name or an IP address")
 }
@@ -272,6 +276,13 @@ mod tests {
             "a:1/x",
         ] {
             assert!(parse_hostport(bad).is_err(), "{bad}");
+        }
+        for wildcard in ["shop.*.com:443", "shop*.com:443", "*:443"] {
+            let mut faults = Faults::new();
+            hostport(&mut faults, wildcard);
+            let told =
+                faults.into_vec().pop().map(|fault| format!("{} {}", fault.message, fault.help.unwrap_or_default()));
+            assert!(told.as_ref().is_some_and(|told| told.contains("`*.shop.com:443`")), "{told:?}");
         }
     }
 }

@@ -34,7 +34,11 @@ pub(crate) fn summary(diff: &BehaviourDiff, is_empty_plan: bool, uncompared: &BT
         (0, _) => "Behaviour: no request is treated differently. The plan is a safe refactoring.".to_owned(),
         (all, 0) => format!("Behaviour: {} in how requests are treated.", number_of(all, "change")),
         (all, open) => {
-            format!("Behaviour: {} in how requests are treated, of which {open} open access.", number_of(all, "change"))
+            let verb = if open == 1 { "opens" } else { "open" };
+            format!(
+                "Behaviour: {} in how requests are treated, of which {open} {verb} access.",
+                number_of(all, "change")
+            )
         }
     }
 }
@@ -94,7 +98,7 @@ mod tests {
         let compared = BTreeSet::new();
         assert_eq!(
             summary(&diff, false, &compared),
-            "Behaviour: 1 change in how requests are treated, of which 1 open access."
+            "Behaviour: 1 change in how requests are treated, of which 1 opens access."
         );
         let none = BehaviourDiff::default();
         assert!(summary(&none, false, &compared).ends_with("a safe refactoring.") && lines(&none).is_empty());

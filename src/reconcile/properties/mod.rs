@@ -374,8 +374,8 @@ proptest! {
                 prop_assert_eq!(differences(), Vec::<String>::new(), "nothing has run");
                 continue;
             }
-            let (base, next) = (plan.base, plan.base + 1);
-            let stale = format!("the store has changed since revision {base}, and so has the plan");
+            let next = plan.base + 1;
+            let stale = format!("the store changed (now revision {next}), so the plan would do something else");
             prop_assert_eq!(differences(), vec![stale]);
 
             let planned_calls = calls(&plan);

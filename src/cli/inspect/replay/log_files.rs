@@ -6,6 +6,7 @@ use std::process::ChildStdout;
 
 use crate::cli::prelude::*;
 use crate::files::gzip::{self, GzipReader};
+use crate::manifest::tree::similar_path;
 use crate::subprocess::Subprocess;
 use crate::syntax::access_log::{AccessLogFormat, LONGEST_LINE};
 
@@ -135,7 +136,11 @@ impl Read for ZstdProgram {
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     let message = format!("cannot read the log `{}`: {error}", shown(path));
-    Diagnostic::error(Code::Unreadable, message).into()
+    let help = match similar_path(path) {
+        Some(similar) => format!("did you mean `{}`?", shown(&similar)),
+        None => "check the path and its permissions; `-` reads standard input".to_owned(),
+    };
+    Diagnostic::error(Code::Unreadable, message).help(help).into()
 }
 
 fn unknown_format(path: &Path) -> Failure {

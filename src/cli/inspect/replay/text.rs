@@ -15,7 +15,7 @@ const WIDTH: usize = 80;
 
 /// Renders a report.
 pub(super) fn text(report: &ReplayReport, top: usize) -> String {
-    let mut out = format!("{} in {} lines\n", sums(&report.all), grouped(report.lines));
+    let mut out = format!("{} in {}\n", sums(&report.all), lines(report.lines));
     unread(&mut out, &report.unread);
     if let Some(differing) = &report.differing {
         changes(&mut out, differing, report.all.requests);
@@ -33,8 +33,7 @@ fn unread(out: &mut String, unread: &UnreadLines) {
         (unread.without_host, "without a host: set --host"),
     ];
     for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
-        let lines = if count == 1 { "line" } else { "lines" };
-        let _ = writeln!(out, "Not counted: {} {lines} {what}", grouped(count));
+        let _ = writeln!(out, "Not counted: {} {what}", lines(count));
     }
     for line in &unread.first {
         let _ = writeln!(out, "  {}:{}: {}", escaped(&line.file), line.line, line.reason);
@@ -135,9 +134,17 @@ fn places(out: &mut String, counts: &[PlaceCount], top: usize) {
     }
 }
 
+/// A noun in its number.
+fn noun(count: u64, noun: &str) -> String {
+    if count == 1 { noun.to_owned() } else { plural(noun) }
+}
+
+fn lines(count: u64) -> String {
+    format!("{} {}", grouped(count), noun(count, "line"))
+}
+
 /// Requests, bytes and clients.
 fn sums(count: &ReplayCount) -> String {
-    let noun = |count: u64, noun: &'static str| if count == 1 { noun.to_owned() } else { plural(noun) };
     let (requests, people) = (noun(count.requests, "request"), noun(count.clients, "client"));
     format!("{} {requests}, {}, {} {people}", grouped(count.requests), size(count.bytes), clients(count))
 }
@@ -189,6 +196,7 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
+        assert_eq!([1, 1000].map(lines), ["1 line", "1,000 lines"]);
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([999, 1000, 1_250_000, u64::MAX].map(size), ["999 B", "1.0 kB", "1.2 MB", "18446744.0 TB"]);
         assert_eq!(
