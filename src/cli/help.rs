@@ -3,9 +3,11 @@
 //! `examples.txt` names each command once. A command shows its own options first; the options that it shares with
 //! others have one of the headings, in their order below.
 
-use std::{fmt::Write, sync::LazyLock};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::sync::LazyLock;
 
-use clap::Command;
+use clap::{Arg, Command};
 
 /// The heading of the options that select records of the history.
 pub(crate) const FILTER: &str = "Filter options";
@@ -73,6 +75,40 @@ pub(super) fn without_variables(command: Command) -> Command {
     command.mut_args(|argument| argument.hide_env(true)).mut_subcommands(without_variables)
 }
 
+/// Lays out the long help of the command that the words name like the short help: an option takes one line if it fits, and no
+/// blank line separates two. What only the long texts of options say is in the reference and the manual pages.
+pub(super) fn with_short_layout(command: Command, words: &[OsString]) -> Command {
+    match next_subcommand(&command, words) {
+        Some((name, rest)) => command.mut_subcommand(name, |nested| innermost_laid_out(nested, rest)),
+        None => command,
+    }
+}
+
+/// Lays out the help of the innermost subcommand. Those above list their subcommands by the first lines of their help.
+fn innermost_laid_out(command: Command, words: &[OsString]) -> Command {
+    match next_subcommand(&command, words) {
+        Some((name, rest)) => command.mut_subcommand(name, |nested| innermost_laid_out(nested, rest)),
+        None => laid_out(command),
+    }
+}
+
+/// The first word that names a subcommand, with the words behind it.
+fn next_subcommand<'w>(command: &Command, words: &'w [OsString]) -> Option<(String, &'w [OsString])> {
+    words.iter().enumerate().find_map(|(at, word)| {
+        let name = command.find_subcommand(word)?.get_name().to_owned();
+        Some((name, words.get(at + 1..)?))
+    })
+}
+
+/// clap lays out help as short if no part of it is long.
+fn laid_out(command: Command) -> Command {
+    const NONE: Option<&str> = None;
+    let about = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
+    let examples = command.get_after_long_help().cloned().unwrap_or_default();
+    let short = |argument: Arg| argument.long_help(NONE).hide_short_help(false).hide_env_values(true);
+    command.mut_args(short).long_about(NONE).about(about).after_long_help(NONE).after_help(examples)
+}
+
 /// The help of the program. clap lists all commands under one heading.
 fn template(command: &Command) -> String {
     let styles = command.get_styles();
@@ -121,7 +157,7 @@ fn shows_command(line: &str, path: &str, command: &Command) -> bool {
 #[cfg(test)]
 #[allow(clippy::panic)]
 mod tests {
-    use clap::{Arg, CommandFactory};
+    use clap::CommandFactory;
 
     use super::*;
     use crate::cli::command::Cli;
@@ -215,10 +251,12 @@ mod tests {
             }
             let expected: Vec<&str> = HEADINGS.into_iter().filter(|heading| ordered.contains(heading)).collect();
             assert_eq!(ordered, expected, "{path}");
-            let help = command.clone().render_help().to_string();
             let shared = |line: &&str| HEADINGS.iter().any(|heading| line.strip_suffix(':') == Some(*heading));
-            let own = help.lines().take_while(|line| !shared(line)).count();
-            assert!(own <= SCREEN || path == "edgewright", "{path}: {own} lines\n{help}");
+            for mut shown in [command.clone(), laid_out(command.clone())] {
+                let help = shown.render_help().to_string();
+                let own = help.lines().take_while(|line| !shared(line) && *line != "Examples:").count();
+                assert!(own <= SCREEN || path == "edgewright", "{path}: {own} lines\n{help}");
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! The program: reads the configuration file and the command line, and runs the command.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -38,8 +39,11 @@ fn run() -> CommandResult {
     let mut config = Config::read()?;
     let command = config.apply(help::with_help(Cli::command()))?;
     let mut command = of_one_program(empty_variables::without_empty_variables(command));
-    if std::env::args_os().any(|argument| argument == "-h") {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if words.iter().any(|word| word == "-h") {
         command = help::without_variables(command);
+    } else if words.iter().any(|word| word == "--help" || word == "help") {
+        command = help::with_short_layout(command, &words);
     }
     let matches = command.clone().try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));

@@ -23,11 +23,9 @@ use report::ReplayReport;
 
 /// Show what a change would do to the requests of access logs.
 ///
-/// Reads logs in the common and combined formats, also after the host, and as JSON of nginx or Envoy, and sends each request
-/// once more through the store or, with --server, through the state of a server, and through the state after a change: the
-/// plan of manifests, or another revision. Counts the requests that another edge or route would take, or other modules
-/// would treat, and shows them in classes: those that a change opens first. Without --against, counts the requests of each
-/// route.
+/// Reads logs in the common and combined formats, also after the host, and as JSON of nginx or Envoy. Looks up each request in
+/// the store or server, and in the state after a change: the plan of manifests, or another revision. Counts the requests that
+/// are treated differently, in classes, those that a change opens first. Without --against, counts the requests of each route.
 ///
 /// What a log does not tell, such as a session or a header, is shown as what a request depends on. The output has no
 /// addresses, paths or queries unless you ask for them. Sends no request and changes nothing.

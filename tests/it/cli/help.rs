@@ -32,7 +32,20 @@ fn the_own_options_of_a_command_come_before_the_shared_ones() {
     let long = run_in_repository("reconcile --help").out;
     assert!(long.contains("\nExamples:\n  # ") && long.contains("--history-days"), "{long}");
     assert!(!help.contains("Examples:") && !help.contains("--history-days"), "{help}");
-    assert!(long.contains("[env: EDGEWRIGHT_DRY_RUN=") && !help.contains("[env: "), "{help}");
+    assert!(long.contains("[env: EDGEWRIGHT_DRY_RUN]") && !help.contains("[env: "), "{help}");
+    assert!(long.contains("Validates the manifests first"), "{long}");
+}
+
+#[test]
+fn the_long_help_has_the_layout_of_the_short_one() {
+    for line in ["reconcile --help", "help reconcile", "apply --help", "help keys create", "keys create --help"] {
+        let help = run_in_repository(line).out;
+        let options = help.split_once("\nOptions:\n").unwrap().1.split("\n\n").next().unwrap();
+        assert!(options.lines().count() > 5 && !options.contains("\n\n"), "{line}\n{help}");
+        assert!(help.contains("Examples:\n"), "{line}\n{help}");
+    }
+    let keys = run_in_repository("keys --help").out;
+    assert!(keys.contains("  create  Create a key and print its token"), "{keys}");
 }
 
 #[test]
