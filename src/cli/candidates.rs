@@ -9,13 +9,16 @@ use std::{sync::mpsc::channel, thread};
 use clap::{Arg, Command, FromArgMatches, ValueHint};
 
 use super::access::contexts::Contexts;
+use super::access::{context, keys, owners};
 use super::command::{Cli, current_context};
 use super::config::Config;
 use super::config::untrusted_file::CheckedOptions;
 use super::input::empty_variables::without_empty_variables;
 use super::input::option_origins::{CurrentContext, OptionOrigins};
-use super::inspect::get::{ResourceReader, kinds, parse_kind, plurals, short_name_of};
+use super::inspect::get::{self, ResourceReader, kinds, parse_kind, plurals, short_name_of};
+use super::inspect::status;
 use crate::cli::command_prelude::*;
+use crate::cli::output::list::option_value;
 use crate::lint::LINTS;
 use crate::model::diagnostics::code::REGISTRY;
 use crate::server::operations::sources::view::SourceList;
@@ -158,6 +161,7 @@ fn wanted(program: &Command, words: &[String]) -> Option<Candidates> {
         (["get"], Some("edge")) => Some(Candidates::Names(Some(Kind::HttpsEdge))),
         (["get"], Some("subscription")) => Some(Candidates::Names(Some(Kind::EventSubscription))),
         (["history"], Some("resource")) => Some(Candidates::Names(None)),
+        (path, Some("sort_by")) => columns(path),
         (["keys", "create"], Some("owner")) => Some(Candidates::Ids(Kind::Owner)),
         (_, Some(_)) => option.and_then(values),
         _ if last.starts_with('-') => None,
@@ -172,6 +176,19 @@ fn wanted(program: &Command, words: &[String]) -> Option<Candidates> {
         (["owners", "set-role"], None) if arguments.is_empty() => Some(Candidates::Ids(Kind::Owner)),
         _ => command.get_positionals().nth(arguments.len()).and_then(values),
     }
+}
+
+/// The columns by which a command sorts.
+fn columns(path: &[&str]) -> Option<Candidates> {
+    let columns = match path {
+        ["get"] => get::sort_columns(),
+        ["status"] => status::text::sort_columns(),
+        ["keys", "list"] => [keys::COLUMNS.as_slice(), &keys::WIDE_COLUMNS].concat(),
+        ["owners", "list"] => owners::COLUMNS.to_vec(),
+        ["context", "list"] => context::COLUMNS.to_vec(),
+        _ => return None,
+    };
+    Some(Candidates::Values(columns.into_iter().map(option_value).collect()))
 }
 
 /// The option of a command that a word names, such as `--source` or `-o`, if it has a value.
@@ -267,6 +284,8 @@ mod tests {
             ("keys create --scope-role pl", values(&["viewer", "planner", "editor", "admin"])),
             ("keys create --action=", values(&["create", "update", "delete"])),
             ("keys create --owner ", Some(Candidates::Ids(Kind::Owner))),
+            ("owners list --sort-by ", values(&["role", "id"])),
+            ("keys list --sort-by=", values(&["description", "role", "scope", "id", "owner", "created-at"])),
             ("keys revoke ", Some(Candidates::Ids(Kind::ApiKey))),
             ("owners set-role ", Some(Candidates::Ids(Kind::Owner))),
             ("owners set-role usr_1 ", values(&["gateway", "viewer", "planner", "editor", "admin"])),

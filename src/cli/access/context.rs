@@ -62,10 +62,11 @@ impl Args {
         match self {
             Args::List { list } => {
                 let contexts = Contexts::read()?;
+                let text = list.render("contexts", &COLUMNS, &[], items(&contexts))?;
                 if contexts.all.is_empty() && !list.format.is_document() {
-                    say("There are no contexts: log in to a server with `edgewright login --server URL`.");
+                    say("Log in to a server with `edgewright login --server URL`.");
                 }
-                print(list.format.list(&COLUMNS, &[], items(&contexts)))
+                print(text)
             }
             Args::Show { effective: true, source, place, .. } => print(effective(&place, &source, origins)),
             Args::Show { name, .. } => {
@@ -97,7 +98,7 @@ impl Args {
 }
 
 /// The columns of the list.
-const COLUMNS: [&str; 5] = ["name", "current", "server", "source", "token"];
+pub(crate) const COLUMNS: [&str; 5] = ["name", "current", "server", "source", "token"];
 
 /// The contexts as the list shows them.
 fn items(contexts: &Contexts) -> Vec<ListItem> {

@@ -99,7 +99,7 @@ impl Args {
                 };
                 wide_keys_of(&keys, &roles).iter().for_each(|warning| say(warning));
                 let items = keys.into_iter().map(|key| item(key, &roles)).collect();
-                print(list.format.list(&COLUMNS, &WIDE_COLUMNS, items))?;
+                print(list.render("API keys", &COLUMNS, &WIDE_COLUMNS, items)?)?;
             }
             Args::Revoke { place, retention, id, log } => {
                 let id = match key_of_token(&id) {
@@ -273,15 +273,13 @@ pub(crate) fn create(
 }
 
 /// The columns of the list.
-const COLUMNS: [&str; 4] = ["description", "role", "scope", "id"];
+pub(crate) const COLUMNS: [&str; 4] = ["description", "role", "scope", "id"];
 /// The further columns of `wide`.
-const WIDE_COLUMNS: [&str; 2] = ["owner", "created_at"];
+pub(crate) const WIDE_COLUMNS: [&str; 2] = ["owner", "created_at"];
 
 /// A key as the list shows it.
 fn item(key: ListedKey, roles: &HashMap<String, Role>) -> ListItem {
-    let role = key.role(roles);
-    let is_limited = key.scope.is_some() || role != Some(Role::Editor);
-    let role = role.map_or("", Role::as_str);
+    let (role, columns) = (key.role(roles).map_or("", Role::as_str), columns(&key, roles));
     let ListedKey { id, owner_id, created_at, description, scope, .. } = key;
     let document = json!({
         "id": id,
@@ -291,9 +289,23 @@ fn item(key: ListedKey, roles: &HashMap<String, Role>) -> ListItem {
         "scope": scope,
         "created_at": created_at,
     });
+    ListItem { name: id, document, columns }
+}
+
+/// The columns that are no field of a key, or whose text is another one.
+fn columns(key: &ListedKey, roles: &HashMap<String, Role>) -> Vec<(&'static str, String)> {
+    let role = key.role(roles);
+    let is_limited = key.scope.is_some() || role != Some(Role::Editor);
     let of_all = || if is_limited { String::new() } else { "(none)".to_owned() };
-    let scope = scope.as_ref().map_or_else(of_all, KeyScope::to_string);
-    ListItem { name: id, document, columns: vec![("scope", scope), ("owner", owner_id)] }
+    let scope = key.scope.as_ref().map_or_else(of_all, KeyScope::to_string);
+    vec![("role", role.map_or("", Role::as_str).to_owned()), ("scope", scope), ("owner", key.owner_id.clone())]
+}
+
+/// Adds the columns of the list to a key as the API returns it.
+pub(crate) fn add_columns(item: &mut ListItem, roles: &HashMap<String, Role>) {
+    if let Ok(key) = ListedKey::deserialize(&item.document) {
+        item.columns.extend(columns(&key, roles));
+    }
 }
 
 /// The keys of a store, newest first.
@@ -313,7 +325,7 @@ pub(super) fn keys_in_store(snapshot: &Snapshot) -> Vec<ListedKey> {
 }
 
 /// The roles of a server's owners, if the caller may see them.
-fn roles_on_server(client: &ApiClient) -> Result<HashMap<String, Role>, Failure> {
+pub(crate) fn roles_on_server(client: &ApiClient) -> Result<HashMap<String, Role>, Failure> {
     match owners::list_owners(client) {
         Err(failure) if failure.has_code(Code::Forbidden) => {
             say("Only admins can see the roles.");

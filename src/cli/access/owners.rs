@@ -66,7 +66,7 @@ impl Args {
                     }
                 };
                 let warnings = wide_keys_of(&keys, &owners.iter().cloned().collect());
-                print(list.format.list(&["id", "role"], &[], owners.into_iter().map(item).collect()))?;
+                print(list.render("owners", &COLUMNS, &[], owners.into_iter().map(item).collect())?)?;
                 warnings.iter().for_each(|warning| say(warning));
             }
             Args::SetRole { place, retention, owner, role, log } => {
@@ -89,13 +89,16 @@ impl Args {
     }
 }
 
+/// The columns of the list.
+pub(crate) const COLUMNS: [&str; 2] = ["role", "id"];
+
 /// An owner as the list shows it.
 fn item((id, role): (String, Role)) -> ListItem {
     ListItem { document: json!({"id": id, "role": role.as_str()}), name: id, columns: Vec::new() }
 }
 
 /// The owners of a store with their roles, newest first.
-pub(super) fn owners_in_store(snapshot: &Snapshot) -> Vec<(String, Role)> {
+pub(crate) fn owners_in_store(snapshot: &Snapshot) -> Vec<(String, Role)> {
     let owners = snapshot.newest_first(Kind::Owner, None, u64::MAX);
     let role = |owner: Option<&Owner>| owner.map(|owner| owner.role).unwrap_or_default();
     owners.map(|entry| (entry.key.id.to_string(), role(entry.spec_as::<Owner>()))).collect()

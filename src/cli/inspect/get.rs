@@ -3,10 +3,10 @@
 mod kinds;
 mod reader;
 
+use crate::cli::access::keys;
 use crate::cli::command_prelude::*;
 use crate::cli::operate::revision::revision_name;
-use crate::cli::output::list::{ListFormat, ListItem};
-use crate::model::decode::one_of;
+use crate::cli::output::list::{ListFormat, ListItem, sort};
 use kinds::name_of;
 pub(crate) use kinds::{kinds, parse_kind, plurals, short_name_of};
 pub(crate) use reader::ResourceReader;
@@ -16,7 +16,7 @@ use reader::{NAME, parent_and_name};
 ///
 /// KIND is a manifest kind in any spelling: `HttpsEdge`, `https-edges`, `edges`. Reads a local store without changing it,
 /// with every secret masked, or a server with --server. The table has the name in the manifests, or the ID of a
-/// resource without one, and the main fields; `wide` adds the ID, the source, and the file, line and commit that it
+/// resource without one, and the main fields; that of API keys is the one of `keys list`. `wide` adds the ID, the source, and the file, line and commit that it
 /// applied last, of up to 100 resources. `name` prints one `KIND/NAME` per line, as other commands take it. `json` and
 /// `yaml` print what the API returns.
 #[derive(Debug, clap::Args)]
@@ -112,6 +112,10 @@ impl Args {
             origin.add_names(&mut found)?;
         }
         let mut items: Vec<ListItem> = found.into_iter().map(|listed| listed.into_item()).collect();
+        if kind == Kind::ApiKey {
+            let roles = origin.roles()?;
+            items.iter_mut().for_each(|item| keys::add_columns(item, &roles));
+        }
         self.sort(kind, &mut items)?;
         print(self.rendered(kind, items, wanted.is_some()))
     }
@@ -119,18 +123,9 @@ impl Args {
     /// Sorts the resources by a column.
     fn sort(&self, kind: Kind, items: &mut [ListItem]) -> Result<(), Failure> {
         let Some(column) = &self.sort_by else { return Ok(()) };
-        let field = column.to_lowercase().replace('-', "_");
         let Some(first) = items.first() else { return Ok(()) };
         let (narrow, wide) = columns(kind, first);
-        let columns = [narrow, wide].concat();
-        if !columns.contains(&field.as_str()) {
-            let names: Vec<String> = columns.iter().map(|column| column.replace('_', "-")).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let message = format!("{} have no column `{}`", plural(name_of(kind)), printable(column));
-            return Err(Diagnostic::error(Code::Parameter, message).help(one_of(column, &names)).into());
-        }
-        items.sort_by_cached_key(|item| item.cell(&field));
-        Ok(())
+        sort(items, &plural(name_of(kind)), column, &[narrow, wide].concat())
     }
 
     /// Whether the only argument can name a resource.
@@ -171,8 +166,19 @@ impl Args {
     }
 }
 
+/// The columns by which any list can be sorted.
+pub(crate) fn sort_columns() -> Vec<&'static str> {
+    [COLUMNS.as_slice(), &WIDE_COLUMNS, &keys::COLUMNS, &keys::WIDE_COLUMNS, &[NAME]].concat()
+}
+
 /// The columns of resources of a kind, and the further ones of `wide`. All of them have the same fields.
 fn columns(kind: Kind, first: &ListItem) -> (Vec<&'static str>, Vec<&'static str>) {
+    if kind == Kind::ApiKey {
+        // Those of `edgewright keys list`, and where the keys come from.
+        let origin = WIDE_COLUMNS.into_iter().filter(|field| first.document.get(*field).is_some());
+        let origin = origin.filter(|field| !["id", "created_at"].contains(field));
+        return (keys::COLUMNS.to_vec(), keys::WIDE_COLUMNS.into_iter().chain(origin).collect());
+    }
     // A chosen identifier is the name.
     let is_shown = |field: &&'static str| {
         first.document.get(*field).is_some() && (*field == "id" || *field != kind.info().id_parameter)

@@ -42,6 +42,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", env = "EDGEWRIGHT_STATUS_WAIT", num_args = 0..=1, require_equals = true,
         default_missing_value = "30s", value_parser = duration, conflicts_with = "watch")]
     wait: Option<Duration>,
+    /// Sort by a column of the table or of `wide` (default: the order of the server).
+    #[arg(long, value_name = "COLUMN", env = "EDGEWRIGHT_STATUS_SORT_BY", conflicts_with = "watch")]
+    sort_by: Option<String>,
     /// Show only this source.
     #[arg(long, value_name = "NAME", value_parser = source_name, conflicts_with = "watch")]
     source: Option<String>,
@@ -62,13 +65,17 @@ impl Args {
             return watch::run(&client, self.format);
         }
         let only = self.source.as_deref();
-        let list = match self.wait {
+        let mut list = match self.wait {
             Some(longest) => during("Waiting for the sources", || wait::synced(&client, only, longest))?,
             None => sources(&client, only)?,
         };
+        let now = Timestamp::now();
+        if let Some(column) = &self.sort_by {
+            text::sort(&mut list.sources, column, now)?;
+        }
         match self.format {
             ListFormat::Table | ListFormat::Wide => {
-                print_coloured(&text(&list.sources, Timestamp::now(), self.format == ListFormat::Wide))?;
+                print_coloured(&text(&list.sources, now, self.format == ListFormat::Wide))?;
             }
             ListFormat::Name => {
                 let names = list.sources.iter().map(|source| format!("{}\n", escaped(&source.name)));

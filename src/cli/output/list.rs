@@ -2,8 +2,11 @@
 
 use clap::ValueEnum;
 
+use super::diagnostics::say;
 use super::table::titled;
-use crate::{cli::prelude::*, syntax::text::yaml::to_yaml};
+use crate::cli::prelude::*;
+use crate::model::decode::one_of;
+use crate::syntax::text::yaml::to_yaml;
 
 /// The format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -15,13 +18,76 @@ pub(crate) enum ListFormat {
     Yaml,
 }
 
-/// The option of a list.
-#[derive(Debug, Clone, Copy, clap::Args)]
+/// The options of a list. They have no variables: a configuration file that sets `format` means that of reports, and each list
+/// has other columns.
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ListArgs {
     /// Output format.
-    // Without a variable: a configuration file that sets `format` means that of reports.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,
+    /// Sort by a column of the table or of `wide` (default: the newest first).
+    #[arg(long, value_name = "COLUMN")]
+    sort_by: Option<String>,
+}
+
+impl ListArgs {
+    /// Renders a list, sorted if that is asked for. `what` are the items in the plural. Only the wide table has the columns of
+    /// `wide`.
+    pub(crate) fn render(
+        &self,
+        what: &str,
+        columns: &[&'static str],
+        wide: &[&'static str],
+        mut items: Vec<ListItem>,
+    ) -> Result<String, Failure> {
+        if items.is_empty() {
+            say(&format!("No {what} found."));
+        }
+        if let Some(column) = &self.sort_by {
+            sort(&mut items, what, column, &[columns, wide].concat())?;
+        }
+        Ok(self.format.list(columns, wide, items))
+    }
+}
+
+/// A cell as tables are sorted: numbers by their values, before texts.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SortKey {
+    Number(u64),
+    Text(String),
+}
+
+impl SortKey {
+    /// The order of a cell.
+    pub(crate) fn new(cell: String) -> Self {
+        match cell.parse() {
+            Ok(number) => SortKey::Number(number),
+            Err(_) => SortKey::Text(cell),
+        }
+    }
+}
+
+/// Sorts the items of a list by one of these columns. `what` are the items in the plural.
+pub(crate) fn sort(items: &mut [ListItem], what: &str, column: &str, columns: &[&str]) -> Result<(), Failure> {
+    let field = column.to_lowercase().replace('-', "_");
+    if !columns.contains(&field.as_str()) {
+        return Err(no_column(what, column, columns));
+    }
+    items.sort_by_cached_key(|item| SortKey::new(item.cell(&field)));
+    Ok(())
+}
+
+/// The failure for a column that a table does not have.
+pub(crate) fn no_column(what: &str, column: &str, columns: &[&str]) -> Failure {
+    let names: Vec<String> = columns.iter().map(|column| option_value(column)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let message = format!("{what} have no column `{}`", printable(column));
+    Diagnostic::error(Code::Parameter, message).help(one_of(column, &names)).into()
+}
+
+/// A column as `--sort-by` takes it.
+pub(crate) fn option_value(column: &str) -> String {
+    column.to_lowercase().replace('_', "-")
 }
 
 /// An item of a list.

@@ -283,7 +283,7 @@ fn each_read_is_in_the_audit_log_with_its_actor_and_without_secrets() {
     let folder = Folder::new();
     let created = folder.ok("keys create --store store --role gateway --owner bot_gateway");
     let token = created.out.trim().to_owned();
-    assert!(folder.ok("owners list --store store").out.ends_with("\nbot_gateway  gateway\n"));
+    assert!(folder.ok("owners list --store store").out.ends_with("\ngateway  bot_gateway\n"));
     let serve = folder.serve("--log-format json");
     assert_eq!(serve.call_as(&token, "GET", CONFIGURATION, "").status, 200);
     assert_eq!(serve.get(CONFIGURATION).status, 403);

@@ -265,6 +265,33 @@ fn a_list_is_sorted_by_any_column() {
 }
 
 #[test]
+fn keys_have_the_same_columns_in_every_list_and_every_list_is_sorted() {
+    let folder = Folder::new();
+    let none = folder.run("keys list");
+    assert_eq!(none.code, 1, "there is no store");
+    folder.write("m/e.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: e}\nspec: {}\n");
+    folder.ok("reconcile m");
+    for (line, said) in [("keys list", "No API keys found.\n"), ("owners list", "No owners found.\n")] {
+        let none = folder.ok(line);
+        assert_eq!((none.out.as_str(), none.err.as_str()), ("", said), "{line}");
+    }
+    for (name, role) in [("one", "viewer"), ("two", "planner"), ("three", "gateway")] {
+        folder.ok(&format!("keys create --role {role} --owner usr_{name} --description {name}"));
+    }
+    let listed = folder.ok("keys list").out;
+    assert!(listed.starts_with("DESCRIPTION  ROLE     SCOPE  ID\n"), "{listed}");
+    assert_eq!(folder.ok("get keys").out, listed);
+    let descriptions = |line: &str| first_words(&folder.ok(line).out)[1..].join(" ");
+    assert_eq!(descriptions("keys list"), "three two one");
+    for line in ["keys list --sort-by description", "get keys --sort-by description"] {
+        assert_eq!(descriptions(line), "one three two", "{line}");
+    }
+    assert_eq!(descriptions("owners list --sort-by ID"), "viewer gateway planner");
+    let wrong = folder.run("keys list --sort-by rol");
+    assert!(wrong.code == 1 && wrong.err.contains("did you mean `role`?"), "{}", wrong.all());
+}
+
+#[test]
 fn a_table_fits_a_narrow_terminal_and_a_pipe_gets_all_of_it() {
     let folder = folder();
     let whole = folder.ok("get routes").out;

@@ -320,7 +320,7 @@ fn keys_and_owners_are_managed_on_a_stopped_servers_store() {
     assert!(wide[0].ends_with(&["OWNER".to_owned(), "CREATED-AT".to_owned()]), "{wide:?}");
     assert_eq!(wide[1][4], "usr_dashboard");
     assert!(!folder.ok("keys list -o wide").out.contains("ew_"));
-    assert!(words("owners list").contains(&vec!["usr_dashboard".to_owned(), "viewer".to_owned()]));
+    assert!(words("owners list").contains(&vec!["viewer".to_owned(), "usr_dashboard".to_owned()]));
     let document = |line: &str| -> serde_json::Value { serde_yaml::from_str(&folder.ok(line).out).unwrap() };
     for format in ["json", "yaml"] {
         let board = document(&format!("keys list -o {format}"))[0].clone();
@@ -366,7 +366,7 @@ fn roles_are_set_while_the_server_runs() {
     let client = |line: &str| client(&folder, &serve, line);
     assert_eq!(client("owners set-role bot_gateway gateway").code, 0);
     let list = client("owners list");
-    let is_gateway = |line: &str| line.split_whitespace().eq(["bot_gateway", "gateway"]);
+    let is_gateway = |line: &str| line.split_whitespace().eq(["gateway", "bot_gateway"]);
     assert!(list.code == 0 && list.out.lines().any(is_gateway), "{}", list.all());
     let unknown = client("owners set-role usr_nobody viewer");
     assert_eq!((unknown.code, unknown.err.contains("`edgewright owners list`")), (1, true), "{}", unknown.all());

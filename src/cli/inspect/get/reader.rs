@@ -1,6 +1,8 @@
 //! The resources in a store or on a server: lists, names and origins.
 
 use super::kinds::{kinds, name_of, parse_kind, short_name_of};
+use crate::cli::access::keys::roles_on_server;
+use crate::cli::access::owners::owners_in_store;
 use crate::cli::command_prelude::*;
 use crate::cli::failure::if_found;
 use crate::cli::inspect::status::text::short_commit;
@@ -188,6 +190,16 @@ impl ResourceReader {
             }
             ResourceReader::Server(..) if key.kind.facts().prefix.is_empty() => Ok(None),
             ResourceReader::Server(client, _) => if_found(client.get(&format!("{PATH}/{}", segment(key.id.as_str())))),
+        }
+    }
+
+    /// The roles of the owners of API keys in this state, as far as the caller sees them.
+    pub(super) fn roles(&self) -> Result<HashMap<String, Role>, Failure> {
+        match self {
+            ResourceReader::Store(_, snapshot) => Ok(owners_in_store(snapshot).into_iter().collect()),
+            ResourceReader::Server(client, None) => roles_on_server(client),
+            // A server tells the present ones only.
+            ResourceReader::Server(_, Some(_)) => Ok(HashMap::new()),
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use owo_colors::OwoColorize;
 
 use crate::cli::output::age::age;
+use crate::cli::output::list::{SortKey, no_column};
 use crate::cli::output::table::titled;
 use crate::cli::prelude::*;
 use crate::model::author::key_of;
@@ -124,10 +125,29 @@ pub(crate) fn suspension_text(suspension: &SuspensionView) -> String {
     format!("suspended by {by} since {since} {until}: {reason}")
 }
 
+/// The columns by which the sources can be sorted.
+pub(crate) fn sort_columns() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(title, _)| *title).collect()
+}
+
+/// Sorts the sources by a column.
+pub(super) fn sort(sources: &mut [SourceView], column: &str, now: Timestamp) -> Result<(), Failure> {
+    let Some((title, cell)) = COLUMNS.iter().find(|(title, _)| title.eq_ignore_ascii_case(column)) else {
+        return Err(no_column("sources", column, &sort_columns()));
+    };
+    match *title {
+        // An age is a text for people.
+        AGE => sources.sort_by(|one, other| other.since.cmp(&one.since)),
+        _ => sources.sort_by_cached_key(|source| SortKey::new(cell(source, now))),
+    }
+    Ok(())
+}
+
 /// A title, and the cell of a source.
 type Column = (&'static str, fn(&SourceView, Timestamp) -> String);
 
 const STATE: &str = "STATE";
+const AGE: &str = "AGE";
 /// The column that is shown only if a source reads the highest tag of a range.
 const TAG: &str = "TAG";
 /// The column that is shown only if the last sync of a source was of another commit than the one that is applied.
@@ -138,7 +158,7 @@ const WIDE_COLUMNS: [&str; 3] = ["SINCE", ATTEMPTED, "OWNED"];
 static COLUMNS: [Column; 12] = [
     ("SOURCE", |source, _| source.name.clone()),
     (STATE, |source, _| state(source)),
-    ("AGE", |source, now| age(&source.since, now).unwrap_or_default()),
+    (AGE, |source, now| age(&source.since, now).unwrap_or_default()),
     ("COMMIT", |source, _| applied(source)),
     (ATTEMPTED, |source, _| attempted(source)),
     (TAG, |source, _| source.last_applied.as_ref().map(|look| look.tag.clone()).unwrap_or_default()),
