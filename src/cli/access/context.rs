@@ -32,6 +32,9 @@ pub(crate) enum Args {
         none: bool,
     },
     /// Show a context, or what a command would use; never the token.
+    ///
+    /// With --effective and a current context, shows both what commands that only read use, and that commands which make
+    /// changes are refused.
     Show {
         /// Name of the context (default: the current one).
         #[arg(value_name = "NAME", value_parser = context_name, conflicts_with = "effective")]
@@ -120,7 +123,8 @@ fn items(contexts: &Contexts) -> Vec<ListItem> {
 /// The flags that only matter for what a command would use.
 const EFFECTIVE_FLAGS: [&str; 5] = ["store", "server", "context", "version_header", "source"];
 
-/// The settings that a command would use, one per line with its reason.
+/// The settings that a command would use, one per line with its reason. If they are those of the current context, they are for
+/// commands that only read, and the last line says what all others use.
 fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -> String {
     let server = &place.server;
     let mut facts: Vec<(&str, String, String)> = Vec::new();
@@ -158,6 +162,10 @@ fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -
         Some(source) => ("source", source.to_owned(), of_context),
         None => ("source", source.to_owned(), origins.describe("source")),
     });
+    if let Some((name, _)) = server.used_context().filter(|_| !origins.is_set("context")) {
+        let why = format!("they do not use the current context; add --context {name}, --server or --store");
+        facts.push(("commands that make changes", "refused".to_owned(), why));
+    }
     facts.iter().map(|(fact, value, why)| format!("{fact}: {} ({})\n", escaped(value), escaped(why))).collect()
 }
 

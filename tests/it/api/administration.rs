@@ -189,7 +189,11 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     );
     let told = effective("");
     assert!(told.starts_with(&format!("{of_current}{of_prod}token: saved (context prod)\n")), "{told}");
-    assert!(told.ends_with("source: shop (context prod)\n"), "{told}");
+    let refused = "commands that make changes: refused (they do not use the current context; add --context prod, --server or \
+                   --store)\n";
+    assert!(told.ends_with(&format!("source: shop (context prod)\n{refused}")), "{told}");
+    let named = effective("--context prod");
+    assert!(named.ends_with("source: shop (context prod)\n"), "{named}");
     assert!(effective("--source docs").ends_with("source: docs (flag --source)\n"));
     assert!(effective("--context prod").starts_with("context: prod (flag --context)\n"));
     let of_store = "store: none.db (flag --store; no store found there)\nsource: default (default)\n";
