@@ -20,9 +20,12 @@ const THIS_MACHINE: &str = "http://127.0.0.1:8484";
 ///
 /// A source is synced if the store matches its manifests. Asks the server at --server, of the current context, or at
 /// http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is synced, and with code 2
-/// otherwise. AGE is how long the source has been in its state, COMMIT the commit that is applied, and ATTEMPTED the one
-/// that was synced last, if it differs. A source that clients apply is `NotFollowed`. `json` and `yaml` print
-/// what the API returns.
+/// otherwise. A source that clients apply is `NotFollowed`. `json` and `yaml` print what the API returns.
+///
+/// AGE is how long the source has been in its state, COMMIT the commit that is applied, ATTEMPTED the one that was synced
+/// last, if it differs, and SYNCED the revision of the store that last matched the manifests; `history` has the revisions
+/// that changed it. PENDING counts the resources that the manifests would change, DRIFTED those that others have changed,
+/// and ERRORS the errors in the manifests.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Output format.
