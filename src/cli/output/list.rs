@@ -40,7 +40,7 @@ impl ListArgs {
         wide: &[&'static str],
         mut items: Vec<ListItem>,
     ) -> Result<String, Failure> {
-        if items.is_empty() {
+        if items.is_empty() && !self.format.is_document() {
             say(&format!("No {what} found."));
         }
         if let Some(column) = &self.sort_by {
