@@ -251,7 +251,8 @@ impl<C: StoreChange> ChangeCommand<'_, C> {
         Ok(exit)
     }
 
-    /// Fails if a refused plan is one that the caller of a server could not apply anyway: how to raise a limit would be of no use.
+    /// Fails if a refused plan is one that the caller of a server could not apply anyway: how to raise a limit would be of
+    /// no use.
     fn check_role(&self, report: &Report) -> Result<(), Failure> {
         if self.dry_run || report.refusals.is_empty() { Ok(()) } else { self.target.check_role() }
     }

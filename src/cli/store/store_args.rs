@@ -139,8 +139,8 @@ impl StoreArgs {
         Ok(store)
     }
 
-    /// The store that may be meant: the one with the most similar name beside this path, or beside the first folder on it that does
-    /// not exist.
+    /// The store that may be meant: the one with the most similar name beside this path, or beside the first folder on it
+    /// that does not exist.
     fn similar_store(&self) -> Option<String> {
         if self.is_in_database() {
             return None;

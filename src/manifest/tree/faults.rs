@@ -18,8 +18,8 @@ pub(super) fn no_manifest(place: impl fmt::Display) -> Diagnostic {
         .help("use a folder with .yaml, .yml or .json files")
 }
 
-/// A path that is neither a folder nor a regular file. If it is named like a manifest, Docker may have created a folder because the
-/// file to mount is missing.
+/// A path that is neither a folder nor a regular file. If it is named like a manifest, Docker may have created a folder
+/// because the file to mount is missing.
 pub(super) fn no_file(path: &Path) -> Diagnostic {
     match path.file_name().is_some_and(|name| is_manifest(&name.to_string_lossy())) {
         true => unreadable(path.display(), "it has a manifest extension but is not a regular file")
