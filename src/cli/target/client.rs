@@ -355,8 +355,11 @@ pub(crate) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
     let one = |code: &str, msg: &str| {
         let known = Code::from_name(code);
         let help = match known {
-            Some(Code::Unauthenticated) => {
+            Some(Code::Unauthenticated) if msg.contains("a valid API key is required") => {
                 "the token in EDGEWRIGHT_TOKEN or of the context is not known: use that of an API key that is not revoked, which begins with `ew_`, or run `edgewright login`"
+            }
+            Some(Code::Unauthenticated) => {
+                "use the token of an API key that is not revoked: set EDGEWRIGHT_TOKEN or, for a context, run `edgewright login`"
             }
             Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
             Some(Code::NotFound) if msg.contains("no endpoint at this path") => {
