@@ -227,7 +227,8 @@
 //!   (`reconcile::sources::fetch_schedule`, D88).
 //! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others
 //!   wrote (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides
-//!   (`reconcile::sync_loop::plan_drift`, D85).
+//!   (`reconcile::sync_loop::plan_drift`, D85). The status shows it before that sync
+//!   (`reconcile::sources::recent_drift`).
 //! - **the history is read**: lists read the headers of commits, and the history of a resource its entries where the
 //!   index says that they are (`store::history::{records, resource_history}`); what people see is made from the entries
 //!   (`store::history::change_description`, D58).

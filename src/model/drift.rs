@@ -139,6 +139,19 @@ impl Drift {
         (state != DriftState::Pending).then_some(Self { state, fields })
     }
 
+    /// Compares what a source applied last with what the store has, if nobody knows what the manifests declare now. `writes` are
+    /// those of others since then, newest first. What others have created is none.
+    pub(crate) fn since_applied(source: &str, live: Option<&DriftFields>, writes: &[ForeignWrite]) -> Option<Self> {
+        if writes.iter().any(|write| write.before.is_none()) {
+            return None;
+        }
+        let applied = match (live, writes.split_first()?) {
+            (Some(live), _) => undo(live.clone(), writes),
+            (None, (newest, earlier)) => undo(newest.before.as_ref()?.as_object()?.clone(), earlier),
+        };
+        Self::detect(source, live, &applied, writes)
+    }
+
     /// Makes the drift that of a resource which the manifests replace: it is written as a whole, so nothing of its drift can
     /// be kept.
     pub(crate) fn into_conflict(mut self) -> Self {

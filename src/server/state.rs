@@ -23,6 +23,7 @@ use super::telemetry::metrics::inventory::Inventories;
 use super::telemetry::metrics::pages::ScrapedPages;
 use super::telemetry::metrics::syncs::SyncTimes;
 use super::telemetry::proofs::KeptProofs;
+use crate::reconcile::sources::recent_drift::RecentDrift;
 use crate::server::prelude::*;
 
 /// All parts.
@@ -102,6 +103,8 @@ pub(crate) struct SourceRuntime {
     pub syncs: SyncTimes,
     /// The last client revision of each source.
     pub client_revisions: ClientRevisions,
+    /// What others have changed of the followed sources.
+    pub recent_drift: RecentDrift,
     /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
     pub git_hook: Option<PathBuf>,
 }

@@ -281,6 +281,9 @@ impl PlannedRun<'_> {
     fn result(self, report: RunReport) -> RunResult {
         let leaves_drift = self.leaves_drift();
         let Self { author, mut findings, held, mode, .. } = self;
+        if let RunReport::Applied { revision, .. } | RunReport::Drifted { applied: Some((_, revision)), .. } = &report {
+            findings.planned_at = Some(*revision);
+        }
         match &report {
             RunReport::Failed(found) => findings = findings.failed(found),
             RunReport::Invalid(_) | RunReport::Suspended(_) | RunReport::RolledBack { .. } => {}

@@ -24,5 +24,6 @@ pub(crate) mod folders;
 pub(crate) mod forge_links;
 pub(crate) mod handle;
 pub(crate) mod location;
+pub(crate) mod recent_drift;
 pub(crate) mod registry;
 pub(crate) mod secret_visibility;

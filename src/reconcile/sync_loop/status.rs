@@ -19,7 +19,7 @@ const MOST_DIAGNOSTICS: usize = 100;
 /// The most resources of other sources that a status lists.
 const MOST_OWNERSHIP_CONFLICTS: usize = 20;
 /// The most drifted resources that a status lists.
-const MOST_DRIFTED: usize = 20;
+pub(crate) const MOST_DRIFTED: usize = 20;
 
 /// A sync, as the status shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +68,9 @@ pub(crate) struct RunFindings {
     pub drifted: usize,
     /// The first resources that others have changed, also if the manifests have.
     pub drift: Vec<DriftedResource>,
+    /// The revision up to which the drift is known: that of a plan of all manifests, or of what it became. Findings without such
+    /// a plan keep the drift of the last one.
+    pub planned_at: Option<u64>,
     /// Whether something was found that ends when another source changes.
     pub waits_for_others: bool,
 }
@@ -88,6 +91,7 @@ impl RunFindings {
             ownership_conflicts: ownership_conflicts(planned, snapshot),
             drifted: changes().filter(|change| !is_pending(change)).count(),
             drift: planned.plan.iter().flat_map(drifted).take(MOST_DRIFTED).collect(),
+            planned_at: planned.plan.as_ref().filter(|_| !planned.has_errors()).map(|plan| plan.base),
             ..Self::listing(&all)
         }
     }
@@ -184,11 +188,6 @@ impl StatusBoard {
         self.0.lock().applied.clone()
     }
 
-    /// The number of resources that others have changed, and that are not reverted.
-    pub(crate) fn drifted(&self) -> usize {
-        self.0.lock().findings.drifted
-    }
-
     /// The numbers of the source's route tests.
     pub(crate) fn tests(&self) -> TestCounts {
         self.0.lock().findings.tests
@@ -208,7 +207,13 @@ impl StatusBoard {
     /// Records a sync, and what it found unless that is what the last one did.
     pub(super) fn record(&self, sync: SyncRecord, findings: Option<RunFindings>, is_synced: bool) {
         let mut status = self.0.lock();
-        if let Some(findings) = findings {
+        if let Some(mut findings) = findings {
+            // What the last plan has found stays true: nothing was applied since, or only a part.
+            if findings.planned_at.is_none() && status.findings.planned_at.is_some() {
+                let known = std::mem::take(&mut status.findings);
+                (findings.planned_at, findings.drifted, findings.drift) =
+                    (known.planned_at, known.drifted, known.drift);
+            }
             status.findings = findings;
         }
         if is_synced {

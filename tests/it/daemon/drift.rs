@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{
     git::git,
     program::{Folder, Serve, until, within},
+    users::through,
 };
 
 /// Far below the 30 seconds after which a source is synced without an event, unless it sets another interval.
@@ -130,7 +131,7 @@ fn drift_is_put_back_and_counted_until_it_is_a_fight() {
         if the_edge(&serve)["description"] == "a" {
             change(&serve, "by hand again");
         }
-        Some(status(&serve)).filter(|found| found["state"] == "Drifted")
+        Some(status(&serve)).filter(|found| found["conditions"][0]["reason"] == "Fight")
     });
     let condition = &fought["conditions"][0];
     assert_eq!(condition["reason"], "Fight", "{fought:#}");
@@ -141,6 +142,57 @@ fn drift_is_put_back_and_counted_until_it_is_a_fight() {
         "other writers keep changing the fields that this source reverts; its drift is left as is until {until}Z"
     ));
     serve.wait_for(&format!("1 drifted resource left as is until {until}Z, because others keep changing"));
+}
+
+#[test]
+fn a_change_by_hand_is_told_at_once_in_every_state_of_its_source() {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\""));
+    folder.write("edgewright.config.yaml", "sources:\n- {name: shop, path: shop, interval: 5m}\n");
+    let serve = folder.serve("");
+    in_status(&serve, "the first sync", |found| found["state"] == "Synced");
+    change(&serve, "by hand");
+    // Long before the next sync.
+    let found = status(&serve);
+    assert_eq!((&found["state"], &found["counts"]["drifted"]), (&json!("Drifted"), &json!(1)), "{found:#}");
+    let (condition, field) = (&found["conditions"][0], &found["drifted"][0]["fields"][0]);
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("OutOfSync"), &json!("Drifted")), "{found:#}");
+    assert_eq!((&field["field"], &field["state"]), (&json!("/description"), &json!("drift")), "{found:#}");
+    assert!(field["by"].as_str().unwrap().starts_with("\"first admin\" (ak_"), "{field}");
+    let told = through(&folder, &serve, "status");
+    assert_eq!(told.code, 2, "{}", told.all());
+    assert!(told.out.contains("\n  put back: at the next sync, 2"), "{}", told.out);
+    // Somebody else puts it back.
+    change(&serve, "a");
+    assert_eq!((&status(&serve)["state"], &status(&serve)["drifted"]), (&json!("Synced"), &json!([])));
+
+    let broken = edge("a", "\"one.example.com:443\"").replace("hostports", "hostprots");
+    folder.write("shop/one.yaml", &broken);
+    in_status(&serve, "the mistake", |found| found["state"] == "Invalid");
+    change(&serve, "by hand");
+    let told_while_invalid = || {
+        let found = status(&serve);
+        let description = found["drifted"][0]["fields"][0]["field"].clone();
+        assert_eq!((&found["counts"]["drifted"], description), (&json!(1), json!("/description")), "{found:#}");
+        assert_eq!(found["state"], "Invalid", "{found:#}");
+        assert_eq!(serve.metric("edgewright_drifted_resources{source=\"shop\"}"), Some(1.0));
+        let told = through(&folder, &serve, "status").out;
+        let when = "\n  put back: not before the source is valid again: fix ";
+        assert!(told.contains(when) && told.contains("one.yaml:4\n"), "{told}");
+    };
+    told_while_invalid();
+    let ended = status(&serve)["syncs_ended"].as_u64();
+    assert_eq!(serve.call("POST", "/sources/shop/sync", "").status, 200);
+    in_status(&serve, "another sync", |found| found["syncs_ended"].as_u64() > ended);
+    told_while_invalid();
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("");
+    let found = in_status(&serve, "the mistake", |found| found["state"] == "Invalid");
+    assert_eq!(found["counts"]["drifted"], json!(1), "another process knows it: {found:#}");
+
+    folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\""));
+    soon(&serve, "the repair", |edge| edge["description"] == "a");
+    in_status(&serve, "the sync", |found| found["state"] == "Synced" && found["counts"]["drifted"] == json!(0));
 }
 
 #[test]

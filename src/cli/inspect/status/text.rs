@@ -45,6 +45,9 @@ pub(super) fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> Str
         for resource in &source.drifted {
             let _ = writeln!(out, "  {}", escaped(&resource.to_string()));
         }
+        if !source.drifted.is_empty() {
+            let _ = writeln!(out, "  put back: {}", escaped(&source.drift_repair().to_string()));
+        }
     }
     for source in sources.iter().filter(|source| !source.values.is_empty()) {
         let _ = writeln!(out, "\n{}: values from the server", escaped(&source.name).bold());

@@ -2,6 +2,7 @@
 
 pub(crate) mod client_revisions;
 pub(crate) mod destroy;
+pub(crate) mod drift_view;
 pub(crate) mod view;
 
 use axum::extract::{FromRequestParts, Path};
@@ -9,6 +10,7 @@ use axum::http::request::Parts;
 
 use super::checks::RequestBody;
 use crate::manifest::tree::whole_commit;
+use crate::reconcile::sources::recent_drift::KnownDrift;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::reconcile::sync_loop::suspension::Suspension;
 use crate::server::handler_prelude::*;
@@ -193,11 +195,14 @@ pub(crate) fn views(
     let followed = sources.registry.now();
     let all: Vec<(&str, SourceStatus)> =
         followed.iter().map(|handle| (handle.source.as_str(), handle.status.current())).collect();
-    let view = |handle: &Arc<SourceHandle>| {
+    let known: Vec<(&SourceHandle, &SourceStatus)> =
+        followed.iter().zip(&all).map(|(handle, (_, status))| (handle.as_ref(), status)).collect();
+    let drift = sources.recent_drift.of(&served.store, &known);
+    let view = |(handle, drift): (&Arc<SourceHandle>, KnownDrift)| {
         let count = owned.get(handle.source.as_str()).copied().unwrap_or_default();
-        SourceView::followed(handle, &all, count, &served.base_urls.base_url)
+        SourceView::followed(handle, &all, count, &served.base_urls.base_url).with_drift(drift, snapshot.revision)
     };
-    let mut views: Vec<SourceView> = followed.iter().map(view).collect();
+    let mut views: Vec<SourceView> = followed.iter().zip(drift).map(view).collect();
     for handle in followed.iter() {
         owned.remove(handle.source.as_str());
     }

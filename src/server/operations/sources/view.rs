@@ -75,6 +75,9 @@ pub(crate) struct SourceView {
     /// The first twenty resources that others have changed and that are not reverted, with who changed them. One that the
     /// manifests have changed too counts as pending.
     pub drifted: Vec<DriftedResource>,
+    /// If it is not known what others have changed before a revision, that revision.
+    #[serde(skip)]
+    pub drift_since: Option<u64>,
     /// The values that are not in the source's commits: their names, never their content.
     #[serde(default)]
     pub values: Vec<SourceValueView>,
@@ -131,7 +134,7 @@ pub(crate) enum SourceState {
     Failed,
     /// The source is suspended: nothing is applied.
     Suspended,
-    /// Others have changed resources of the source, which are left as they are.
+    /// Others have changed resources of the source, which are left as they are or not reverted yet.
     Drifted,
     /// The first run has not finished, or nobody follows the source.
     #[default]
@@ -261,7 +264,7 @@ impl SourceCounts {
             pending_create: pending.create,
             pending_change: pending.change + pending.replace + pending.adopt,
             pending_delete: pending.delete,
-            drifted: findings.drifted,
+            ..Self::default()
         }
     }
 }
@@ -316,7 +319,6 @@ impl SourceView {
             counts,
             diagnostics_omitted: findings.omitted(),
             diagnostics: listed.chain(&status.notices).cloned().chain(claimed).collect(),
-            drifted: findings.drift.clone(),
             values: handle.settings.values.names().into_iter().map(SourceValueView::new).collect(),
             conditions: vec![ConditionView::new(condition)],
             ..Self::default()

@@ -3,6 +3,7 @@
 use super::exposition::{Exposition, Labels};
 use crate::model::build;
 use crate::reconcile::sync_loop::health::Status;
+use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::routing::invariant::ProofAnswer;
 use crate::server::prelude::*;
 use crate::server::state::AppState;
@@ -37,6 +38,7 @@ pub(super) fn write(app: &AppState, page: &mut Exposition) {
         lags.map(|(target, lag)| (vec![("target", target)], lag as f64)),
     );
     followed(&app.sources.registry.now(), page);
+    drifted(app, page);
     successes(app, page);
 }
 
@@ -124,15 +126,12 @@ type SourceGauge = fn(&SourceHandle) -> f64;
 
 /// The state of each followed source.
 fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
-    let gauges: [(&str, &str, SourceGauge); 7] = [
+    let gauges: [(&str, &str, SourceGauge); 6] = [
         ("edgewright_reconcile_loop_up", "1 while a source's reconcile loop is running and not stuck.", |it| {
             flag(it.health.is_up())
         }),
         ("edgewright_drift", "1 while the store does not match a source's manifests.", |it| {
             flag(it.health.condition().status == Status::OutOfSync)
-        }),
-        ("edgewright_drifted_resources", "Drifted resources of a source that are not reverted.", |it| {
-            it.status.drifted() as f64
         }),
         ("edgewright_route_tests", "Requests in the route tests of a source.", |it| it.status.tests().requests as f64),
         ("edgewright_route_tests_failed", "Requests of a source's route tests that are not as expected.", |it| {
@@ -152,6 +151,19 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
         "edgewright_drift_repairs_total",
         "Drifted resources that a source's reconcile loop has reverted.",
         all.iter().map(|it| (label(&it.source), it.repairs() as f64)),
+    );
+}
+
+/// What others have changed of each followed source, as of now.
+fn drifted(app: &AppState, page: &mut Exposition) {
+    let followed = app.sources.registry.now();
+    let statuses: Vec<SourceStatus> = followed.iter().map(|it| it.status.current()).collect();
+    let known: Vec<(&SourceHandle, &SourceStatus)> = followed.iter().map(|it| &**it).zip(&statuses).collect();
+    let drift = app.sources.recent_drift.of(&app.served.store, &known);
+    page.gauge(
+        "edgewright_drifted_resources",
+        "Drifted resources of a source that are not reverted.",
+        followed.iter().zip(drift).map(|(it, drift)| (label(&it.source), drift.count as f64)),
     );
 }
 

@@ -1,0 +1,162 @@
+//! Drift in the status of a source: what others have changed, and when the source puts it back (D85).
+
+use super::view::{SourceState, SourceView};
+use crate::model::Severity;
+use crate::plan::format::json::Spot;
+use crate::reconcile::sources::recent_drift::KnownDrift;
+use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
+use crate::reconcile::sync_loop::health::{Reason, Status};
+use crate::server::prelude::*;
+
+/// When a source puts back what others have changed.
+#[derive(Debug, PartialEq)]
+pub(crate) enum DriftRepair<'v> {
+    /// At its next sync, which is due at this time; empty if it is in progress.
+    NextSync(&'v str),
+    /// At the next sync in which the manifests of the resource have no error.
+    ValidPart,
+    /// Not before the error at this place is fixed.
+    Fixed(Option<&'v Spot>),
+    /// Not while it is suspended, which ends at this time; empty if it has no end.
+    Resumed(&'v str),
+    /// Not before the manifests change: a rollback has left them.
+    ManifestsChanged,
+    /// Not before this reason is gone.
+    Unblocked(&'v str),
+    /// Never: the policy leaves it.
+    Never,
+}
+
+/// The end of a sentence about what is put back.
+impl fmt::Display for DriftRepair<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DriftRepair::NextSync("") => write!(f, "at the next sync"),
+            DriftRepair::NextSync(at) => write!(f, "at the next sync, {at}"),
+            DriftRepair::ValidPart => write!(f, "at the next sync, unless its manifest has an error"),
+            DriftRepair::Fixed(Some(Spot { file: Some(file), line, .. })) => {
+                let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+                write!(f, "not before the source is valid again: fix {file}{line}")
+            }
+            DriftRepair::Fixed(_) => write!(f, "not before the source is valid again"),
+            DriftRepair::Resumed("") => write!(f, "not while the source is suspended"),
+            DriftRepair::Resumed(until) => write!(f, "not while the source is suspended, until {until}"),
+            DriftRepair::ManifestsChanged => write!(f, "not before the manifests change: a rollback left them"),
+            DriftRepair::Unblocked(message) => write!(f, "not for now: {message}"),
+            DriftRepair::Never => write!(f, "not by the source"),
+        }
+    }
+}
+
+impl SourceView {
+    /// Adds what others have changed, as of the current revision. A source that was in sync before is not any more, unless its
+    /// policy only counts drift.
+    pub(super) fn with_drift(mut self, known: KnownDrift, revision: u64) -> Self {
+        let KnownDrift { count, resources, is_recent, since } = known;
+        let is_counted_only = self.drift == DriftPolicy::Off.as_str();
+        if is_recent && self.state == SourceState::Synced && !is_counted_only {
+            let first = resources.iter().flat_map(|resource| &resource.fields).map(|field| &field.at);
+            let first = first.filter(|at| !at.is_empty()).min().cloned();
+            self.state = SourceState::Drifted;
+            self.since = first.unwrap_or(self.since);
+            for condition in &mut self.conditions {
+                condition.status = Status::OutOfSync.to_string();
+                condition.reason = Reason::Drifted.to_string();
+                condition.message = format!("{} changed by others since the last sync", number_of(count, "resource"));
+                condition.last_transition_time.clone_from(&self.since);
+                condition.observed_revision = revision;
+            }
+        }
+        (self.counts.drifted, self.drifted, self.drift_since) = (count, resources, since);
+        self
+    }
+
+    /// When the source puts back what others have changed.
+    pub(crate) fn drift_repair(&self) -> DriftRepair<'_> {
+        let condition = self.conditions.first();
+        let message = condition.map_or("", |condition| condition.message.as_str());
+        let is_because = |reason: Reason| condition.is_some_and(|it| it.reason == reason.to_string());
+        let first_error =
+            || self.diagnostics.iter().find(|item| item.severity == Severity::Error).map(|item| &item.spot);
+        if self.drift != DriftPolicy::Enforce.as_str() {
+            return DriftRepair::Never;
+        }
+        if let Some(suspension) = &self.suspension {
+            return DriftRepair::Resumed(&suspension.until);
+        }
+        match self.state {
+            SourceState::Invalid => DriftRepair::Fixed(first_error()),
+            _ if is_because(Reason::RolledBack) => DriftRepair::ManifestsChanged,
+            _ if is_because(Reason::PartlyApplied) => DriftRepair::ValidPart,
+            // The last commit that was fetched is still enforced.
+            _ if is_because(Reason::FetchFailed) => DriftRepair::NextSync(&self.next_sync_at),
+            SourceState::Refused | SourceState::Failed => DriftRepair::Unblocked(message),
+            _ if is_because(Reason::Fight) => DriftRepair::Unblocked(message),
+            _ => DriftRepair::NextSync(&self.next_sync_at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::{ConditionView, SuspensionView};
+    use super::*;
+
+    fn view(state: SourceState, reason: Reason) -> SourceView {
+        let condition = ConditionView {
+            kind: "Synced".to_owned(),
+            status: reason.status().to_string(),
+            reason: reason.to_string(),
+            message: "why".to_owned(),
+            last_transition_time: String::new(),
+            observed_revision: 7,
+        };
+        let next_sync_at = "2027-01-31T18:00:00Z".to_owned();
+        SourceView {
+            state,
+            drift: "enforce".to_owned(),
+            conditions: vec![condition],
+            next_sync_at,
+            ..SourceView::default()
+        }
+    }
+
+    fn known(count: usize) -> KnownDrift {
+        KnownDrift { count, is_recent: true, ..KnownDrift::default() }
+    }
+
+    #[test]
+    fn a_source_in_sync_has_drifted_once_others_write() {
+        let drifted = view(SourceState::Synced, Reason::InSync).with_drift(known(2), 9);
+        let condition =
+            drifted.conditions.first().map(|it| (it.status.as_str(), it.reason.as_str(), it.observed_revision));
+        assert_eq!((drifted.state, condition), (SourceState::Drifted, Some(("OutOfSync", "Drifted", 9))));
+        let invalid = view(SourceState::Invalid, Reason::Invalid).with_drift(known(2), 9);
+        assert_eq!((invalid.state, invalid.counts.drifted), (SourceState::Invalid, 2));
+        let counted = SourceView { drift: "off".to_owned(), ..view(SourceState::Synced, Reason::InSync) };
+        assert_eq!(counted.with_drift(known(2), 9).state, SourceState::Synced);
+    }
+
+    #[test]
+    fn a_status_says_when_drift_is_put_back() {
+        let due = "2027-01-31T18:00:00Z";
+        for (state, reason, expected) in [
+            (SourceState::Synced, Reason::InSync, DriftRepair::NextSync(due)),
+            (SourceState::Failed, Reason::FetchFailed, DriftRepair::NextSync(due)),
+            (SourceState::Failed, Reason::Failed, DriftRepair::Unblocked("why")),
+            (SourceState::Invalid, Reason::Invalid, DriftRepair::Fixed(None)),
+            (SourceState::OutOfSync, Reason::RolledBack, DriftRepair::ManifestsChanged),
+            (SourceState::OutOfSync, Reason::PartlyApplied, DriftRepair::ValidPart),
+            (SourceState::Drifted, Reason::Fight, DriftRepair::Unblocked("why")),
+        ] {
+            assert_eq!(view(state, reason).drift_repair(), expected);
+        }
+        let until = "2027-02-01T00:00:00Z".to_owned();
+        let suspension = SuspensionView { reason: String::new(), by: String::new(), since: String::new(), until };
+        let mut suspended = view(SourceState::Suspended, Reason::Suspended);
+        suspended.suspension = Some(suspension);
+        assert_eq!(suspended.drift_repair(), DriftRepair::Resumed("2027-02-01T00:00:00Z"));
+        suspended.drift = "warn".to_owned();
+        assert_eq!(suspended.drift_repair(), DriftRepair::Never);
+    }
+}
