@@ -52,6 +52,28 @@ impl Summary {
         }
         summary
     }
+
+    /// Describes what changes, for a sentence: without the counts that are zero, and what is unchanged.
+    pub(crate) fn changes(&self) -> String {
+        let changes = counted([
+            (self.create, "to create"),
+            (self.change, "to change"),
+            (self.replace, "to replace"),
+            (self.adopt, "to adopt"),
+            (self.delete, "to delete"),
+        ]);
+        if changes.is_empty() { "no changes".to_owned() } else { changes + &self.causes() }
+    }
+
+    /// The causes of changes in brackets, if others have caused any.
+    fn causes(&self) -> String {
+        if self.drift + self.conflict == 0 {
+            return String::new();
+        }
+        let all = self.create + self.change + self.replace + self.adopt + self.delete;
+        let pending = all.saturating_sub(self.drift + self.conflict);
+        format!(" ({})", counted([(self.drift, "drift"), (self.conflict, "conflict"), (pending, "pending")]))
+    }
 }
 
 impl fmt::Display for Summary {
@@ -60,14 +82,27 @@ impl fmt::Display for Summary {
         if self.adopt > 0 {
             write!(f, "{} to adopt, ", self.adopt)?;
         }
-        write!(f, "{} to delete, {} unchanged", self.delete, self.unchanged)?;
-        if self.drift + self.conflict == 0 {
-            return Ok(());
-        }
-        let all = self.create + self.change + self.replace + self.adopt + self.delete;
-        let pending = all.saturating_sub(self.drift + self.conflict);
-        let counts = [(self.drift, "drift"), (self.conflict, "conflict"), (pending, "pending")];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-        write!(f, " ({})", counts.collect::<Vec<_>>().join(", "))
+        write!(f, "{} to delete, {} unchanged{}", self.delete, self.unchanged, self.causes())
+    }
+}
+
+/// The counts that are not zero, with their words.
+fn counted<const N: usize>(counts: [(usize, &str); N]) -> String {
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_has_only_what_changes() {
+        let summary = Summary { change: 1, unchanged: 7, ..Summary::default() };
+        assert_eq!(summary.changes(), "1 to change");
+        let drifted = Summary { create: 2, drift: 1, ..summary };
+        assert_eq!(drifted.changes(), "2 to create, 1 to change (1 drift, 2 pending)");
+        assert_eq!(Summary { unchanged: 7, ..Summary::default() }.changes(), "no changes");
+        assert_eq!(summary.to_string(), "0 to create, 1 to change, 0 to replace, 0 to delete, 7 unchanged");
     }
 }

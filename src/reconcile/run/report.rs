@@ -119,7 +119,7 @@ impl RunReport {
             format!("{} in the manifests", number_of(count, "error"))
         };
         match self {
-            RunReport::Applied { plan, .. } => (Reason::Applied, format!("applied: {}", plan.summary())),
+            RunReport::Applied { plan, .. } => (Reason::Applied, format!("applied: {}", plan.summary().changes())),
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
             RunReport::Unfetched { failure, .. } => (Reason::FetchFailed, failure.message.clone()),
             RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| (Reason::Invalid, errors(planned))),
@@ -130,7 +130,7 @@ impl RunReport {
             }
             RunReport::Suspended(planned) => {
                 let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
-                (Reason::Suspended, format!("not applied: {summary}"))
+                (Reason::Suspended, format!("not applied: {}", summary.changes()))
             }
             RunReport::RolledBack { commit } => {
                 let undone = match commit {

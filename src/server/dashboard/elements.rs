@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::page::PageRequest;
@@ -13,9 +14,11 @@ use crate::server::prelude::*;
 /// The digits of a commit that are shown.
 const COMMIT_DIGITS: usize = 10;
 
+const SOON: i64 = 5;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
+const YEAR: i64 = 366 * DAY;
 
 /// How a badge looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,19 +63,52 @@ pub(super) fn time(text: &str, now: Timestamp) -> Markup {
     }
 }
 
-/// Describes a time relative to another one, in its largest unit.
-pub(super) fn age(at: Timestamp, now: Timestamp) -> String {
+/// How long a state has lasted that began at a time.
+pub(super) fn lasting(since: &str, now: Timestamp) -> Markup {
+    let lasted = since.parse::<Timestamp>().ok().map(|at| (at, now.as_second().saturating_sub(at.as_second())));
+    match lasted {
+        Some((at, ..YEAR)) => {
+            html! { time datetime=(since) title=(since) { "for " (span(at, now).unwrap_or_else(|| "a moment".to_owned())) } }
+        }
+        _ => html! { "since " (time(since, now)) },
+    }
+}
+
+/// When something is due next.
+pub(super) fn due(text: &str, now: Timestamp) -> Markup {
+    match text.parse::<Timestamp>() {
+        Ok(at) if at.as_second() < now.as_second().saturating_add(SOON) => {
+            html! { time datetime=(text) title=(text) { "due now" } }
+        }
+        _ => time(text, now),
+    }
+}
+
+/// Describes a time relative to another one, in its largest unit. One that is more than a year away is a date.
+fn age(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.as_second().saturating_sub(at.as_second());
-    let (count, unit) = match seconds.abs() {
+    if seconds.abs() >= YEAR {
+        return at.to_zoned(TimeZone::UTC).date().to_string();
+    }
+    match span(at, now) {
+        None => "just now".to_owned(),
+        Some(span) if seconds < 0 => format!("in {span}"),
+        Some(span) => format!("{span} ago"),
+    }
+}
+
+/// The time between two others, in its largest unit. Returns none if they are about the same.
+fn span(one: Timestamp, other: Timestamp) -> Option<String> {
+    let seconds = one.as_second().saturating_sub(other.as_second()).abs();
+    let (count, unit) = match seconds {
         // The clocks of two machines differ.
-        ..5 => return "just now".to_owned(),
-        5..MINUTE => (seconds.abs(), "second"),
-        MINUTE..HOUR => (seconds.abs() / MINUTE, "minute"),
-        HOUR..DAY => (seconds.abs() / HOUR, "hour"),
-        DAY.. => (seconds.abs() / DAY, "day"),
+        ..SOON => return None,
+        SOON..MINUTE => (seconds, "second"),
+        MINUTE..HOUR => (seconds / MINUTE, "minute"),
+        HOUR..DAY => (seconds / HOUR, "hour"),
+        DAY.. => (seconds / DAY, "day"),
     };
-    let plural = if count == 1 { "" } else { "s" };
-    if seconds < 0 { format!("in {count} {unit}{plural}") } else { format!("{count} {unit}{plural} ago") }
+    Some(format!("{count} {unit}{}", if count == 1 { "" } else { "s" }))
 }
 
 /// The beginning of a commit ID, with the whole on hover, and a link to the forge of its source.
@@ -131,6 +167,12 @@ pub(super) fn author(author: &HistoryAuthor, forge: &ForgeLinks) -> Markup {
 pub(super) fn json(value: &Value) -> Markup {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     html! { pre tabindex="0" { @for line in text.lines() { (escaped(line)) "\n" } } }
+}
+
+/// Counts with their words, without those that are zero; empty if all are.
+pub(super) fn counted(counts: &[(usize, &str)]) -> String {
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 /// A list of facts; those without a value are left out.
@@ -196,11 +238,16 @@ mod tests {
             ("2026-07-03T10:00:00Z", "2 hours ago"),
             ("2026-07-02T12:00:00Z", "1 day ago"),
             ("2026-07-13T12:00:00Z", "in 10 days"),
+            ("2125-07-13T12:00:00Z", "2125-07-13"),
         ] {
             let shown = time(at, now).into_string();
             assert_eq!(shown, format!("<time datetime=\"{at}\" title=\"{at}\">{expected}</time>"));
         }
         assert_eq!(time("<b>", now).into_string(), "&lt;b&gt;");
+        let told = |shown: Markup| shown.into_string().split_once('>').map(|(_, text)| text.to_owned());
+        assert_eq!(told(lasting("2026-07-03T11:59:09Z", now)), Some("for 51 seconds</time>".to_owned()));
+        assert_eq!(told(due("2026-07-03T12:00:02Z", now)), Some("due now</time>".to_owned()));
+        assert_eq!(told(due("2026-07-03T12:00:23Z", now)), Some("in 23 seconds</time>".to_owned()));
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod actions;
 mod assets;
 mod certificates;
 mod diff;
+mod drift;
 mod edge;
 mod edges;
 mod elements;

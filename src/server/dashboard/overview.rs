@@ -9,7 +9,7 @@ use super::certificates::{expiring, is_soon};
 use super::elements::{Tone, author, badge, commit, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::sources::{card, last_attempts, unknown};
-use super::{certificates, keys, revisions, server_health, source};
+use super::{certificates, drift, keys, revisions, server_health};
 use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
@@ -22,9 +22,8 @@ pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_hi
 
 /// The attempts that are shown.
 const ATTEMPTS: usize = 8;
-/// The most sources, drifted resources and certificates that are shown.
+/// The most sources and certificates that are shown.
 const MOST_SOURCES: usize = 20;
-const MOST_DRIFTED: usize = 10;
 const MOST_CERTIFICATES: usize = 5;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
@@ -33,7 +32,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         div.columns {
             section aria-labelledby="sources" { h2 id="sources" { "Is what is in Git live?" } (live_sources(request, &sources)?) }
             section aria-labelledby="changes" { h2 id="changes" { "What changed last?" } (last_changes(request)?) }
-            section aria-labelledby="drift" { h2 id="drift" { "Changed by hand" } (drifted(request, &sources)) }
+            section aria-labelledby="drift" { h2 id="drift" { "Changed by hand" } (drift::of_all(request, &sources)) }
             section aria-labelledby="suspended" { h2 id="suspended" { "Suspended" } (suspended(request, &sources)) }
             section aria-labelledby="certificates" { h2 id="certificates" { "Certificates that expire" } (certificate_list(request)) }
             section aria-labelledby="gateways" { h2 id="gateways" { "Gateways" } (server_health::gateways(request)) }
@@ -109,16 +108,6 @@ fn effect(request: &PageRequest, header: &CommitHeader) -> Markup {
             Some(None) => (badge(Tone::Neutral, "access not compared")),
             None => {},
         }
-    }
-}
-
-fn drifted(request: &PageRequest, sources: &[SourceView]) -> Markup {
-    let all = sources.iter().flat_map(|view| view.drifted.iter().map(move |drifted| (view, drifted)));
-    let shown: Vec<_> = all.take(MOST_DRIFTED).collect();
-    html! {
-        @if request.lacks_writer { (unknown()) }
-        @else if shown.is_empty() { (nothing("Nobody has changed what a followed source owns.")) }
-        @for (view, drifted) in shown { (source::drift(request, drifted, view)) }
     }
 }
 

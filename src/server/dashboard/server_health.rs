@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, badge, facts, nothing, time};
+use super::elements::{Tone, badge, due, facts, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::ready::readiness;
@@ -34,7 +34,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 @let condition = handle.health.condition();
                 li { b { (handle.source) } " " (condition.reason.to_string()) ", synced "
                     @if let Some(attempt) = &status.attempt { (time(&attempt.at.to_string(), request.now)) } @else { "not yet" }
-                    @if let Some(next) = &status.next_sync { ", next " (time(&next.to_string(), request.now)) }
+                    @if let Some(next) = &status.next_sync { ", next " (due(&next.to_string(), request.now)) }
                     @if let Some(fetches) = &handle.settings.fetches {
                         @match fetches.failure() {
                             Some(failure) => { " " (badge(Tone::Bad, "cannot fetch")) " " (failure.message) },

@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use maud::{Markup, html};
 
 use super::actions::source_actions;
-use super::elements::{commit, facts, nothing, time};
+use super::drift;
+use super::elements::{commit, counted, due, facts, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::revisions::timeline;
 use super::sources::{card, finding, last_attempts, unknown};
-use crate::model::DriftedResource;
 use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
@@ -41,9 +41,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @for item in &source.diagnostics { (finding(item, &attempted, &forge)) }
         @if source.diagnostics_omitted > 0 { p { "and " (source.diagnostics_omitted) " more" } }
         h2 { "Changed by hand" }
-        @if request.lacks_writer { (unknown()) }
-        @else if source.drifted.is_empty() { (nothing("Nobody else has changed its resources.")) }
-        @for drifted in &source.drifted { (drift(request, drifted, &source)) }
+        (drift::of_source(request, &source))
         h2 { "Last attempts" }
         @if attempts.is_empty() { (nothing("The history has no attempt of this source.")) }
         (timeline(request, &attempts))
@@ -77,7 +75,7 @@ fn location(request: &PageRequest, source: &SourceView) -> Markup {
         (
             "Drift",
             html! { @match source.drift.as_str() {
-                "enforce" => "reverted at the next sync",
+                "enforce" => { "put back: " (drift::when(request, &source.drift_repair(), source)) },
                 "warn" => "reported, and left as it is",
                 "off" => "left as it is",
                 _ => "",
@@ -85,42 +83,7 @@ fn location(request: &PageRequest, source: &SourceView) -> Markup {
         ),
         ("Last sync", sync(&source.last_attempt)),
         ("Last in sync", sync(&source.last_applied)),
-        ("Next sync", time(&source.next_sync_at, request.now)),
-        (
-            "Waiting to be applied",
-            html! {
-                @let counts = &source.counts;
-                @if counts.pending_create + counts.pending_change + counts.pending_delete > 0 {
-                    (counts.pending_create) " to create, " (counts.pending_change) " to change, " (counts.pending_delete) " to delete"
-                }
-            },
-        ),
+        ("Next sync", due(&source.next_sync_at, request.now)),
+        ("Waiting to be applied", html! { (counted(&source.counts.pending())) }),
     ])
-}
-
-/// A resource that others have changed, and what becomes of it.
-pub(super) fn drift(request: &PageRequest, drifted: &DriftedResource, source: &SourceView) -> Markup {
-    html! {
-        article.drift {
-            h3 { (drifted.kind) " " (drifted.name) }
-            @for field in &drifted.fields {
-                p { code { @if field.field.is_empty() { "the whole resource" } @else { (field.field) } }
-                    @if field.removed { " removed" } @else { " changed" }
-                    @if !field.by.is_empty() { " by " b { (field.by) } " " (time(&field.at, request.now)) }
-                    @if let Some(revision) = field.revision {
-                        ", " a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) }
-                    }
-                }
-            }
-            p { @match (source.drift.as_str(), &source.suspension) {
-                ("enforce", Some(_)) => "The source is suspended: it puts this back once it is resumed.",
-                ("enforce", None) => {
-                    "The source puts it back at its next sync"
-                    @if !source.next_sync_at.is_empty() { ", " (time(&source.next_sync_at, request.now)) }
-                    "."
-                },
-                _ => "It stays until somebody changes it back, or the manifests.",
-            } }
-        }
-    }
 }

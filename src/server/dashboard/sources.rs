@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, author, badge, commit, file_place, nothing, time};
+use super::elements::{Tone, author, badge, commit, file_place, lasting, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::model::Severity;
 use crate::model::key::segment;
@@ -85,7 +85,7 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
             h3 {
                 a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
                 (badge(tone, label))
-                @if !view.since.is_empty() && !request.lacks_writer { " " small { "since " (time(&view.since, request.now)) } }
+                @if !view.since.is_empty() && !request.lacks_writer { " " small { (lasting(&view.since, request.now)) } }
             }
             @if let Some(suspension) = &view.suspension {
                 p { "Suspended by " b { (suspension.by) } " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }

@@ -35,7 +35,7 @@ fn a_source_is_suspended_resumed_and_synced() {
     gateway.folder.write("docs/guide.yaml", &edge("guide", "Guide"));
     browser.until_text("#live", "Waiting to be applied");
     browser.follow(".actions a[href$=resume]");
-    assert!(browser.text("main").contains("1 to create, 0 to change and 0 to delete waited"));
+    assert!(browser.text("main").contains("Waiting since the last sync: 1 to create."));
     browser.follow(BUTTON);
     assert_eq!(browser.address(), format!("{source}?done=resume"));
     assert!(browser.text("[role=status].done").contains("The source is resumed"));

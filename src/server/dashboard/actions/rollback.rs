@@ -133,7 +133,7 @@ fn preview(request: &PageRequest, PlanPreview { run, all, behaviour }: &PlanPrev
     html! {
         h2 { "What it would change" }
         p { @if source.is_empty() { "All resources" } @else { "The resources of source " b { (source) } }
-            " as they were at revision " (to) "; API keys and their owners stay as they are. " (report.summary.changes.to_string()) "." }
+            " as they were at revision " (to) "; API keys and their owners stay as they are. " (report.summary.changes.changes()) "." }
         @if !opened.is_empty() { h2 { "It opens access" } }
         @for item in &opened { (sources::finding(item, "", &forge)) }
         @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }

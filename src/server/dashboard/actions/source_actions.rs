@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
 use crate::model::Tape;
 use crate::model::key::segment;
-use crate::server::dashboard::elements::{commit, time};
+use crate::server::dashboard::elements::{commit, counted, due, time};
 use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::handler_prelude::*;
 use crate::server::operations::checks::RequestBody;
@@ -118,20 +118,18 @@ fn before_sync(request: &PageRequest) -> Result<PageContent, ApiError> {
                 @else { "The repository is fetched now, and its manifests are read." } }
             @if source.suspension.is_some() { li { "The source is suspended: its manifests are planned, and nothing is applied." } }
             @else { li { "If they have no errors, what has changed is applied. " (waiting(&source)) } }
-            li { "Without this, the next sync is " @if source.next_sync_at.is_empty() { "under way" } @else { (time(&source.next_sync_at, request.now)) } "." }
+            li { "Without this, the next sync is " @if source.next_sync_at.is_empty() { "under way" } @else { (due(&source.next_sync_at, request.now)) } "." }
         }
         (form(request, &html! {}, "Sync now", &page_of(&source.name)))
     };
     Ok(content(format!("Sync {}", source.name), body))
 }
 
-/// What waits to be applied, as of the last sync.
+/// What waits to be applied, as far as the last sync tells.
 fn waiting(source: &SourceView) -> String {
-    let counts = &source.counts;
-    let (create, change, delete) = (counts.pending_create, counts.pending_change, counts.pending_delete);
-    match create + change + delete {
-        0 => "At the last sync, nothing waited to be applied.".to_owned(),
-        _ => format!("At the last sync, {create} to create, {change} to change and {delete} to delete waited."),
+    match counted(&source.counts.pending()).as_str() {
+        "" => "At the last sync, nothing waited to be applied.".to_owned(),
+        pending => format!("Waiting since the last sync: {pending}."),
     }
 }
 

@@ -267,6 +267,11 @@ impl SourceCounts {
             ..Self::default()
         }
     }
+
+    /// What is planned and not applied, with its words.
+    pub(in crate::server) fn pending(&self) -> [(usize, &'static str); 3] {
+        [(self.pending_create, "to create"), (self.pending_change, "to change"), (self.pending_delete, "to delete")]
+    }
 }
 
 /// The sources of a server.

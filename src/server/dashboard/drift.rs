@@ -1,0 +1,105 @@
+//! What others have changed of the sources' resources, and when the sources put it back.
+
+use maud::{Markup, html};
+
+use super::elements::{due, file_place, nothing, time};
+use super::page::PageRequest;
+use super::sources::unknown;
+use crate::model::DriftedResource;
+use crate::model::key::segment;
+use crate::plan::format::json::Spot;
+use crate::server::operations::sources::drift_view::DriftRepair;
+use crate::server::operations::sources::view::SourceView;
+use crate::server::prelude::*;
+
+/// The most resources on the overview.
+const MOST_DRIFTED: usize = 10;
+
+/// What others have changed of all followed sources.
+pub(super) fn of_all(request: &PageRequest, sources: &[SourceView]) -> Markup {
+    let followed = || sources.iter().filter(|view| view.is_followed());
+    let count: usize = followed().map(|view| view.counts.drifted).sum();
+    let since = followed().filter_map(|view| view.drift_since).max();
+    let listed = followed().flat_map(|view| view.drifted.iter().map(move |drifted| (view, drifted)));
+    let shown: Vec<_> = listed.take(MOST_DRIFTED).collect();
+    html! {
+        @if request.lacks_writer { (unknown()) }
+        @else if followed().next().is_none() { (nothing("The server follows no source, so it does not know.")) }
+        @else if count == 0 && shown.is_empty() { (nobody("Nobody has changed what a followed source owns", since)) }
+        @for (view, drifted) in &shown { (resource(request, drifted, view)) }
+        @if count > shown.len() {
+            p { (more(count, shown.len())) ": "
+                @for view in followed().filter(|view| view.counts.drifted > 0) {
+                    a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
+                }
+            }
+        }
+    }
+}
+
+/// What others have changed of a source.
+pub(super) fn of_source(request: &PageRequest, source: &SourceView) -> Markup {
+    let (count, listed) = (source.counts.drifted, source.drifted.len());
+    html! {
+        @if request.lacks_writer { (unknown()) }
+        @else if !source.is_followed() { (nothing("The server does not follow the source, so it does not know.")) }
+        @else if count == 0 && listed == 0 { (nobody("Nobody else has changed its resources", source.drift_since)) }
+        @for drifted in &source.drifted { (resource(request, drifted, source)) }
+        @if count > listed { p { (more(count, listed)) } }
+    }
+}
+
+/// The answer that nobody has changed anything, as far as that is known.
+fn nobody(text: &str, since: Option<u64>) -> Markup {
+    match since {
+        None => nothing(&format!("{text}.")),
+        Some(revision) => nothing(&format!("{text} since revision {revision}. Earlier changes are not known.")),
+    }
+}
+
+fn more(count: usize, listed: usize) -> String {
+    match listed {
+        0 => format!("{} changed by others", number_of(count, "resource")),
+        _ => format!("And {} more changed by others", count.saturating_sub(listed)),
+    }
+}
+
+/// A resource that others have changed, and when it is put back.
+fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceView) -> Markup {
+    html! {
+        article.drift {
+            h3 { (drifted.kind) " " (drifted.name) }
+            @for field in &drifted.fields {
+                p { @if field.field.is_empty() { "The whole resource" } @else { code { (field.field) } }
+                    @if field.removed { " removed" } @else { " changed" }
+                    @if !field.by.is_empty() { " by " b { (field.by) } " " (time(&field.at, request.now)) }
+                    @if let Some(revision) = field.revision {
+                        ", " a href=(request.to(format_args!("revisions/{revision}"))) { "revision " (revision) }
+                    }
+                }
+            }
+            p { @match source.drift_repair() {
+                DriftRepair::Never => "It stays until somebody changes it back, or the manifests.",
+                repair => { "Put back: " (when(request, &repair, source)) "." }
+            } }
+        }
+    }
+}
+
+/// When a source puts back what others change.
+pub(super) fn when(request: &PageRequest, repair: &DriftRepair<'_>, source: &SourceView) -> Markup {
+    let forge = request.forge(&source.name);
+    html! {
+        @match repair {
+            DriftRepair::NextSync(at) if !at.is_empty() => { "at the next sync, " (due(at, request.now)) },
+            DriftRepair::Resumed(until) if !until.is_empty() => {
+                "not while the source is suspended, which ends " (time(until, request.now))
+            },
+            DriftRepair::Fixed(Some(Spot { file: Some(file), line, .. })) => {
+                "not before the source is valid again: fix "
+                (file_place(file, line.map(|line| line as u64), None, source.attempted_commit(), &forge))
+            },
+            other => (other.to_string()),
+        }
+    }
+}
