@@ -9,6 +9,7 @@ use super::auth::authentication::AccessControl;
 use super::dashboard::access_effect::AccessEffects;
 use super::dashboard::page_digest::PageDigest;
 use super::gateway_feed::cache::Feeds;
+use super::gateway_feed::presented::KnownTlsHostports;
 use super::gateway_feed::readers::GatewayReads;
 use super::limits::slots::Slots;
 use super::net::tls::Tls;
@@ -153,6 +154,8 @@ pub(crate) struct DashboardShared {
     pub effects: AccessEffects,
     /// The digest for the streams to open pages.
     pub digest: PageDigest,
+    /// The hostports that present certificates.
+    pub hostports: KnownTlsHostports,
 }
 
 /// The OpenAPI document. It is made when somebody asks for it: that takes longer than all else at the start.

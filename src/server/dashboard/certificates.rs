@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::elements::{Tone, badge, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::model::{CertificateAuthority, Entry, TlsCertificate};
+use crate::server::gateway_feed::presented::{TlsHostport, TlsHostports};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 use crate::server::telemetry::metrics::inventory::Expiry;
@@ -16,8 +17,9 @@ const SOON: i64 = 30 * 24 * 3600;
 /// The text in place of an empty table.
 const NONE: &str = "There is no certificate here. The gateway presents certificates of the kind TlsCertificate, and asks \
                     clients for those of a CertificateAuthority.";
-/// The most names and users in a row.
+/// The most names and users in a row, and the most hostports without a certificate.
 const MOST_NAMES: usize = 5;
+const MOST_BARE: usize = 100;
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let all = expiring(request);
@@ -29,6 +31,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         @if rows.is_empty() { (nothing(NONE)) }
         @else { (table(request, &rows)) }
         (pager(request, "from", from == 0, next, "Next page"))
+        (without_certificate(request))
     };
     Ok(PageContent { title: "Certificates".to_owned(), section: "Certificates", body })
 }
@@ -43,21 +46,58 @@ pub(super) fn is_soon(second: i64, now: Timestamp) -> bool {
     second < now.as_second().saturating_add(SOON)
 }
 
+/// The hostports that terminate TLS and have no certificate; nothing if there are none.
+fn without_certificate(request: &PageRequest) -> Markup {
+    let hostports = request.app.dashboard.hostports.of(&request.snapshot);
+    let (shown, count) = (hostports.without_certificate().take(MOST_BARE), hostports.without_certificate().count());
+    html! {
+        @if count > 0 {
+            h2 id="without" { "Host:ports without a certificate" }
+            p { (bare_hostports(count)) ". Clients that connect there over TLS are refused, unless the gateway has other certificates." }
+            ul.brief { @for hostport in shown { li { (hostport_link(request, hostport)) } } }
+            @if count > MOST_BARE { p { "and " (count - MOST_BARE) " more" } }
+        }
+    }
+}
+
+/// How many hostports have no certificate, with a link to them; nothing if all have one.
+pub(super) fn bare_count(request: &PageRequest) -> Markup {
+    let count = request.app.dashboard.hostports.of(&request.snapshot).without_certificate().count();
+    html! {
+        @if count > 0 { p { (badge(Tone::Warning, "no certificate")) " " a href=(request.to("certificates#without")) { (bare_hostports(count)) } } }
+    }
+}
+
+fn bare_hostports(count: usize) -> String {
+    let verbs = if count == 1 { "terminates TLS and has" } else { "terminate TLS and have" };
+    format!("{} {verbs} no certificate", number_of(count, "host:port"))
+}
+
+fn hostport_link(request: &PageRequest, hostport: &TlsHostport) -> Markup {
+    html! {
+        @match request.to_resource(&hostport.edge) {
+            Some(link) => a href=(link) { (hostport.hostport) },
+            None => (hostport.hostport),
+        }
+    }
+}
+
 /// A table of certificates.
 pub(super) fn table(request: &PageRequest, rows: &[Expiry]) -> Markup {
+    let hostports = request.app.dashboard.hostports.of(&request.snapshot);
     html! {
         div.scroll tabindex="0" role="region" aria-label="Certificates" {
             table {
                 thead { tr {
                     th scope="col" { "Certificate" } th scope="col" { "Expires" } th scope="col" { "For" } th scope="col" { "Used by" }
                 } }
-                tbody { @for row in rows { (certificate(request, row)) } }
+                tbody { @for row in rows { (certificate(request, row, &hostports)) } }
             }
         }
     }
 }
 
-fn certificate(request: &PageRequest, row: &Expiry) -> Markup {
+fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) -> Markup {
     let keys = [Kind::TlsCertificate, Kind::CertificateAuthority].map(|kind| Key::new(kind, Id::new(&row.id)));
     let entry = keys.iter().find_map(|key| request.snapshot.get(key));
     let names: Vec<String> = entry.map(|entry| names_of(entry)).unwrap_or_default();
@@ -65,8 +105,6 @@ fn certificate(request: &PageRequest, row: &Expiry) -> Markup {
     let description = certificate.map_or("", |certificate| certificate.description.as_str());
     let name = if row.name.is_empty() { description } else { row.name.as_str() };
     let at = Timestamp::from_second(row.second).map(|at| at.to_string()).unwrap_or_default();
-    let users: Vec<&Key> =
-        entry.map(|entry| request.snapshot.users(&entry.key).take(MOST_NAMES).collect()).unwrap_or_default();
     html! {
         tr {
             th scope="row" {
@@ -83,15 +121,37 @@ fn certificate(request: &PageRequest, row: &Expiry) -> Markup {
                 @if names.len() > MOST_NAMES { "and " (names.len() - MOST_NAMES) " more" }
             }
             td {
-                @if users.is_empty() { "–" }
-                @for user in users {
-                    @match request.to_resource(user) {
-                        Some(link) => a href=(link) { (request.snapshot.name_of(user)) },
-                        None => (request.snapshot.name_of(user)),
-                    }
-                    " "
-                }
+                @if certificate.is_some() { (presented_at(request, &row.id, hostports)) }
+                @else if let Some(entry) = entry { (users(request, &entry.key)) }
             }
+        }
+    }
+}
+
+/// The hostports that present a certificate.
+fn presented_at(request: &PageRequest, id: &str, hostports: &TlsHostports) -> Markup {
+    let (presenting, others) = hostports.of_certificate(id, request.now);
+    html! {
+        @for hostport in presenting.iter().take(MOST_NAMES) { (hostport_link(request, hostport)) " " }
+        @if presenting.len() > MOST_NAMES { "and " (presenting.len() - MOST_NAMES) " more" }
+        @if presenting.is_empty() {
+            @if others == 0 { "no host:port" } @else { "none now: " (number_of(others, "host:port")) " could, and prefer another one" }
+        }
+    }
+}
+
+/// The resources that reference an authority.
+fn users(request: &PageRequest, authority: &Key) -> Markup {
+    let users: Vec<&Key> = request.snapshot.users(authority).take(MOST_NAMES).collect();
+    html! {
+        @if users.is_empty() { "nothing" }
+        @for user in users {
+            @let name = request.snapshot.get(user).map(|entry| request.snapshot.full_name(entry)).unwrap_or_default();
+            @match request.to_resource(user) {
+                Some(link) => a href=(link) { (escaped(&name)) },
+                None => (escaped(&name)),
+            }
+            " "
         }
     }
 }

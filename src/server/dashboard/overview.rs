@@ -134,5 +134,6 @@ fn certificate_list(request: &PageRequest) -> Markup {
         @if soon.is_empty() { (nothing("None in the next 30 days.")) }
         @if !soon.is_empty() { (certificates::table(request, soon.get(..soon.len().min(MOST_CERTIFICATES)).unwrap_or_default())) }
         @if soon.len() > MOST_CERTIFICATES { p { a href=(request.to("certificates")) { "All certificates" } } }
+        (certificates::bare_count(request))
     }
 }

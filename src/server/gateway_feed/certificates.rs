@@ -1,6 +1,7 @@
 //! Which certificates the gateway can present for a host of an edge.
 
 use foldhash::{HashMap, HashMapExt as _};
+use jiff::Timestamp;
 
 use super::view::GatewayCertificate;
 use crate::model::{Claim, HttpsEdge, Kind, Snapshot, TlsCertificate};
@@ -42,6 +43,15 @@ impl<'s> Certificates<'s> {
 
     /// Returns the certificates of an edge for a host in its normal form, in order of preference. `claim` is the edge's.
     pub(super) fn for_host(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<GatewayCertificate> {
+        self.chosen(host, edge, claim).into_iter().map(Candidate::form).collect()
+    }
+
+    /// Returns when each of these certificates is valid.
+    pub(super) fn validities(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<CertificateValidity> {
+        self.chosen(host, edge, claim).into_iter().map(Candidate::validity).collect()
+    }
+
+    fn chosen(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<&Candidate<'s>> {
         let wildcard = wildcard_of(host).filter(|wildcard| wildcard != host);
         let exact = self.0.get(host).into_iter().flatten();
         let exact_ids: Vec<&str> = exact.clone().map(|it| it.id).collect();
@@ -50,14 +60,35 @@ impl<'s> Certificates<'s> {
         let all = || exact.clone().chain(covering.clone());
         let presented = |wanted| {
             let is_wanted = move |it: &&Candidate<'_>| presentation(edge, claim, it.claim) == wanted;
-            all().filter(is_wanted).map(Candidate::form).collect::<Vec<_>>()
+            all().filter(is_wanted).collect::<Vec<_>>()
         };
         let chosen = presented(Presentation::Chosen);
         if chosen.is_empty() { presented(Presentation::Fallback) } else { chosen }
     }
 }
 
+/// When a certificate is valid, in Unix time.
+pub(super) struct CertificateValidity {
+    /// The ID of the certificate.
+    pub(super) id: String,
+    from: i64,
+    until: i64,
+}
+
+impl CertificateValidity {
+    /// Whether the certificate is valid at a time.
+    pub(super) fn is_valid(&self, now: Timestamp) -> bool {
+        (self.from..=self.until).contains(&now.as_second())
+    }
+}
+
 impl Candidate<'_> {
+    fn validity(&self) -> CertificateValidity {
+        let second = |text: &str| text.parse::<Timestamp>().map(Timestamp::as_second).unwrap_or_default();
+        let (from, until) = (second(&self.facts.not_before), second(&self.facts.not_after));
+        CertificateValidity { id: self.id.to_owned(), from, until }
+    }
+
     fn form(&self) -> GatewayCertificate {
         GatewayCertificate {
             id: self.id.to_owned(),

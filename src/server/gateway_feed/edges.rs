@@ -23,6 +23,22 @@ use crate::tenancy::certificates::PLAIN_HTTP;
 /// The field for the key of a service provider.
 const SAML_KEY: &str = "request_signing_private_key_pem";
 
+/// Where TLS of an edge terminates. Without the module, it does so at the edge.
+pub(super) fn termination(edge: &HttpsEdge) -> GatewayTermination {
+    match edge.tls_termination.as_deref().map(|tls| (tls.enabled, tls.terminate_at)) {
+        Some((false, _)) => GatewayTermination::None,
+        Some((true, TerminateAt::Upstream)) => GatewayTermination::Upstream,
+        Some((true, TerminateAt::Edge)) | None => GatewayTermination::Edge,
+    }
+}
+
+/// The host of a hostport in its normal form, its port, and whether TLS terminates there if the edge does that.
+pub(super) fn tls_host(hostport: &str, terminates: bool) -> Option<(String, u16, bool)> {
+    // What was stored was checked, so it can be read.
+    let (host, port) = parse_hostport(hostport).ok()?;
+    Some((host_name(host), port, terminates && port != PLAIN_HTTP))
+}
+
 /// Resolves the references of one revision.
 pub(super) struct EdgeResolver<'s> {
     base_urls: &'s BaseUrls,
@@ -78,11 +94,7 @@ impl<'s> EdgeResolver<'s> {
             // An edge without the module terminates TLS.
             None => TlsTermination::default().view(key, self.base_urls),
         };
-        let terminate_at = match (tls.enabled, tls.terminate_at) {
-            (false, _) => GatewayTermination::None,
-            (true, TerminateAt::Edge) => GatewayTermination::Edge,
-            (true, TerminateAt::Upstream) => GatewayTermination::Upstream,
-        };
+        let terminate_at = termination(edge);
         let terminates = terminate_at == GatewayTermination::Edge;
         let mutual_tls = edge.mutual_tls.as_deref().filter(|it| it.enabled);
         let hostports = edge.hostports.iter().filter_map(|text| self.hostport(text, terminates, entry, edge)).collect();
@@ -117,9 +129,7 @@ impl<'s> EdgeResolver<'s> {
     }
 
     fn hostport(&self, text: &str, terminates: bool, entry: &Entry, edge: &HttpsEdge) -> Option<GatewayHostport> {
-        // What was stored was checked, so it can be read.
-        let (host, port) = parse_hostport(text).ok()?;
-        let (host, tls) = (host_name(host), terminates && port != PLAIN_HTTP);
+        let (host, port, tls) = tls_host(text, terminates)?;
         let certificates = match tls {
             true => self.certificates.for_host(&host, edge, entry.claim.as_deref()),
             false => Vec::new(),

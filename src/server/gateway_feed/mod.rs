@@ -12,7 +12,7 @@
 //! of the stages, for each host the certificates that may be presented ([`certificates`]). A response is made once per
 //! revision, outside the threads that serve requests, and kept for the newest revisions ([`cache`]). Each edge has a
 //! version, so the difference between two revisions is a comparison of versions, and a digest of all versions lets a
-//! client check what it has built from differences.
+//! client check what it has built from differences. People see the same choice of certificates ([`presented`]).
 //!
 //! For example, a gateway with revision 7 asks `since=7` at revision 9, and gets the two edges that differ, whole, and
 //! the digest of all edges at 9.
@@ -26,6 +26,7 @@
 pub(super) mod cache;
 mod certificates;
 mod edges;
+pub(super) mod presented;
 pub(super) mod readers;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::certificates::Certificates;
+use super::presented::{KnownTlsHostports, TlsHostport};
 use crate::model::secrets::Text;
 use crate::model::{HttpsEdge, Id, Key, Kind, Operation, Secret, Snapshot, TlsCertificate};
 use crate::store::clock::now;
@@ -58,18 +59,49 @@ pwc9irqoAHOdr+tSfTdvG827awE=
 -----END CERTIFICATE-----
 ";
 
+fn create((id, chain): (&str, &str)) -> Operation {
+    let spec = TlsCertificate {
+        certificate_pem: Text::new(chain),
+        private_key_pem: Secret::new(KEY),
+        ..TlsCertificate::default()
+    };
+    Operation::create(Key::new(Kind::TlsCertificate, Id::new(id)), Arc::new(spec))
+}
+
+fn create_edge(id: &str, hostports: &[&str]) -> Operation {
+    let hostports = hostports.iter().map(|it| (*it).to_owned()).collect();
+    let spec = HttpsEdge { hostports, ..HttpsEdge::default() };
+    Operation::create(Key::new(Kind::HttpsEdge, Id::new(id)), Arc::new(spec))
+}
+
+#[test]
+fn hostports_are_known_by_the_certificates_that_they_present_now() {
+    let after = |state: &Snapshot, operations: &[Operation]| {
+        state.apply(operations, now()).map(|(snapshot, _)| Arc::new(snapshot)).unwrap_or_default()
+    };
+    let known = KnownTlsHostports::default();
+    let edges = [create_edge("edghts_1", &["a.example.com:443", "b.example.com:8443", "b.example.com:80"])];
+    let before = after(&Snapshot::default(), &edges);
+    let shown = |hostports: Vec<&TlsHostport>| hostports.into_iter().map(|it| it.hostport.clone()).collect::<Vec<_>>();
+    let bare = known.of(&before);
+    assert_eq!(shown(bare.without_certificate().collect()), ["a.example.com:443", "b.example.com:8443"]);
+    let state = after(&before, &[create(("cert_1", ONE)), create(("cert_2", TWO)), create(("cert_4", FOUR))]);
+    let hostports = known.of(&state);
+    let at: jiff::Timestamp = "2030-01-01T00:00:00Z".parse().unwrap_or_default();
+    let of = |id: &str, at| {
+        let (presenting, others) = hostports.of_certificate(id, at);
+        (shown(presenting), others)
+    };
+    assert_eq!(of("cert_1", at), (vec!["b.example.com:8443".to_owned()], 1));
+    assert_eq!(of("cert_2", at), (vec!["a.example.com:443".to_owned()], 0));
+    assert_eq!(of("cert_4", at), (vec![], 0));
+    let late: jiff::Timestamp = "2095-01-01T00:00:00Z".parse().unwrap_or_default();
+    assert_eq!(of("cert_2", late), (vec![], 1), "it has expired");
+    assert_eq!(hostports.without_certificate().count(), 0);
+}
+
 #[test]
 fn exact_names_come_before_wildcards_and_newer_certificates_before_older_ones() {
-    let create = |(id, chain): (&str, &str)| {
-        Operation::create(
-            Key::new(Kind::TlsCertificate, Id::new(id)),
-            Arc::new(TlsCertificate {
-                certificate_pem: Text::new(chain),
-                private_key_pem: Secret::new(KEY),
-                ..TlsCertificate::default()
-            }),
-        )
-    };
     let operations = [("cert_1", ONE), ("cert_2", TWO), ("cert_3", THREE), ("cert_4", FOUR)].map(create);
     let applied = Snapshot::default().apply(&operations, now());
     let snapshot = applied.map(|(snapshot, _)| snapshot).unwrap_or_default();

@@ -207,3 +207,25 @@ fn a_change_by_hand_is_shown_at_once_with_when_it_is_put_back() {
     let text = browser.page("/ui/sources/shop");
     assert!(text.contains("Put back: not while the source is suspended."), "{text}");
 }
+
+#[test]
+fn a_certificate_names_the_hostports_that_present_it() {
+    let server = Server::start();
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let hostports = json!(["shop.example.com:443", "shop.example.com:80", "shop.test:443"]);
+    assert_eq!(server.call("POST", "/edges/https", Some(json!({"hostports": hostports}))).status, 201);
+    assert!(browser.page("/ui/").contains("2 host:ports terminate TLS and have no certificate"));
+    let certificate = json!({
+        "certificate_pem": include_str!("../data/wildcard.pem"),
+        "private_key_pem": include_str!("../data/wildcard.key.pem"),
+    });
+    let certificate = server.call("POST", "/tls_certificates", Some(certificate));
+    assert_eq!(certificate.status, 201, "{}", certificate.text);
+    let page = browser.page("/ui/certificates");
+    assert!(page.contains(">shop.example.com:443</a>") && !page.contains("shop.example.com:80"), "{page}");
+    assert!(page.contains("1 host:port terminates TLS and has no certificate"), "{page}");
+    assert!(page.contains(">2126-10-27</time>"), "a date that is far away is no count of days: {page}");
+    let overview = browser.page("/ui/");
+    let told = "<a href=\"./certificates#without\">1 host:port terminates TLS and has no certificate</a>";
+    assert!(overview.contains(told), "{overview}");
+}
