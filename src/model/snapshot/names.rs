@@ -35,6 +35,21 @@ impl Snapshot {
             None => own.to_owned(),
         }
     }
+
+    /// Returns the same for a key whose resource may be gone. Its own name was `own`; if that is empty, the ID counts.
+    pub(crate) fn full_name_at(&self, key: &Key, own: &str) -> String {
+        if let Some(entry) = self.get(key) {
+            return self.full_name(entry);
+        }
+        let own = if own.is_empty() { key.id.as_str() } else { own };
+        match key.parent_key() {
+            Some(parent) => {
+                let name = self.get(&parent).map_or(parent.id.as_str(), |entry| own_name(entry));
+                format!("{name}/{own}")
+            }
+            None => own.to_owned(),
+        }
+    }
 }
 
 fn own_name(entry: &Entry) -> &str {

@@ -199,7 +199,7 @@ impl ReadRecords {
                 is_whole = false;
                 continue;
             }
-            let name = full_name(snapshot, &key, change.name.unwrap_or_default());
+            let name = snapshot.full_name_at(&key, change.name.as_deref().unwrap_or_default());
             self.written.insert(key, WrittenResource { source, name, revision, drift: None });
         }
         if !is_whole {
@@ -275,15 +275,6 @@ impl WrittenResource {
 /// Whether only others have changed a resource.
 fn is_drift(resource: &DriftedResource) -> bool {
     resource.fields.iter().all(|field| field.state == DriftState::Drift)
-}
-
-/// The name of a resource with that of its parent. One that was deleted has `own` in the manifests.
-fn full_name(snapshot: &Snapshot, key: &Key, own: String) -> String {
-    let parent = || key.parent_key().and_then(|parent| Some(snapshot.full_name(snapshot.get(&parent)?)));
-    match snapshot.get(key) {
-        Some(entry) => snapshot.full_name(entry),
-        None => parent().map_or(own.clone(), |parent| format!("{parent}/{own}")),
-    }
 }
 
 #[cfg(test)]

@@ -12,14 +12,17 @@ use crate::store::{CommitHeader, OWNED_BY, ResourceChange, RevisionError};
 
 /// How many revisions ago one is whose requests are compared: the state of an older one takes long to restore.
 const MOST_REVISIONS: u64 = 100;
-/// The most resources of a revision whose effect on access is looked at.
-const MOST_CHANGED: usize = 50;
+/// The most resources of a revision whose effect on access is looked at, and the most whose requests are compared.
+const MOST_CHANGED: usize = 1000;
+const MOST_COMPARED: usize = 50;
+/// The most resources of a revision that lists name.
+const MOST_NAMED: usize = 3;
 /// The most routes of the edges of a revision whose requests are compared.
 const MOST_ROUTES: usize = 400;
 /// The most findings of a revision that are shown.
 const MOST_SHOWN: usize = 3;
 /// The revisions whose effects are in memory.
-const MOST_KEPT: usize = 1000;
+const MOST_KEPT: usize = 3000;
 
 /// What a change does to access.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,6 +35,10 @@ pub(super) struct AccessEffect {
     pub is_new_and_open: bool,
     /// What the change opens although no resource loses a module: another route has the requests of a protected one.
     pub taken_over: Vec<String>,
+    /// Whether that was not looked for, although there may be some: the change is old or large, or its edges are.
+    pub is_partial: bool,
+    /// The names of the changed resources, if they are few.
+    pub changed: Vec<String>,
 }
 
 impl AccessEffect {
@@ -51,19 +58,31 @@ impl AccessEffect {
             one.iter().filter(|(sort, _)| !other.contains_key(*sort)).map(|(_, module)| *module).collect()
         };
         let (lost, gained) = (only_in(&before, &after), only_in(&after, &before));
-        Self { lost, gained, is_new_and_open, taken_over: Vec::new() }
+        Self { lost, gained, is_new_and_open, ..Self::default() }
+    }
+
+    /// Whether somebody gets access who had none.
+    pub(super) fn opens(&self) -> bool {
+        !self.lost.is_empty() || !self.taken_over.is_empty()
     }
 
     /// The effect of a revision, whose commit is the header's.
     fn from_revision(store: &Store, revision: u64, header: &CommitHeader) -> Result<Self, RevisionError> {
         let changes = store.some_changes(header, 0, MOST_CHANGED)?.unwrap_or_default();
         let keys: BTreeSet<Key> = changes.iter().filter_map(|change| Key::at_path(change.kind, &change.path)).collect();
+        let state = store.snapshot();
         let mut effect = Self::default();
         for change in &changes {
             effect.add(Self::from_change(change));
         }
+        if changes.len() <= MOST_NAMED {
+            effect.changed = changes.iter().map(|change| named(change, &state)).collect();
+        }
         if effect.lost.is_empty() {
-            effect.taken_over = taken_over(store, revision, &keys)?;
+            let is_recent = state.revision.saturating_sub(revision) <= MOST_REVISIONS;
+            let taken_over = taken_over(store, revision, &keys, is_recent && changes.len() <= MOST_COMPARED)?;
+            effect.is_partial = taken_over.is_none();
+            effect.taken_over = taken_over.unwrap_or_default();
         }
         Ok(effect)
     }
@@ -101,15 +120,31 @@ impl AccessEffects {
     }
 }
 
-/// Returns the revision of a commit whose effect is looked at: that of a large or old one takes long to find.
-pub(super) fn compared_revision(header: &CommitHeader, current: u64) -> Option<u64> {
-    let is_recent = |revision: &u64| current.saturating_sub(*revision) <= MOST_REVISIONS;
-    header.revision.filter(is_recent).filter(|_| (1..=MOST_CHANGED).contains(&header.changed))
+/// Returns a revision whose effect is looked at: that of a very large one takes long to find.
+pub(super) fn compared_revision(revision: Option<u64>, changed: usize) -> Option<u64> {
+    revision.filter(|_| (1..=MOST_CHANGED).contains(&changed))
 }
 
-/// What a revision opens, from all requests that the edges of changed resources serve. Those of edges with so many routes that
-/// nobody would wait for it are not compared.
-fn taken_over(store: &Store, revision: u64, changed: &BTreeSet<Key>) -> Result<Vec<String>, RevisionError> {
+/// Names a changed resource.
+fn named(change: &ResourceChange, state: &Snapshot) -> String {
+    let own = change.name.as_deref().unwrap_or_default();
+    let name = Key::at_path(change.kind, &change.path).map(|key| state.full_name_at(&key, own));
+    let event = match (&change.before, &change.after) {
+        (None, _) => " created",
+        (_, None) => " deleted",
+        _ => "",
+    };
+    format!("{} {}{event}", change.kind, name.as_deref().unwrap_or(&change.path))
+}
+
+/// What a revision opens, from all requests that the edges of changed resources serve. Returns none if these are not compared:
+/// the revision is old or large, or nobody would wait for edges with so many routes.
+fn taken_over(
+    store: &Store,
+    revision: u64,
+    changed: &BTreeSet<Key>,
+    is_compared: bool,
+) -> Result<Option<Vec<String>>, RevisionError> {
     let edges: BTreeSet<Key> = changed
         .iter()
         .filter_map(|key| match key.kind {
@@ -121,10 +156,13 @@ fn taken_over(store: &Store, revision: u64, changed: &BTreeSet<Key>) -> Result<V
     // Before the first revision, nothing was protected.
     let previous = revision.saturating_sub(1);
     if previous == 0 || edges.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Some(Vec::new()));
+    }
+    if !is_compared {
+        return Ok(None);
     }
     let (before, after) = match (store.glance_at(previous), store.glance_at(revision)) {
-        (Err(RevisionError::Gone { .. }), _) | (_, Err(RevisionError::Gone { .. })) => return Ok(Vec::new()),
+        (Err(RevisionError::Gone { .. }), _) | (_, Err(RevisionError::Gone { .. })) => return Ok(None),
         (before, after) => (before?, after?),
     };
     let routes: usize = [&before, &after]
@@ -132,10 +170,10 @@ fn taken_over(store: &Store, revision: u64, changed: &BTreeSet<Key>) -> Result<V
         .flat_map(|state| edges.iter().map(move |edge| state.children_after(edge, None).take(MOST_ROUTES + 1).count()))
         .sum();
     if routes > MOST_ROUTES {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let opened = opened_requests(changed, &before, &after);
-    Ok(opened.iter().take(MOST_SHOWN).map(ToString::to_string).collect())
+    Ok(Some(opened.iter().take(MOST_SHOWN).map(ToString::to_string).collect()))
 }
 
 /// What restricts access in the fields of a resource that a record of the history has.

@@ -15,13 +15,21 @@ use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view::{SourceState, SourceView};
 use crate::server::operations::sources::views;
+use crate::server::prelude::*;
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
 pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/", render).of_history().of_writer();
 
-/// The attempts that are shown.
-const ATTEMPTS: usize = 8;
+/// The fewest attempts that are shown, and the most of the last hour and of those that opened access.
+const FEWEST_ATTEMPTS: usize = 8;
+const MOST_ATTEMPTS: usize = 20;
+/// How many records are read for them, and how many at once.
+const MOST_RECORDS: u64 = 1000;
+const RECORDS: usize = 100;
+/// An hour and a day, in seconds.
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
 /// The most sources and certificates that are shown.
 const MOST_SOURCES: usize = 20;
 const MOST_CERTIFICATES: usize = 5;
@@ -77,38 +85,51 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
     })
 }
 
-/// The last attempts, and whether they opened access.
+/// The attempts of the last hour, and what has opened access since yesterday.
 fn last_changes(request: &PageRequest) -> Result<Markup, ApiError> {
+    let since = |seconds: i64| request.now.as_second().saturating_sub(seconds);
+    let (an_hour_ago, yesterday) = (since(HOUR), since(DAY));
     let filter = HistoryFilter::default();
-    let search = HistorySearch { filter: &filter, before: u64::MAX, batch: ATTEMPTS, most: ATTEMPTS as u64 };
+    let search = HistorySearch { filter: &filter, before: u64::MAX, batch: RECORDS, most: MOST_RECORDS };
     let mut headers: Vec<CommitHeader> = Vec::new();
     request.store().search(&search, &|| request.is_cancelled(), &mut |record: CommitHeader| {
+        if headers.len() >= FEWEST_ATTEMPTS && record.at.as_second() < yesterday {
+            return ControlFlow::Break(());
+        }
         headers.push(record);
         ControlFlow::Continue(())
     })?;
-    let mut entries = Vec::new();
-    for header in headers {
-        let effect = effect(request, &header);
-        let item = HistoryItem::from_header(&header, "", &request.snapshot);
-        entries.push(revisions::entry(request, &item, &effect));
-    }
-    Ok(html! {
-        @if entries.is_empty() { (nothing("Nothing has been applied yet.")) }
-        ol.timeline { @for entry in &entries { (entry) } }
-        p { a href=(request.to("revisions")) { "All revisions" } }
-    })
-}
-
-fn effect(request: &PageRequest, header: &CommitHeader) -> Markup {
-    let revision = compared_revision(header, request.snapshot.revision);
-    let effect = revision.map(|revision| request.effect(revision));
-    html! {
-        @match effect {
-            Some(Some(effect)) => (effect.shown()),
-            Some(None) => (badge(Tone::Neutral, "access not compared")),
-            None => {},
+    let is_recent = |(place, header): &(usize, &CommitHeader)| {
+        *place < FEWEST_ATTEMPTS || *place < MOST_ATTEMPTS && header.at.as_second() >= an_hour_ago
+    };
+    let recent = headers.iter().enumerate().take_while(is_recent).count();
+    let (recent, earlier) = headers.split_at(recent);
+    let (mut openings, mut unknown): (Vec<&CommitHeader>, usize) = (Vec::new(), 0);
+    for header in earlier.iter().filter(|header| header.revision.is_some() && header.changed > 0) {
+        match compared_revision(header.revision, header.changed).and_then(|revision| request.effect(revision)) {
+            Some(effect) if effect.opens() => openings.push(header),
+            Some(_) => {}
+            None => unknown += 1,
         }
     }
+    let entry =
+        |header: &CommitHeader| revisions::entry(request, &HistoryItem::from_header(header, "", &request.snapshot));
+    Ok(html! {
+        @if recent.is_empty() { (nothing("Nothing has been applied yet.")) }
+        ol.timeline { @for header in recent { (entry(header)) } }
+        @if !openings.is_empty() {
+            h3 { "Opened access in the last 24 hours" }
+            ol.timeline { @for header in openings.iter().take(MOST_ATTEMPTS) { (entry(header)) } }
+            @if openings.len() > MOST_ATTEMPTS { p { "and " (openings.len() - MOST_ATTEMPTS) " more" } }
+        }
+        @if unknown > 0 {
+            p.nothing { "What " (number_of(unknown, "earlier revision")) " of the last 24 hours did to access is not known yet." }
+        }
+        @if headers.len() >= MOST_RECORDS as usize {
+            p.nothing { "Only the last " (MOST_RECORDS) " attempts are looked at." }
+        }
+        p { a href=(request.to("revisions")) { "All revisions" } }
+    })
 }
 
 fn suspended(request: &PageRequest, sources: &[SourceView]) -> Markup {

@@ -34,7 +34,8 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let forge = request.forge(&item.author.source);
     let from = request.skipped();
     let changes = request.store().some_changes(&commit_header, from, RESOURCES)?.ok_or_else(gone)?;
-    let compared = compared_revision(&commit_header, current).map(|revision| request.effect(revision));
+    let compared =
+        compared_revision(commit_header.revision, commit_header.changed).map(|revision| request.effect(revision));
     let shown = from.saturating_add(changes.len());
     let next = (shown < item.changed).then(|| shown.to_string());
     let (before, after) = (revision.saturating_sub(1), revision.saturating_add(1));
@@ -53,6 +54,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 a href={ (request.root) "rollback?to=" (before) } { "See what going back to revision " (before) " would change" }
             } }),
             ("Opens", html! { @match &compared {
+                Some(Some(effect)) if effect.is_partial => "requests not compared",
                 Some(Some(effect)) if effect.taken_over.is_empty() => "",
                 Some(Some(effect)) => { (badge(Tone::Bad, "opens access")) " " (effect.taken_over.join("; ")) },
                 Some(None) => "not compared",

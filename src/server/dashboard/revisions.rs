@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
+use super::access_effect::compared_revision;
 use super::elements::{Tone, author, badge, choice, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::server::http::api_error::ApiError;
@@ -75,13 +76,15 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 pub(super) fn timeline(request: &PageRequest, items: &[HistoryItem]) -> Markup {
     html! {
         ol.timeline {
-            @for item in items { (entry(request, item, &html! {})) }
+            @for item in items { (entry(request, item)) }
         }
     }
 }
 
-/// An attempt in a timeline. `effect` is what it did to access.
-pub(super) fn entry(request: &PageRequest, item: &HistoryItem, effect: &Markup) -> Markup {
+/// An attempt in a timeline, with what it did to access.
+pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
+    let effect = compared_revision(item.revision, item.changed).and_then(|revision| request.effect(revision));
+    let names = effect.as_ref().map(|effect| effect.changed.join(", ")).unwrap_or_default();
     let (class, tone) = match item.outcome.as_str() {
         "refused" | "failed" => ("attempt refused", Tone::Bad),
         "applied" => ("attempt", Tone::Good),
@@ -95,8 +98,11 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem, effect: &Markup) 
                     None => (badge(tone, &item.outcome)),
                 }
                 " · " (time(&item.created_at, request.now))
-                @if item.changed > 0 { " · " (number_of(item.changed, "resource")) " changed" }
-                " " (effect)
+                @if !names.is_empty() { " · " (escaped(&names)) }
+                @else if item.changed > 0 { " · " (number_of(item.changed, "resource")) " changed" }
+                " "
+                @if let Some(effect) = &effect { (effect.shown()) }
+                @else if item.revision.is_some() && item.changed > 0 { (badge(Tone::Neutral, "access not compared")) }
             }
             p { (author(&item.author, &request.forge(&item.author.source))) }
             @if !item.message.is_empty() { p.message { (item.message) } }

@@ -229,3 +229,28 @@ fn a_certificate_names_the_hostports_that_present_it() {
     let told = "<a href=\"./certificates#without\">1 host:port terminates TLS and has no certificate</a>";
     assert!(overview.contains(told), "{overview}");
 }
+
+#[test]
+fn what_opened_access_is_told_in_every_list_and_on_the_overview_after_many_changes() {
+    let server = Server::start();
+    let (edge, route) = edge_with_route(&server, "shop.example.com", protected());
+    let module = format!("/edges/https/{edge}/routes/{route}/webhook_verification");
+    assert_eq!(server.call("DELETE", &module, None).status, 204);
+    let opened = server.store().snapshot().revision;
+    for number in 0..25 {
+        let hostports = json!({"hostports": [format!("h{number}.example.com:443")]});
+        assert_eq!(server.call("POST", "/edges/https", Some(hostports)).status, 201);
+    }
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let overview = browser.page("/ui/");
+    let (recent, openings) = overview.split_once("Opened access in the last 24 hours").unwrap();
+    assert!(!recent.contains("opens access") && recent.matches("<li class=\"attempt\">").count() == 20, "{recent}");
+    assert!(recent.contains("HttpsEdge edghts_") && recent.contains(" created"), "{recent}");
+    let link = format!("revisions/{opened}\"");
+    assert!(openings.contains(&link) && openings.contains("opens access: without webhook_verification"), "{openings}");
+    assert!(openings.contains(&format!("HttpsEdgeRoute {edge}/{route}")), "{openings}");
+    assert!(browser.page("/ui/revisions").contains("opens access: without webhook_verification"));
+    // What others wrote since does not hide it from its own list.
+    let listed = browser.page(&format!("/ui/revisions?resource=/edges/https/{edge}/routes/{route}"));
+    assert!(listed.contains("opens access: without webhook_verification"), "{listed}");
+}
