@@ -33,4 +33,4 @@ mod unrouted;
 mod wording;
 
 pub use diff::{BehaviourChange, BehaviourDiff, RequestPattern};
-pub(crate) use text::{lines, summary};
+pub(crate) use text::{closing_lines, lines, summary};

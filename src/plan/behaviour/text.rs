@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::diff::{BehaviourChange, BehaviourDiff, RequestPattern};
 use crate::model::Kind;
+use super::wording::closes;
 use crate::syntax::text::number_of;
 
 /// The most changes that are listed.
@@ -49,6 +50,12 @@ pub(crate) fn lines(diff: &BehaviourDiff) -> Vec<(bool, String)> {
     let omitted = diff.changes.len().saturating_sub(MOST_CHANGES);
     let more = (omitted > 0).then(|| (false, format!("… and {omitted} more: use --format json to list all")));
     shown.chain(more).collect()
+}
+
+/// The lines of the changes that admit fewer requests.
+pub(crate) fn closing_lines(diff: &BehaviourDiff) -> Vec<String> {
+    let closing = diff.changes.iter().filter(|change| !change.opens && closes(&change.change));
+    closing.take(MOST_CHANGES).map(line).collect()
 }
 
 fn line(change: &BehaviourChange) -> String {

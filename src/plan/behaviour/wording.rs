@@ -5,6 +5,18 @@ use crate::model::module::backend::Backend;
 use crate::routing::behaviour::{Fate, FateModule, Protections};
 use crate::syntax::text::printable;
 
+/// What restricts access from now on: the words before and after its names.
+const CLOSED: (&str, &str) = ("open → ", " required");
+const MORE_CLOSED: &str = " also required";
+/// How the words for requests begin that nothing handles any longer.
+const GONE: [&str; 2] = ["now 404: ", "no edge serves "];
+
+/// Whether the words of a difference say that fewer requests are admitted.
+pub(super) fn closes(words: &str) -> bool {
+    let is_closed = |part: &str| part.starts_with(CLOSED.0) && part.ends_with(CLOSED.1) || part.ends_with(MORE_CLOSED);
+    GONE.iter().any(|start| words.starts_with(start)) || words.split("; ").any(is_closed)
+}
+
 /// The difference between two fates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WordedDifference {
@@ -114,8 +126,8 @@ impl RestrictionDifference {
         }
         if !gained.is_empty() {
             words.push(match had.is_empty() {
-                true => format!("open → {} required", names(&gained)),
-                false => format!("{} also required", names(&gained)),
+                true => format!("{}{}{}", CLOSED.0, names(&gained), CLOSED.1),
+                false => format!("{}{MORE_CLOSED}", names(&gained)),
             });
         }
         Self { lost, gained, words }
@@ -125,4 +137,20 @@ impl RestrictionDifference {
 /// Names of modules for a sentence.
 pub(super) fn names(modules: &[&str]) -> String {
     modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_say_what_closes() {
+        let difference = |had: &[&'static str], has: &[&'static str]| {
+            let protections = |names: &[&'static str]| names.iter().map(|name| (*name, *name)).collect::<Protections>();
+            RestrictionDifference::new(&protections(had), &protections(has)).words.join("; ")
+        };
+        assert!(closes(&difference(&[], &["oauth"])) && closes(&difference(&["oauth"], &["oauth", "mutual_tls"])));
+        assert!(!closes(&difference(&["oauth"], &[])) && !closes(&difference(&["oauth", "saml"], &["saml"])));
+        assert!(closes("now 404: no route handles them") && !closes("backend bkd_1 → bkd_2"));
+    }
 }

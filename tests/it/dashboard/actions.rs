@@ -31,6 +31,7 @@ fn who_may_not_sees_no_button_and_is_refused() {
     assert!(!viewer.page("/ui/keys").contains("Revoke"));
     let preview = viewer.page("/ui/rollback?to=1");
     assert!(preview.contains("HttpsEdge") && !preview.contains("Roll back to revision"), "{preview}");
+    assert!(preview.contains("<b>shop</b>: held: the server does not apply"), "{preview}");
     let key = format!("keys/{}/revoke", server.key_ids[1]);
     let before = server.store().snapshot().revision;
     for form in ["sources/shop/suspend", "sources/shop/resume", "sources/shop/sync", &key] {
@@ -133,6 +134,7 @@ fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
     assert!(preview.contains("Behaviour: "), "{preview}");
     assert!(preview.contains("class=\"removed\"") && !preview.contains("canary"), "{preview}");
     assert!(!preview.contains("script.js"), "the plan stays while somebody reads it");
+    assert!(preview.find("class=\"removed\"") < preview.find("name=\"expect\""), "the button is below the changes");
     let expect =
         |page: &str| page.split_once("name=\"expect\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
     let stale = expect(&preview);
@@ -150,12 +152,24 @@ fn a_rollback_applies_what_its_page_has_shown_and_nothing_else() {
     let record = server.call("GET", &format!("/history/{}", before + 1), None);
     assert_eq!((record.str("/by"), record.str("/key_id")), ("rollback", server.key_ids[1].as_str()));
     assert!(browser.page(&path).contains("There is nothing to do"));
+    let closing = browser.page(&format!("/ui/rollback?to={}", to + 1));
+    let (_, closed) = closing.split_once("It closes access").unwrap_or_else(|| panic!("{closing}"));
+    assert!(closed.contains("open → `webhook_verification` required"), "{closing}");
     for (query, status) in [("to=99", 404), ("to=x", 400), ("to=1&max_deletes=x", 400), ("", 200)] {
         assert_eq!(browser.get(&format!("/ui/rollback?{query}")).status, status, "{query}");
     }
     // More would be deleted than the limit allows.
     let limited = browser.page("/ui/rollback?to=1&max_deletes=0");
     assert!(limited.contains("It cannot be applied") && !limited.contains("name=\"expect\""), "{limited}");
+}
+
+#[test]
+fn a_rollback_names_the_sources_that_are_suspended() {
+    let server = Server::following("shop", &edge("store", "Shop"));
+    let browser = Browser::signed_in(&server, &server.editor);
+    assert_eq!(browser.post_own("/ui/sources/shop/suspend", "reason=Fire&for=3600").status, 303);
+    let preview = browser.page("/ui/rollback?to=1");
+    assert!(preview.contains("<b>shop</b>: suspended by <b>usr_editor</b>"), "{preview}");
 }
 
 #[test]

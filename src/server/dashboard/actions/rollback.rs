@@ -14,7 +14,7 @@ use crate::plan::redacted_plan::RedactedChange;
 use crate::plan::{DeletionBudget, Effect};
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session_credentials::request_headers;
-use crate::server::dashboard::elements::{Tone, badge, nothing};
+use crate::server::dashboard::elements::{Tone, badge, nothing, time};
 use crate::server::dashboard::page::{
     DashboardPage, Here, PageContent, PageRequest, admitted, failed, rendered, to_sign_in,
 };
@@ -54,8 +54,15 @@ async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
     let wanted = wanted(|name| request.value(name), true, None)?;
     let headers = request_headers(&request.app.access.sessions, &request.session, &parts.headers)?;
     let (app, caller) = (request.app.clone(), request.caller.clone());
-    let runtime = Handle::current();
-    let shown = move |planned: Response| PlanPreview::new(&runtime.block_on(body_of(planned))?);
+    let (runtime, served) = (Handle::current(), Arc::clone(&app.served));
+    let (to, source) = (wanted.to, wanted.source.clone());
+    let shown = move |planned: Response| {
+        let mut preview = PlanPreview::new(&runtime.block_on(body_of(planned))?)?;
+        if preview.all > 0 {
+            preview.sources = left_sources(&served.store, to, &source)?;
+        }
+        Ok(preview)
+    };
     let shown = rollback::create_and(app, caller, headers, wanted, shown).await?;
     let render = move |request: &PageRequest| Ok(content(html! { (choice(request)) (preview(request, &shown)) }));
     rendered(&PAGE, request, renewed, render).await
@@ -69,24 +76,38 @@ struct PlanPreview {
     all: usize,
     /// How requests are treated differently: the sentence about all of it, and the lines.
     behaviour: Option<(String, Vec<String>)>,
+    /// The lines that say what closes.
+    closed: Vec<String>,
+    /// The sources whose manifests it undoes.
+    sources: BTreeSet<String>,
 }
 
 impl PlanPreview {
     /// Reads a plan, which can have a million changes: most are gone before the page has a place.
     fn new(bytes: &[u8]) -> Result<Self, ApiError> {
         let mut run: ChangeRun = serde_json::from_slice(bytes).map_err(|_| ApiError::internal())?;
-        let (mut all, mut behaviour) = (0, None);
+        let (mut all, mut behaviour, mut closed) = (0, None, Vec::new());
         if let Some(plan) = &mut run.report.plan {
             all = plan.changes.len();
             behaviour = plan.behaviour.take().map(|diff| {
+                closed = behaviour::closing_lines(&diff);
                 let lines = behaviour::lines(&diff).into_iter().map(|(_, line)| line);
+                let lines = lines.filter(|line| !closed.contains(line));
                 (behaviour::summary(&diff, plan.is_empty(), &plan.uncompared()), lines.collect())
             });
             plan.changes.truncate(MOST_CHANGES);
             plan.changes.shrink_to_fit();
         }
-        Ok(Self { run, all, behaviour })
+        Ok(Self { run, all, behaviour, closed, sources: BTreeSet::new() })
     }
+}
+
+/// The sources whose manifests a rollback undoes.
+fn left_sources(store: &Store, to: u64, source: &str) -> Result<BTreeSet<String>, ApiError> {
+    // The plan was made from this state, which may be gone since.
+    let Ok(target) = store.snapshot_at(to) else { return Ok(BTreeSet::new()) };
+    let left = store.left_by(&store.snapshot(), &target, Some(source).filter(|source| !source.is_empty()))?;
+    Ok(left.into_iter().map(|manifests| manifests.source).collect())
 }
 
 /// The body of a response of the API.
@@ -124,7 +145,8 @@ fn choice(request: &PageRequest) -> Markup {
     }
 }
 
-fn preview(request: &PageRequest, PlanPreview { run, all, behaviour }: &PlanPreview) -> Markup {
+fn preview(request: &PageRequest, preview: &PlanPreview) -> Markup {
+    let PlanPreview { run, all, behaviour, closed, sources: left } = preview;
     let (report, forge) = (&run.report, ForgeLinks::default());
     let opened: Vec<&Item> = report.diagnostics.iter().filter(|item| item.code == ACCESS_OPENED).collect();
     let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
@@ -136,6 +158,7 @@ fn preview(request: &PageRequest, PlanPreview { run, all, behaviour }: &PlanPrev
             " as they were at revision " (to) "; API keys and their owners stay as they are. " (report.summary.changes.changes()) "." }
         @if !opened.is_empty() { h2 { "It opens access" } }
         @for item in &opened { (sources::finding(item, "", &forge)) }
+        @if !closed.is_empty() { h2 { "It closes access" } ul { @for line in closed { li { (escaped(line)) } } } }
         @if !report.refusals.is_empty() { h2 { "It cannot be applied" } }
         @for item in &report.refusals { (sources::finding(item, "", &forge)) }
         @for item in report.diagnostics.iter().filter(|item| item.code != ACCESS_OPENED) { (sources::finding(item, "", &forge)) }
@@ -144,10 +167,32 @@ fn preview(request: &PageRequest, PlanPreview { run, all, behaviour }: &PlanPrev
             @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } }
         }
         @if changes.is_empty() { (nothing("There is nothing to do: this is the state already.")) }
-        @else if report.refusals.is_empty() && request.may(&applying) { (button(request, run)) }
+        @if !left.is_empty() {
+            h2 { "What becomes of the sources" }
+            ul { @for source in left { li { b { (source) } ": " (outlook(request, source)) } } }
+        }
+        @if !changes.is_empty() { h2 { "Changes" } }
         @for change in changes { (planned(change)) }
         @if changes.len() < *all {
             p { "and " (all - changes.len()) " more: " code { "edgewright rollback --to " (to) " --dry-run" } " shows all." }
+        }
+        @if !changes.is_empty() && report.refusals.is_empty() && request.may(&applying) { (button(request, run)) }
+    }
+}
+
+/// What a source does about manifests that a rollback undoes.
+fn outlook(request: &PageRequest, source: &str) -> Markup {
+    let handle = request.app.sources.registry.find(source);
+    let suspension = handle.as_ref().map(|handle| handle.suspension());
+    html! {
+        @match &suspension {
+            Some(Some(suspension)) => {
+                "suspended by " b { (suspension.by) } " " (time(&suspension.since.to_string(), request.now)) ". It stays so, and is \
+                 held once it is resumed, until its manifests change."
+            },
+            Some(None) => "held: the server does not apply these manifests again until they change.",
+            None if request.app.forwarder.is_needed() => "held until its manifests change, if the server that writes follows it.",
+            None => "not followed by this server: whoever applies the same manifests again brings back what this undoes.",
         }
     }
 }
@@ -155,8 +200,7 @@ fn preview(request: &PageRequest, PlanPreview { run, all, behaviour }: &PlanPrev
 fn button(request: &PageRequest, run: &ChangeRun) -> Markup {
     let fields = html! {
         input type="hidden" name="expect" value=(run.outcome);
-        p { "This applies what is shown here as a new revision, and nothing else: if the store changes before, nothing happens. \
-            A source that the server follows does not apply the manifests again that this undoes, until they change." }
+        p { "This applies what is shown here as a new revision, and nothing else: if the store changes before, nothing happens." }
     };
     form(request, &fields, &format!("Roll back to revision {}", request.value("to")), "revisions")
 }
