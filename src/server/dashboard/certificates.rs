@@ -86,7 +86,7 @@ fn hostport_link(request: &PageRequest, hostport: &TlsHostport) -> Markup {
 pub(super) fn table(request: &PageRequest, rows: &[Expiry]) -> Markup {
     let hostports = request.app.dashboard.hostports.of(&request.snapshot);
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Certificates" {
+        div.scroll.cards tabindex="0" role="region" aria-label="Certificates" {
             table {
                 thead { tr {
                     th scope="col" { "Certificate" } th scope="col" { "Expires" } th scope="col" { "For" } th scope="col" { "Used by" }
@@ -111,16 +111,16 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
                 @if name.is_empty() { code { (row.id) } } @else { span title=(row.id) { (escaped(name)) } }
                 @if let Some(source) = entry.and_then(|entry| entry.source()) { " " small { "of " (source) } }
             }
-            td {
+            td data-label="Expires" {
                 @if row.second < request.now.as_second() { (badge(Tone::Bad, "expired")) " " }
                 @else if is_soon(row.second, request.now) { (badge(Tone::Warning, "soon")) " " }
                 (time(&at, request.now))
             }
-            td {
+            td data-label="For" {
                 @for name in names.iter().take(MOST_NAMES) { code { (name) } " " }
                 @if names.len() > MOST_NAMES { "and " (names.len() - MOST_NAMES) " more" }
             }
-            td {
+            td data-label="Used by" {
                 @if certificate.is_some() { (presented_at(request, &row.id, hostports)) }
                 @else if let Some(entry) = entry { (users(request, &entry.key)) }
             }

@@ -54,7 +54,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         p { "Uses are those of this server since its start " (time(&since, request.now)) "." }
         @if scan.rows.is_empty() { (nothing("No key is selected here.")) }
         @else {
-            div.scroll tabindex="0" role="region" aria-label="Keys" {
+            div.scroll.cards tabindex="0" role="region" aria-label="Keys" {
                 table {
                     thead { tr {
                         th scope="col" { "Key" } th scope="col" { "Owner" }
@@ -111,13 +111,13 @@ fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) ->
                 code { (entry.key.id.as_str()) }
                 @if entry.key.id == request.caller.key { " " (badge(Tone::Neutral, "you")) }
             }
-            td { (key.owner_id) }
-            @if shows_role { td { (role.map(|role| role.as_str()).unwrap_or("–")) } }
-            td { @match &key.scope { Some(scope) => (scope_of(request, scope)), None => "none", } }
-            td { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not used", } }
-            td { (time(&entry.created_at.to_string(), request.now)) }
+            td data-label="Owner" { (key.owner_id) }
+            @if shows_role { td data-label="Role" { (role.map(|role| role.as_str()).unwrap_or("–")) } }
+            td data-label="Scope" { @match &key.scope { Some(scope) => (scope_of(request, scope)), None => "none", } }
+            td data-label="Last use" { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not used", } }
+            td data-label="Created" { (time(&entry.created_at.to_string(), request.now)) }
             @if revokes {
-                td { @if may_revoke(request, &entry.key.id).is_ok() {
+                td data-label="Actions" { @if may_revoke(request, &entry.key.id).is_ok() {
                     a href=(request.to(format_args!("keys/{}/revoke", segment(entry.key.id.as_str())))) { "Revoke" }
                 } }
             }

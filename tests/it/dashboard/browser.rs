@@ -109,6 +109,27 @@ fn a_page_needs_neither_a_mouse_nor_scripts() {
     assert!(browser.text("tbody").contains("/api") && browser.text("#live-state").is_empty());
 }
 
+#[test]
+fn a_phone_shows_whole_rows_of_keys_and_certificates() {
+    let Some(mut browser) = Chromium::start() else { return };
+    let gateway = Gateway::new();
+    let (chain, key) = (include_str!("../data/wildcard.pem"), include_str!("../data/wildcard.key.pem"));
+    gateway.change("POST", "/tls_certificates", &json!({"certificate_pem": chain, "private_key_pem": key}));
+    gateway.sign_in(&mut browser, &gateway.serve.token);
+    for (width, label) in [(400, true), (1280, false)] {
+        browser.show_in(width, 900, "light");
+        for (page, column) in [("keys", "Last use"), ("keys", "Role"), ("certificates", "Used by")] {
+            browser.open(&format!("{}/ui/{page}", gateway.origin()));
+            let cell = format!("document.querySelector('td[data-label=\"{column}\"]')");
+            let box_of = format!("{cell}.getBoundingClientRect()");
+            let is_seen = format!("{box_of}.left >= 0 && {box_of}.width > 0 && {box_of}.right <= innerWidth");
+            assert_eq!(browser.evaluate(&is_seen), true, "{page} {column} in {width}");
+            let shown = browser.evaluate(&format!("getComputedStyle({cell}, '::before').content"));
+            assert_eq!(shown != "none", label, "{page} {column} in {width}: {shown}");
+        }
+    }
+}
+
 /// `EDGEWRIGHT_PICTURES=1 cargo test --test it pictures_of_pages` takes the pictures of the documentation again.
 #[test]
 fn pictures_of_pages() {
