@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::diff::{BehaviourChange, BehaviourDiff, RequestPattern};
-use crate::model::Kind;
 use super::wording::closes;
+use crate::model::Kind;
 use crate::syntax::text::number_of;
 
 /// The most changes that are listed.

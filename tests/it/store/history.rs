@@ -2,12 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{
-    git::git,
-    manifests::{edge, edges},
-    program::Folder,
-    users::through,
-};
+use crate::support::{git::git, manifests::edge, program::Folder, users::through};
 
 fn records(folder: &Folder, line: &str) -> Vec<Value> {
     let run = folder.ok(line);
