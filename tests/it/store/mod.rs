@@ -15,6 +15,7 @@ mod postgres_tls;
 mod rekey;
 mod repair;
 mod secret_days;
+mod sled_layout;
 mod wrong_clock;
 
 mod damage;
