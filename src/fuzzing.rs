@@ -13,14 +13,14 @@ use crate::filter::{self, Filter};
 use crate::manifest::format;
 use crate::manifest::load::schema;
 use crate::model::secrets::redact::RedactedText;
-use crate::model::{Faults, Kind, Secrets, node};
+use crate::model::{Faults, Kind, Secrets};
 use crate::plan::format::{Format, render};
 use crate::plan::saved_plan::SavedPlan;
 use crate::server::http::body::{self, Limits};
 use crate::server::operations::hooks;
 use crate::store::fuzzed_frame;
 use crate::syntax::access_log::AccessLogFormat;
-use crate::syntax::{cel, x509, xml};
+use crate::syntax::{cel, x509, xml, yaml};
 use crate::{LintLevels, Sent, SentFile, cli, validate};
 
 /// A property of any bytes.
@@ -173,7 +173,7 @@ pub fn hook_payloads(bytes: &[u8]) {
 /// Plain YAML: whatever its own reader reads, serde_yaml reads as the same documents.
 pub fn plain_yaml(bytes: &[u8]) {
     if let Some(text) = text(bytes) {
-        let _ = node::plain_reader_agrees(text);
+        let _ = yaml::plain_reader_agrees(text);
     }
 }
 

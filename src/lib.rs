@@ -143,7 +143,7 @@
 //! | `lock` | Locks that a panic does not poison | knows what it protects |
 //! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
 //! | `subprocess` | Running `git` and shell commands, which end with this process | knows what they are for |
-//! | `syntax` | Notations of others: CEL, certificates and keys, XML, access logs, quoted text | knows resources |
+//! | `syntax` | Notations of others: YAML and JSON, CEL, certificates and keys, XML, access logs, quoted text | knows resources |
 //! | `filter` | The selection of resources in lists | sees a secret |
 //! | `lint` | Legal configuration that is probably a mistake; `rules` has one file per lint, and `rules/shared` what several use | rejects what the API accepts |
 //! | `tenancy` | What keeps sources apart: the table of all ways between them, and the decisions (D112) | depends on who asks |
@@ -208,7 +208,7 @@
 //!   of the source run on the result (`routing::route_test`, D118) → `plan::render` or a format (`plan::format`) → exit
 //!   code. Without `--dry-run` the plan is committed as one revision with one history record. With `--server` the files go
 //!   to `server::operations::reconciliation`, which does the same on its own store, and also answers reviews of a folder
-//!   among what it has (`validate`, `diff`, `trace`, D111). Documents in plain YAML are read directly, and all others by serde_yaml (`model::node`, D76).
+//!   among what it has (`validate`, `diff`, `trace`, D111). Documents in plain YAML are read directly, and all others by serde_yaml (`syntax::yaml`, D76).
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`server::http::service`) →
 //!   `server::http::endpoint_paths` → the handler of the action → typed body (`model::decode`) → one operation → the
 //!   queue of the store, which one thread fills for all small writes while another one waits for the disk

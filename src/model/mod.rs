@@ -4,7 +4,7 @@
 //! Everything goes the same way:
 //!
 //! ```text
-//! text → node (untyped) → decode → Spec (kind, module) → Operation → Snapshot
+//! text → tape (untyped) → decode → Spec (kind, module) → Operation → Snapshot
 //! ```
 //!
 //! Faults of every step are collected with the paths of their fields (diagnostics). Responses and records are written by
@@ -69,7 +69,6 @@ pub(crate) use self::kind::owner::{Owner, Role};
 pub(crate) use self::kind::tls_certificate::TlsCertificate;
 pub(crate) use self::kind::tls_edge::TlsEdge;
 pub(crate) use self::module::{AnyModule, Module, SharedModule, Slot};
-pub(crate) use self::node::{Node, Tape};
 pub(crate) use self::operation::Operation;
 pub(crate) use self::resource::Resource;
 pub(crate) use self::resource::any_resource::AnyResource;

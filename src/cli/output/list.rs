@@ -6,7 +6,7 @@ use super::diagnostics::say;
 use super::table::titled;
 use crate::cli::prelude::*;
 use crate::model::decode::one_of;
-use crate::syntax::text::yaml::to_yaml;
+use crate::syntax::yaml::to_yaml;
 
 /// The format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

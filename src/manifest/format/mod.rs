@@ -24,7 +24,7 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use super::load::{limits, syntax};
-use crate::model::node::{Allowance, Node, NodeShape, Tape, TapeSeed};
+use crate::syntax::yaml::{Allowance, Node, NodeShape, Tape, TapeSeed};
 use lines::{LineKind, ManifestLine, split};
 
 /// The order of a manifest's keys; other keys follow.

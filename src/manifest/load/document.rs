@@ -9,7 +9,7 @@ use crate::manifest::prelude::*;
 use crate::manifest::resolve::foreign_files::with_ignore_help;
 use crate::manifest::resolve::origin::{ManifestFile, Origin};
 use crate::model::json::{deserialize, long_integer};
-use crate::model::node::{Allowance, Node, Tape, TapeSeed, plain_documents};
+use crate::syntax::yaml::{Allowance, Node, Tape, TapeSeed, plain_documents};
 
 /// The start of a line that Git writes at a merge conflict.
 const CONFLICT: &str = "<<<<<<< ";

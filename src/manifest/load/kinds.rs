@@ -8,10 +8,11 @@ use crate::model::kind::event_subscription::EventSubscription;
 use crate::model::route_test::TestedRequest;
 use crate::model::schema::{add_property, inline, require};
 use crate::model::{
-    ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, Invariant, IpRestriction, Kind, Node,
-    Resource, TlsCertificate, TlsEdge,
+    ApiKey, CertificateAuthority, Code, Fault, HttpsEdge, HttpsEdgeRoute, Invariant, IpRestriction, Kind, Resource,
+    TlsCertificate, TlsEdge,
 };
 use crate::syntax::text::printable;
+use crate::syntax::yaml::Node;
 
 /// The manifest kind of named modules, which is no resource.
 pub(crate) const MODULE_SET: &str = "ModuleSet";

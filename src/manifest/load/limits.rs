@@ -26,9 +26,8 @@ use std::{collections::HashMap, ops::Range};
 use saphyr_parser::{Event, Parser, ScanError, Span};
 
 use crate::model::json::deserialize::{self, LimitError};
-use crate::model::node::BYTES_OF_A_VALUE;
 use crate::model::{Code, Fault};
-use crate::syntax::text::yaml_cursor::without_tabs_after_colons;
+use crate::syntax::yaml::{BYTES_OF_A_VALUE, without_tabs_after_colons};
 
 /// The maximum nesting depth (D39).
 pub(super) const MOST_LEVELS: usize = 128;

@@ -21,7 +21,8 @@ use crate::model::decode::{decode_field, decode_with, not_a_list, not_an_entry};
 use crate::model::diagnostics::check;
 use crate::model::diagnostics::fault::add_new_faults;
 use crate::model::module::switch::module_advice;
-use crate::model::{EventSource, Faults, KindInfo, Node, Path, is_name, nearest};
+use crate::model::{EventSource, Faults, KindInfo, Path, is_name, nearest};
+use crate::syntax::yaml::Node;
 use adopted_id::id_fault;
 use serde::de::DeserializeOwned;
 

@@ -90,7 +90,7 @@ fn phrase(text: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::node::Tape;
+    use crate::syntax::yaml::Tape;
 
     fn read(text: &str) -> Option<String> {
         serde_yaml::from_str::<Tape>(text).err().map(|error| reason_and_place(&error))

@@ -3,7 +3,8 @@
 use super::origin::ManifestFile;
 use crate::manifest::load::envelope::API_VERSION;
 use crate::manifest::load::kinds;
-use crate::model::{Code, Diagnostic, Node};
+use crate::model::{Code, Diagnostic};
+use crate::syntax::yaml::Node;
 
 /// The start of the format of a saved plan.
 const PLAN_FORMAT: &str = "edgewright/plan/";

@@ -2,7 +2,7 @@
 
 use crate::model::diagnostics::check::is_address;
 use crate::model::diagnostics::{Code, Fault, suggest};
-use crate::model::node::{Node, NodeShape};
+use crate::syntax::yaml::{Node, NodeShape};
 
 /// Creates the fault of a value that should be a list; `subject` is what it belongs to, and `name` its field. The
 /// entries are like `sample`, or texts.

@@ -19,9 +19,9 @@ use std::{cell::RefCell, collections::HashMap, fmt};
 
 use super::diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment, nearest, suggest};
 use super::field_rule::{BLANK_IS_UNSET, deserialize_by};
-use super::node::Node;
 use super::secrets::redact::quotable_key;
 use crate::syntax::text::{number, printable};
+use crate::syntax::yaml::Node;
 pub(crate) use form::{list, not_a_list, not_an_entry, one_of};
 use serde::de::{self, DeserializeOwned, Unexpected};
 use serde::{Deserialize, Deserializer};

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::*;
 use crate::model::diagnostics::Faults;
 use crate::model::diagnostics::fault::add_new_faults;
-use crate::model::node::Tape;
+use crate::syntax::yaml::Tape;
 
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]

@@ -6,11 +6,11 @@ use super::form::{list, not_a_list, not_a_mapping, sample, scalar_form};
 use super::{Context, DecodeError, Exclusions, PathStep, Position, unknown_field};
 use crate::model::diagnostics::{Code, Fault, FaultTarget, nearest};
 use crate::model::field_rule::{BLANK_IS_UNSET, FREE_FORM, SOURCED_SECRET, SOURCED_TEXT};
-use crate::model::node::{Node, NodeEntries, NodeItems, NodeShape};
 use crate::model::secrets::MASK;
 use crate::model::secrets::redact::quotable_key;
 use crate::model::secrets::unknown_value::is_unknown;
 use crate::syntax::text::printable;
+use crate::syntax::yaml::{Node, NodeEntries, NodeItems, NodeShape};
 
 #[derive(Clone, Copy)]
 pub(super) struct NodeValue<'de, 'p> {

@@ -1,6 +1,6 @@
 //! Integers of more than 64 bits in a JSON text. Its reader would round them to a float without a word.
 
-use crate::model::node::Tape;
+use crate::syntax::yaml::Tape;
 
 /// Marks the integers of more than 64 bits in a document, which was read from this JSON text and is otherwise unchanged.
 pub(crate) fn mark(document: &mut Tape, json: &[u8]) {

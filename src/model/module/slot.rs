@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::traits::{AnyModule, Module, SharedModule};
 use crate::model::decode::{Decoded, ValueSource, decode_field, decode_request};
-use crate::model::node::Node;
 use crate::model::schema::Constraint;
+use crate::syntax::yaml::Node;
 
 /// Makes a decoded module one of any type.
 fn erase<M: Module>((module, faults): Decoded<M>) -> Decoded<SharedModule> {

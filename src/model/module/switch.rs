@@ -2,7 +2,7 @@
 
 use super::slot::Slot;
 use crate::model::diagnostics::{Code, Fault, Path};
-use crate::model::node::{Node, NodeShape};
+use crate::syntax::yaml::{Node, NodeShape};
 
 /// Replaces the help of each fault of a value that is a switch in the place of a module. `node` is what the faults are about.
 pub(crate) fn advise(faults: Vec<Fault>, slots: &[Slot], node: Node<'_>) -> Vec<Fault> {

@@ -12,8 +12,8 @@ use crate::model::diagnostics::Check;
 use crate::model::id::Id;
 use crate::model::key::Key;
 use crate::model::kind::Kind;
-use crate::model::node::Tape;
 use crate::model::schema::refine;
+use crate::syntax::yaml::Tape;
 
 module! {
     /// Limits nothing.

@@ -2,13 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::tape::{Node, NodeEntries, NodeShape, Tape, TapeItem};
 use crate::model::diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment};
 use crate::model::secrets::redact::quotable_key;
 use crate::syntax::text::printable;
-
-/// The longest key of a mapping (D48): a fault holds the path to its field, so keys must be short enough to copy.
-pub(super) const MOST_KEY_BYTES: usize = 4096;
+use crate::syntax::yaml::{MOST_KEY_BYTES, Node, NodeEntries, NodeShape, Tape, TapeItem};
 
 impl Tape {
     /// Removes and reports invalid content: later values of a duplicate key, keys that are too long, and numbers that

@@ -2,11 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::tape::{Node, NodeShape, Tape, TapeItem};
 use crate::model::diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment};
-
-/// The key of a YAML mapping that takes the entries of another mapping.
-pub(super) const MERGE_KEY: &str = "<<";
+use crate::syntax::yaml::{MERGE_KEY, Node, NodeShape, Tape, TapeItem};
 
 impl Tape {
     /// Applies the merge keys of a document without duplicate keys, and reports invalid ones.

@@ -1,46 +1,20 @@
-//! Untyped documents: the common form of request bodies and manifests (D76).
+//! Faults and merge keys of untyped documents, which need the diagnostics of the model (D76).
 //!
 //! # The problem
 //!
-//! A large source has millions of values. A tree with a string of its own for each key and value took a third of the
-//! time to parse it, and a map of serde loses what has to be reported: the order of keys, duplicates, and numbers that
-//! JSON cannot represent.
+//! Values that no field can have must be reported with the paths of their fields, before serde sees a document: it takes
+//! the last of two values of a key, and rounds long numbers. YAML also has merge keys; JSON does not.
 //!
 //! # The idea
 //!
-//! YAML and JSON become a [`Tape`]: all values of a document in one list, each collection before its contents and with
-//! its length, and the texts of all of them in one string. That takes a few allocations, however many values there are.
-//! A [`Node`] is a position in it:
-//!
-//! ```text
-//! {a: [1, x]}  →  map(5) "a" seq(3) 1 "x"
-//! ```
-//!
-//! serde fills the tape: `serde_yaml` for YAML, `serde_json` for JSON. [`plain`](plain_documents) reads nearly all
-//! manifests several times faster, and leaves every other text to serde_yaml. While a mapping is read, its keys are
-//! checked. Only a document with a duplicate, a merge key, a long key or a number without a form in JSON is visited
-//! again ([`Tape::take_faults`], [`Tape::merge`]).
-//!
-//! Offsets have 32 bits. The limits of manifests and requests are far below 4 GiB; a reader without such limits, such
-//! as that of the configuration file, rejects a larger document.
+//! The readers of `syntax::yaml` note on a tape whether it has a duplicate, a merge key, a long key or a number without a
+//! form in JSON. Only such a document is visited again, by `Tape::take_faults` and `Tape::merge`.
 //!
 //! # What it never does
 //!
-//! A document is never changed to make it valid: what is faulty is removed and reported. It has no positions in the
-//! text. They come from the events of `saphyr-parser`, and only for a file with an error or a warning; to fill the tape
-//! from these events is no faster, and allocates for each scalar.
+//! A document is never changed to make it valid: what is faulty is removed and reported.
 
-mod build;
 mod faults;
 mod merge;
-mod plain;
-mod read;
-mod tape;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use plain::plain_documents;
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use plain::plain_reader_agrees;
-pub(crate) use read::{Allowance, BYTES_OF_A_VALUE, TapeSeed};
-pub(crate) use tape::{Node, NodeEntries, NodeItems, NodeShape, Tape};

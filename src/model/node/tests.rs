@@ -6,8 +6,8 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 use serde_yaml::Value as YamlValue;
 
-use super::*;
 use crate::model::diagnostics::{Code, Fault, MOST_FAULTS};
+use crate::syntax::yaml::{Allowance, Tape, TapeItem, TapeSeed};
 
 fn tape(text: &str) -> Tape {
     serde_yaml::from_str(text).unwrap()
@@ -77,7 +77,7 @@ fn every_form_of_yaml_is_read() {
 
 #[test]
 fn a_value_takes_12_bytes() {
-    assert_eq!(std::mem::size_of::<super::tape::TapeItem>(), 12);
+    assert_eq!(std::mem::size_of::<TapeItem>(), 12);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use super::endpoint_offers::Offers;
 use crate::model::decode::{Decoded, ValueSource};
 use crate::model::kind::{Kind, KindFacts};
 use crate::model::module::Slot;
-use crate::model::node::Node;
 use crate::model::schema::Constraint;
+use crate::syntax::yaml::Node;
 
 pub(super) type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a spec from a manifest, ignoring the given fields that are known elsewhere.

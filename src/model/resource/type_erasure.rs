@@ -14,9 +14,9 @@ use crate::model::json::{self, JsonError, deserialize};
 use crate::model::kind::Kind;
 use crate::model::module::switch::advise;
 use crate::model::module::{SharedModule, Slot};
-use crate::model::node::Node;
 use crate::model::reference::Reference;
 use crate::model::secrets::Secrets;
+use crate::syntax::yaml::Node;
 
 /// The capacity for a response form. Most fit, and a list with a filter writes one per entry.
 const USUAL_VIEW: usize = 2048;
@@ -165,8 +165,8 @@ mod tests {
     use crate::model::kind::https_edge_route::HttpsEdgeRoute;
     use crate::model::kind::tls_certificate::TlsCertificate;
     use crate::model::module::saml::Saml;
-    use crate::model::node::Tape;
     use crate::model::secrets::Text;
+    use crate::syntax::yaml::Tape;
 
     fn described<R: Resource>(before: &R, description: &str) -> R {
         let patch = R::INFO.decode;

@@ -21,10 +21,11 @@ use crate::manifest::tree::Disk;
 use crate::model::secrets::text::Text;
 use crate::model::{
     AnyResource, ApiKey, Author, CertificateAuthority, Claim, Code, Desired, Entry, EventSource, Fault, HttpsEdge, Id,
-    Key, Kind, MASK, Operation, Secret, Secrets, Snapshot, Tape,
+    Key, Kind, MASK, Operation, Secret, Secrets, Snapshot,
 };
 use crate::plan::{DeletionBudget, DigestProtection, Plan, PlanConditions, RedactedPlan, SavedPlan, diff, render};
 use crate::store::{Commit, Places, Query, Record, Store, clock};
+use crate::syntax::yaml::Tape;
 use specs::{AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, Spec, any_spec, host_and_two_modules, two_of_a_kind};
 use worlds::{Estate, SOURCE, changing_worlds, some_fields, worlds};
 

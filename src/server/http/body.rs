@@ -5,12 +5,12 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::Instant;
 
 use super::api_error::ApiError;
-use crate::model::Tape;
 use crate::model::json::deserialize::{self, LimitError};
 use crate::model::json::long_integer;
 use crate::server::limits::blocking_task::with_body;
 use crate::server::limits::guards::{Reception, RequestPlace};
 use crate::server::prelude::*;
+use crate::syntax::yaml::Tape;
 
 /// The size of a body's beginning, from which [`take_begun`] judges the rest.
 const BEGINNING: usize = 1 << 10;

@@ -13,9 +13,10 @@ use crate::model::decode::{Decoded, list};
 use crate::model::diagnostics::fault::add_new_faults;
 use crate::model::resource::any_resource::AccessList;
 use crate::model::resource::kind_info::BlankContext;
-use crate::model::{AnyModule, AnyResource, Faults, Node, Segment, Slot, Tape};
+use crate::model::{AnyModule, AnyResource, Faults, Segment, Slot};
 use crate::server::prelude::*;
 use crate::server::resources::endpoint::Endpoint;
+use crate::syntax::yaml::{Node, Tape};
 
 /// Returns a body that is not null.
 pub(crate) fn body(content: Tape) -> Result<Tape, ApiError> {

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::operation::{ApiOperation, ForwardedRequests};
+use crate::model::Fault;
 use crate::model::decode::decode;
-use crate::model::{Fault, Tape};
 use crate::reconcile::run::cancel::Cancel;
 use crate::server::auth::caller::Caller;
 use crate::server::http::api_error::{ApiError, ApiResult};
@@ -26,6 +26,7 @@ use crate::server::limits::blocking_task::with_body;
 use crate::server::net::peer::safe_peer;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::state::{AppState, ServedStore};
+use crate::syntax::yaml::Tape;
 
 /// How long the server that writes may take for a read that this server can answer, too, with the wait for a turn.
 const READ: Duration = Duration::from_secs(2);

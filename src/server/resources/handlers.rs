@@ -8,7 +8,7 @@ use super::external_id::check_id;
 use super::managed_resources::WriteCheck;
 use super::render::{self, render, render_module};
 use super::{at_revision, key_owner, list};
-use crate::model::{ApiKey, Rendered, Secret, Slot, Tape};
+use crate::model::{ApiKey, Rendered, Secret, Slot};
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 use crate::server::http::precondition::Precondition;
@@ -17,6 +17,7 @@ use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::store::{Attempt, Declined, NextState, QueuedCommit, ids, tokens};
+use crate::syntax::yaml::Tape;
 
 /// A write in the queue of the store, and what to warn of.
 type EnteredWrite = (AppState, Result<QueuedCommit<ApiError>, Declined<ApiError>>, Vec<String>);

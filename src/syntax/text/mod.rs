@@ -8,7 +8,7 @@
 //! # The idea
 //!
 //! Whoever writes such a text calls [`printable`] for a quoted value, which is short, or [`escaped`] for a whole line.
-//! Both hide API tokens. `yaml.rs` writes YAML that readers of YAML 1.1 and 1.2 understand in the same way.
+//! Both hide API tokens.
 //!
 //! # An example
 //!
@@ -21,8 +21,6 @@
 
 mod token;
 mod url;
-pub(crate) mod yaml;
-pub(crate) mod yaml_cursor;
 
 use std::borrow::{Borrow, Cow};
 use std::{fmt, ops::Range};

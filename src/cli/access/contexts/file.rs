@@ -11,10 +11,9 @@ use crate::cli::config::place_in;
 use crate::cli::prelude::*;
 use crate::files::{appended, write_whole};
 use crate::manifest::load::syntax;
-use crate::model::Tape;
 use crate::model::decode::decode;
 use crate::store::disk::lock_wait::retry_while_locked;
-use crate::syntax::text::yaml::to_yaml;
+use crate::syntax::yaml::{Tape, to_yaml};
 
 /// The name of the file.
 const FILE: &str = "contexts.yaml";

@@ -5,7 +5,7 @@ use std::{collections::HashMap, ops::Range};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::{LocatedDocument, LocatedNode, NodeKind, SourceMap};
-use crate::syntax::text::yaml_cursor::{YamlCursor, without_tabs_after_colons};
+use crate::syntax::yaml::{YamlCursor, without_tabs_after_colons};
 
 /// Reads a text up to its first syntax error.
 pub(super) fn build(text: &str) -> SourceMap {

@@ -8,8 +8,8 @@ use super::fields::{Fields, SchemaPlace};
 use super::mask::Mask;
 use super::quoting::{has_credential, quotable_key, quotable_path, quotable_variable};
 use super::secret_values::SecretValues;
-use crate::syntax::text::yaml_cursor::{YamlCursor, without_tabs_after_colons};
 use crate::syntax::text::{token_secrets, url_passwords};
+use crate::syntax::yaml::{YamlCursor, without_tabs_after_colons};
 
 /// The deepest nesting that is read; a deeper text counts as unreadable.
 const MOST_LEVELS: usize = 128;

@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
-use crate::model::Tape;
 use crate::model::key::segment;
 use crate::server::dashboard::elements::{commit, counted, due, time};
 use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
@@ -11,6 +10,7 @@ use crate::server::handler_prelude::*;
 use crate::server::operations::checks::RequestBody;
 use crate::server::operations::sources::view::{SourceSuspend, SourceView};
 use crate::server::operations::sources::{self, SourceInPath, view};
+use crate::syntax::yaml::Tape;
 
 const APPLY: Intent<'static> = Intent::Apply("");
 const SUSPEND_PATH: &str = "/ui/sources/{p0}/suspend";

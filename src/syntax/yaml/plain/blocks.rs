@@ -1,7 +1,7 @@
 //! Documents and block collections, line by line.
 
 use super::reader::{BlockForm, MOST_OPEN, MOST_PLAIN_KEY, OpenBlock, PlainReader};
-use crate::model::node::tape::{Tape, TapeItem};
+use crate::syntax::yaml::tape::{Tape, TapeItem};
 
 /// The line before a document.
 const SEPARATOR: &[u8] = b"---";

@@ -1,8 +1,8 @@
 //! A position in a text, and the scalars that the plain reader reads from there.
 
 use super::scalar::{PlainScalar, resolve};
-use crate::model::node::read::BYTES_OF_A_VALUE;
-use crate::model::node::tape::{Tape, TapeItem};
+use crate::syntax::yaml::read::BYTES_OF_A_VALUE;
+use crate::syntax::yaml::tape::{Tape, TapeItem};
 
 /// The most open collections. serde_yaml rejects more than 128.
 pub(super) const MOST_OPEN: usize = 60;

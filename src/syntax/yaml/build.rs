@@ -4,9 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::Number;
 
-use super::faults::MOST_KEY_BYTES;
-use super::merge::MERGE_KEY;
 use super::tape::{NodeEntries, Tape, TapeItem};
+
+/// The longest key of a mapping (D48): a fault holds the path to its field, so keys must be short enough to copy.
+pub(crate) const MOST_KEY_BYTES: usize = 4096;
+/// The key of a YAML mapping that takes the entries of another mapping.
+pub(crate) const MERGE_KEY: &str = "<<";
 
 /// The keys of a mapping that are compared in pairs, which is faster than hashing them.
 const FEW_KEYS: usize = 16;
@@ -79,7 +82,7 @@ impl Tape {
     }
 
     /// Replaces the value or key at a position.
-    pub(super) fn replace(&mut self, at: u32, item: TapeItem) {
+    pub(crate) fn replace(&mut self, at: u32, item: TapeItem) {
         if let Some(place) = self.items.get_mut(at as usize) {
             *place = item;
         }

@@ -11,19 +11,19 @@ use crate::syntax::text::number;
 /// by item, which is more than their documents.
 #[derive(Default, PartialEq)]
 pub(crate) struct Tape {
-    pub(super) items: Vec<TapeItem>,
+    pub(crate) items: Vec<TapeItem>,
     pub(super) texts: String,
     pub(super) numbers: Vec<Number>,
     /// Whether a key is a duplicate or too long, or JSON cannot represent a number.
-    pub(super) has_faults: bool,
+    pub(crate) has_faults: bool,
     /// Whether a mapping has a merge key.
-    pub(super) has_merge_keys: bool,
+    pub(crate) has_merge_keys: bool,
 }
 
 /// A value or the key of a mapping. An entry of a mapping is its key and its value, one after the other. Positions have 32
 /// bits, so that an item fits in 12 bytes.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum TapeItem {
+pub(crate) enum TapeItem {
     Null,
     Bool(bool),
     /// An index in the numbers of the tape.
@@ -121,10 +121,9 @@ pub(crate) enum NodeShape<'a> {
     Bool(bool),
     /// Any number that JSON can hold.
     Number(&'a Number),
-    /// A number that JSON cannot hold: `.inf` or `.nan` in YAML. [`Tape::take_faults`] reports and removes it.
+    /// A number that JSON cannot hold: `.inf` or `.nan` in YAML. `model::node` reports and removes it.
     NotFinite,
-    /// An integer of more than 64 bits, which would lose digits as a number of JSON. [`Tape::take_faults`] reports and
-    /// removes it.
+    /// An integer of more than 64 bits, which would lose digits as a number of JSON. `model::node` reports and removes it.
     LongInteger,
     /// A text.
     String(&'a str),
@@ -218,22 +217,22 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the position in the tape.
-    pub(super) fn position(self) -> u32 {
+    pub(crate) fn position(self) -> u32 {
         self.at
     }
 
     /// Returns the position of the key, if the value is that of a mapping's entry.
-    pub(super) fn key_position(self) -> u32 {
+    pub(crate) fn key_position(self) -> u32 {
         self.at.saturating_sub(1)
     }
 
     /// Returns the item of the key, if the value is that of a mapping's entry.
-    pub(super) fn key(self) -> TapeItem {
+    pub(crate) fn key(self) -> TapeItem {
         self.tape.item(self.key_position())
     }
 
     /// Returns the item of the value.
-    pub(super) fn item(self) -> TapeItem {
+    pub(crate) fn item(self) -> TapeItem {
         self.tape.item(self.at)
     }
 }

@@ -7,8 +7,8 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde::de::DeserializeSeed;
 
 use super::*;
-use crate::model::node::read::{Allowance, TapeSeed};
-use crate::model::node::tape::Tape;
+use crate::syntax::yaml::read::{Allowance, TapeSeed};
+use crate::syntax::yaml::tape::Tape;
 
 /// Examples with a folded scalar, and with an alias.
 const NOT_PLAIN: [&str; 3] = [

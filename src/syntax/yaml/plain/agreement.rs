@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::blocks::plain_documents;
-use crate::model::node::tape::Tape;
+use crate::syntax::yaml::tape::Tape;
 
 /// Whether the plain reader reads a text. Panics unless serde_yaml then reads the same documents.
 pub(crate) fn plain_reader_agrees(text: &str) -> bool {

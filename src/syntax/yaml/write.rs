@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::alters_display;
+use crate::syntax::text::alters_display;
 
 /// The plain scalars that are no strings in YAML 1.1, in its type repository or its common readers. YAML 1.2 reads most
 /// of them as strings, so serde_yaml does not quote them.
