@@ -19,7 +19,7 @@ use super::tree::manifest_tree::Tree;
 use super::tree::surrounding::surrounding_error;
 use crate::manifest::prelude::*;
 use crate::model::diagnostics::diagnostic::sort;
-use crate::model::{Cause, Name};
+use crate::model::Cause;
 
 /// The loaded manifests.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
         }
     };
     let (files, reads): (Vec<_>, Vec<_>) = files.into_par_iter().with_max_len(FILES_AT_ONCE).map(reread).unzip();
-    let lacks_surrounding = diagnostics.iter().any(|it| it.cause == Some(Cause::Surrounding));
+    let lacks_surrounding = diagnostics.iter().any(|it| it.is_surrounding);
     let unknown_values = UnknownValues::new(tree.assumes_values());
     Loaded { files, diagnostics, lacks_surrounding, unknown_values, reads, ..Loaded::default() }.complete(earlier)
 }
@@ -132,9 +132,9 @@ impl Loaded {
     /// The error because of which no manifest of the source, or not every surrounding one, was read (D82, D88, D89).
     pub(crate) fn unread(&self) -> Option<&Diagnostic> {
         let is_nothing_read = self.files.iter().all(|file| file.is_surrounding);
-        self.diagnostics.iter().find(|found| match found.code {
-            Name::Code(Code::FetchFailed | Code::UnverifiedCommit | Code::Rewound) => true,
-            Name::Code(Code::Unreadable) => is_nothing_read || found.cause == Some(Cause::Surrounding),
+        self.diagnostics.iter().find(|found| match found.cause {
+            Some(Cause::NotFetched | Cause::RefusedCommit) => true,
+            Some(Cause::NotRead) => is_nothing_read || found.is_surrounding,
             _ => false,
         })
     }

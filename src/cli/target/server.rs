@@ -293,9 +293,8 @@ impl Target for ServerTarget {
             return Ok(Proposal { report: self.of_source(validated.report("plan")), ..Proposal::default() });
         }
         // Unreadable files are not sent. With pruning, their resources would be deleted.
-        let unread = [Code::Unreadable, Code::EmptySource, Code::EmptyFile, Code::NotUtf8].map(Name::Code);
-        let unread: Vec<Diagnostic> =
-            validated.diagnostics.iter().filter(|it| unread.contains(&it.code)).cloned().collect();
+        let is_unread = |it: &&Diagnostic| matches!(it.cause, Some(Cause::NotRead | Cause::NoContent));
+        let unread: Vec<Diagnostic> = validated.diagnostics.iter().filter(is_unread).cloned().collect();
         self.options.prune &= unread.is_empty();
         let mut files = UploadFiles::new(files);
         let run = self.exchange(self.request(), &mut files, "Planning").map_err(|error| error.failure(SEE_PLAN))?;

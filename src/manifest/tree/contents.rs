@@ -5,6 +5,7 @@ use std::path::Path;
 use super::limits::MOST_VALUE_BYTES;
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
+use crate::model::Cause;
 use crate::model::secrets::redact::quotable_path;
 
 /// The text of a value file.
@@ -47,7 +48,8 @@ pub(super) fn manifest_file(name: String, bytes: Vec<u8>, folder: &Path, root: &
         let file = ManifestFile::new(name, text, folder.to_owned(), root.to_owned());
         let offset = offset.saturating_sub(bom);
         let place = file.place(offset..offset + '\u{fffd}'.len_utf8());
-        return Err(Diagnostic::error(Code::NotUtf8, "invalid UTF-8").at(place).help("save the file as UTF-8"));
+        let fault = Diagnostic::error(Code::NotUtf8, "invalid UTF-8").caused_by(Cause::NoContent);
+        return Err(fault.at(place).help("save the file as UTF-8"));
     }
     text_file(name, Arc::new(text), folder, root)
 }
@@ -57,7 +59,7 @@ pub(super) fn text_file(name: String, text: Arc<String>, folder: &Path, root: &P
     let file = Arc::new(ManifestFile::new(name, text, folder.to_owned(), root.to_owned()));
     if file.source.text.trim().is_empty() {
         let help = "restore its content, delete the file, or add a comment to keep it";
-        let empty = Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written");
+        let empty = Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written").caused_by(Cause::NoContent);
         return Err(empty.at(file.place(0..0)).help(help));
     }
     Ok(file)

@@ -7,14 +7,20 @@ use std::sync::Arc;
 use super::paths::is_manifest;
 use crate::files::folder_of;
 use crate::model::secrets::redact::quotable_path;
-use crate::model::{Code, Diagnostic, Fault, Place, SourceFile, nearest};
+use crate::model::{Cause, Code, Diagnostic, Fault, Place, SourceFile, nearest};
 use crate::syntax::text::printable_path;
 
 /// The most names of a folder that are compared with one that does not exist.
 const MOST_NEAR: usize = 1000;
 
+/// The error for manifests that cannot be read.
+pub(super) fn not_read(message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(Code::Unreadable, message).caused_by(Cause::NotRead)
+}
+
 pub(super) fn no_manifest(place: impl fmt::Display) -> Diagnostic {
     Diagnostic::error(Code::EmptySource, format!("no manifests found in {place}"))
+        .caused_by(Cause::NoContent)
         .help("use a folder with .yaml, .yml or .json files")
 }
 
@@ -50,8 +56,7 @@ pub(crate) fn similar_path(path: &Path) -> Option<PathBuf> {
 }
 
 pub(super) fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic {
-    Diagnostic::error(Code::Unreadable, format!("{name} cannot be read: {reason}"))
-        .help("check the path and its permissions")
+    not_read(format!("{name} cannot be read: {reason}")).help("check the path and its permissions")
 }
 
 /// The error for a file that is written while the manifests are read.

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::model::{Code, Diagnostic, Place, SourceFile};
+use crate::model::{Cause, Code, Diagnostic, Place, SourceFile};
 
 /// The name of the file, at the top of a folder of manifests.
 pub(super) const IGNORE_FILE: &str = ".edgewrightignore";
@@ -18,12 +18,14 @@ pub(super) struct IgnoreRules(Option<Gitignore>);
 impl IgnoreRules {
     /// Reads the patterns in a file. `name` is its path to show.
     pub(super) fn read(name: &str, bytes: Vec<u8>) -> Result<Self, Diagnostic> {
-        let fault = |code: Code, message: String| Err(Diagnostic::error(code, message));
         if bytes.len() as u64 > MOST_IGNORE_BYTES {
             let (name, most) = (name.to_owned(), MOST_IGNORE_BYTES >> 10);
-            return fault(Code::TooLarge, format!("`{name}` is larger than {most} KiB"));
+            return Err(Diagnostic::error(Code::TooLarge, format!("`{name}` is larger than {most} KiB")));
         }
-        let Ok(text) = String::from_utf8(bytes) else { return fault(Code::NotUtf8, format!("`{name}` is not UTF-8")) };
+        let Ok(text) = String::from_utf8(bytes) else {
+            let fault = Diagnostic::error(Code::NotUtf8, format!("`{name}` is not UTF-8"));
+            return Err(fault.caused_by(Cause::NoContent));
+        };
         let file = Arc::new(SourceFile::new(name.to_owned(), text));
         let mut rules = GitignoreBuilder::new("");
         let mut start = 0;

@@ -11,6 +11,7 @@ use super::manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 use super::surrounding::surrounding_error;
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
+use crate::model::Cause;
 use crate::model::secrets::redact::{quotable_path, quotable_variable};
 use crate::syntax::text::without_tokens;
 
@@ -135,7 +136,8 @@ impl Tree for Sent {
         }
         // Surrounding manifests alone declare nothing, and everything that the source owns would be deleted.
         if !self.may_be_empty && self.files.iter().all(|sent| sent.is_surrounding) {
-            diagnostics.push(Diagnostic::error(Code::EmptySource, "the request has no manifests"));
+            let fault = Diagnostic::error(Code::EmptySource, "the request has no manifests");
+            diagnostics.push(fault.caused_by(Cause::NoContent));
         }
         (files, diagnostics)
     }

@@ -25,7 +25,7 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc};
 use super::file_stamp::NotedFile;
 use super::manifest_tree::{Tree, TreeFiles};
 use crate::manifest::resolve::origin::ManifestFile;
-use crate::model::{Cause, Diagnostic, Fault, Severity};
+use crate::model::{Diagnostic, Fault, Severity};
 
 /// The meaning of a value that is unset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +63,8 @@ impl SurroundedTree {
 
 /// A diagnostic of a surrounding manifest, if it is an error: warnings are for the owner of the manifest.
 pub(crate) fn surrounding_error(diagnostic: Diagnostic) -> Option<Diagnostic> {
-    let (cause, message) = (Some(Cause::Surrounding), format!("in the surrounding manifests: {}", diagnostic.message));
-    (diagnostic.severity == Severity::Error).then_some(Diagnostic { cause, message, ..diagnostic })
+    let message = format!("in the surrounding manifests: {}", diagnostic.message);
+    (diagnostic.severity == Severity::Error).then_some(Diagnostic { is_surrounding: true, message, ..diagnostic })
 }
 
 /// The file of a tree that a diagnostic is about.
@@ -130,6 +130,7 @@ mod tests {
 
     use super::*;
     use crate::manifest::tree::Disk;
+    use crate::model::Cause;
 
     #[test]
     fn surrounding_manifests_have_everything_but_the_source() {
@@ -150,8 +151,9 @@ mod tests {
             let found: Vec<(bool, bool)> =
                 files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_surrounding)).collect();
             assert_eq!(found, [(true, false), (false, true)]);
-            let causes: Vec<Option<Cause>> = diagnostics.iter().map(|it| it.cause).collect();
-            assert_eq!(causes, [None, Some(Cause::Surrounding)], "{diagnostics:?}");
+            assert!(diagnostics.iter().all(|it| it.cause == Some(Cause::NoContent)), "{diagnostics:?}");
+            let is_surrounding = diagnostics.iter().map(|it| it.is_surrounding);
+            assert_eq!(is_surrounding.collect::<Vec<bool>>(), [false, true], "{diagnostics:?}");
             let is_told = diagnostics.iter().map(|it| it.message.starts_with("in the surrounding manifests: "));
             assert_eq!(is_told.collect::<Vec<bool>>(), [false, true], "{diagnostics:?}");
             let (again, _) = tree.manifests();

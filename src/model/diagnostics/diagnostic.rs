@@ -163,8 +163,14 @@ impl fmt::Display for Name {
 /// The cause of a diagnostic, where code needs more than its name to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The surrounding manifests, which belong to others (D107).
-    Surrounding,
+    /// The source is not fetched (D88).
+    NotFetched,
+    /// A commit that must not be read: it is not verified (D82), or the revision was moved back (D89).
+    RefusedCommit,
+    /// A file, a folder or a whole source that cannot be read.
+    NotRead,
+    /// A file that is empty or not UTF-8, or a source without files.
+    NoContent,
     /// A module set that nothing declares. No store has these, unlike everything else with a name.
     UnknownModuleSet,
 }
@@ -178,6 +184,8 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The cause, if code decides by it.
     pub cause: Option<Cause>,
+    /// Whether it is about the surrounding manifests, which belong to others (D107).
+    pub is_surrounding: bool,
     /// One sentence without a full stop.
     pub message: String,
     /// How to fix it.
@@ -197,6 +205,7 @@ impl Diagnostic {
             code: code.into(),
             severity: Severity::Error,
             cause: None,
+            is_surrounding: false,
             message: hide_tokens(message.into()),
             help: None,
             place: None,
@@ -219,6 +228,13 @@ impl Diagnostic {
     /// (D114).
     pub(crate) fn counts_as(&self, severity: Severity) -> bool {
         self.severity == severity && self.code != Name::Code(Code::KnownFindings)
+    }
+
+    /// Sets the cause.
+    #[must_use]
+    pub(crate) fn caused_by(mut self, cause: Cause) -> Self {
+        self.cause = Some(cause);
+        self
     }
 
     /// Sets the help.

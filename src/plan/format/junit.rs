@@ -9,7 +9,7 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::diagnostics::position;
 use super::verdict::{store_note, summary};
-use crate::model::{Code, Diagnostic, JsonError, Name, Severity};
+use crate::model::{Cause, Code, Diagnostic, JsonError, Name, Severity};
 use crate::plan::behaviour;
 use crate::plan::proof_report::InvariantProof;
 use crate::plan::report::Report;
@@ -96,9 +96,9 @@ fn cases(report: &Report) -> Vec<TestCase> {
             None => elsewhere.push(it),
         }
     }
-    // Files with these errors do not count as read.
-    let unread = |it: &&Diagnostic| [Name::Code(Code::EmptyFile), Name::Code(Code::NotUtf8)].contains(&it.code);
-    let read = files.values().filter(|found| !found.iter().any(unread)).count();
+    // Such a file does not count as read.
+    let has_no_content = |it: &&Diagnostic| it.cause == Some(Cause::NoContent);
+    let read = files.values().filter(|found| !found.iter().any(has_no_content)).count();
     let others = report.files.saturating_sub(read);
     let mut cases: Vec<TestCase> = files.into_iter().map(|(name, found)| manifests(name, found)).collect();
     if !elsewhere.is_empty() {

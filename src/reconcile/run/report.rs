@@ -1,7 +1,7 @@
 //! The report of a run, and the condition that a source has after it.
 
 use super::plan_result::PlanResult;
-use crate::model::Name;
+use crate::model::{Cause, Name};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::health::Reason;
 
@@ -64,7 +64,8 @@ impl RunReport {
         match &planned.unread {
             Some(unread) if reason(unread) == Reason::Failed => {
                 // The first diagnostic becomes the message of the condition.
-                planned.diagnostics.sort_by_key(|found| (found.code, found.cause) != (unread.code, unread.cause));
+                let is_like = |found: &Diagnostic| (found.cause, found.is_context) == (unread.cause, unread.is_context);
+                planned.diagnostics.sort_by_key(|found| !is_like(found));
                 RunReport::Failed(planned.diagnostics)
             }
             _ => RunReport::Invalid(planned),
@@ -168,9 +169,9 @@ fn unread(planned: &PlanResult) -> Option<(Reason, String)> {
 
 /// The reason of a source whose manifests were not read: it failed, or they must not be read.
 fn reason(unread: &Diagnostic) -> Reason {
-    match unread.code {
-        Name::Code(Code::FetchFailed) => Reason::FetchFailed,
-        Name::Code(Code::UnverifiedCommit | Code::Rewound) => Reason::Refused,
+    match unread.cause {
+        Some(Cause::NotFetched) => Reason::FetchFailed,
+        Some(Cause::RefusedCommit) => Reason::Refused,
         _ => Reason::Failed,
     }
 }

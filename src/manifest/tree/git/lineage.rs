@@ -14,6 +14,7 @@ use git2::{Oid, Repository};
 
 use super::repository::shallow_hint;
 use crate::manifest::prelude::*;
+use crate::model::Cause;
 
 /// The digits of a whole commit ID.
 const DIGITS: usize = 40;
@@ -89,7 +90,7 @@ impl Lineage {
                 )
             };
             let help = shallow_hint(repository).map_or_else(accept, str::to_owned);
-            return Err(Diagnostic::error(Code::Rewound, message).help(help));
+            return Err(Diagnostic::error(Code::Rewound, message).caused_by(Cause::RefusedCommit).help(help));
         }
         let message = format!("commit {id} does not descend from {applied}, the commit that was applied before it");
         let warning = Diagnostic::warning(Code::Rewound, message);

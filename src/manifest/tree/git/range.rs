@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::repository::{commit, discover, shallow_hint};
-use crate::model::{Code, Diagnostic};
+use crate::manifest::tree::faults::not_read;
+use crate::model::Diagnostic;
 
 /// The two sides of a revision range such as `main..HEAD`, in the repository of a path. `A...B` starts at the merge
 /// base; with `A` alone, the other side is the work tree.
@@ -14,7 +15,7 @@ pub(crate) fn revisions(range: &str, path: &Path) -> Result<(String, Option<Stri
         let (a, b) = (or_head(a), or_head(b));
         let base = repository.merge_base(commit(&repository, &a)?, commit(&repository, &b)?);
         let base = base.map_err(|_| {
-            Diagnostic::error(Code::Unreadable, format!("`{a}` and `{b}` have no merge base"))
+            not_read(format!("`{a}` and `{b}` have no merge base"))
                 .help(shallow_hint(&repository).unwrap_or("use two dots instead of three"))
         })?;
         return Ok((base.to_string(), Some(b)));

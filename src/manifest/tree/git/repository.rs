@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, Oid, Repository};
 
 use super::ref_suggestions::{list_existing, ref_names, short_name};
+use crate::manifest::tree::faults::not_read;
 use crate::manifest::tree::paths::{self, normalize};
-use crate::model::{Code, Diagnostic};
+use crate::model::Diagnostic;
 
 /// The repository of a path.
 pub(super) fn discover(path: &Path) -> Result<Repository, Diagnostic> {
@@ -32,7 +33,7 @@ fn open_error(error: &git2::Error, message: String, help: &'static str) -> Diagn
         ErrorCode::Owner => "run `git config --global --add safe.directory` if you trust its owner",
         _ => help,
     };
-    Diagnostic::error(Code::Unreadable, message).help(help)
+    not_read(message).help(help)
 }
 
 /// The absolute path, without `.` and `..`.
@@ -47,12 +48,12 @@ pub(super) fn commit(repository: &Repository, revision: &str) -> Result<Oid, Dia
         let is_found = !matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec | ErrorCode::Ambiguous);
         if is_found || repository.resolve_reference_from_short_name(revision).is_ok() {
             let message = format!("cannot read the commit of Git revision `{revision}`: {}", error.message());
-            return Diagnostic::error(Code::Unreadable, message)
+            return not_read(message)
                 .help(shallow_hint(repository).unwrap_or("run `git fsck` in the repository, or use another revision"));
         }
         let refs = ref_names(repository);
         let existing = list_existing("the repository", revision, refs.iter().filter_map(|name| short_name(name)));
-        Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{revision}`{existing}"))
+        not_read(format!("unknown Git revision `{revision}`{existing}"))
             .help(shallow_hint(repository).unwrap_or("use a branch, tag or commit"))
     })
 }

@@ -6,6 +6,7 @@ use semver::{Version, VersionReq};
 use super::ref_suggestions::{list_existing, ref_names, short_name};
 use super::repository::commit;
 use crate::manifest::prelude::*;
+use crate::manifest::tree::faults::not_read;
 
 /// The names of tags start with it.
 const TAGS: &str = "refs/tags/";
@@ -33,9 +34,9 @@ impl RevisionSpec {
             Self::Ref(name) => return Ok((commit(repository, name)?, None)),
             Self::Semver(range) => range,
         };
-        let tags = repository.tag_names(None).map_err(|error| {
-            Diagnostic::error(Code::Unreadable, format!("cannot list the tags of the repository: {}", error.message()))
-        })?;
+        let tags = repository
+            .tag_names(None)
+            .map_err(|error| not_read(format!("cannot list the tags of the repository: {}", error.message())))?;
         let names: Vec<&str> = tags.iter().filter_map(|name| name.ok().flatten()).collect();
         match best_tag(range, names.into_iter()) {
             Some(tag) => Ok((commit(repository, &format!("{TAGS}{tag}"))?, Some(tag.to_owned()))),
@@ -97,15 +98,13 @@ impl RevisionSpec {
         match self {
             Self::Ref(name) => {
                 let existing = list_existing("the repository", name, refs.filter_map(short_name));
-                Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{name}`{existing}"))
-                    .help("use a branch, tag or commit")
+                not_read(format!("unknown Git revision `{name}`{existing}")).help("use a branch, tag or commit")
             }
             Self::Semver(range) => {
                 let tags = refs.filter(|name| name.starts_with(TAGS)).filter_map(short_name);
                 let existing = list_existing("the repository", &range.to_string(), tags);
                 let message = format!("no tag has a version in the range `{range}`{existing}");
-                Diagnostic::error(Code::Unreadable, message)
-                    .help("use a range that contains the version of a tag, such as `v1.2.3` or `1.2.3`")
+                not_read(message).help("use a range that contains the version of a tag, such as `v1.2.3` or `1.2.3`")
             }
         }
     }

@@ -41,6 +41,7 @@ use git2::{Oid, Repository};
 
 pub(crate) use super::git::revision_spec::RevisionSpec;
 use crate::manifest::prelude::*;
+use crate::model::Cause;
 pub(crate) use access::{PasswordPlace, RemoteAccess};
 use failure::FetchFault;
 use fetch_limits::{FetchLimits, LIMITS};
@@ -98,7 +99,7 @@ impl RemoteMirror {
             Err(FetchFault::Stopped) => return self.failure.lock().is_none(),
             Err(FetchFault::Remote((reason, help)) | FetchFault::Mirror((reason, help))) => {
                 let message = format!("cannot fetch {}: {reason}", printable_path(&self.url.text));
-                Some(Diagnostic::error(Code::FetchFailed, message).help(help))
+                Some(not_fetched(message).help(help))
             }
         };
         let is_fetched = failure.is_none();
@@ -118,10 +119,14 @@ impl RemoteMirror {
         opened().ok_or_else(|| {
             self.failure().unwrap_or_else(|| {
                 let message = format!("{} has not been fetched yet", self.url.text);
-                Diagnostic::error(Code::FetchFailed, message).help("wait for the first fetch to finish")
+                not_fetched(message).help("wait for the first fetch to finish")
             })
         })
     }
+}
+
+fn not_fetched(message: String) -> Diagnostic {
+    Diagnostic::error(Code::FetchFailed, message).caused_by(Cause::NotFetched)
 }
 
 /// The error of mirrors that cannot be created.

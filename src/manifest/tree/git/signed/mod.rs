@@ -17,6 +17,7 @@ use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use git2::{ErrorCode, Oid, Repository};
 
 use crate::manifest::prelude::*;
+use crate::model::Cause;
 use allowed_signers::{AllowedSigners, SignerRefusal};
 use sshsig::SshSignature;
 
@@ -37,7 +38,7 @@ impl CommitVerifier {
         let signers = self.signers()?;
         let refused = |reason: String, help: &str| {
             let message = format!("commit {id} is not applied: {reason}");
-            Err(Diagnostic::error(Code::UnverifiedCommit, message).help(help))
+            Err(unverified(message).help(help))
         };
         let sign = "sign the commit with `git commit -S` and `gpg.format=ssh`";
         let (signature, content) = match repository.extract_signature(&id, None) {
@@ -86,12 +87,16 @@ impl CommitVerifier {
     fn signers(&self) -> Result<AllowedSigners, Diagnostic> {
         let failed = |reason: String| {
             let file = self.allowed_signers_file.display();
-            Diagnostic::error(Code::UnverifiedCommit, format!("cannot read the allowed signers in {file}: {reason}"))
+            unverified(format!("cannot read the allowed signers in {file}: {reason}"))
                 .help("fix the file; no commit is applied until it is valid")
         };
         let text = fs::read_to_string(&self.allowed_signers_file).map_err(|error| failed(error.to_string()))?;
         AllowedSigners::parse(&text).map_err(failed)
     }
+}
+
+fn unverified(message: String) -> Diagnostic {
+    Diagnostic::error(Code::UnverifiedCommit, message).caused_by(Cause::RefusedCommit)
 }
 
 /// The fingerprint of a key, as `ssh-keygen -l` prints it.
