@@ -211,18 +211,15 @@ impl ConfiguredSource {
                 let watched = location.paths.iter().cloned().chain(surrounding).collect();
                 (tree, watched)
             }
-            Some(ConfiguredRepository { address, wanted, verifier }) => {
+            Some(repository) => {
                 let inside = location.paths.first().cloned().unwrap_or_default();
-                let (place, schedule) = repository_place(&name, address, &wanted, interval, mirrors)?;
+                let (mut at_revision, schedule) = repository_tree(&name, repository, inside, interval, mirrors)?;
                 fetches = schedule;
+                lineage = at_revision.lineage.clone();
                 let stopped = cancel.clone();
-                let stop = StopCheck::new(move || stopped.is_cancelled());
-                let own = Arc::clone(lineage.insert(Arc::new(Lineage::new(&name, verifier.is_some()))));
-                let mut at_revision = RefTree::new(place, wanted, inside, verifier);
-                at_revision.stop = stop;
+                at_revision.stop = StopCheck::new(move || stopped.is_cancelled());
                 at_revision.allow_outside_files = loading.allow_outside_files;
                 at_revision.surrounding = surrounding;
-                at_revision.lineage = Some(own);
                 at_revision.values = Arc::clone(&values);
                 let watched = at_revision.watched();
                 (Arc::new(at_revision) as Arc<dyn Tree>, watched)
@@ -274,6 +271,22 @@ impl ConfiguredSource {
             RepositoryAddress::Remote { url, .. } => Some((self.name.as_str(), url.text.as_str())),
         }
     }
+}
+
+/// The tree of a source's repository and, if it is a remote one, the schedule of its fetches.
+fn repository_tree(
+    source: &str,
+    repository: ConfiguredRepository,
+    inside: PathBuf,
+    interval: Duration,
+    mirrors: Option<&Arc<Mirrors>>,
+) -> Result<(RefTree, Option<Arc<FetchSchedule>>), Diagnostic> {
+    let ConfiguredRepository { address, wanted, verifier } = repository;
+    let (place, schedule) = repository_place(source, address, &wanted, interval, mirrors)?;
+    let lineage = Lineage::new(source, verifier.is_some());
+    let mut tree = RefTree::new(place, wanted, inside, verifier);
+    tree.lineage = Some(Arc::new(lineage));
+    Ok((tree, schedule))
 }
 
 /// The place of a source's repository and, if it is a remote one, the schedule of its fetches.

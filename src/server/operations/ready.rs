@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::reconcile::sync_loop::health::Verdict;
 use crate::server::handler_prelude::*;
+use crate::store::engine::FollowedWriter;
 
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/readyz", |method| on(method, get))
     .any_query()
@@ -28,23 +29,36 @@ const LOSS_SHOWN: Duration = Duration::from_secs(3600);
 
 /// Returns warnings, a line each, or why the server is not ready. It may try a write.
 pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
-    let followed = app.served.store.followed_writer();
-    if followed.is_none()
-        && let Err(error) = app.served.store.readiness()
-    {
-        // The reason contains local paths, so it goes to the log and not to the client.
-        tracing::error!(code = %error.code, reason = %error, "the store is not ready");
-        return Err(match (app.served.store.health(), app.served.store.outage()) {
-            (Err(_), _) => "cannot write to the store; restart the server".to_owned(),
-            (Ok(()), Some(outage)) => format!(
-                "no connection to the database of the store for {} s: changes are refused, reads are answered",
-                outage.since.elapsed().as_secs()
-            ),
-            (Ok(()), None) => "cannot write to the store, for example because the disk is full".to_owned(),
-        });
+    let store = &app.served.store;
+    let followed = store.followed_writer();
+    if followed.is_none() {
+        check_writes(store)?;
     }
+    let (missing, mut warnings) = check_sources(&app.sources.registry);
+    warnings += &store_warnings(store, followed.as_ref());
+    warnings += &file_warnings(app);
+    if missing.is_empty() { Ok(warnings) } else { Err(missing.join("; ")) }
+}
+
+/// Tries whether the store can be written to, and returns why not.
+fn check_writes(store: &Store) -> Result<(), String> {
+    let Err(error) = store.readiness() else { return Ok(()) };
+    // The reason contains local paths, so it goes to the log and not to the client.
+    tracing::error!(code = %error.code, reason = %error, "the store is not ready");
+    Err(match (store.health(), store.outage()) {
+        (Err(_), _) => "cannot write to the store; restart the server".to_owned(),
+        (Ok(()), Some(outage)) => format!(
+            "no connection to the database of the store for {} s: changes are refused, reads are answered",
+            outage.since.elapsed().as_secs()
+        ),
+        (Ok(()), None) => "cannot write to the store, for example because the disk is full".to_owned(),
+    })
+}
+
+/// Returns why sources are not ready, and warnings of others.
+fn check_sources(following: &SourceRegistry) -> (Vec<String>, String) {
     let (mut missing, mut warnings) = (Vec::new(), String::new());
-    let all = app.sources.registry.now();
+    let all = following.now();
     // One source needs no name.
     let several = all.len() > 1;
     for handle in all.iter() {
@@ -57,7 +71,12 @@ pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
             Verdict::NotReady(reason) => missing.push(named(reason)),
         }
     }
-    let store = &app.served.store;
+    (missing, warnings)
+}
+
+/// Returns warnings of a store that may be an old state, or whose copies are incomplete.
+fn store_warnings(store: &Store, followed: Option<&FollowedWriter>) -> String {
+    let mut warnings = String::new();
     if let Some(since) = store.stands_in_since() {
         let revision = store.snapshot().revision;
         let _ = writeln!(
@@ -81,10 +100,14 @@ pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
     if store.is_copy_failing() {
         warnings += "warning: cannot write the local copy of the store; see the server log\n";
     }
-    // Its error has local paths.
+    warnings
+}
+
+/// Returns warnings of files that could not be read or written. Their errors have local paths, so only the log has them.
+fn file_warnings(app: &AppState) -> String {
+    let mut warnings = String::new();
     if app.sources.registry.is_outdated() {
-        warnings += "warning: the configuration file is not applied; see the server log
-";
+        warnings += "warning: the configuration file is not applied; see the server log\n";
     }
     if app.telemetry.tls.as_ref().is_some_and(|tls| tls.is_outdated()) {
         warnings += "warning: cannot load the TLS files, and the last good ones stay in use; see the server log\n";
@@ -92,5 +115,5 @@ pub(crate) fn readiness(app: &AppState) -> Result<String, String> {
     if app.access.guards.log.as_ref().is_some_and(|log| log.is_failing()) {
         warnings += "warning: cannot write the security log, and its events are lost; see the server log\n";
     }
-    if missing.is_empty() { Ok(warnings) } else { Err(missing.join("; ")) }
+    warnings
 }

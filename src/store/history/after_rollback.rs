@@ -177,52 +177,67 @@ impl Store {
         let mut rejected = Vec::new();
         let moved = TransferredKeys::between(current, target);
         for source in sources {
-            let mut left: Vec<RejectedManifests> = Vec::new();
-            for manifests in current.rejected(&source) {
-                let wanted = self.digest_of(target, &source, &TransferredPaths::from_rejected(manifests))?;
-                if manifests.digest != wanted {
-                    left.push(RejectedManifests { retransferred_paths: Vec::new(), ..manifests.clone() });
-                }
-            }
-            let (mut transferred, mut live, mut wanted) = (TransferredPaths::default(), String::new(), String::new());
-            // If the source differs in nothing else, what changed hands is all there is to leave.
-            for candidate in [moved.owned_by(&source, current, target), TransferredPaths::default()] {
-                (live, wanted) =
-                    (self.digest_of(current, &source, &candidate)?, self.digest_of(target, &source, &candidate)?);
-                transferred = candidate;
-                if live != wanted {
-                    break;
-                }
-            }
-            if live != wanted {
-                let mut leave = |commit: Option<String>, digest: String| {
-                    let transferred_paths = transferred.paths();
-                    let (source, retransferred_paths) = (source.clone(), Vec::new());
-                    let manifests =
-                        RejectedManifests { source, commit, digest, transferred_paths, retransferred_paths };
-                    if !left.contains(&manifests) {
-                        left.push(manifests);
-                    }
-                };
-                let last = match applied.remove(&source) {
-                    Some((commit, at)) => Some((commit, self.digest_at(at, &source, &transferred)?)),
-                    None => None,
-                };
-                // Others may have changed what the manifests declare, also to what the next ones declare.
-                if last.as_ref().is_none_or(|(_, digest)| digest.as_ref() != Some(&live)) {
-                    leave(None, live);
-                }
-                if let Some((commit, digest)) = last
-                    && digest.as_ref() != Some(&wanted)
-                    && (commit.is_some() || digest.is_some())
-                {
-                    leave(commit.filter(|commit| !is_dirty(commit)), digest.unwrap_or_default());
-                }
-            }
+            let last = applied.remove(&source);
+            let left = self.left_of(&source, current, target, &moved, last)?;
             let surplus = left.len().saturating_sub(MOST_REJECTED);
             rejected.extend(left.into_iter().skip(surplus));
         }
         Ok(rejected)
+    }
+
+    /// Returns the manifests of a source that a rollback leaves. `moved` has what changed hands, and `applied` the last
+    /// manifests of the source: their commit, and the revision that they made.
+    fn left_of(
+        &self,
+        source: &str,
+        current: &Snapshot,
+        target: &Snapshot,
+        moved: &TransferredKeys,
+        applied: Option<(Option<String>, u64)>,
+    ) -> Result<Vec<RejectedManifests>, StoreError> {
+        let mut left: Vec<RejectedManifests> = Vec::new();
+        for manifests in current.rejected(source) {
+            let wanted =
+                self.digest_of(target, source, &TransferredPaths::from_rejected(manifests))?;
+            if manifests.digest != wanted {
+                left.push(RejectedManifests { retransferred_paths: Vec::new(), ..manifests.clone() });
+            }
+        }
+        let (mut transferred, mut live, mut wanted) = (TransferredPaths::default(), String::new(), String::new());
+        // If the source differs in nothing else, what changed hands is all there is to leave.
+        for candidate in [moved.owned_by(source, current, target), TransferredPaths::default()] {
+            (live, wanted) =
+                (self.digest_of(current, source, &candidate)?, self.digest_of(target, source, &candidate)?);
+            transferred = candidate;
+            if live != wanted {
+                break;
+            }
+        }
+        if live != wanted {
+            let mut leave = |commit: Option<String>, digest: String| {
+                let transferred_paths = transferred.paths();
+                let (source, retransferred_paths) = (source.to_owned(), Vec::new());
+                let manifests = RejectedManifests { source, commit, digest, transferred_paths, retransferred_paths };
+                if !left.contains(&manifests) {
+                    left.push(manifests);
+                }
+            };
+            let last = match applied {
+                Some((commit, at)) => Some((commit, self.digest_at(at, source, &transferred)?)),
+                None => None,
+            };
+            // Others may have changed what the manifests declare, also to what the next ones declare.
+            if last.as_ref().is_none_or(|(_, digest)| digest.as_ref() != Some(&live)) {
+                leave(None, live);
+            }
+            if let Some((commit, digest)) = last
+                && digest.as_ref() != Some(&wanted)
+                && (commit.is_some() || digest.is_some())
+            {
+                leave(commit.filter(|commit| !is_dirty(commit)), digest.unwrap_or_default());
+            }
+        }
+        Ok(left)
     }
 
     /// The last manifests of each source that changed the store: their commit, and the revision that they made.

@@ -133,17 +133,7 @@ impl<'a> LiveSources<'a> {
         if self.is_paused || self.store.followed_writer().is_some() {
             wanted.clear();
         }
-        // All that can fail comes first, so that an error changes nothing.
-        self.prepare_mirrors(&wanted)?;
-        let mut watched = BTreeMap::new();
-        for source in &wanted {
-            if !self.running.iter().any(|(known, _)| known == source) {
-                watched.insert(source.name.clone(), self.watch(source)?);
-            }
-        }
-        if self.suspensions.is_none() && !watched.is_empty() {
-            self.suspensions = Some(Arc::new(Suspensions::open(Arc::clone(&self.store))?));
-        }
+        let mut watched = self.watch_new(&wanted)?;
         let suspensions = self.suspensions.clone();
         self.list.set_forges(forges);
 
@@ -187,6 +177,21 @@ impl<'a> LiveSources<'a> {
         changes.removed = names;
         self.publish(replaced, removed);
         failed.map_or(Ok(changes), Err)
+    }
+
+    /// Watches the sources that are not followed as they are. All that can fail is here, so that an error changes nothing.
+    fn watch_new(&mut self, wanted: &[ConfiguredSource]) -> Result<BTreeMap<String, WatchedSource>, Diagnostic> {
+        self.prepare_mirrors(wanted)?;
+        let mut watched = BTreeMap::new();
+        for source in wanted {
+            if !self.running.iter().any(|(known, _)| known == source) {
+                watched.insert(source.name.clone(), self.watch(source)?);
+            }
+        }
+        if self.suspensions.is_none() && !watched.is_empty() {
+            self.suspensions = Some(Arc::new(Suspensions::open(Arc::clone(&self.store))?));
+        }
+        Ok(watched)
     }
 
     /// Shows the running sources to requests, and ends the loops that were replaced or removed.
