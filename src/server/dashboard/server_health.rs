@@ -14,8 +14,9 @@ pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/server", render)
 /// The most gateways that are shown.
 const MOST_GATEWAYS: usize = 50;
 
+/// Draws the page: a section for each of these, the readiness first.
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
-    let AppState { access, admissions, telemetry, sources, .. } = &request.app;
+    let AppState { telemetry, sources, .. } = &request.app;
     let inventory = telemetry.inventories.count(&request.snapshot);
     let body = html! {
         @match readiness(&request.app) {
@@ -56,6 +57,19 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             },
         }
         h2 { "Work" }
+        (work(request))
+        h2 { "Resources" }
+        ul.brief { @for (kind, count) in &inventory.kinds { li { (kind.to_string()) ": " (*count) } } }
+        h2 { "Gateways" }
+        (gateways(request))
+    };
+    Ok(PageContent { title: "Server".to_owned(), section: "Server", body })
+}
+
+/// The requests in progress, and the places of those that cost much.
+fn work(request: &PageRequest) -> Markup {
+    let AppState { access, admissions, .. } = &request.app;
+    html! {
         p { "Requests in progress: " (access.guards.in_flight.count()) }
         div.scroll tabindex="0" role="region" aria-label="Work" {
             table {
@@ -68,12 +82,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 }
             }
         }
-        h2 { "Resources" }
-        ul.brief { @for (kind, count) in &inventory.kinds { li { (kind.to_string()) ": " (*count) } } }
-        h2 { "Gateways" }
-        (gateways(request))
-    };
-    Ok(PageContent { title: "Server".to_owned(), section: "Server", body })
+    }
 }
 
 /// The state of the server in a few lines.
