@@ -117,8 +117,8 @@ impl<'a> Splitter<'a> {
         Some(())
     }
 
-    /// Handles a line that starts an entry, an item or a value. This is one loop, and long for that: `- - key: value` has two
-    /// items, a key and a value, each of which changes what follows.
+    /// Handles a line that starts an entry, an item or a value. The function is long because it is one loop: `- - key: value`
+    /// has two items, a key and a value, each of which changes what follows.
     fn structure(&mut self, column: usize, body: &str) -> Option<()> {
         let before = if self.comments.is_empty() { Vec::new() } else { self.open.clone() };
         let (mut at, mut rest, mut text) = (column, body, String::new());

@@ -209,8 +209,8 @@ impl Prepared {
         self.planned(end, snapshot, keeps_all_names)
     }
 
-    /// Judges a resolved source, and plans it if that found no error. All stages after `resolve` are here in their order, with
-    /// each way in which a run ends before its plan; apart, the order would be hidden.
+    /// Judges a resolved source, and plans it if that found no error. The function is long because it has all stages after
+    /// `resolve` in their order, with each way in which a run ends before its plan; apart, the order would be hidden.
     fn plan_resolved(&self, resolved: Resolution, snapshot: &Snapshot) -> PlanEnd {
         let (options, loaded, now) = (&self.options, &self.loaded, self.clock.time());
         let stops = || options.cancel.is_cancelled();

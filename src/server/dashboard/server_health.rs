@@ -14,7 +14,7 @@ pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/server", render)
 /// The most gateways that are shown.
 const MOST_GATEWAYS: usize = 50;
 
-/// Draws the page: a section for each of these, the readiness first.
+/// Draws the page, the readiness first.
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let AppState { telemetry, sources, .. } = &request.app;
     let inventory = telemetry.inventories.count(&request.snapshot);

@@ -12,6 +12,12 @@ use super::source_files::{Source, assert_none, rust, sources};
 use crate::support::program::REPOSITORY;
 
 const MOST_LINES: usize = 500;
+/// The most lines of a function whose documentation does not say why it is longer.
+const MOST_LINES_OF_A_FUNCTION: usize = 60;
+/// The most files in a folder, but for its subfolders.
+const MOST_FILES: usize = 25;
+/// Lints are one file each.
+const LINTS: &str = "src/lint/rules";
 /// What a pure layer has no use for.
 const IO: [&str; 13] = [
     "std::fs",
@@ -204,6 +210,56 @@ fn no_file_is_too_long_to_read() {
         }
     }
     assert_none(&format!("files over {MOST_LINES} lines"), &offenders);
+}
+
+#[test]
+fn no_folder_has_too_many_files_to_find_one() {
+    let mut files = BTreeMap::<String, usize>::new();
+    for file in sources("src", "rs") {
+        let (folder, _) = file.name.rsplit_once('/').unwrap();
+        *files.entry(folder.to_owned()).or_default() += 1;
+    }
+    files.remove(LINTS);
+    let large = files.into_iter().filter(|(_, count)| *count > MOST_FILES);
+    let large: Vec<String> = large.map(|(folder, count)| format!("{folder}: {count} files")).collect();
+    assert_none(&format!("folders with over {MOST_FILES} files"), &large);
+}
+
+/// The name of the function that starts in a line.
+fn function_in(line: &str) -> Option<&str> {
+    let item = line.trim_start();
+    let item = match item.strip_prefix("pub(") {
+        Some(within) => within.split_once(") ")?.1,
+        None => item.strip_prefix("pub ").unwrap_or(item),
+    };
+    let item = ["fn ", "async fn ", "const fn "].iter().find_map(|start| item.strip_prefix(start))?;
+    item.split(['(', '<']).next()
+}
+
+#[test]
+fn a_long_function_says_why_it_is_long() {
+    let mut offenders = Vec::new();
+    for file in sources("src", "rs") {
+        if file.is_test() || file.name.starts_with(LAWS) {
+            continue;
+        }
+        let lines: Vec<&str> = file.text.lines().take_while(|line| *line != "mod tests {").collect();
+        for (start, line) in lines.iter().enumerate() {
+            let Some(name) = function_in(line) else { continue };
+            let rest = &lines[start..];
+            // A signature ends with its body, or with a semicolon in a trait.
+            let has_body = rest.iter().find(|line| line.ends_with(['{', ';', '}'])).is_some_and(|it| it.ends_with('{'));
+            let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+            let length = rest.iter().position(|line| *line == end).map_or(0, |at| at + 1);
+            let documentation = lines[..start].iter().rev().map(|line| line.trim_start());
+            let mut documentation = documentation.take_while(|line| line.starts_with("///") || line.starts_with("#["));
+            let is_explained = documentation.any(|line| line.contains("long because"));
+            if has_body && length > MOST_LINES_OF_A_FUNCTION && !is_explained {
+                offenders.push(format!("{}: {name} has {length} lines", file.name));
+            }
+        }
+    }
+    assert_none(&format!("functions over {MOST_LINES_OF_A_FUNCTION} lines"), &offenders);
 }
 
 #[test]

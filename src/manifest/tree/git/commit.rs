@@ -348,7 +348,8 @@ impl Files<'_> {
         IgnoreRules::read(&name, bytes).map_err(|unusable| format!("{name}: {}", unusable.message))
     }
 
-    /// Collects the manifests below a folder. All kinds of entries are cases of one table, because their order decides.
+    /// Collects the manifests below a folder. The function is long because all kinds of entries are cases of one table: their
+    /// order decides.
     fn walk(&self, folder: &GitTreeEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(message_of)?;
         for item in &tree {
