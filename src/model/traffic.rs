@@ -182,19 +182,19 @@ pub enum StepOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestVerdict {
-    /// It reaches the backend.
+    /// Reaches the backend.
     Forwarded,
     /// A person without a session has to log in.
     Login,
-    /// It is rejected because the caller does not prove who it is: no client certificate, or no token.
+    /// Rejected because the caller does not prove who it is: no client certificate, or no token.
     Denied,
-    /// It is answered with a redirect.
+    /// Answered with a redirect.
     Redirected,
-    /// It is rejected for another reason, such as its User-Agent or a policy.
+    /// Rejected for another reason, such as its User-Agent or a policy.
     Blocked,
     /// Nothing handles it: no edge serves the host and port, no route matches, or no backend is enabled.
     Unserved,
-    /// It depends on something that the manifests and the request do not tell.
+    /// Depends on something that the manifests and the request do not tell.
     Depends,
 }
 
@@ -208,7 +208,7 @@ names! {
 pub struct HeaderChange {
     /// The name.
     pub name: String,
-    /// Whether it is added, and not removed.
+    /// Whether the header is added, and not removed.
     pub is_added: bool,
 }
 

@@ -13,11 +13,11 @@ pub enum Effect {
     Replace,
     /// New content.
     Change,
-    /// The same content, now owned by the source.
+    /// The source owns the resource from now on, with unchanged content.
     Adopt,
-    /// The same content under a new name.
+    /// Renamed in the manifests, with unchanged content.
     Rename,
-    /// The same content with a new `prevent_destroy` or `transfer_to`.
+    /// A new `prevent_destroy` or `transfer_to`, with unchanged content.
     Protect,
     /// Deleted.
     Delete,

@@ -45,7 +45,7 @@ pub struct InvariantProof {
 /// A request that breaks an invariant, or of which nobody can tell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProofRequest {
-    /// Whether it breaks the invariant for certain.
+    /// Whether the request breaks the invariant for certain.
     pub certain: bool,
     /// The method.
     pub method: String,

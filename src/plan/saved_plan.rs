@@ -103,7 +103,7 @@ pub(crate) struct PlanConditions<'a> {
     pub source: &'a str,
     /// The commit of the manifests.
     pub commit: Option<String>,
-    /// Whether it is for a caller who does not see the secrets of the source: it covers everything else.
+    /// Whether the plan is for a caller who does not see the secrets of the source: it covers everything else.
     pub is_masked: bool,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct EndpointRestrictions<'s> {
 }
 
 impl<'s> EndpointRestrictions<'s> {
-    /// Those of a state.
+    /// Finds the restrictions of a state.
     pub(super) fn new(state: RoutedState<'s>) -> Self {
         let enforced = state.ip_restrictions().filter(|it| it.restricts_endpoints());
         Self { ip_policies: enforced.map(|it| it.ip_policy_ids.as_slice()).collect() }

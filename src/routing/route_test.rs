@@ -23,7 +23,7 @@ use crate::syntax::text::printable;
 /// Runs tests on a state.
 pub(crate) struct RouteTester<'s> {
     edges: EdgeTable<'s>,
-    /// Those of the filters that requests have met.
+    /// The compiled patterns of the filters that requests have met.
     patterns: CompiledPatterns,
     /// Whether the state lacks edges that may serve a request.
     lacks_edges: OnceCell<bool>,

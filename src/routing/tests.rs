@@ -53,7 +53,7 @@ pub(crate) fn state_of(resources: impl IntoIterator<Item = (Key, Arc<dyn AnyReso
     Snapshot::restore(1, 0, [], entries.map(|((key, spec), order)| Entry::new(key, spec, Timestamp::UNIX_EPOCH, order)))
 }
 
-/// The same from the JSON of their Specs.
+/// A state of resources, from the JSON of their Specs.
 pub(crate) fn state_of_json(resources: impl IntoIterator<Item = (Key, Value)>) -> Snapshot {
     state_of(resources.into_iter().map(|(key, spec)| {
         let spec = spec_of(key.kind, &spec);

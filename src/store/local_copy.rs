@@ -75,7 +75,7 @@ pub(crate) struct LocalCopy {
 
 /// What becomes of a copy.
 enum CopyFate {
-    /// It has everything. The store no longer has these data keys.
+    /// The copy has everything. The store no longer has these data keys.
     Continues(Vec<KeyId>),
     /// Another one takes its place.
     IsReplaced,

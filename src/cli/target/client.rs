@@ -89,7 +89,7 @@ impl ApiClient {
         })
     }
 
-    /// The same client with another token.
+    /// Returns the client with another token.
     pub(crate) fn with_token(self, token: Secret) -> Self {
         Self { token, ..self }
     }

@@ -184,7 +184,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The cause, if code decides by it.
     pub cause: Option<Cause>,
-    /// Whether it is about the surrounding manifests, which belong to others (D107).
+    /// Whether the diagnostic is about the surrounding manifests, which belong to others (D107).
     pub is_surrounding: bool,
     /// One sentence without a full stop.
     pub message: String,

@@ -40,7 +40,7 @@ pub enum Traffic {
 names!(Traffic: Dashboard "dashboard", Api "api", Agent "agent", Endpoints "endpoints");
 
 impl IpRestriction {
-    /// Whether it decides about the requests of all endpoints.
+    /// Whether the restriction decides about the requests of all endpoints.
     pub(crate) fn restricts_endpoints(&self) -> bool {
         self.enforced && self.r#type == Some(Traffic::Endpoints)
     }

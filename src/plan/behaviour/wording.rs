@@ -31,7 +31,7 @@ pub(super) struct WordedDifference {
 pub(super) struct RestrictionDifference {
     /// The modules that no longer restrict access.
     pub lost: Vec<&'static str>,
-    /// Those that do so from then on.
+    /// The modules that restrict access from then on.
     pub gained: Vec<&'static str>,
     /// The words.
     pub words: Vec<String>,

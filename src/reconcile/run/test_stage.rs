@@ -27,7 +27,7 @@ pub(crate) struct TestRun {
 pub(crate) struct TestCounts {
     /// All of them.
     pub(crate) requests: usize,
-    /// Those that something else became of than expected, also in tests that are informing only.
+    /// Requests with another outcome than expected, also in tests that are informing only.
     pub(crate) failures: usize,
 }
 

@@ -21,11 +21,11 @@ use crate::routing::table::{KnownRoute, RouteTable};
 /// The classes to visit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ClassScope<'a> {
-    /// All that an edge serves in one of the states.
+    /// All classes that an edge serves in one of the states.
     Everything,
-    /// Those that a change of these resources can affect.
+    /// The classes that a change of these resources can affect.
     Changed(&'a BTreeSet<Key>),
-    /// Those of the same that an edge serves in each state.
+    /// The classes that a change of these resources can affect and that an edge serves in each state.
     ChangedAndServed(&'a BTreeSet<Key>),
 }
 

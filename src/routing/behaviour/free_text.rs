@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 /// What is known about a text.
 pub(super) enum TextState {
-    /// Nothing claims it.
+    /// Nothing claims the text.
     Free,
-    /// It is claimed, but not all longer ones.
+    /// The text is claimed, but not every longer one.
     Taken,
-    /// It is claimed, and all that begin with it.
+    /// The text is claimed, and so is every text that begins with it.
     Closed,
 }
 

@@ -21,7 +21,7 @@ impl RequestScope {
         Self { hosts: hosts.iter().map(|host| host_name(host)).collect(), prefixes: prefixes.to_vec() }
     }
 
-    /// Whether it has the requests of a class that the visit of the scope made.
+    /// Whether the scope has the requests of a class that its visit made.
     pub(crate) fn contains(&self, class: &RequestClass<'_>) -> bool {
         class.hosts.first().is_some_and(|host| self.has_host(host)) && self.has_path(&class.path)
     }
@@ -39,12 +39,12 @@ impl RequestScope {
         self.hosts.is_empty() || self.hosts.iter().any(|own| covers(own, pattern) || covers(pattern, own))
     }
 
-    /// Whether it has the hosts of a class, which is inside or outside of it.
+    /// Whether the scope has the hosts of a class, which is inside or outside of it.
     pub(crate) fn has_host(&self, host: &HostClass) -> bool {
         self.hosts.is_empty() || self.hosts.iter().any(|own| covers(own, &host.pattern))
     }
 
-    /// Whether it has the paths of a class, which is inside or outside of it.
+    /// Whether the scope has the paths of a class, which is inside or outside of it.
     pub(super) fn has_path(&self, path: &PathClass<'_>) -> bool {
         self.prefixes.is_empty() || self.prefixes.iter().any(|own| path.path.starts_with(own.as_str()))
     }

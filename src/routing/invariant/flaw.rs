@@ -28,7 +28,7 @@ pub(crate) enum FlawExtent {
 }
 
 impl FlawExtent {
-    /// Whether it lets nothing happen that another extent does not.
+    /// Whether the extent lets nothing happen that another one does not.
     fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::Whole) => true,
@@ -96,7 +96,7 @@ impl Flaw {
         Self { is_certain: false, clause, ..self }
     }
 
-    /// Whether it is no worse than a flaw by the same requirement that was there before.
+    /// Whether the flaw is no worse than a former one by the same requirement.
     pub(super) fn is_within(&self, former: &Self) -> bool {
         self.is_certain <= former.is_certain && self.extent.is_within(&former.extent)
     }

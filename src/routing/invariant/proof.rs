@@ -34,7 +34,7 @@ pub(crate) struct Proof<'s> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofAnswer {
-    /// It holds for every request, and there are some.
+    /// Holds for every request, and there are some.
     Proven,
     /// No edge serves a request that it is about.
     Unused,

@@ -47,7 +47,7 @@ impl<'s> StandingInvariant<'s> {
         self.scope.has_host(host)
     }
 
-    /// Whether it is about the requests of a class with a fate.
+    /// Whether the invariant is about the requests of a class with a fate.
     pub(super) fn concerns(&self, class: &RequestClass<'_>, fate: &Fate<'_>) -> bool {
         let (sources, taken_by) = (&self.spec.scope.sources, fate.route.or(fate.edge));
         let source = taken_by.and_then(|entry| entry.source());
@@ -55,7 +55,7 @@ impl<'s> StandingInvariant<'s> {
         self.scope.contains(class) && (sources.is_empty() || is_of_sources())
     }
 
-    /// Whether it need not hold for the requests of a class.
+    /// Whether the invariant need not hold for the requests of a class.
     pub(super) fn exempts(&self, class: &RequestClass<'_>) -> bool {
         self.exempt.iter().any(|scope| scope.contains(class))
     }

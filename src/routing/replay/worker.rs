@@ -61,7 +61,7 @@ pub(crate) struct ReplayWorker<'r, 's> {
     decisions: DecisionCache,
     pairs: Vec<([RoutedTo; 2], PairEffect)>,
     pair_of: HashMap<[RoutedTo; 2], usize>,
-    /// Those of the filters that requests have met.
+    /// The compiled patterns of the filters that requests have met.
     patterns: CompiledPatterns,
     /// The class of a pair with a method, and with an agent and an address if they matter; none if nothing differs.
     outcomes: HashMap<Vec<u8>, Option<usize>>,

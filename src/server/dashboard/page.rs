@@ -42,11 +42,11 @@ pub(super) struct DashboardPage {
     intent: Intent<'static>,
     /// Whether `at` asks for an earlier revision.
     reads_earlier: bool,
-    /// Whether it reads the history: it has the place of a search then, until its client goes (D52).
+    /// Whether the page reads the history: it has the place of a search then, until its client goes (D52).
     reads_history: bool,
     /// Whether only the server that writes knows what it shows (D115).
     is_of_writer: bool,
-    /// Whether it stays as it is until it is loaded again.
+    /// Whether the page stays as it is until it is loaded again.
     is_still: bool,
     render: PageRenderer,
 }

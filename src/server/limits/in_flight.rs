@@ -40,7 +40,7 @@ pub(in crate::server) struct RequestPlace {
     /// Where the request comes from.
     subnet: Option<IpAddr>,
     owner: OnceCell<Id>,
-    /// Whether it was taken from the limit of its key.
+    /// Whether the request was taken from the limit of its key.
     is_counted: Cell<bool>,
     /// None while the body is received, or a revision is waited for.
     place: RefCell<Option<WorkPlace>>,

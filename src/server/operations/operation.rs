@@ -42,11 +42,11 @@ pub(crate) struct ApiOperation {
 /// The requests of an operation that a server which follows forwards to the one that writes (D115).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForwardedRequests {
-    /// It answers all of them itself, or the handler forwards some.
+    /// None: the server answers all of them itself, or the handler forwards some.
     Nothing,
-    /// All of them. It knows less, and answers itself if the other server does not.
+    /// All of them. The server knows less, and answers itself if the other one does not.
     IfReached,
-    /// Those that are no dry runs.
+    /// Requests that are no dry runs.
     Applying,
     /// All of them.
     All,

@@ -87,7 +87,7 @@ fn answering(answer: &'static str) -> String {
     recording(answer).0
 }
 
-/// The same with the request that it gets, in lower case.
+/// A server that gives one answer: its URL, and the request that it gets, in lower case.
 fn recording(answer: &'static str) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

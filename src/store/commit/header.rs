@@ -279,7 +279,7 @@ pub struct Verified {
     replaced: Vec<ScrubbedRecord>,
     /// The scrubbed records that the records so far list.
     listed: ScrubbedRecords,
-    /// Those that are listed last, for each position.
+    /// The scrubbed record that is listed last, for each position.
     expected: BTreeSet<ScrubbedRecord>,
     /// Whether a record does not have the form that is listed last.
     is_being_scrubbed: bool,

@@ -87,7 +87,7 @@ impl PostgresAddress {
         Ok(Self { config, tls: own.tls, shown, may_be_standby: false, names_session: own.names_session })
     }
 
-    /// The same for a process that only reads: if none of several hosts allows writes, another one will do.
+    /// Returns the address for a process that only reads: if none of several hosts allows writes, another one will do.
     pub(super) fn for_reading(self) -> Self {
         Self {
             may_be_standby: !self.names_session && self.config.get_target_session_attrs() != TargetSessionAttrs::Any,

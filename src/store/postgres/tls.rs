@@ -33,9 +33,9 @@ pub(super) enum CertificateCheck {
     /// Nothing.
     #[default]
     Nothing,
-    /// That a known authority has issued it.
+    /// A known authority has issued the certificate.
     Authority,
-    /// That, and that it is the server's.
+    /// A known authority has issued the certificate, and it is the server's.
     AuthorityAndName,
 }
 

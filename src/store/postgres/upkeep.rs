@@ -80,7 +80,7 @@ impl Upkeep {
         self.since.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether it is due.
+    /// Whether the upkeep is due.
     pub(super) fn is_due(&self) -> bool {
         let least = fault::checkpoint_bytes().unwrap_or(DUE_BYTES);
         self.since.load(Ordering::Relaxed) > least || self.resealing.is_due(&self.keyring)

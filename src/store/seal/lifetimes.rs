@@ -28,7 +28,7 @@ impl KeyLifetimes {
         *self == Self::default()
     }
 
-    /// These lifetimes, and those of `former` where none is set.
+    /// Adds the lifetimes of `former` where none is set.
     pub(super) fn with_defaults(self, former: Self) -> Self {
         Self { encrypts: self.encrypts.or(former.encrypts), decrypts: self.decrypts.or(former.decrypts) }
     }

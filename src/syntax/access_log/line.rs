@@ -27,9 +27,9 @@ pub(crate) struct AccessLine<'l> {
 /// Why a line is no request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineProblem {
-    /// It is in another format, or was cut off.
+    /// A line in another format, or one that was cut off.
     OtherFormat,
-    /// It is longer than any line that is read.
+    /// A line longer than any that is read.
     TooLong,
     /// A connection without a readable request, such as one of a port scanner. The server has answered it by itself.
     NoRequest,

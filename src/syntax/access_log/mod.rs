@@ -33,7 +33,7 @@ pub(crate) use line::{AccessLine, LONGEST_LINE, LineProblem};
 pub(crate) enum AccessLogFormat {
     /// The common format, and the combined one, which also has the referrer and the User-Agent.
     Combined,
-    /// The same after the host, and its port if the server writes one.
+    /// The common or combined format after the host, and its port if the server writes one.
     VhostCombined,
     /// One JSON object per line, with the names of nginx or Envoy.
     Json,

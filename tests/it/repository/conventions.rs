@@ -326,6 +326,25 @@ fn the_changelog_begins_with_this_version() {
     assert!(text.starts_with("# Changelog\n") && newest.starts_with(env!("CARGO_PKG_VERSION")), "{newest}");
 }
 
+#[test]
+fn documentation_says_what_a_thing_is() {
+    // Such a beginning leans on the item before, which whoever reads this one may not see.
+    let leaning = ["That ", "That, ", "Those ", "These ", "It ", "The same ", "Whether it "];
+    let mut offenders = Vec::new();
+    for file in sources("src", "rs") {
+        let mut is_begun = false;
+        for line in file.text.lines().map(str::trim_start) {
+            let documentation = line.strip_prefix("/// ");
+            if let Some(text) = documentation.filter(|text| !is_begun && leaning.iter().any(|it| text.starts_with(it)))
+            {
+                offenders.push(format!("{}: {text}", file.name));
+            }
+            is_begun = line.starts_with("///");
+        }
+    }
+    assert_none("documentation that begins with a pronoun", &offenders);
+}
+
 /// Names that mean one thing in each place: the arguments of a command, its subcommands, and a visitor inside a function.
 const REPEATED_NAMES: [&str; 3] = ["Args", "Command", "Visitor"];
 

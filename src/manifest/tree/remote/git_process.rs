@@ -59,7 +59,7 @@ const PASSED_ON: &[&str] = &[
     "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR",
 ];
-/// The same variables, in lower or upper case.
+/// The variables with proxies, each in lower or upper case.
 const PROXIES: [&str; 4] = ["all_proxy", "http_proxy", "https_proxy", "no_proxy"];
 
 /// A fetch that has begun.

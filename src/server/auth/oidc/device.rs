@@ -34,7 +34,7 @@ pub(crate) struct DeviceInstructions {
     pub user_code: String,
     /// Where to enter it.
     pub verification_uri: String,
-    /// The same with the code in it, or empty.
+    /// The URI with the code in it, or empty.
     pub verification_uri_complete: String,
     /// After how many seconds the code ends.
     pub expires_in: u64,

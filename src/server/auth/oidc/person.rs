@@ -32,7 +32,7 @@ impl SignedInPerson {
         Self { name, is_verified: false, owner, grants }
     }
 
-    /// The same person, with whether the provider has verified the name.
+    /// Notes whether the provider has verified the name.
     pub(super) fn with_verified_name(self, is_verified: bool) -> Self {
         Self { is_verified, ..self }
     }

@@ -47,7 +47,7 @@ pub(super) struct ProviderMetadata {
     jwks_uri: String,
     pub device_authorization_endpoint: Option<String>,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    /// Whether it names itself when a browser comes back (RFC 9207).
+    /// Whether the provider names itself when a browser comes back (RFC 9207).
     #[serde(default)]
     pub authorization_response_iss_parameter_supported: bool,
 }

@@ -32,7 +32,7 @@ const LOGIN_LIFE: u64 = 600;
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::server::dashboard) struct CookieValue<'h> {
     pub text: &'h str,
-    /// Whether it has the name for TLS.
+    /// Whether the cookie has the name for TLS.
     pub is_secure: bool,
 }
 

@@ -232,7 +232,7 @@ pub(crate) struct SourceCounts {
     /// Requests in the route tests of the last run.
     #[serde(default)]
     pub tests: usize,
-    /// Those of them that something else becomes of than expected, also in tests that are informing only.
+    /// Tested requests with another outcome than expected, also in tests that are informing only.
     #[serde(default)]
     pub failed_tests: usize,
     /// Errors.

@@ -68,7 +68,7 @@ impl SecurityEvent {
         })
     }
 
-    /// Whether it is about the log itself. Requests and the server cause the others.
+    /// Whether the event is about the log itself. Requests and the server cause the others.
     pub(in crate::server::telemetry) fn is_about_log(self) -> bool {
         matches!(self, Self::LogCreated | Self::LogContinued | Self::LineTorn)
     }
