@@ -1,4 +1,18 @@
 //! The plan that brings back the state of an earlier revision (D78).
+//!
+//! A rollback does not move the store back. It is a plan from the current state to the earlier one, and the next
+//! revision: it is shown, limited and refused like any plan, the history keeps what it undid, and another rollback can
+//! undo it.
+//!
+//! ```text
+//! revision 4   edge a: "one"
+//! revision 5   edge a: "two", edge b
+//! revision 6   rollback to 4: change a to "one", delete b
+//! ```
+//!
+//! It is about a source's resources at either time, or about all resources but API keys and their owners: a revoked key
+//! must not work again. It refuses to take a resource from another source, and to bring one back without its secrets.
+//! `owners` decides which claims come back with the resources.
 
 mod owners;
 

@@ -1,4 +1,13 @@
 //! The OpenAPI 3.1 document, generated from the types and endpoints of the server.
+//!
+//! Nobody writes the document, so that it cannot differ from what the server does. The endpoints of resources follow
+//! from the kinds and slots of the model: their texts are made from names (`operation_texts`). All other operations
+//! describe themselves where they are declared ([`OPERATIONS`]). Schemas come from the types that bodies are parsed
+//! into and written from (`schemas`). Both kinds of operations are put together by one builder (`operation_document`),
+//! which adds what all of them have: headers, pages, conditions and errors.
+//!
+//! For example, a module in a new slot appears with `GET`, `PUT` and `DELETE`, its schema and its example, and nothing
+//! here changes.
 
 use std::collections::BTreeMap;
 

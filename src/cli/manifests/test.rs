@@ -1,4 +1,13 @@
-//! `edgewright test`.
+//! `edgewright test`: what becomes of requests, compared with what the route tests in manifests expect.
+//!
+//! The tests themselves run where manifests are validated: here, or on a server among everything that it has. This file
+//! adds what no other command has: the coverage, with a limit below which the command fails, and the same requests to a
+//! running gateway (`live`). A difference that can be seen from outside, such as another status, counts like a failed
+//! test.
+//!
+//! For example, `edgewright test --live https://staging.example.com --fail-under 80 manifests/` fails if the gateway
+//! denies a request that a test expects to reach the backend, or if the tests touch fewer than four fifths of the
+//! routes or modules.
 
 mod live;
 

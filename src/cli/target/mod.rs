@@ -1,5 +1,14 @@
-//! The targets of commands: a local store or a server. `proposal.rs` has the `Target` of `reconcile`, which `store.rs` and
-//! `server.rs` implement; `client.rs` is the client of a server, and `server_args.rs` chooses the server.
+//! The targets of commands: a local store or a server.
+//!
+//! A command has one implementation for both, and its output does not depend on which it is. It takes the options of
+//! [`StoreOrServer`], and asks the other files here for what it needs: the history, keys, or pages of a list.
+//! `reconcile` goes in two steps, because what is applied must be what was shown: a [`Target`] proposes a plan, and
+//! applies that proposal. [`StoreTarget`] plans in this process, and holds the store's lock in between.
+//! [`ServerTarget`] sends the files, and with the apply the outcome that was shown: a server that would get another one
+//! refuses.
+//!
+//! `client` is the only file that sends requests, and decides whether one may be repeated; `credentials` and
+//! `server_args` say to whom and as whom.
 
 mod client;
 mod credentials;

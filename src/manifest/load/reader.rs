@@ -1,4 +1,12 @@
 //! Decodes documents into declarations, and reports the errors of each document on its own.
+//!
+//! A document is an envelope and a body. The envelope says which kind it is, and thus who reads the body: `edge`,
+//! `module_set`, `route_test`, or the kind's own Spec. A body is read field by field, and one with a fault does not
+//! hide the faults of others.
+//!
+//! A fault in one document must not become an error in another. So a document with a valid name declares that name even
+//! if the rest is faulty, and is marked: a reference to it is correct, and nothing is concluded from its content. One
+//! without a valid name is checked, and declares nothing.
 
 mod adopted_id;
 mod edge;

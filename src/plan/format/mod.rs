@@ -1,4 +1,9 @@
-//! Report formats, one file each (D30). All are pure, and none shows a secret. See docs/reference/formats.md.
+//! Report formats, one file each (D30). See docs/reference/formats.md.
+//!
+//! A format is a function from a [`Report`] to text. All of them get the same report, whose plan has no secrets any
+//! more, so that a new format cannot show one, and none reads anything else, so that a report of a server and a local
+//! one look alike. What several formats say in the same words is in two files: `verdict` has the lines about a report
+//! as a whole, and `diagnostics` the order and the places of findings.
 
 mod diagnostics;
 pub(crate) mod github;

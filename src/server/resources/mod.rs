@@ -1,5 +1,13 @@
-//! The endpoints of all resource kinds and their traffic modules, which no file lists by hand: [`endpoint`] derives
-//! them from the kinds of the model, and [`handlers`] implements each action once for all of them.
+//! The endpoints of all resource kinds and their traffic modules.
+//!
+//! No file lists them by hand: [`endpoint`] derives them from the kinds of the model, and [`handlers`] implements each
+//! action once for all of them. A read takes one snapshot, or an earlier state ([`at_revision`]), and sends bytes that
+//! are rendered once for each entry ([`render`]); pages of lists are kept for clients that poll ([`page_cache`]). A
+//! write is one or two operations: the policy of a source may forbid it ([`managed_resources`], [`write_policy`]), and
+//! one thread commits all small ones ([`commit_executor`]). [`change`] is what watchers and notification targets see of
+//! it.
+//!
+//! For example, a new kind needs no line here: its file in `model::kind` says what it offers.
 
 pub(crate) mod at_revision;
 pub(crate) mod change;

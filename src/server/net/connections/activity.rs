@@ -1,4 +1,13 @@
 //! The activity of a connection, and whether its client takes too long.
+//!
+//! The tasks of a connection share one [`Activity`]. They note what happens: bytes that arrive, requests that begin and
+//! end, and bytes that the socket takes. Two questions are answered from that: whether the connection could give its
+//! place to another ([`Activity::eviction`]), and whether its time is over ([`Activity::overdue`]). Whoever closes it
+//! gives the reason, which metrics count.
+//!
+//! HTTP/2 lets a client ask for much without taking anything. After a few requests or one megabyte that the client has
+//! not taken, its next requests wait for their turn ([`RequestInProgress::wait_for_turn`]), so that responses do not
+//! fill memory.
 
 use tokio::sync::Notify;
 

@@ -1,4 +1,13 @@
 //! The open connections, and which of them gives its place to a new one.
+//!
+//! A place is a permit of a semaphore, so that a new connection with a free place waits for nothing. Without one, it
+//! waits in a short queue beside the loop that accepts connections, until others have been closed for it. Those are
+//! ranked by what they are worth to their clients: no request ever, no request now, a response that nobody has taken
+//! for a second, and for less. In a rank, the oldest goes first; of the last rank, one of the address that has the most
+//! connections. A connection whose client takes the response to its request is never closed for another.
+//!
+//! A connection that is new, or has stalled for a moment only, is left alone that long; the search then says when to
+//! look again. If all connections have requests, the new one is refused.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;

@@ -1,4 +1,8 @@
 //! `/history`: who changed what, revision by revision and field by field (D77).
+//!
+//! Three reads: the list of attempts, one revision with its changes, and who set each field of a resource. A page of
+//! the list reads a bounded number of records, whatever the history has, and says where the next page goes on.
+//! `document` has the bodies, which the command line reads too.
 
 pub(crate) mod document;
 

@@ -1,4 +1,9 @@
 //! `/sources`: the sources that the server follows, their status and syncs (D83), and their suspension (D84).
+//!
+//! The loop of a source publishes its status, and a request reads the last one: no request waits for a sync. A sync or
+//! a suspension that a request asks for is noted, and the loop acts on it. Other sources that own resources are listed
+//! after the followed ones, with what the history has of them (`client_revisions`). `view` has the bodies, which the
+//! command line reads too, and `destroy` plans the deletion of all that a source owns.
 
 pub(crate) mod client_revisions;
 pub(crate) mod destroy;
