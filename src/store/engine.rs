@@ -6,6 +6,35 @@
 //! An engine promises three things: a batch that [`append`](Engine::append) has returned for survives a power loss, one for
 //! which it has failed does not exist, and [`load`](Engine::load) returns everything that was appended, or an error. It never
 //! interprets a value, and never returns less because something is missing.
+//!
+//! An engine must have the methods without a default: it loads, appends, reads its history and knows its size. The others belong to
+//! what not every engine has, and a default says so: files that can be backed up, a state that is written apart from the log,
+//! and other processes that use the same store.
+//!
+//! | Method | In a folder | In a database: tables and statements of PostgreSQL |
+//! | --- | --- | --- |
+//! | `load` | Reads `state.N`, and replays `log.N` and the parts after it | `SELECT` of `head`, `secrets` and `state`, as of one moment |
+//! | `loaded` | Opens `index` | Nothing |
+//! | `append` | Appends frames to the last part of the log with one sync, and writes `head` | One transaction: `UPDATE head` of this epoch and position, `INSERT` into `commits`, `entries` and `state`, `DELETE` from `state` |
+//! | `headers` | Reads the headers of frames that `index` names, or those of the log from its end | `SELECT` from `commits` by position, revision or source |
+//! | `commit`, `some_entries` | Reads a frame, or some of its entries | `SELECT` from `commits` and `entries` by position |
+//! | `resource_histories` | Reads the entries that `index` names, or searches the log | `SELECT` from `entries` by path, with their `commits` |
+//! | `walk` | Reads the log from the part with the revision on | `SELECT` from `commits` and `entries` after the revision, in portions |
+//! | `statistics` | The lengths of the files | What was read and written last |
+//! | `health` | Whether the end of the log is certain since the last write | Whether this process is still the writer |
+//! | `probe` | Writes a file and removes it | `SELECT 1`, over a new connection if the last one was lost |
+//! | `outage` | Nothing | Since when the database does not answer |
+//! | `wants_checkpoint` | The log after the state is longer than it, or a data key is due | Much was written since the last one, or a data key is due |
+//! | `rotate` | Begins the next part of the log | Keeps the position, which is the end of what is worked on |
+//! | `checkpoint` | Writes `state.N`, names it in `head`, and removes former parts and states | `UPDATE state` with secrets under a new data key, `DELETE` of tombstones, and of `commits` and `entries` that are no longer kept |
+//! | `wants_last_checkpoint` | The state can be written in a moment | Nothing: `state` is current |
+//! | `edit_history` | Removes `index`, and writes the parts of the log anew | For each commit, `UPDATE commits` and new `entries` |
+//! | `on_disk`, `backup` | A fingerprint of all files, and the open files | Nothing: a copy in a folder is backed up |
+//! | `sidecar_files` | Nothing: they are files beside the log | `SELECT` and `INSERT` of `files` |
+//! | `is_shared` | No | Yes |
+//! | `followed_writer`, `batches_after`, `forgotten` | Nothing | `SELECT` of `head` and of the lock of the writer; then of `commits` and `entries` after a position, and of the tombstones in `state` |
+//! | `advertise` | Nothing | `UPDATE head` with the URL |
+//! | `stands_in_since` | Only a local copy that answers for a database (`stand_in`) | Nothing |
 
 use std::{collections::BTreeSet, fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Instant};
 
@@ -164,11 +193,11 @@ pub trait SidecarFiles: Send + Sync {
 
 /// A durable log of batches. Only one process writes to it at a time; its methods can be called from any thread.
 pub trait Engine: Send + Sync {
-    /// Returns the state after the last durable batch. Is called once, before everything else.
+    /// Returns the state after the last durable batch, before anything is appended. The engine may give the state away: a
+    /// second call can fail.
     fn load(&self) -> Result<State, StoreError>;
 
-    /// Is told that the state which [`Engine::load`] has returned is in use. What can wait until then begins now, such as
-    /// the opening of an index.
+    /// Begins what can wait until the state of [`Engine::load`] is in use, such as the opening of an index.
     fn loaded(&self) {}
 
     /// Appends batches after position `after`, in order. On success all of them survive a power loss; on an error none
@@ -180,7 +209,7 @@ pub trait Engine: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns what the process that writes has forgotten since the last call. Is called after [`Engine::batches_after`].
+    /// Returns what the process that writes has forgotten since the last call, as of the last [`Engine::batches_after`].
     fn forgotten(&self) -> Result<Forgotten, StoreError> {
         Ok(Forgotten::default())
     }
@@ -195,7 +224,7 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// Says under which URL other processes reach this one, if it writes.
+    /// Tells other processes under which URL they reach this one, if it writes.
     fn advertise(&self, _url: &str) -> Result<(), StoreError> {
         Ok(())
     }
@@ -258,7 +287,7 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Tries whether a write would succeed, without a change.
+    /// Tries whether a write would succeed, without a change to the store.
     fn probe(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -150,7 +150,7 @@ impl Item {
             code: known.unwrap_or(Name::Code(Code::Internal)),
             severity: self.severity,
             cause: None,
-            is_context: false,
+            is_surrounding: false,
             message: if known.is_some() { self.message.clone() } else { format!("{}: {}", self.code, self.message) },
             help: self.help.clone(),
             place: self.spot.place(files),
