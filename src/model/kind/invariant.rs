@@ -143,7 +143,7 @@ impl InvariantExemption {
         Some(day.tomorrow().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp())
     }
 
-    /// Whether the exception counts at a time. One whose end cannot be read has ended.
+    /// Whether the exemption counts at a time. One whose end cannot be read has ended.
     pub(crate) fn counts(&self, now: Timestamp) -> bool {
         self.end().is_some_and(|end| now < end)
     }
