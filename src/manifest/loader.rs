@@ -18,8 +18,8 @@ use super::tree::file_stamp::NotedFile;
 use super::tree::manifest_tree::Tree;
 use super::tree::surrounding::surrounding_error;
 use crate::manifest::prelude::*;
-use crate::model::diagnostics::diagnostic::sort;
 use crate::model::Cause;
+use crate::model::diagnostics::diagnostic::sort;
 
 /// The loaded manifests.
 #[derive(Debug, Default)]
