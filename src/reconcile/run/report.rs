@@ -64,7 +64,8 @@ impl RunReport {
         match &planned.unread {
             Some(unread) if reason(unread) == Reason::Failed => {
                 // The first diagnostic becomes the message of the condition.
-                let is_like = |found: &Diagnostic| (found.cause, found.is_surrounding) == (unread.cause, unread.is_surrounding);
+                let is_like =
+                    |found: &Diagnostic| (found.cause, found.is_surrounding) == (unread.cause, unread.is_surrounding);
                 planned.diagnostics.sort_by_key(|found| !is_like(found));
                 RunReport::Failed(planned.diagnostics)
             }

@@ -197,8 +197,7 @@ impl Store {
     ) -> Result<Vec<RejectedManifests>, StoreError> {
         let mut left: Vec<RejectedManifests> = Vec::new();
         for manifests in current.rejected(source) {
-            let wanted =
-                self.digest_of(target, source, &TransferredPaths::from_rejected(manifests))?;
+            let wanted = self.digest_of(target, source, &TransferredPaths::from_rejected(manifests))?;
             if manifests.digest != wanted {
                 left.push(RejectedManifests { retransferred_paths: Vec::new(), ..manifests.clone() });
             }
