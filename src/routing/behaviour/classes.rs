@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::affected::{Affected, AffectedPaths};
-use super::fate::{Fate, is_edge_alike};
+use super::fate::{Fate, keeps_edge};
 use super::host_class::HostClass;
 use super::host_tree::HostTree;
 use super::path_class::{PathClass, PathSplit};
@@ -189,7 +189,7 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
         let (first_state, first) = all.next()?;
         let first = first?;
         let stays = |(state, edge): (&'s Snapshot, Option<&'s Arc<Entry>>)| {
-            edge.is_some_and(|edge| edge.key == first.key && is_edge_alike((first_state, first), (state, edge)))
+            edge.is_some_and(|edge| edge.key == first.key && keeps_edge((first_state, first), (state, edge)))
         };
         all.all(stays).then(|| affected.paths_of(first, &self.states))
     }

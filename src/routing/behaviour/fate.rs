@@ -135,8 +135,18 @@ impl<'s> Fate<'s> {
     }
 }
 
+/// Whether an edge that stays has the same enabled modules and treats requests alike, so that nobody who asks about it gets another
+/// answer. An invariant can ask for a module whose defaults have the same effect as none.
+pub(super) fn keeps_edge(one: (&Snapshot, &Arc<Entry>), other: (&Snapshot, &Arc<Entry>)) -> bool {
+    let enabled = |edge: &Entry| {
+        let modules = edge.spec().modules().filter(|(_, module)| module.enabled());
+        modules.map(|(slot, _)| slot.name).collect::<Vec<&str>>()
+    };
+    is_edge_alike(one, other) && enabled(one.1) == enabled(other.1)
+}
+
 /// Whether requests through an edge that stays are treated alike, as far as the edge decides it.
-pub(super) fn is_edge_alike(one: (&Snapshot, &Arc<Entry>), other: (&Snapshot, &Arc<Entry>)) -> bool {
+fn is_edge_alike(one: (&Snapshot, &Arc<Entry>), other: (&Snapshot, &Arc<Entry>)) -> bool {
     if is_unchanged(one.1, other.1) {
         return true;
     }

@@ -370,6 +370,21 @@ fn a_module_that_must_be_kept_is_not_lost() {
 }
 
 #[test]
+fn a_module_that_an_edge_must_have_is_missing_although_its_defaults_have_the_same_effect() {
+    let terminated = || json!({"tls_termination": {"min_version": "1.2"}});
+    for requires in [json!({"requires_any": ["tls_termination"]}), json!({"keeps": ["tls_termination"]})] {
+        let with = |more: Value| {
+            let wiki = edge("wiki", "docs", "wiki.example.com:443", more);
+            vec![invariant(requires.clone()), wiki, route("wiki", "docs", "/", json!({}))]
+        };
+        assert_eq!(change(&with(terminated()), &with(json!({}))), ["wiki"], "{requires}");
+        let disabled = json!({"tls_termination": {"enabled": false, "min_version": "1.2"}});
+        assert_eq!(change(&with(terminated()), &with(disabled)), ["wiki"], "{requires}");
+        assert!(change(&with(terminated()), &with(json!({"tls_termination": {}}))).is_empty(), "{requires}");
+    }
+}
+
+#[test]
 fn a_doubt_is_told_or_refused() {
     let policy = json!({"policies": {"inbound": [{"actions": [{"type": "deny"}]}]}});
     let wiki = edge("wiki", "docs", "wiki.example.com:443", json!({}));
