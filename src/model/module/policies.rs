@@ -79,7 +79,7 @@ fn outcome(policies: &[EndpointPolicy]) -> StepOutcome {
 
 /// The actions that stop no request.
 const HARMLESS: [&str; 4] = ["add-headers", "compress-response", "log", "remove-headers"];
-/// The actions that stop requests whoever sends them.
+/// The actions that stop requests whoever sends them, so that they restrict nobody's access.
 const LIMITING: [&str; 2] = ["circuit-breaker", "rate-limit"];
 
 fn is_one_of(action: &EndpointAction, kinds: &[&str]) -> bool {
@@ -99,8 +99,10 @@ fn outcome_of_action(action: &EndpointAction) -> StepOutcome {
 }
 
 impl Policies {
-    fn inbound_actions(&self) -> impl Iterator<Item = &EndpointAction> {
-        self.inbound.iter().flat_map(|policy| &policy.actions)
+    /// Whether some action can keep somebody out. Outbound policies run after the backend has handled the request.
+    fn can_keep_out(&self) -> bool {
+        let mut actions = self.inbound.iter().flat_map(|policy| &policy.actions);
+        actions.any(|action| !is_one_of(action, &HARMLESS) && !is_one_of(action, &LIMITING))
     }
 }
 
@@ -114,12 +116,11 @@ impl Module for Policies {
     }
 
     fn restricts_access(&self) -> bool {
-        // Outbound policies run after the backend has handled the request.
-        self.inbound_actions().any(|action| !is_one_of(action, &HARMLESS))
+        self.can_keep_out()
     }
 
     fn admits_unknown(&self) -> bool {
-        self.inbound_actions().any(|action| !is_one_of(action, &HARMLESS) && !is_one_of(action, &LIMITING))
+        self.can_keep_out()
     }
 
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_action_that_can_stop_a_request_keeps_somebody_out() {
+    fn only_an_action_that_depends_on_the_sender_restricts_access() {
         let policies = |inbound: &[&str], outbound: &[&str]| {
             let list = |kinds: &[&str]| {
                 let action = |kind: &&str| EndpointAction { r#type: (*kind).to_owned(), config: None };
@@ -171,7 +172,7 @@ mod tests {
         assert!(!harmless.restricts_access() && !Module::admits_unknown(&harmless));
         // A limit stops requests, and admits everybody.
         let limit = policies(&["log", "rate-limit", "circuit-breaker"], &[]);
-        assert!(limit.restricts_access() && !Module::admits_unknown(&limit));
+        assert!(!limit.restricts_access() && !Module::admits_unknown(&limit));
         for unknown in ["deny", "redirect", "custom-response", "jwt-validation", "of-tomorrow"] {
             assert!(Module::admits_unknown(&policies(&["rate-limit", unknown], &[])), "{unknown}");
         }

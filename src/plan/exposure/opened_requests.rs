@@ -100,6 +100,26 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_in_the_place_of_a_policy_that_denies_opens() {
+        let with = |action: Option<&str>| {
+            let modules = match action {
+                Some(action) => json!({"policies": {"inbound": [{"actions": [{"type": action}]}]}}),
+                None => Value::Null,
+            };
+            let edge = json!({"hostports": ["a.example:443"]});
+            state_of_json([(edge_key("edghts_1"), edge), (route_key("edghts_1", "edghtsrt_1"), route("/", modules))])
+        };
+        let changed = BTreeSet::from([route_key("edghts_1", "edghtsrt_1")]);
+        let opens = |before: Option<&str>, after: Option<&str>| {
+            opened_requests(&changed, &with(before), &with(after))
+                .iter()
+                .any(|it| it.to_string().contains("`policies`"))
+        };
+        assert!(opens(Some("deny"), Some("rate-limit")) && opens(Some("deny"), None));
+        assert!(!opens(Some("rate-limit"), None) && !opens(Some("rate-limit"), Some("deny")));
+    }
+
+    #[test]
     fn mutual_tls_restricts_nothing_where_the_edge_does_not_terminate_tls() {
         let changed = BTreeSet::from([edge_key("edghts_1")]);
         let opened = |before: &Value, after: &Value| {

@@ -212,7 +212,7 @@ impl<'s> JudgedRequests<'_, 's> {
         for met in self.modules().filter(|met| required.iter().any(|name| name == met.slot.name)) {
             let is_policy = met.slot.name == Policies::SLOT;
             if is_policy && !met.module.restricts_access() {
-                passed = format!("; `{}` stop nobody", met.slot.name);
+                passed = format!("; `{}` admit everybody", met.slot.name);
                 continue;
             }
             let steps = met.module.steps(request);
