@@ -42,6 +42,7 @@ impl WordedDifference {
     pub(super) fn new(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> Self {
         let words = match (then.route.is_some(), now.route.is_some()) {
             (true, true) => return served(then, now, port),
+            (false, false) if then.edge.is_some() && now.edge.is_some() => return served(then, now, port),
             (false, true) => appears(now, port),
             (true, false) if now.edge.is_some() => "now 404: no route handles them".to_owned(),
             (true, false) => "no edge serves them any longer".to_owned(),
@@ -64,7 +65,7 @@ fn appears(now: &Fate<'_>, port: u16) -> String {
     }
 }
 
-/// The words for requests that a route handles before and after.
+/// The words for requests that a route handles before and after, or that an edge answers without one.
 fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     let (had, has) = (then.protections(port), now.protections(port));
     let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&had, &has);

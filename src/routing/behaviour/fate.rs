@@ -78,11 +78,11 @@ impl<'s> Fate<'s> {
         self.edge_spec().is_some_and(passes_tls_through)
     }
 
-    /// The enabled modules that requests pass, in traffic order; none without a route. Without a backend, nothing follows
-    /// it.
+    /// The enabled modules that requests pass, in traffic order: without a route, those of the edge. Without a backend, nothing
+    /// follows it.
     pub(crate) fn modules(&self) -> Vec<FateModule<'s>> {
-        let (Some(edge), Some(route)) = (self.edge, self.route) else { return Vec::new() };
-        let mut modules: Vec<FateModule<'s>> = [edge, route].into_iter().flat_map(modules_of).collect();
+        let hosts = [self.edge, self.route].into_iter().flatten();
+        let mut modules: Vec<FateModule<'s>> = hosts.flat_map(modules_of).collect();
         modules.sort_by_key(|it| it.stage);
         if !modules.iter().any(|it| it.slot.name == Backend::SLOT) {
             modules.retain(|it| it.stage < Stage::Backend);
@@ -96,8 +96,12 @@ impl<'s> Fate<'s> {
         Some(&backend.backend_id)
     }
 
-    /// What restricts access to the backend at a port. Without TLS at the edge, nobody presents it a certificate.
+    /// What restricts access to the backend at a port; nothing without a route. Without TLS at the edge, nobody presents it a
+    /// certificate.
     pub(crate) fn protections(&self, port: u16) -> Protections {
+        if self.route.is_none() {
+            return Protections::new();
+        }
         let mut found = protections(self.modules().into_iter().map(|it| (it.slot, it.module)));
         if port == PLAIN_HTTP || self.tls().is_some_and(|tls| !tls.enabled) {
             found.remove(MutualTls::SLOT);
@@ -114,11 +118,13 @@ impl<'s> Fate<'s> {
     /// Like [`is_like`](Self::is_like) for requests of which more is known: modules in a slot that are configured differently
     /// may have the same effect on them.
     pub(in crate::routing) fn is_like_with(&self, other: &Fate<'_>, has_same_effect: impl Fn(&Slot) -> bool) -> bool {
-        let (Some(edge), Some(route)) = (self.edge, self.route) else {
-            return other.route.is_none() && self.edge.is_some() == other.edge.is_some();
+        if self.edge.is_some() != other.edge.is_some() || self.route.is_some() != other.route.is_some() {
+            return false;
+        }
+        let is_same = |one: Option<&Arc<Entry>>, another: Option<&Arc<Entry>>| {
+            one.zip(another).is_none_or(|(one, another)| is_unchanged(one, another))
         };
-        let (Some(other_edge), Some(other_route)) = (other.edge, other.route) else { return false };
-        if is_unchanged(edge, other_edge) && is_unchanged(route, other_route) {
+        if is_same(self.edge, other.edge) && is_same(self.route, other.route) {
             return true;
         }
         let (modules, others) = (self.modules(), other.modules());
@@ -135,8 +141,8 @@ impl<'s> Fate<'s> {
     }
 }
 
-/// Whether an edge that stays has the same enabled modules and treats requests alike, so that nobody who asks about it gets another
-/// answer. An invariant can ask for a module whose defaults have the same effect as none.
+/// Whether an edge that stays treats requests alike and has the same enabled modules: an invariant can ask for a module whose
+/// defaults have the same effect as none.
 pub(super) fn keeps_edge(one: (&Snapshot, &Arc<Entry>), other: (&Snapshot, &Arc<Entry>)) -> bool {
     let enabled = |edge: &Entry| {
         let modules = edge.spec().modules().filter(|(_, module)| module.enabled());
@@ -268,6 +274,17 @@ mod tests {
             ["ca_1", "ca_1", "ca_2"].map(|authority| state(mutual(authority), route(json!({})), ("ca_9", "")));
         let [one, same, other] = elsewhere.each_ref().map(fate);
         assert!(one.is_like(&same) && !one.is_like(&other), "authorities that the states do not have");
+    }
+
+    #[test]
+    fn without_a_route_the_edge_alone_decides() {
+        let of = |edge: Value| state_of_json([(edge_key("edghts_1"), edge)]);
+        let tls = |version: &str| of(json!({"tls_termination": {"min_version": version}}));
+        let mutual = of(json!({"mutual_tls": {"certificate_authority_ids": ["ca_1"]}}));
+        let (default, new, old) = (of(json!({})), tls("1.3"), tls("1.0"));
+        assert!(fate(&default).is_like(&fate(&tls("1.2"))));
+        assert!(!fate(&new).is_like(&fate(&old)) && !fate(&mutual).is_like(&fate(&default)));
+        assert!(fate(&mutual).protections(443).is_empty(), "there is no backend to restrict");
     }
 
     #[test]

@@ -180,6 +180,22 @@ fn a_match_with_a_host_splits_the_hosts_of_a_wildcard() {
 }
 
 #[test]
+fn requests_without_a_route_differ_by_the_tls_of_their_edge() {
+    let of = |version: &str| {
+        let tls = json!({"min_version": version});
+        state_of_json([(edge_key("a"), json!({"hostports": ["a.example.com:443"], "tls_termination": tls}))])
+    };
+    let (before, after, changed) = (of("1.3"), of("1.0"), BTreeSet::from([edge_key("a")]));
+    for scope in [ClassScope::Everything, ClassScope::Changed(&changed)] {
+        let mut found = Vec::new();
+        each_difference(&before, &after, scope, |class, then, now| {
+            found.push((class.pattern(), then.route.is_some() || now.route.is_some()));
+        });
+        assert_eq!(found, [("https://a.example.com/*".to_owned(), false)]);
+    }
+}
+
+#[test]
 fn an_edge_that_passes_tls_through_has_one_class_of_paths() {
     let edge = json!({"hostports": ["a.example.com:443"], "tls_termination": {"terminate_at": "upstream"}});
     let to = |backend: &str| json!({"backend": {"backend_id": backend}});
