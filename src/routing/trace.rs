@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::behaviour::Fate;
 use super::endpoint_restrictions::EndpointRestrictions;
 use super::host_rank::{HostRank, rank_host};
 use super::module_pipeline::{PipelineStep, pipeline};
@@ -66,6 +67,12 @@ impl Trace {
     /// Returns the route that handles the request.
     pub fn route(&self) -> Option<&RouteCandidate> {
         self.routes.iter().find(|route| route.verdict == RouteDecision::Taken)
+    }
+
+    /// Returns the fate of the request in the revision that was traced.
+    pub(crate) fn fate<'s>(&self, snapshot: &'s Snapshot) -> Fate<'s> {
+        let edge = self.edge.as_ref().and_then(|it| snapshot.get(&it.edge.key));
+        Fate::new(snapshot, edge, self.route().and_then(|it| snapshot.get(&it.route.key)))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::cli::manifests::review::SurroundingArgs;
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::output::table::table;
 use crate::cli::store::store_args::snapshot_of;
+use crate::plan::behaviour::request_difference;
 use crate::routing::{TracedRequest, trace};
 use crate::server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, TraceReport};
 
@@ -57,6 +58,30 @@ fn header(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// The trace of a request before a plan.
+struct TraceBeforePlan {
+    report: TraceReport,
+    /// How the plan treats the request differently, in words; none if the server does not tell.
+    difference: Option<String>,
+}
+
+impl TraceBeforePlan {
+    /// What the plan does to the request, whose trace after the plan is given.
+    fn conclusion(&self, last: &TraceReport) -> String {
+        let was = &self.report;
+        let is_same = (&was.edge, was.route(), &was.modules) == (&last.edge, last.route(), &last.modules);
+        match self.difference.as_deref() {
+            Some("") if is_same => "The plan does not change the handling of this request.".to_owned(),
+            Some("") => "The plan changes the edge, route or modules of this request, which treat it alike.".to_owned(),
+            Some(words) => format!("The plan changes the handling of this request: {}", escaped(words)),
+            None if is_same => {
+                "The traces are the same. Upgrade the server to compare what they do not show.".to_owned()
+            }
+            None => "The plan changes the handling of this request.".to_owned(),
+        }
+    }
+}
+
 impl Args {
     /// Whether the command reads manifests, and not only the store.
     pub(crate) fn reads_manifests(&self) -> bool {
@@ -75,17 +100,16 @@ impl Args {
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let request = self.request()?;
         let (before, last) = self.traces(&request, lints)?;
+        let conclusion = before.as_ref().map(|before| before.conclusion(&last));
         let mut out = format!("{}\n", escaped(&request.to_string()));
         if let Some(before) = &before {
             out.push_str("\nbefore the plan");
-            write_trace(&mut out, &request, before);
+            write_trace(&mut out, &request, &before.report);
             out.push_str("\nafter the plan");
         }
         write_trace(&mut out, &request, &last);
-        if let Some(was) = before {
-            let same = (&was.edge, was.route(), &was.modules) == (&last.edge, last.route(), &last.modules);
-            let does = if same { "does not change" } else { "changes" };
-            let _ = writeln!(out, "\nThe plan {does} the handling of this request.");
+        if let Some(conclusion) = conclusion {
+            let _ = writeln!(out, "\n{conclusion}");
         }
         print(out)?;
         Ok(if last.route().is_some() { Exit::Done } else { Exit::Error })
@@ -96,7 +120,7 @@ impl Args {
         &self,
         request: &TracedRequest,
         lints: LintLevels,
-    ) -> Result<(Option<TraceReport>, TraceReport), Failure> {
+    ) -> Result<(Option<TraceBeforePlan>, TraceReport), Failure> {
         if self.manifests.is_empty() {
             return Ok(match self.place.client()? {
                 Some(client) => (None, client.query(PATH, &json::bytes(&self.to_send(), Secrets::Masked)?)?),
@@ -106,12 +130,19 @@ impl Args {
         let tree = self.surrounding.tree(&self.manifests, &self.loading);
         let options = Options { tree, lints, ..self.ownership.options() };
         if let Some(url) = self.place.server.url() {
-            let (before, after) = ServerTarget::new(url, &self.place.server, options)?.trace(self.to_send())?;
-            return Ok((Some(before).filter(|_| self.after), after));
+            let server = ServerTarget::new(url, &self.place.server, options)?;
+            let (report, after, difference) = server.trace(self.to_send())?;
+            return Ok((self.after.then_some(TraceBeforePlan { report, difference }), after));
         }
         let before = if self.after { Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())) } else { None };
         let after = planned_state(options, before.as_ref())?;
-        Ok((before.map(|before| report(&before, request)), report(&after, request)))
+        let now = trace(&after, request);
+        let before = before.map(|before| {
+            let then = trace(&before, request);
+            let difference = request_difference([(&before, &then), (&after, &now)], request.port);
+            TraceBeforePlan { report: TraceReport::new(request, &then), difference: Some(difference) }
+        });
+        Ok((before, TraceReport::new(request, &now)))
     }
 
     /// The request, for a server.

@@ -28,9 +28,11 @@
 mod changes;
 mod diff;
 mod patterns;
+mod request_difference;
 mod text;
 mod unrouted;
 mod wording;
 
 pub use diff::{BehaviourChange, BehaviourDiff, RequestPattern};
+pub(crate) use request_difference::request_difference;
 pub(crate) use text::{closing_lines, lines, summary};

@@ -65,8 +65,12 @@ fn line(change: &BehaviourChange) -> String {
     if count > MOST_PATTERNS {
         requests += &format!(" and {} more", count - MOST_PATTERNS);
     }
-    let opens = if change.opens { "opens access: " } else { "" };
-    format!("{requests}: {opens}{}", change.change)
+    format!("{requests}: {}", marked(change.opens, &change.change))
+}
+
+/// The words of a change, which tell first that it opens access.
+pub(super) fn marked(opens: bool, words: &str) -> String {
+    if opens { format!("opens access: {words}") } else { words.to_owned() }
 }
 
 /// The URLs of a pattern as code, with its first exceptions. Those without a path are words.

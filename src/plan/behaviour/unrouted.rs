@@ -35,7 +35,8 @@ fn of_endpoints(state: &Snapshot) -> BTreeMap<&Key, &[String]> {
     enforced.map(|(key, it)| (key, it.ip_policy_ids.as_slice())).collect()
 }
 
-fn endpoints_change(before: &Snapshot, after: &Snapshot) -> Option<BehaviourChange> {
+/// The change of the restrictions of all endpoints.
+pub(super) fn endpoints_change(before: &Snapshot, after: &Snapshot) -> Option<BehaviourChange> {
     let (had, has) = (of_endpoints(before), of_endpoints(after));
     let policies = |enforced: &BTreeMap<&Key, &[String]>| {
         let mut lists: Vec<Vec<String>> = enforced.values().map(|ids| ids.to_vec()).collect();

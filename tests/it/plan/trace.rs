@@ -1,6 +1,11 @@
 //! `edgewright trace`: which route takes a request, and what it passes (D42).
 
-use crate::support::program::{Folder, Run, finish};
+use serde_json::{Value, json};
+
+use crate::support::{
+    program::{Folder, Run, finish},
+    users::through,
+};
 
 /// The lines of a trace with single blanks.
 fn lines(run: &Run) -> Vec<String> {
@@ -162,9 +167,63 @@ fn a_plan_is_followed_before_it_is_applied() {
 }
 
 #[test]
+fn a_plan_changes_a_request_also_where_no_step_shows_it() {
+    let folder = Folder::new();
+    folder.write("m/secret", "s");
+    let write = |edge: Value, modules: Value| {
+        let mut route = json!({"name": "r", "match_type": "path_prefix", "match": "/"});
+        route["backend"] = json!({"backend_id": "bkd_1"});
+        let mut spec = json!({"hostports": ["a.example.com:443"]});
+        route.as_object_mut().unwrap().extend(modules.as_object().unwrap().clone());
+        spec["routes"] = json!([route]);
+        spec.as_object_mut().unwrap().extend(edge.as_object().unwrap().clone());
+        let manifest = json!({
+            "apiVersion": "edgewright/v1", "kind": "HttpsEdge", "metadata": {"name": "e"}, "spec": spec,
+        });
+        folder.write("m/e.json", &manifest.to_string());
+    };
+    let none = || json!({});
+    let tls = |version: &str| json!({"tls_termination": {"min_version": version}});
+    let policies = |action: &str| {
+        let inbound = [json!({"name": "p", "actions": [{"type": action}]})];
+        json!({"policies": {"inbound": inbound}})
+    };
+    let oidc = |client: &str, lenient: bool| {
+        let login = json!({"issuer": "https://id.example.com", "client_id": client,
+            "client_secret": {"from_file": "secret"}, "options_passthrough": lenient});
+        json!({"oidc": login})
+    };
+    let agents = |deny: &[&str]| json!({"user_agent_filter": {"deny": deny}});
+    let changed = "The plan changes the handling of this request: ";
+    for (before, after, words) in [
+        ((none(), policies("deny")), (none(), policies("log")), "opens access: `policies` required → open"),
+        ((tls("1.2"), none()), (tls("1.3"), none()), ""),
+        ((none(), oidc("a", false)), (none(), oidc("b", false)), "`oidc` configured differently"),
+        ((none(), oidc("a", false)), (none(), oidc("a", true)), "`oidc` configured differently"),
+        (
+            (none(), agents(&["bot"])),
+            (none(), agents(&["bot", "spider"])),
+            "`user_agent_filter` configured differently",
+        ),
+    ] {
+        write(before.0, before.1);
+        folder.ok("reconcile m");
+        let line = "trace https://a.example.com/ --manifests m --after";
+        let same = folder.ok(line);
+        assert!(same.out.ends_with("The plan does not change the handling of this request.\n"), "{}", same.out);
+        write(after.0, after.1);
+        let told = folder.ok(line);
+        assert!(told.out.contains(&format!("{changed}{words}")), "{words}\n{}", told.out);
+    }
+    let serve = folder.serve("");
+    let told = through(&folder, &serve, "trace https://a.example.com/ --manifests m --after");
+    assert!(told.out.contains(&format!("{changed}`user_agent_filter` configured differently")), "{}", told.all());
+}
+
+#[test]
 fn a_pattern_of_any_length_is_traced() {
     let folder = Folder::new();
-    let spec = serde_json::json!({
+    let spec = json!({
         "apiVersion": "edgewright/v1", "kind": "HttpsEdge", "metadata": {"name": "e"},
         "spec": {"hostports": ["a.example.com:443"], "routes": [{
             "name": "r", "match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"},

@@ -32,12 +32,18 @@ impl ServerTarget {
         Ok(self.of_source(Report { command: "diff", ..to_report(&mut run, &[&old, &new]) }))
     }
 
-    /// Plans, and traces a request in the store as it is and as the plan leaves it.
-    pub(crate) fn trace(mut self, request: RequestToTrace) -> Result<(TraceReport, TraceReport), Failure> {
+    /// Plans, and traces a request in the store as it is and as the plan leaves it. Returns what the plan changes for it, too, unless
+    /// the server is too old to tell.
+    pub(crate) fn trace(
+        mut self,
+        request: RequestToTrace,
+    ) -> Result<(TraceReport, TraceReport, Option<String>), Failure> {
         self.asked = AskedBesides::Trace(request);
         let planned = self.propose(None)?.report;
-        let traced = self.traced.take();
-        self.before_and_after(planned, traced.map(|it| (it.before, it.after)))
+        let mut traced = self.traced.take();
+        let difference = traced.as_mut().and_then(|it| it.difference.take());
+        let (before, after) = self.before_and_after(planned, traced.map(|it| (it.before, it.after)))?;
+        Ok((before, after, difference))
     }
 
     /// Plans, and returns a report with the results of the route tests, unless the manifests have errors that stop the request.

@@ -4,8 +4,9 @@
 use super::wire::{Request, RoutingOfPlan, TraceOfPlan};
 use crate::manifest::tree::{Sent, SentFile, SurroundedTree, Tree, UnsetValues};
 use crate::model::Path;
+use crate::plan::behaviour::request_difference;
 use crate::reconcile::PlanResult;
-use crate::routing::{TracedRequest, trace};
+use crate::routing::{Trace, TracedRequest, trace};
 use crate::server::handler_prelude::*;
 use crate::server::operations::routing_report::RoutingState;
 use crate::server::operations::trace::TraceReport;
@@ -64,8 +65,14 @@ pub(super) fn tree(older: Vec<SentFile>, unset: UnsetValues) -> Arc<dyn Tree> {
 
 /// The ways of a request at a revision and once a plan is applied to it.
 pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planned: &PlanResult) -> TraceOfPlan {
-    let way = |state: &Snapshot| TraceReport::new(request, &trace(state, request));
-    TraceOfPlan { before: way(snapshot), after: state_after(snapshot, planned).map(|state| way(&state)) }
+    let report = |traced: &Trace| TraceReport::new(request, traced);
+    let then = trace(snapshot, request);
+    let after = state_after(snapshot, planned).map(|state| {
+        let now = trace(&state, request);
+        (report(&now), request_difference([(snapshot, &then), (&state, &now)], request.port))
+    });
+    let (after, difference) = after.unzip();
+    TraceOfPlan { before: report(&then), after, difference }
 }
 
 /// What routes requests at a revision and once a plan is applied to it.

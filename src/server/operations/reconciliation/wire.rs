@@ -189,6 +189,9 @@ pub(crate) struct TraceOfPlan {
     pub before: TraceReport,
     /// The routing once the plan is applied; null if the plan cannot be applied.
     pub after: Option<TraceReport>,
+    /// How the plan treats the request differently, in words; empty if alike, and null if the plan cannot be applied.
+    #[serde(default)]
+    pub difference: Option<String>,
 }
 
 /// A revision created by a source.
