@@ -17,7 +17,7 @@ use crate::server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, Trac
 ///
 /// Names the edge and the route, says why other routes do not take the request, and lists the modules that it passes.
 /// Reads the store or, with --server, has a running server trace the request. With --manifests, reads only the files
-/// or, with --server, traces as if the server had applied them. With --manifests and --after, compares the store or the
+/// or, with --store or --server, traces as if they had been applied there. With --manifests and --after, compares the store or the
 /// server before and after the plan of these files. Sends no request and changes nothing. Exits with code 0 if a route
 /// takes the request (with --after, once the plan is applied), and with code 1 otherwise.
 #[derive(Debug, clap::Args)]
@@ -88,9 +88,9 @@ impl Args {
         !self.manifests.is_empty()
     }
 
-    /// Chooses between a store and a server. Manifests alone need neither.
+    /// Chooses between a store and a server. Manifests alone need neither, unless a flag names one.
     pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
-        match self.reads_manifests() && !self.after {
+        match self.reads_manifests() && !self.after && !origins.is_flag("store") {
             true => self.place.server.choose(origins),
             false => self.place.choose(origins),
         }
@@ -134,10 +134,11 @@ impl Args {
             let (report, after, difference) = server.trace(self.to_send())?;
             return Ok((self.after.then_some(TraceBeforePlan { report, difference }), after));
         }
-        let before = if self.after { Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())) } else { None };
+        let has_store = self.after || self.place.store.is_by_flag;
+        let before = if has_store { Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())) } else { None };
         let after = planned_state(options, before.as_ref())?;
         let now = trace(&after, request);
-        let before = before.map(|before| {
+        let before = before.filter(|_| self.after).map(|before| {
             let then = trace(&before, request);
             let difference = request_difference([(&before, &then), (&after, &now)], request.port);
             TraceBeforePlan { report: TraceReport::new(request, &then), difference: Some(difference) }

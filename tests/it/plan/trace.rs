@@ -167,6 +167,23 @@ fn a_plan_is_followed_before_it_is_applied() {
 }
 
 #[test]
+fn manifests_are_traced_as_if_a_store_that_is_named_had_them() {
+    let folder = Folder::new();
+    let all = route("all", "path_prefix", "/");
+    folder.write("a/edges.yaml", &edge("wide", "*.example.com:443", &all));
+    folder.ok("reconcile a --source a");
+    folder.write("b/edges.yaml", &edge("narrow", "x.example.com:443", &all));
+    let line = "trace https://y.example.com/ --manifests b --source b";
+    assert_eq!(folder.run(line).code, 1, "the files only");
+    assert_line(&folder.ok(&format!("{line} --store store")), "edge wide by *.example.com:443, a wildcard");
+    let narrow = "trace https://x.example.com/ --manifests b --source b --store store";
+    let run = folder.ok(narrow);
+    assert_line(&run, "edge narrow by x.example.com:443");
+    assert!(!run.out.contains("before the plan"), "{}", run.out);
+    assert_eq!(folder.snapshot("store").revision, 1, "nothing was applied");
+}
+
+#[test]
 fn a_plan_changes_a_request_also_where_no_step_shows_it() {
     let folder = Folder::new();
     folder.write("m/secret", "s");
