@@ -256,6 +256,10 @@ impl<'s> JudgedRequests<'_, 's> {
         if known.is_empty() || known.iter().any(is_known) {
             return None;
         }
+        let extent = FlawExtent::Backend(id.to_owned());
+        if let Some(doubt) = self.doubt() {
+            return Some(doubt.letting(extent));
+        }
         let names: Vec<String> = known.iter().map(|pattern| format!("`{}`", printable(pattern))).collect();
         let names = names.join(" or ");
         let clause = format!("reaches the backend `{}`, not {names}", printable(id));
@@ -265,7 +269,7 @@ impl<'s> JudgedRequests<'_, 's> {
         let field = self.modules().find(is_backend).map(|met| Path::from(met.slot.name));
         let flaw = Flaw::certain(clause, FlawPlace::Route).at(field.unwrap_or_default());
         let flaw = flaw.cured_by(format!("send these requests to {names}"));
-        Some(flaw.letting(FlawExtent::Backend(id.to_owned())))
+        Some(flaw.letting(extent))
     }
 
     /// Whether the requests lose a module in `keeps`, and a route still handles them; without a route, whether the edge that

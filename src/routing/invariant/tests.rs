@@ -198,6 +198,11 @@ fn routes_of_a_source_end_at_its_backends() {
     assert_eq!(to("other", "bkd_1").0, ProofAnswer::Unused);
     let other = "`GET https://shop.example.com/` reaches the backend `bkd_cdn2`, not `bkd_shop*` or `bkd_cdn`";
     assert_eq!(to("shop", "bkd_cdn2"), refuted(other));
+    // A policy decides whether requests reach it.
+    let policy = json!({"policies": {"inbound": [{"actions": [{"type": "deny"}]}]}});
+    let shop = edge("shop", "platform", "shop.example.com:443", json!({}));
+    let on = depends("`GET https://shop.example.com/` the effect of `policies`");
+    assert_eq!(answer(&[own(), shop, route("shop", "shop", "/", policy)]), on);
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn brute_force(state: &Snapshot, invariant: &Invariant, request: &TracedRequest)
         add(unmet);
     }
     if !invariant.backends.is_empty() && !invariant.backends.contains(&backend.backend_id) {
-        add(FoundAnswer::Unmet);
+        add(unmet);
     }
     answer
 }
