@@ -38,7 +38,7 @@ pub struct Invariant {
     /// The oldest version of TLS that clients can use. Port 80 has no TLS.
     #[serde(deserialize_with = "variant_or_blank")]
     pub min_tls_version: Option<TlsVersion>,
-    /// The modules that no request loses while a route handles it, or while the same edge answers it without a route.
+    /// The modules that no change takes from requests that routes handle, or an edge answers, before and after it.
     #[schemars(length(max = 100), extend("items" = module_schema()))]
     pub keeps: Vec<String>,
     /// What happens to a change after which nobody can tell whether it holds.
@@ -124,7 +124,7 @@ view! {
         pub backends: Vec<String> = spec.backends.clone(),
         /// The oldest version of TLS that clients can use.
         pub min_tls_version: Option<TlsVersion> = spec.min_tls_version,
-        /// The modules that no request loses while a route handles it, or while the same edge answers it without a route.
+        /// The modules that no change takes from requests that routes handle, or an edge answers, before and after it.
         pub keeps: Vec<String> = spec.keeps.clone(),
         /// What happens to a change after which nobody can tell whether it holds.
         pub unproven: UnprovenLevel = spec.unproven,

@@ -272,12 +272,13 @@ impl<'s> JudgedRequests<'_, 's> {
         Some(flaw.letting(extent))
     }
 
-    /// Whether the requests lose a module in `keeps`, and a route still handles them; without a route, whether the edge that
-    /// answers them as before loses it. The next change could enable the backend, or add the route.
+    /// Whether the requests lose a module in `keeps` that they met: on the way of a route before and after the change, or on the
+    /// edge that answers them before and after it. The next change could enable the backend, or add a route.
     fn lost(self, invariant: &Invariant, former: &Fate<'_>) -> Option<Flaw> {
         let (edge, is_routed) = (self.fate.edge?, self.fate.route.is_some());
         let stays = former.edge.is_some_and(|former| former.key == edge.key);
-        let counts = |met: &MetModule<'_>| is_routed || (stays && met.place == FlawPlace::Edge);
+        let counts =
+            |met: &MetModule<'_>| (is_routed && former.route.is_some()) || (stays && met.place == FlawPlace::Edge);
         let had = |name: &str| modules_of(former).any(|met| counts(&met) && met.slot.name == name);
         let has = |name: &str| modules_of(self.fate).any(|met| met.slot.name == name);
         let lost = invariant.keeps.iter().find(|name| had(name) && !has(name))?;

@@ -1,5 +1,6 @@
 //! What invariants are, by example: estates in a few lines, and the answers about them.
 
+mod keeps;
 mod property;
 
 use std::collections::BTreeSet;
@@ -349,45 +350,6 @@ fn what_was_broken_for_preflights_alone_is_not_opened_for_all_others() {
     let lenient = with(json!({"oidc": {"options_passthrough": true}}));
     assert_eq!(change(&lenient, &with(json!({}))), ["wiki/"]);
     assert!(change(&with(json!({})), &lenient).is_empty(), "half of a repair");
-}
-
-#[test]
-fn a_module_that_must_be_kept_is_not_lost() {
-    let keeps = invariant(json!({"keeps": ["webhook_verification"]}));
-    let hooks = edge("hooks", "docs", "hooks.example.com:443", json!({}));
-    let verified = json!({"webhook_verification": {"provider": "sns"}});
-    let with = |more: Value| vec![keeps.clone(), hooks.clone(), route("hooks", "docs", "/", more)];
-    assert!(change(&[], &with(json!({}))).is_empty(), "there was nothing to lose");
-    assert_eq!(change(&with(verified.clone()), &with(json!({}))), ["hooks/"]);
-    assert!(change(&with(verified.clone()), &[keeps.clone(), hooks.clone()]).is_empty(), "nothing is forwarded");
-    // A route without a backend could get one by the next change.
-    let closed = json!({"enabled": false, "backend_id": "bkd_1"});
-    assert_eq!(change(&with(verified.clone()), &with(json!({"backend": closed.clone()}))), ["hooks/"]);
-    let verified_and_closed = json!({"backend": closed.clone(), "webhook_verification": {"provider": "sns"}});
-    assert!(change(&with(verified.clone()), &with(verified_and_closed.clone())).is_empty());
-    assert_eq!(change(&with(verified_and_closed), &with(json!({}))), ["hooks/"]);
-    // A new invariant counts for the change that comes with it.
-    let before = [hooks.clone(), route("hooks", "docs", "/", verified)];
-    assert_eq!(change(&before, &with(json!({}))), ["hooks/"]);
-    // An edge can lose a module before it has a route.
-    let locked = |more: Value| [invariant(json!({"keeps": ["mutual_tls"]})), edge("h", "docs", "h.example:443", more)];
-    let mutual = json!({"mutual_tls": {"certificate_authority_ids": ["ca_1"]}});
-    assert_eq!(change(&locked(mutual), &locked(json!({}))), ["h"]);
-}
-
-#[test]
-fn a_module_that_an_edge_must_have_is_missing_although_its_defaults_have_the_same_effect() {
-    let terminated = || json!({"tls_termination": {"min_version": "1.2"}});
-    for requires in [json!({"requires_any": ["tls_termination"]}), json!({"keeps": ["tls_termination"]})] {
-        let with = |more: Value| {
-            let wiki = edge("wiki", "docs", "wiki.example.com:443", more);
-            vec![invariant(requires.clone()), wiki, route("wiki", "docs", "/", json!({}))]
-        };
-        assert_eq!(change(&with(terminated()), &with(json!({}))), ["wiki"], "{requires}");
-        let disabled = json!({"tls_termination": {"enabled": false, "min_version": "1.2"}});
-        assert_eq!(change(&with(terminated()), &with(disabled)), ["wiki"], "{requires}");
-        assert!(change(&with(terminated()), &with(json!({"tls_termination": {}}))).is_empty(), "{requires}");
-    }
 }
 
 #[test]
