@@ -92,6 +92,7 @@ impl<'s> RequirementJudge<'s> {
         let are_bound = !endpoints.is_empty() && endpoints.iter().all(|ids| !ids.is_empty());
         let of_endpoints =
             are_bound.then(|| endpoints.iter().flat_map(|ids| outside(ids)).collect::<BTreeSet<String>>());
+        let other_of_endpoints = of_endpoints.as_ref().and_then(|ids| ids.first().cloned());
         let mut bounds: Vec<BTreeSet<String>> = of_endpoints.into_iter().collect();
         let mut others = None;
         for met in requests.modules() {
@@ -107,6 +108,15 @@ impl<'s> RequirementJudge<'s> {
         let extent = FlawExtent::Addresses(bounds);
         if let Some(doubt) = requests.doubt() {
             return Some(doubt.letting(extent));
+        }
+        if let Some(other) = other_of_endpoints.filter(|_| others.is_none()) {
+            let clause = format!(
+                "reaches the backend `{backend}` from the addresses of the IP policy `{}`, which an `IpRestriction` \
+                 admits",
+                printable(&other)
+            );
+            let cure = format!("remove `{}` from the `IpRestriction`", printable(&other));
+            return Some(Flaw::certain(clause, FlawPlace::Route).cured_by(cure).letting(extent));
         }
         let flaw = match others {
             Some((met, other)) => {

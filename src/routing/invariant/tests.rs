@@ -185,6 +185,10 @@ fn addresses_outside_of_the_policies_must_not_reach_a_backend() {
         (Key::new(Kind::IpRestriction, Id::new("ipx_1")), "platform", spec)
     };
     assert_eq!(answer(&[office(), all(true), shop(), route("shop", "shop", "/", json!({}))]), proven());
+    let (key, source, spec) = all(true);
+    let wider = (key, source, with(spec, json!({"ip_policy_ids": ["ipp_vpn", "ipp_home"]})));
+    let added = refuted(&format!("{other}, which an `IpRestriction` admits"));
+    assert_eq!(answer(&[office(), wider, shop(), route("shop", "shop", "/", json!({}))]), added);
     assert_eq!(answer(&[office(), all(false), shop(), route("shop", "shop", "/", json!({}))]).0, ProofAnswer::Refuted);
 }
 
