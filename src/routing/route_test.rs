@@ -367,6 +367,17 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_that_certainly_refuses_is_the_last_module_that_a_request_meets() {
+        for (action, verdict) in [("deny", "blocked"), ("redirect", "redirected")] {
+            let inbound = json!([{"name": "p", "actions": [{"type": action}]}]);
+            let snapshot = storefront(&json!({"policies": {"inbound": inbound}, "compression": {}}));
+            let found = |expect: Value| told(&snapshot, json!({"url": "shop.example.com/cart", "expect": expect})).1;
+            assert!(found(json!({"verdict": verdict, "modules": ["policies inbound"]})).is_empty(), "{action}");
+            assert_eq!(found(json!({"modules_include": ["backend"]})).len(), 1, "{action}");
+        }
+    }
+
+    #[test]
     fn a_name_alone_is_that_of_the_own_source() {
         let route = |matched: &str| route(matched, Value::Null);
         let edge = json!({"hostports": ["shop.example.com:443"]});

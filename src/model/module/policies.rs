@@ -130,8 +130,13 @@ impl Module for Policies {
         ];
         let used = directions.into_iter().filter(|(.., policies)| !policies.is_empty());
         used.map(|(stage, name, policies)| {
-            let step = Step::new(stage, StepEffect::Depends, names(policies));
-            Step { name: Some(name), outcome: outcome(policies), ..step }
+            let outcome = outcome(policies);
+            let (effect, note) = match outcome {
+                StepOutcome::Refused => (StepEffect::Refused, names(policies)),
+                StepOutcome::Redirected => (StepEffect::Refused, format!("redirects: {}", names(policies))),
+                _ => (StepEffect::Depends, names(policies)),
+            };
+            Step { name: Some(name), outcome, ..Step::new(stage, effect, note) }
         })
         .collect()
     }
