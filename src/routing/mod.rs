@@ -30,6 +30,7 @@ pub(crate) mod edge_table;
 mod endpoint_restrictions;
 mod host_rank;
 pub(crate) mod invariant;
+mod missing_tls;
 mod module_pipeline;
 pub(crate) mod order;
 pub(crate) mod replay;

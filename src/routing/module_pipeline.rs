@@ -1,5 +1,6 @@
 //! The modules that a request passes through, in traffic order (D42).
 
+use super::missing_tls::MissingTls;
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::module::backend::Backend;
 use crate::model::traffic::{HeaderChange, Stage, Step, StepEffect, StepOutcome, TracedRequest};
@@ -28,6 +29,16 @@ impl PipelineStep {
         let Step { stage, name, effect, note, outcome, header_changes } = step;
         Self { module: name.unwrap_or(slot), effect, note, stage, outcome, header_changes }
     }
+
+    /// The step where nobody can tell whether the edge applies the module. What it would let pass, passes without it, too, but no
+    /// certificate is presented without TLS.
+    fn without_tls(self, missing: MissingTls) -> Self {
+        if self.outcome == StepOutcome::GoesOn && self.stage != Stage::Connection {
+            return self;
+        }
+        let note = format!("{}; {}", self.note, missing.note());
+        Self { effect: StepEffect::Depends, outcome: StepOutcome::Unknown, note, ..self }
+    }
 }
 
 /// Returns the steps of the enabled modules of an edge and its route in traffic order, up to the first that rejects the
@@ -49,7 +60,7 @@ pub(super) fn staged_steps(
     of_endpoints: Option<PipelineStep>,
     patterns: &mut CompiledPatterns,
 ) -> Vec<PipelineStep> {
-    let mut steps = staged(request, edge.modules().chain(route.modules()), patterns);
+    let mut steps = staged(request, edge.modules().chain(route.modules()), Some(edge), patterns);
     if let Some(step) = of_endpoints {
         steps.insert(steps.partition_point(|other| other.stage < step.stage), step);
     }
@@ -69,11 +80,19 @@ fn reached(steps: Vec<PipelineStep>) -> Vec<PipelineStep> {
 fn staged<'a>(
     request: &TracedRequest,
     modules: impl Iterator<Item = (&'static Slot, &'a dyn AnyModule)>,
+    edge: Option<&dyn AnyResource>,
     patterns: &mut CompiledPatterns,
 ) -> Vec<PipelineStep> {
     let mut staged: Vec<PipelineStep> = Vec::new();
     for (slot, module) in modules.filter(|(_, module)| module.enabled()) {
-        staged.extend(module.steps_with(request, patterns).into_iter().map(|step| PipelineStep::new(slot.name, step)));
+        for step in module.steps_with(request, patterns) {
+            let missing = edge.and_then(|edge| MissingTls::for_module(slot, step.stage, edge, request.port));
+            let step = PipelineStep::new(slot.name, step);
+            staged.push(match missing {
+                Some(missing) => step.without_tls(missing),
+                None => step,
+            });
+        }
     }
     if staged.iter().all(|step| step.stage != Stage::Backend) {
         let missing = Step::new(Stage::Backend, StepEffect::Refused, "no backend is enabled");
@@ -103,7 +122,7 @@ mod tests {
 
     fn through(host: &Host) -> Vec<PipelineStep> {
         let modules = Host::SLOTS.iter().filter_map(|slot| Some((slot, (slot.get)(host)?)));
-        reached(staged(&request(), modules, &mut CompiledPatterns::default()))
+        reached(staged(&request(), modules, None, &mut CompiledPatterns::default()))
     }
 
     #[test]

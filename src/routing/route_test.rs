@@ -332,6 +332,28 @@ mod tests {
     }
 
     #[test]
+    fn nobody_can_tell_what_an_edge_checks_without_tls() {
+        let verdict = |edge: Value, modules: Value, more: Value| {
+            let edge = with(json!({"hostports": ["shop.example.com:443", "shop.example.com:80"]}), edge);
+            told(&state(edge, &[("all", "shop", route("/", modules))]), with(json!({"url": "shop.example.com"}), more))
+                .0
+        };
+        let mutual = || json!({"mutual_tls": {"certificate_authority_ids": ["ca_1"]}});
+        for presents in [true, false] {
+            let plain = json!({"url": "http://shop.example.com", "client_certificate": presents});
+            assert_eq!(verdict(mutual(), Value::Null, plain), Some(RequestVerdict::Depends));
+            let disabled = with(mutual(), json!({"tls_termination": {"enabled": false}}));
+            let presented = json!({"client_certificate": presents});
+            assert_eq!(verdict(disabled, Value::Null, presented), Some(RequestVerdict::Depends));
+        }
+        let plain = json!({"url": "http://shop.example.com", "assumed_to_pass": ["mutual_tls"]});
+        assert_eq!(verdict(mutual(), Value::Null, plain), Some(RequestVerdict::Forwarded));
+        let disabled = || json!({"tls_termination": {"enabled": false}});
+        assert_eq!(verdict(disabled(), json!({"oidc": {}}), json!({})), Some(RequestVerdict::Depends));
+        assert_eq!(verdict(disabled(), json!({"compression": {}}), json!({})), Some(RequestVerdict::Forwarded));
+    }
+
+    #[test]
     fn each_expectation_that_is_not_met_is_reported_at_its_field() {
         let headers = json!({"add": {"X-Edge": "shop"}, "remove": ["Cookie"]});
         let snapshot = storefront(&json!({"request_headers": headers, "response_headers": {"remove": ["Server"]}}));

@@ -61,16 +61,16 @@ pub(crate) fn state_of_json(resources: impl IntoIterator<Item = (Key, Value)>) -
     }))
 }
 
-/// Generates estates whose edges have some of the hostports and one of the TLS settings, and whose routes have one of the
+/// Generates estates whose edges have some of the hostports and one of the sets of modules, and whose routes have one of the
 /// matches and one of the sets of modules.
 pub(crate) fn estates(
     hostports: &'static [&'static str],
-    tls: Vec<Value>,
+    edges: Vec<Value>,
     matches: &'static [&'static str],
     modules: Vec<Value>,
 ) -> impl Strategy<Value = GeneratedEstate> {
-    let edges = (vec(select(hostports), 0..4), select(tls)).prop_map(|(hostports, tls)| {
-        serde_json::from_value::<HttpsEdge>(json!({"hostports": hostports, "tls_termination": tls})).unwrap()
+    let edges = (vec(select(hostports), 0..4), select(edges)).prop_map(|(hostports, modules)| {
+        serde_json::from_value::<HttpsEdge>(with(json!({"hostports": hostports}), modules)).unwrap()
     });
     let routes = (select(matches), select(modules))
         .prop_map(|(matched, modules)| serde_json::from_value::<HttpsEdgeRoute>(route(matched, modules)).unwrap());

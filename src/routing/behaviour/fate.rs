@@ -6,17 +6,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::model::module::backend::Backend;
-use crate::model::module::mutual_tls::MutualTls;
 use crate::model::module::tls_termination::{TlsTermination, TlsVersion};
 use crate::model::traffic::Stage;
 use crate::model::{
     AnyModule, AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Module, Secrets, Slot, Snapshot,
 };
+use crate::routing::missing_tls::{MissingTls, PLAIN_HTTP};
 use crate::routing::order::in_traffic_order;
 use crate::routing::selector::passes_tls_through;
-
-/// The port of plain HTTP.
-const PLAIN_HTTP: u16 = 80;
 
 /// The modules that restrict access, by their sort: a login that replaces another one opens nothing.
 pub(crate) type Protections = BTreeMap<&'static str, &'static str>;
@@ -99,14 +96,12 @@ impl<'s> Fate<'s> {
     /// What restricts access to the backend at a port; nothing without a route. Without TLS at the edge, nobody presents it a
     /// certificate.
     pub(crate) fn protections(&self, port: u16) -> Protections {
-        if self.route.is_none() {
-            return Protections::new();
-        }
-        let mut found = protections(self.modules().into_iter().map(|it| (it.slot, it.module)));
-        if port == PLAIN_HTTP || self.tls().is_some_and(|tls| !tls.enabled) {
-            found.remove(MutualTls::SLOT);
-        }
-        found
+        let (Some(edge), Some(_)) = (self.edge, self.route) else { return Protections::new() };
+        let edge: &dyn AnyResource = edge.spec().as_ref();
+        let connects = |it: &FateModule<'_>| {
+            it.stage != Stage::Connection || MissingTls::for_module(it.slot, it.stage, edge, port).is_none()
+        };
+        protections(self.modules().into_iter().filter(connects).map(|it| (it.slot, it.module)))
     }
 
     /// Whether requests are treated alike: by equal modules in the same order, wherever they are configured, and with the

@@ -10,11 +10,10 @@ use crate::model::traffic::{Stage, StepEffect, TracedRequest};
 use crate::model::{AnyModule, Entry, Module, Path, Slot, Snapshot};
 use crate::routing::behaviour::Fate;
 use crate::routing::endpoint_restrictions::EndpointRestrictions;
+use crate::routing::missing_tls::{MissingTls, PLAIN_HTTP};
 use crate::routing::routed_state::RoutedState;
 use crate::syntax::text::printable;
 
-/// The port of plain HTTP.
-const PLAIN_HTTP: u16 = 80;
 /// The most IP policies that a cure names: one of them is enough.
 const MOST_NAMED: usize = 3;
 /// The method that a login can let pass. The modules treat all others alike.
@@ -233,15 +232,14 @@ impl<'s> JudgedRequests<'_, 's> {
                 passing = Some(met.slot.name);
                 continue;
             }
-            let connects = steps.iter().any(|step| step.stage == Stage::Connection);
-            doubt = Some(if is_policy || met.module.admits_unknown() {
-                met.doubt("the effect of `{}`")
-            } else if met.slot.needs_termination && self.fate.tls().is_some_and(|tls| !tls.enabled) {
-                met.doubt("the edge, which does not terminate TLS for `{}`")
-            } else if connects && self.port == PLAIN_HTTP {
-                met.doubt("port 80, which has no TLS for `{}`")
-            } else {
-                return None;
+            let at = self.fate.edge.zip(steps.first());
+            let missing = at
+                .and_then(|(edge, step)| MissingTls::for_module(met.slot, step.stage, edge.spec().as_ref(), self.port));
+            doubt = Some(match missing {
+                _ if is_policy || met.module.admits_unknown() => met.doubt("the effect of `{}`"),
+                Some(MissingTls::AtEdge) => met.doubt("the edge, which does not terminate TLS for `{}`"),
+                Some(MissingTls::AtPort) => met.doubt("port 80, which has no TLS for `{}`"),
+                None => return None,
             });
         }
         if let Some(doubt) = doubt.or_else(|| self.doubt()) {

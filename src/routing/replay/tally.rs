@@ -11,8 +11,6 @@ use crate::routing::edge_table::RoutedTo;
 use crate::routing::endpoint_restrictions::{EndpointRestrictions, OF_ENDPOINTS};
 use crate::routing::treatment::RequestOutcome;
 
-/// The port by which protections are told: the requests of a class can have several ports.
-const HTTPS: u16 = 443;
 /// The most examples of a class.
 const MOST_EXAMPLES: usize = 3;
 
@@ -84,17 +82,18 @@ pub(crate) struct ReplayClass {
     pub(crate) examples: Vec<ReplayExample>,
 }
 
-/// What tells classes apart.
-pub(super) type ClassKey = (RoutedTo, RoutedTo, RequestOutcome, RequestOutcome);
+/// What tells classes apart: what becomes of the requests, and whether that opens access, which depends on the port.
+pub(super) type ClassKey = (RoutedTo, RoutedTo, RequestOutcome, RequestOutcome, bool);
 
 impl ReplayClass {
     /// Describes the class of a request by where it goes, the fates there, its outcomes, and the restrictions of all endpoints,
-    /// before and after.
+    /// before and after. What restricts access depends on the port of the request.
     pub(super) fn new(
         [from, to]: [RoutedTo; 2],
         [then, now]: [&Fate<'_>; 2],
         [was, is]: [RequestOutcome; 2],
         [bounds, new_bounds]: [&EndpointRestrictions<'_>; 2],
+        port: u16,
     ) -> Self {
         let both = then.route.is_some() && now.route.is_some();
         let [had, has] = [then, now].map(|fate| if both { fate.modules() } else { Vec::new() });
@@ -111,9 +110,9 @@ impl ReplayClass {
         let tls = (both && then.tls() != now.tls()).then_some(TlsTermination::SLOT);
         let differing_bounds = only_if(was_bound && is_bound && !bounds.admit_like(new_bounds));
         let changed = tls.into_iter().chain(differing_bounds).chain(differs.map(|it| it.slot.name)).collect();
-        let protections = now.protections(HTTPS);
+        let protections = now.protections(port);
         let loses_protection = new_bounds.ip_policies.len() < bounds.ip_policies.len()
-            || then.protections(HTTPS).keys().any(|sort| !protections.contains_key(sort));
+            || then.protections(port).keys().any(|sort| !protections.contains_key(sort));
         let opens = both && is.backend_id.is_some() && (was.backend_id.is_none() || loses_protection);
         Self {
             lost: missing(&had, &has, was_bound && !is_bound),
@@ -129,7 +128,7 @@ impl ReplayClass {
 
     /// What tells the class apart.
     pub(super) fn key(&self) -> ClassKey {
-        (self.before.to, self.after.to, self.before.outcome.clone(), self.after.outcome.clone())
+        (self.before.to, self.after.to, self.before.outcome.clone(), self.after.outcome.clone(), self.opens)
     }
 
     /// Whether an example with this hash is still wanted.

@@ -9,7 +9,7 @@ use super::worker::{LoggedRequest, ReplayWorker, ShownDetails};
 use crate::model::traffic::RequestVerdict::{Blocked, Depends, Forwarded};
 use crate::model::{Id, Key, Kind, Snapshot};
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
-use crate::routing::tests::{edge_key, route, route_key, state_of_json};
+use crate::routing::tests::{edge_key, route, route_key, state_of_json, with};
 
 /// A state with edges of hostports and routes.
 fn state(edges: &[(&[&str], Vec<Value>)]) -> Snapshot {
@@ -181,6 +181,22 @@ fn a_login_that_replaces_another_one_opens_nothing() {
     let told: Vec<_> =
         tally.classes().into_iter().map(|class| (class.opens, class.lost.clone(), class.gained.clone())).collect();
     assert_eq!(told, [(false, vec!["oidc"], vec!["saml"])]);
+}
+
+#[test]
+fn mutual_tls_restricts_nothing_on_the_port_of_plain_http() {
+    let of = |edge: Value| {
+        let edge = with(json!({"hostports": ["a.example.com:443", "a.example.com:80"]}), edge);
+        state_of_json([(edge_key("edghts_0"), edge), (route_key("edghts_0", "edghtsrt_0"), route("/", json!({})))])
+    };
+    let before = of(json!({"mutual_tls": {"certificate_authority_ids": ["ca_1"]}}));
+    let requests = [80, 80, 443, 443].map(|port| {
+        let request = request("GET", "a.example.com", "/", "192.0.2.1", "a");
+        LoggedRequest { port, ..request }
+    });
+    let tally = replayed(&before, Some(&of(json!({}))), &requests);
+    let told: Vec<_> = tally.classes().into_iter().map(|it| (it.opens, it.lost.clone(), it.count.requests)).collect();
+    assert_eq!(told, [(true, vec!["mutual_tls"], 2), (false, vec!["mutual_tls"], 2)]);
 }
 
 #[test]

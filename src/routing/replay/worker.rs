@@ -14,6 +14,7 @@ use crate::model::traffic::TracedRequest;
 use crate::model::{AnyModule, Slot};
 use crate::routing::behaviour::Fate;
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
+use crate::routing::missing_tls::PLAIN_HTTP;
 use crate::routing::module_pipeline::staged_steps;
 use crate::routing::treatment::{RequestKnowledge, RequestTreatment};
 
@@ -63,7 +64,8 @@ pub(crate) struct ReplayWorker<'r, 's> {
     pair_of: HashMap<[RoutedTo; 2], usize>,
     /// The compiled patterns of the filters that requests have met.
     patterns: CompiledPatterns,
-    /// The class of a pair with a method, and with an agent and an address if they matter; none if nothing differs.
+    /// The class of a pair with a method and with or without TLS, and with an agent and an address if they matter; none if nothing
+    /// differs.
     outcomes: HashMap<Vec<u8>, Option<usize>>,
     all: RequestCount,
     differing: RequestCount,
@@ -172,6 +174,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
     ) -> Option<usize> {
         self.key.clear();
         self.key.extend_from_slice(&pair.to_le_bytes());
+        self.key.push(u8::from(request.port == PLAIN_HTTP));
         self.key.extend_from_slice(request.method.as_bytes());
         if by_agent {
             self.key.push(0);
@@ -222,7 +225,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         if is_same_place && (was.is_rejected_like(&is) || is_alike()) {
             return None;
         }
-        let class = ReplayClass::new([from, to], [&then, &now], [was.outcome, is.outcome], endpoints);
+        let class = ReplayClass::new([from, to], [&then, &now], [was.outcome, is.outcome], endpoints, request.port);
         let key = class.key();
         if let Some(known) = self.class_of.get(&key) {
             return Some(*known);

@@ -38,7 +38,7 @@ const IO: [&str; 13] = [
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
 /// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
-const NAMES_MODULES: [(&str, &[&str]); 18] = [
+const NAMES_MODULES: [(&str, &[&str]); 19] = [
     // The API specification has the endpoints of these modules; those of all others are extensions.
     (
         "src/server/resources/endpoint.rs",
@@ -56,6 +56,7 @@ const NAMES_MODULES: [(&str, &[&str]); 18] = [
     // Where TLS terminates decides what an edge can read.
     ("src/model/snapshot/rules.rs", &["tls_termination"]),
     ("src/routing/selector.rs", &["tls_termination"]),
+    ("src/routing/missing_tls.rs", &["tls_termination"]),
     // Invariants are also about where TLS terminates, and the oldest version of it.
     ("src/model/kind/invariant.rs", &["tls_termination"]),
     ("src/routing/invariant/flaw.rs", &["tls_termination"]),
@@ -65,7 +66,7 @@ const NAMES_MODULES: [(&str, &[&str]); 18] = [
     // People read "backend A → B", and a class of requests has its TLS and its backend.
     ("src/plan/behaviour/unrouted.rs", &["backend"]),
     ("src/plan/behaviour/wording.rs", &["backend"]),
-    ("src/routing/behaviour/fate.rs", &["backend", "mutual_tls", "tls_termination"]),
+    ("src/routing/behaviour/fate.rs", &["backend", "tls_termination"]),
     // A replay shows both as sides of a change, and not as changed modules.
     ("src/routing/replay/tally.rs", &["backend", "tls_termination"]),
     // What a route test expects of backends and headers has the names of modules.

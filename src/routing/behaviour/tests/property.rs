@@ -4,14 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::model::{Key, Snapshot};
 use crate::routing::behaviour::{ClassScope, Fate, each_class, each_difference};
 use crate::routing::tests::{GeneratedEstate, changed, estates, specs_of, state_of};
 use crate::routing::{PipelineStep, Trace, TracedRequest, trace};
 
-const HOSTPORTS: [&str; 8] = [
+const HOSTPORTS: [&str; 9] = [
     "a.example.com:443",
     "b.example.com:443",
     "*.example.com:443",
@@ -20,6 +20,7 @@ const HOSTPORTS: [&str; 8] = [
     "x.eu.example.com:443",
     "x.eu.example.com:8443",
     "[2001:DB8::1]:443",
+    "a.example.com:80",
 ];
 /// A match starts with `=` if it is exact.
 const MATCHES: [&str; 17] = [
@@ -55,7 +56,14 @@ const HOSTS: [&str; 9] = [
 const PATHS: [&str; 7] = ["/", "/a", "/ab", "/a/", "/a/b", "/a/bc", "/b"];
 
 fn estate() -> impl Strategy<Value = GeneratedEstate> {
-    let tls = vec![Value::Null, Value::Null, json!({"min_version": "1.3"}), json!({"terminate_at": "upstream"})];
+    let edges = vec![
+        json!({}),
+        json!({"tls_termination": {}}),
+        json!({"tls_termination": {"min_version": "1.3"}}),
+        json!({"tls_termination": {"terminate_at": "upstream"}}),
+        json!({"tls_termination": {"enabled": false}, "mutual_tls": {"certificate_authority_ids": ["ca_1"]}}),
+        json!({"mutual_tls": {"certificate_authority_ids": ["ca_1"]}}),
+    ];
     let modules = vec![
         json!({}),
         json!({}),
@@ -64,7 +72,7 @@ fn estate() -> impl Strategy<Value = GeneratedEstate> {
         json!({"compression": {}, "backend": {"backend_id": "bkd_2"}}),
         json!({"backend": {"enabled": false, "backend_id": "bkd_1"}}),
     ];
-    estates(&HOSTPORTS, tls, &MATCHES, modules)
+    estates(&HOSTPORTS, edges, &MATCHES, modules)
 }
 
 fn state(estate: &GeneratedEstate) -> Snapshot {
@@ -72,14 +80,9 @@ fn state(estate: &GeneratedEstate) -> Snapshot {
 }
 
 fn requests() -> Vec<TracedRequest> {
-    let hosts = HOSTS.iter().flat_map(|host| [443_u16, 8443].map(|port| format!("{host}:{port}")));
+    let hosts = HOSTS.iter().flat_map(|host| [443_u16, 8443, 80].map(|port| format!("{host}:{port}")));
     let urls = hosts.flat_map(|host| PATHS.map(|path| format!("https://{host}{path}")));
     urls.map(|url| TracedRequest::new("GET", &url).unwrap()).collect()
-}
-
-fn fate<'s>(state: &'s Snapshot, traced: &Trace) -> Fate<'s> {
-    let edge = traced.edge.as_ref().and_then(|it| state.get(&it.edge.key));
-    Fate::new(state, edge, traced.route().and_then(|it| state.get(&it.route.key)))
 }
 
 /// The keys of a fate.
@@ -108,7 +111,7 @@ proptest! {
             each_difference(&before, &after, scope, |class, then, now| {
                 let example = class.example().unwrap();
                 for (state, told) in [(&before, &then), (&after, &now)] {
-                    if !class.contains(&example) || keys(&fate(state, &trace(state, &example))) != keys(told) {
+                    if !class.contains(&example) || keys(&trace(state, &example).fate(state)) != keys(told) {
                         faults.push(format!("{example} is no example of {class:?}"));
                     }
                 }
@@ -121,7 +124,7 @@ proptest! {
             prop_assert!(faults.is_empty(), "{faults:?}");
             for (request, listed) in requests.iter().zip(listed) {
                 let (was, is) = (trace(&before, request), trace(&after, request));
-                let (then, now) = (fate(&before, &was), fate(&after, &is));
+                let (then, now) = (was.fate(&before), is.fate(&after));
                 let differs = !then.is_like(&now);
                 prop_assert_eq!(listed, differs.then(|| (keys(&then), keys(&now))), "{}", request);
                 prop_assert!(differs || treatment(&was) == treatment(&is), "{}: {:?} and {:?}", request, was, is);
@@ -140,7 +143,7 @@ proptest! {
             }
         });
         for (request, found) in requests.iter().zip(found) {
-            let fate = fate(&state, &trace(&state, request));
+            let fate = trace(&state, request).fate(&state);
             let expected: Vec<_> = fate.edge.map(|_| (request.to_string(), keys(&fate))).into_iter().collect();
             prop_assert_eq!(found, expected);
         }

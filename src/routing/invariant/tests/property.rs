@@ -16,8 +16,9 @@ use crate::routing::invariant::{Breach, ProofAnswer, is_refused, prove};
 use crate::routing::tests::{GeneratedEstate, changed, estates, specs_of, state_of, with};
 use crate::routing::{TracedRequest, rank_host, trace};
 
-const HOSTPORTS: [&str; 6] = [
+const HOSTPORTS: [&str; 7] = [
     "a.example.com:443",
+    "a.example.com:80",
     "*.example.com:443",
     "*.example.com:8443",
     "*.eu.example.com:443",
@@ -58,7 +59,16 @@ enum FoundAnswer {
 }
 
 fn estate() -> impl Strategy<Value = GeneratedEstate> {
-    let tls = vec![json!(null), json!(null), json!({"min_version": "1.1"}), json!({"terminate_at": "upstream"})];
+    let mutual = || json!({"mutual_tls": {"certificate_authority_ids": ["ca_1"]}});
+    let edges = vec![
+        json!({}),
+        json!({"tls_termination": {}}),
+        json!({"tls_termination": {"min_version": "1.1"}}),
+        json!({"tls_termination": {"terminate_at": "upstream"}}),
+        json!({"tls_termination": {"enabled": false}}),
+        mutual(),
+        with(mutual(), json!({"tls_termination": {"enabled": false}})),
+    ];
     let login = |more: Value| json!({"oidc": {"options_passthrough": more}});
     let modules = vec![
         json!({}),
@@ -72,7 +82,7 @@ fn estate() -> impl Strategy<Value = GeneratedEstate> {
         json!({"backend": {"enabled": false, "backend_id": "bkd_1"}}),
         json!({"backend": {"backend_id": "bkd_2"}, "oidc": {"enabled": false}}),
     ];
-    estates(&HOSTPORTS, tls, &MATCHES, modules)
+    estates(&HOSTPORTS, edges, &MATCHES, modules)
 }
 
 fn invariant() -> impl Strategy<Value = Invariant> {
@@ -81,6 +91,8 @@ fn invariant() -> impl Strategy<Value = Invariant> {
     let prefixes = || select(vec![json!([]), json!(["/a"]), json!(["/a/b", "/c"])]);
     let required = select(vec![
         json!({"requires_any": ["oidc"]}),
+        json!({"requires_any": ["oidc", "mutual_tls"]}),
+        json!({"requires_any": ["tls_termination"]}),
         json!({"only_from": ["ipp_1"]}),
         json!({"requires_any": ["oidc"], "only_from": ["ipp_1", "ipp_2"]}),
         json!({"backends": ["bkd_1"]}),
@@ -107,7 +119,7 @@ fn state(estate: &GeneratedEstate, invariant: &Invariant) -> Snapshot {
 fn requests() -> Vec<TracedRequest> {
     let mut requests = Vec::new();
     for host in HOSTS {
-        for port in [443, 8443] {
+        for port in [443, 8443, 80] {
             for path in PATHS {
                 let url = format!("https://{host}:{port}{path}");
                 requests.extend(METHODS.map(|method| TracedRequest::new(method, &url).unwrap()));
@@ -135,15 +147,16 @@ fn brute_force(state: &Snapshot, invariant: &Invariant, request: &TracedRequest)
     let edge: &HttpsEdge = edge.spec_as().unwrap();
     let mut answer = FoundAnswer::Met;
     let mut add = |found: FoundAnswer| answer = answer.max(found);
-    if invariant.min_tls_version.is_some()
-        && let Some(tls) = &edge.tls_termination
-    {
-        let text = serde_json::to_value(tls.as_ref()).unwrap();
-        match (text["terminate_at"].as_str(), text["min_version"].as_str()) {
-            (Some("upstream"), _) => add(FoundAnswer::Unknown),
-            (_, Some("1.0" | "1.1")) => add(FoundAnswer::Unmet),
-            _ => {}
-        }
+    let tls = edge.tls_termination.as_ref().map(|tls| serde_json::to_value(tls.as_ref()).unwrap());
+    let tls = tls.unwrap_or_else(|| json!({"enabled": true, "terminate_at": "edge"}));
+    let terminates = tls["enabled"] == json!(true) && tls["terminate_at"] == json!("edge");
+    if invariant.min_tls_version.is_some() {
+        add(match tls["min_version"].as_str() {
+            _ if request.port == 80 => FoundAnswer::Unmet,
+            _ if !terminates => FoundAnswer::Unknown,
+            Some("1.0" | "1.1") => FoundAnswer::Unmet,
+            _ => FoundAnswer::Met,
+        });
     }
     let route = traced.route().map(|it| state.get(&it.route.key).unwrap().spec_as::<HttpsEdgeRoute>().unwrap());
     let backend = route.and_then(|route| route.backend.as_ref()).filter(|backend| backend.enabled);
@@ -154,8 +167,16 @@ fn brute_force(state: &Snapshot, invariant: &Invariant, request: &TracedRequest)
     let unmet = if is_unknown { FoundAnswer::Unknown } else { FoundAnswer::Unmet };
     let login = route.oidc.as_ref().filter(|it| it.enabled);
     let is_checked = login.is_some_and(|it| request.method != "OPTIONS" || !it.options_passthrough);
-    if !invariant.requires_any.is_empty() && !is_checked {
-        add(unmet);
+    let of_module = |name: &String| match name.as_str() {
+        "oidc" if is_checked && !terminates => FoundAnswer::Unknown,
+        "oidc" if is_checked => FoundAnswer::Met,
+        "mutual_tls" if edge.mutual_tls.is_some() && (!terminates || request.port == 80) => FoundAnswer::Unknown,
+        "mutual_tls" if edge.mutual_tls.is_some() => FoundAnswer::Met,
+        "tls_termination" if edge.tls_termination.as_ref().is_some_and(|it| it.enabled) => FoundAnswer::Met,
+        _ => unmet,
+    };
+    if let Some(best) = invariant.requires_any.iter().map(of_module).min() {
+        add(best);
     }
     let only = &invariant.only_from;
     let is_within = restriction.is_some_and(|ids| !ids.is_empty() && ids.iter().all(|id| only.contains(id)));

@@ -1,0 +1,46 @@
+//! Where nobody can tell whether an edge applies a module: where TLS does not end at the edge (D120).
+//!
+//! A module that reads requests, such as a login, needs an edge that terminates TLS. One that checks the connection, such as
+//! `mutual_tls`, also needs a port with TLS. Rules refuse most of the other modules on an edge that passes TLS through, but not on
+//! one whose `tls_termination` is disabled.
+
+use crate::model::module::tls_termination::{TerminateAt, TlsTermination};
+use crate::model::traffic::Stage;
+use crate::model::{AnyResource, Module as _, Slot};
+
+/// The port of plain HTTP.
+pub(super) const PLAIN_HTTP: u16 = 80;
+
+/// What a module lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MissingTls {
+    /// The edge does not terminate TLS.
+    AtEdge,
+    /// The port has no TLS.
+    AtPort,
+}
+
+impl MissingTls {
+    /// What the module in a slot lacks on an edge, or on a route of it, for requests to a port. It acts at a stage.
+    pub(super) fn for_module(slot: &Slot, stage: Stage, edge: &dyn AnyResource, port: u16) -> Option<Self> {
+        if slot.needs_termination && !terminates(edge) {
+            return Some(Self::AtEdge);
+        }
+        (stage == Stage::Connection && port == PLAIN_HTTP).then_some(Self::AtPort)
+    }
+
+    /// Why nobody can tell, for the note of a step.
+    pub(super) fn note(self) -> &'static str {
+        match self {
+            Self::AtEdge => "the edge does not terminate TLS",
+            Self::AtPort => "port 80 has no TLS",
+        }
+    }
+}
+
+/// Whether an edge terminates TLS.
+fn terminates(edge: &dyn AnyResource) -> bool {
+    let module = edge.modules().find(|(slot, _)| slot.name == TlsTermination::SLOT);
+    let tls = module.and_then(|(_, module)| module.as_any().downcast_ref::<TlsTermination>());
+    tls.is_none_or(|tls| tls.enabled && tls.terminate_at == TerminateAt::Edge)
+}
