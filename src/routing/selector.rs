@@ -37,11 +37,11 @@ impl<'a> Selector<'a> {
             return None;
         }
         let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
-        let (host, port) = match parse_hostport(host) {
-            Ok((name, port)) => (host_name(name), Some(port)),
+        let (host, port) = match host.rsplit_once(':') {
             // Most matches are paths alone.
-            Err(_) if host.is_empty() => (String::new(), None),
-            Err(_) => (host_name(host), None),
+            _ if host.is_empty() => (String::new(), None),
+            Some((name, port)) => with_port(name, port).unwrap_or_else(|| (host_name(host), None)),
+            None => (host_name(host), None),
         };
         Some(Self {
             host,
@@ -98,6 +98,13 @@ impl<'a> Selector<'a> {
     }
 }
 
+/// The host in its normal form, and the port behind it; `None` if they are no hostport. A full name can end with a dot.
+fn with_port(name: &str, port: &str) -> Option<(String, Option<u16>)> {
+    let whole = format!("{}:{port}", name.strip_suffix('.').unwrap_or(name));
+    let (name, port) = parse_hostport(&whole).ok()?;
+    Some((host_name(name), Some(port)))
+}
+
 /// Whether an edge passes TLS through, and so cannot see paths.
 pub(crate) fn passes_tls_through(edge: &HttpsEdge) -> bool {
     rules::passes_through(edge) && edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled)
@@ -125,12 +132,19 @@ mod tests {
             ("[2001:DB8:0::1]./a", "2001:db8::1"),
             ("[2001:DB8:0::1]:443/a", "2001:db8::1"),
             ("[shop.example.com]/a", "[shop.example.com]"),
+            ("Shop.Example.com.:443/a", "shop.example.com"),
+            ("*.Example.com.:443/a", "*.example.com"),
+            ("[2001:DB8:0::1].:443/a", "2001:db8::1"),
+            ("shop.example.com..:443/a", "shop.example.com..:443"),
+            ("[2001:DB8:0::1]", "2001:db8::1"),
         ] {
             let selector = Selector::new(MatchType::PathPrefix, text);
             assert_eq!(selector.map(|it| it.host).as_deref(), Some(host), "{text}");
         }
         let rank = |text: &str| Selector::new(MatchType::PathPrefix, text)?.rank_address("shop.example.com", 443);
         assert_eq!(rank("Shop.example.com./a"), Some(HostRank::Literal));
+        assert_eq!(rank("Shop.example.com.:443/a"), Some(HostRank::Literal));
+        assert_eq!(rank("Shop.example.com.:8443/a"), None);
         assert_eq!([rank("shop.example.com../a"), rank("[shop.example.com]/a")], [None, None]);
     }
 }

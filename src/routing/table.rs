@@ -268,7 +268,7 @@ pub(super) mod tests {
         let routes = routes(&MATCHES);
         let table = RouteTable::new(false, routes.iter().map(|(key, route)| (key, route)));
         let (eu, all) = (("*.eu.example.com", None), ("*.example.com", None));
-        assert_eq!(table.competing("b.example.com", 443), [("b.example.com", None)]);
+        assert_eq!(table.competing("b.example.com", 443), [("b.example.com", None), ("b.example.com", Some(443))]);
         assert_eq!(table.competing("a.eu.example.com", 8443), [eu, all, ("*.example.com", Some(8443))]);
         assert_eq!(table.competing("a.eu.example.com", 443), [eu, all, ("*", None)]);
         assert_eq!(table.competing("x.example.org", 443), [("*.example.org", None)]);
