@@ -1,12 +1,12 @@
 //! Hosts of edges: who may add a host to an edge (D103, D112).
 //!
 //! Cookies and the names of certificates know no ports, and browsers try port 80 first: whoever has another port of a
-//! host has its sessions. So a host belongs, on all ports, to the source whose edge has it. On one port, a host below a
-//! wildcard belongs to the source of the closest wildcard, which gets its requests today, and a new wildcard needs
-//! those who have hosts below it. The owner consents by delegating `/`.
+//! host has its sessions. So ports do not count: a host belongs to the source whose edge has it, a host below a wildcard
+//! to the source of the closest wildcard, which gets its requests today, and a new wildcard needs those who have hosts
+//! below it. The owner consents by delegating `/`.
 //!
-//! For example, `shop` has `*.example.com:443`. An edge of `docs` with `docs.example.com:443` is refused, and one with
-//! `docs.example.com:8443` is not, since no edge has that host on any port.
+//! For example, `shop` has `*.example.com:443`. An edge of `docs` with `docs.example.com:443` is refused, and so is one
+//! with `docs.example.com:80`. If `docs` has `docs.example.com:443`, an edge of `guides` with `*.example.com:80` is refused.
 //!
 //! Only hosts that are added are judged. What an edge already has stays: its age does not tell who had the host first.
 
@@ -70,27 +70,33 @@ impl<'s> HostOwners<'s> {
         Self { served, hosts }
     }
 
+    /// Who has a host on a port, or else on another one.
+    fn owner(&self, address: &Address) -> Option<&HostOwner<'s>> {
+        self.served.get(address).or_else(|| self.hosts.get(&address.0))
+    }
+
     /// The edge of another source that an added hostport overlaps with, and the hostport that it has.
     fn rival(&self, added: &Address) -> Option<(&'s Entry, String)> {
         let found = |host: &str, server: &HostOwner<'s>| Some((server.entry, format!("{host}:{}", server.port)));
         let (host, port) = added;
-        if let Some(server) = self.served.get(added).or_else(|| self.hosts.get(host)) {
+        // Whoever has the hostport has all of its requests already.
+        if let Some(server) = self.served.get(added) {
             return if server.is_open { None } else { found(host, server) };
         }
         let above = host.match_indices('.').filter(|(dot, _)| *dot > 0 && host.get(..*dot) != Some("*"));
-        let mut above = above.filter_map(|(dot, _)| Some((format!("*{}", host.get(dot..)?), *port)));
-        // The closest wildcard has its traffic now.
-        if let Some((server, (above, _))) = above.find_map(|above| Some((self.served.get(&above)?, above)))
-            && !server.is_open
-        {
-            return found(&above, server);
+        let above = above.filter_map(|(dot, _)| Some(format!("*{}", host.get(dot..)?)));
+        // The host itself, or else the closest wildcard, which has its traffic now.
+        let closest = std::iter::once(host.clone()).chain(above).find_map(|host| {
+            let address = (host, *port);
+            Some((self.owner(&address)?, address.0))
+        });
+        if let Some((server, host)) = closest.filter(|(server, _)| !server.is_open) {
+            return found(&host, server);
         }
         let suffix = host.strip_prefix('*')?;
-        let is_below = |(host, on): &Address| on == port && host.len() > suffix.len() && host.ends_with(suffix);
-        let mut below: Vec<_> =
-            self.served.iter().filter(|(address, server)| !server.is_open && is_below(address)).collect();
-        below.sort_by_key(|(address, _)| *address);
-        below.first().and_then(|((host, _), server)| found(host, server))
+        let is_below = |host: &str| host.len() > suffix.len() && host.ends_with(suffix);
+        let below = self.hosts.iter().filter(|(host, server)| !server.is_open && is_below(host));
+        below.min_by_key(|(host, _)| *host).and_then(|(host, server)| found(host, server))
     }
 }
 
@@ -114,9 +120,11 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
         None => format!("HttpsEdge {}, which no source owns", rival.key.id),
     };
     let is_same = host_port(&text).is_some_and(|(host, port)| format!("{host}:{port}") == *theirs);
+    let port = |text: &str| host_port(text).map(|(_, port)| port);
+    let why = if port(&text) == port(theirs) { "" } else { ", because hosts belong to one source on all ports" };
     let message = match is_same {
         true => format!("`{text}` belongs to {edge}"),
-        false => format!("`{text}` overlaps with `{}` of {edge}", printable(theirs)),
+        false => format!("`{text}` overlaps with `{}` of {edge}{why}", printable(theirs)),
     };
     let help = match (source, owner) {
         (Some(source), Some(claim)) => {

@@ -17,8 +17,9 @@ pub(super) const STAFF_CA: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/staff-devices.pem"));
 pub(super) const PARTNER_CA: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/partner-devices.pem"));
-/// Valid hostports (D17); the model regards every other text as invalid.
-pub(super) const HOSTPORTS: [&str; 4] = ["a:1", "*.example.com:65535", "shop.example.com:443", "[2001:db8::1]:443"];
+/// Valid hostports (D17), of which no wildcard is above a host that the model declares; the model regards every other text as
+/// invalid.
+pub(super) const HOSTPORTS: [&str; 4] = ["a:1", "*.example.org:65535", "shop.example.com:443", "[2001:db8::1]:443"];
 /// Webhook providers, in lower case (D16); the model regards every other one as unknown.
 const PROVIDERS: [&str; 4] = ["github", "stripe", "sns", "slack"];
 pub(super) const MATCH_TYPES: [&str; 2] = ["exact_path", "path_prefix"];

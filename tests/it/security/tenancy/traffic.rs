@@ -21,10 +21,19 @@ pub(super) fn hostport(gateway: &Gateway) {
         "*.shop.example.com:80",
         "admin.shop.example.com:443",
         "*.a.shop.example.com:443",
+        "*.example.com:443",
+        // Browsers try port 80 first.
+        "admin.shop.example.com:80",
+        "*.a.shop.example.com:80",
+        "*.example.com:80",
     ] {
         refused(&gateway.b_applies(&[edge("mine", theirs)]), 409, &words);
     }
-    refused(&gateway.b_applies(&[edge("mine", "*.example.com:443")]), 409, &words);
+    let said = "`*.example.com:80` overlaps with `*.shop.example.com:443` of HttpsEdge `shop` of source `team-a`, because hosts \
+                belong to one source on all ports";
+    refused(&gateway.b_applies(&[edge("mine", "*.example.com:80")]), 409, &[said]);
+    gateway.apply("team-a", &[shop(""), edge("plain", "*.shop.example.com:80")]);
+    gateway.apply("team-a", &[shop("")]);
     let made = gateway.b_applies(&[edge("mine", "b.example.com:443")]);
     assert_eq!(made.status, 201, "another host: {}", made.text);
     // The same over the API, for an edge of the source and for one without.
@@ -32,8 +41,10 @@ pub(super) fn hostport(gateway: &Gateway) {
     let taken = json!({"hostports": ["b.example.com:443", "x.shop.example.com:443"]});
     refused(&gateway.server.call_as(&gateway.b, "PATCH", &own, Some(taken)), 409, &words);
     let kinds = gateway.key(json!({"kinds": ["HttpsEdge"]}));
-    let taken = json!({"hostports": ["x.shop.example.com:443"]});
-    refused(&gateway.server.call_as(&kinds, "POST", "/edges/https", Some(taken)), 409, &words);
+    for taken in ["x.shop.example.com:443", "x.shop.example.com:80"] {
+        let taken = json!({"hostports": [taken]});
+        refused(&gateway.server.call_as(&kinds, "POST", "/edges/https", Some(taken)), 409, &words);
+    }
     // With consent.
     gateway.apply("team-a", &[shop(", delegates_to: [{source: team-b, path_prefix: /}]")]);
     let made = gateway.b_applies(&[edge("mine", "admin.shop.example.com:443")]);
@@ -41,8 +52,11 @@ pub(super) fn hostport(gateway: &Gateway) {
     // From then on, the closer wildcard or host is theirs.
     let back = shop(", delegates_to: [{source: team-b, path_prefix: /}]").to_string();
     let back: Value = serde_json::from_str(&back.replace("'*.shop", "'admin.shop.example.com:443', '*.shop")).unwrap();
-    let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &[back]));
-    refused(&answer, 409, &["NOT_DELEGATED", "source `team-b`"]);
+    let plain = [shop(", delegates_to: [{source: team-b, path_prefix: /}]"), edge("plain", "*.shop.example.com:80")];
+    for files in [&[back][..], &plain] {
+        let answer = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", files));
+        refused(&answer, 409, &["NOT_DELEGATED", "`admin.shop.example.com:443`", "source `team-b`"]);
+    }
 }
 
 pub(super) fn hostport_without_source(gateway: &Gateway) {
