@@ -9,8 +9,7 @@
 //!
 //! Consent is a part of the edge's Spec, declared by the source that owns the edge, and so are the modules that each of
 //! its routes must have. A source is therefore judged from the state of the store alone, by anyone and again at any
-//! time. A match is inside a prefix if all paths that it matches are, compared as plain text; so a prefix ends with
-//! `/`, and a path that an upstream may read as another one is inside no prefix but `/`.
+//! time. `delegated_prefix.rs` compares matches with prefixes.
 //!
 //! For example, `delegates_to: [{source: docs, path_prefix: /docs/}]` admits `/docs/api` of `docs`, and neither
 //! `/docsecret` nor `/docs/../admin`.
@@ -29,7 +28,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use serde_json::Value;
 
-use super::{certificates::unpresented, hostports::hostport_faults};
+use super::certificates::unpresented;
+use super::delegated_prefix::{
+    ODD, WHOLE, admits, closer_delegation, consents, is_normal, precedes, prefixes_of, wanted_prefix,
+};
+use super::hostports::hostport_faults;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::https_edge::Delegation;
 use crate::model::secrets::unknown_value::is_unknown;
@@ -40,8 +43,6 @@ use crate::model::{
 use crate::routing::selector::Selector;
 use crate::syntax::text::{first_of, printable};
 
-/// The path prefix that stands for a whole edge, with its hostports.
-pub(super) const WHOLE: &str = "/";
 /// The most routes that a warning lists.
 const MOST_LISTED: usize = 10;
 
@@ -85,9 +86,10 @@ impl<'a> HostEdge<'a> {
         })
     }
 
+    /// Why the edge does not consent to a route of a source, if it does not.
     pub(super) fn missing_consent(&self, owner: &str, source: &str, route: &HttpsEdgeRoute) -> Option<Fault> {
-        if consents(self.edge, source, route) {
-            return None;
+        if admits(self.edge, source, route) {
+            return self.taken_requests(source, route);
         }
         let is_surrounding = owner == SURROUNDING_OWNER;
         let owner = if is_surrounding {
@@ -124,6 +126,25 @@ impl<'a> HostEdge<'a> {
         let help = format!("{first}{wanted}");
         Some(Fault::new(Code::NotDelegated, message).at("match").help(help))
     }
+
+    /// The fault of a route that would take requests for a longer prefix, which the edge delegates to another source.
+    fn taken_requests(&self, source: &str, route: &HttpsEdgeRoute) -> Option<Fault> {
+        let Delegation { source: other, path_prefix } = closer_delegation(self.edge, source, route)?;
+        let (name, prefix) = (printable(self.name), printable(path_prefix));
+        let (why, instead) = match Selector::from_route(route).filter(|selector| precedes(selector, path_prefix)) {
+            Some(selector) => (
+                ", because a match with a host precedes all without one",
+                format!("match `{}` without a host", printable(selector.path)),
+            ),
+            None => ("", format!("match paths outside `{prefix}`")),
+        };
+        let message = format!(
+            "`{prefix}` of HttpsEdge `{name}` is delegated to source `{}`, whose requests this route would take{why}",
+            printable(other)
+        );
+        let consent = consent_to_ask_for(self.edge, self.name, source, path_prefix);
+        Some(Fault::new(Code::NotDelegated, message).at("match").help(format!("{instead}, or {consent}")))
+    }
 }
 
 /// Returns the request to the owner of an edge: an entry of its list of delegations, or the list if there is none yet.
@@ -140,48 +161,6 @@ pub(super) fn consent_to_ask_for(edge: &HttpsEdge, name: &str, source: &str, pre
         true => format!("ask for `delegates_to: [{entry}]` in the manifest of `{name}`"),
         false => format!("ask for `{entry}` in `delegates_to` of `{name}`"),
     }
-}
-
-/// The prefixes that an edge delegates to a source.
-pub(super) fn prefixes_of<'a>(edge: &'a HttpsEdge, source: &str) -> Vec<&'a str> {
-    let granted = edge.delegates_to.iter().filter(|it| it.source == source);
-    granted.map(|it| it.path_prefix.as_str()).collect()
-}
-
-/// Whether an edge's delegations admit a route of a source.
-fn consents(edge: &HttpsEdge, source: &str, route: &HttpsEdgeRoute) -> bool {
-    let prefixes = prefixes_of(edge, source);
-    // A match that is empty has a fault of its own.
-    let Some(selector) = Selector::from_route(route) else { return !prefixes.is_empty() };
-    prefixes.into_iter().any(|prefix| is_within(&selector, prefix))
-}
-
-/// Whether all paths that a selector matches begin with a prefix. `/docs` itself is the page above `/docs/`.
-fn is_within(selector: &Selector<'_>, prefix: &str) -> bool {
-    let path = selector.path;
-    let is_page = || selector.is_exact && prefix.strip_suffix('/') == Some(path);
-    prefix == WHOLE || (is_normal(path) && (path.starts_with(prefix) || is_page()))
-}
-
-/// The parts that a path in [`is_normal`] form does not have.
-const ODD: &str = "`.` and `..`, empty segments, and the characters `%`, `\\`, `?`, `#` and `;`";
-
-/// Whether no server could read another path in a path: matches are plain texts, and an upstream may resolve `..`.
-fn is_normal(path: &str) -> bool {
-    let inner = path.strip_prefix('/').unwrap_or(path);
-    let inner = inner.strip_suffix('/').unwrap_or(inner);
-    let is_plain = |segment: &str| !matches!(segment, "" | "." | "..");
-    !path.contains(['%', '\\', '?', '#', ';']) && (inner.is_empty() || inner.split('/').all(is_plain))
-}
-
-/// The prefix to ask for so that a route can be added. Also the match, if it has to end with `/` for that: otherwise it matches
-/// paths outside of the prefix.
-fn wanted_prefix(route: &HttpsEdgeRoute) -> (String, Option<&str>) {
-    let Some(Selector { path, is_exact, .. }) = Selector::from_route(route) else { return (WHOLE.to_owned(), None) };
-    if path.ends_with('/') {
-        return (path.to_owned(), None);
-    }
-    (format!("{path}/"), (!is_exact).then_some(route.r#match.as_str()))
 }
 
 /// The slots of required modules that a route does not have as the edge requires them.
@@ -394,47 +373,4 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
         }
     }
     found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix};
-
-    fn admits(prefix: &str, match_type: MatchType, text: &str) -> bool {
-        let delegation = Delegation { source: "docs".into(), path_prefix: prefix.into() };
-        let edge = HttpsEdge { delegates_to: vec![delegation], ..HttpsEdge::default() };
-        let route = HttpsEdgeRoute { match_type: Some(match_type), r#match: text.into(), ..HttpsEdgeRoute::default() };
-        assert!(!consents(&edge, "team", &route), "{text}: another source");
-        consents(&edge, "docs", &route)
-    }
-
-    #[test]
-    fn a_route_is_within_a_prefix_if_all_its_paths_are() {
-        for (match_type, text) in [
-            (PathPrefix, "/docs/"),
-            (PathPrefix, "/docs/a"),
-            (ExactPath, "/docs/a"),
-            (ExactPath, "/docs"),
-            (PathPrefix, "shop.example.com/docs/a"),
-        ] {
-            assert!(admits("/docs/", match_type, text) && admits("/", match_type, text), "{text}");
-        }
-        for (match_type, text) in [
-            (PathPrefix, "/docs"),
-            (PathPrefix, "/docsecret/"),
-            (ExactPath, "/docs/../admin"),
-            (PathPrefix, "/docs/./a"),
-            (PathPrefix, "/docs//a"),
-            (ExactPath, "/docs/%2e%2e/admin"),
-            (ExactPath, "/docs/..\\admin"),
-            (PathPrefix, "/Docs/"),
-            (PathPrefix, "/"),
-            (ExactPath, "shop.example.com"),
-            (PathPrefix, "shop.example.com"),
-            (PathPrefix, "*"),
-        ] {
-            assert!(!admits("/docs/", match_type, text) && admits("/", match_type, text), "{text}");
-        }
-    }
 }

@@ -14,7 +14,8 @@ use std::cell::LazyCell;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use super::delegation::{WHOLE, consent_to_ask_for, prefixes_of};
+use super::delegated_prefix::{WHOLE, prefixes_of};
+use super::delegation::consent_to_ask_for;
 use crate::background::yield_to_requests;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, host_port};

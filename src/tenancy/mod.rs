@@ -10,8 +10,8 @@
 //! docs/explanation/tenancy.md has a table of all such effects, and who decides about each: nobody, the affected source
 //! by consent in its own manifests, or an admin. A new effect needs a row there before it needs code, and a case in
 //! tests/it/security/tenancy. The files here decide: `delegation.rs` and `hostports.rs` compare a source with the edges
-//! of others, `certificates.rs` says which edge presents which certificate, and `rights.rs` judges operations by the
-//! scope of their actor.
+//! of others, and `delegated_prefix.rs` a route with what its edge delegates; `certificates.rs` says which edge presents
+//! which certificate, and `rights.rs` judges operations by the scope of their actor.
 //!
 //! # An example
 //!
@@ -26,6 +26,7 @@
 //! See D112; D101 and D103 have the parts.
 
 pub(crate) mod certificates;
+mod delegated_prefix;
 pub(crate) mod delegation;
 mod host_allowlist;
 mod hostports;

@@ -309,7 +309,7 @@ codes! {
         "A source owns the resource, and `rest_writes` in the server's configuration file refuses the request; or `Edgewright-Override` does not name that source."
         => "Change the manifest that the message names. In an emergency, suspend the source, or send `Edgewright-Override` if its policy is `header`.";
     NotDelegated "NOT_DELEGATED" 409
-        "A route is on an edge of another source, or an edge has a hostport of another source's edge, and that source has not consented."
+        "A route is on an edge of another source or takes requests for a path prefix that is delegated to another one, or an edge has a host of another source's edge, and the owner of that edge has not consented."
         => "Ask the owner of the edge to add the source and path prefix that the message names to `delegates_to` in the edge's manifest, or use an edge of your own.";
     RequiredModule "REQUIRED_MODULE" 409
         "The edge requires this module of every route (`required_modules`), but the route would have a different one or none."

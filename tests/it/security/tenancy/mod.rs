@@ -14,12 +14,13 @@ use crate::support::program::Folder;
 type Case = fn(&Gateway);
 
 /// A case for each row.
-const CASES: [(&str, Case); 22] = [
+const CASES: [(&str, Case); 23] = [
     ("hostport", traffic::hostport),
     ("hostport-without-source", traffic::hostport_without_source),
     ("new-host", traffic::new_host),
     ("route-without-source", traffic::route_without_source),
     ("route", traffic::route),
+    ("longer-prefix", traffic::longer_prefix),
     ("required-module", traffic::required_module),
     ("certificate", traffic::certificate),
     ("certificate-without-source", traffic::certificate_without_source),

@@ -129,6 +129,45 @@ pub(super) fn route(gateway: &Gateway) {
     assert_eq!(gateway.b_applies(&[route]).status, 201);
 }
 
+pub(super) fn longer_prefix(gateway: &Gateway) {
+    let delegates = |more: &str| {
+        let guides = "{source: team-c, path_prefix: /docs/guides/}";
+        shop(&format!(", delegates_to: [{{source: team-b, path_prefix: /docs/}}, {guides}{more}]"))
+    };
+    let route = |matched: &str| {
+        let spec = format!("{{edge: shop, match_type: path_prefix, match: {matched}}}");
+        [document("HttpsEdgeRoute", "docs", &spec)]
+    };
+    gateway.apply("team-a", &[delegates("")]);
+    let guides = document("HttpsEdgeRoute", "guides", "{edge: shop, match_type: path_prefix, match: /docs/guides/}");
+    gateway.apply("team-c", &[guides]);
+    // What `team-c` leaves.
+    for matched in ["/docs/", "/docs/guides-old/", "shop.example.com/docs/api/"] {
+        let answer = gateway.b_applies(&route(matched));
+        assert!(matches!(answer.status, 200 | 201), "{matched}: {}", answer.text);
+    }
+    let words = ["NOT_DELEGATED", "`/docs/guides/` of HttpsEdge `shop` is delegated to source `team-c`"];
+    let cure = "ask for `{source: team-b, path_prefix: /docs/guides/}` in `delegates_to` of `shop`";
+    let with_host = [words[0], words[1], "match `/docs/` without a host, or", cure];
+    refused(&gateway.b_applies(&route("shop.example.com/docs/")), 409, &with_host);
+    let below = [words[0], words[1], "match paths outside `/docs/guides/`, or", cure];
+    refused(&gateway.b_applies(&route("/docs/guides/new/")), 409, &below);
+    let path = format!("/edges/https/{}/routes", gateway.id("HttpsEdge", "team-a"));
+    let routes = gateway.server.call("GET", &path, None);
+    let own = routes.json["routes"].as_array().unwrap().iter().find(|it| it["match"] == "shop.example.com/docs/api/");
+    let own = format!("{path}/{}", own.unwrap()["id"].as_str().unwrap());
+    let moved = json!({"match": "*.shop.example.com/docs/"});
+    refused(&gateway.server.call_as(&gateway.b, "PATCH", &own, Some(moved)), 409, &words);
+    // With consent.
+    gateway.apply("team-a", &[delegates(", {source: team-b, path_prefix: /docs/guides/}")]);
+    assert_eq!(gateway.b_applies(&route("shop.example.com/docs/")).status, 201);
+    // What is there stays, and both are told.
+    let plan = gateway.server.call("POST", "/reconciliations", reconciliation("team-a", &[delegates("")]));
+    assert!(plan.status == 201 && plan.text.contains("does not allow existing routes"), "{}", plan.text);
+    let kept = gateway.b_applies(&route("shop.example.com/docs/"));
+    assert!(kept.status == 200 && kept.text.contains("the route stays as long as"), "{}", kept.text);
+}
+
 pub(super) fn required_module(gateway: &Gateway) {
     let set = document("ModuleSet", "zip", "{compression: {enabled: true}}");
     let shop = shop(", delegates_to: [{source: team-b, path_prefix: /b/}], required_modules: [zip]");
