@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::behaviour::BehaviourDiff;
 use super::weakened_invariant::WeakenedInvariant;
 use super::{effect::Effect, exposure::Exposure, kept_resources::KeptResource, summary::Summary};
-use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, DriftState, Entry, Id, Key, Kind, Operation};
+use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, DriftState, Entry, Fault, Id, Key, Kind, Operation};
 use crate::tenancy::certificates::LostCertificate;
 
 /// The operations to run, and the revision they are based on.
@@ -34,6 +34,9 @@ pub struct Plan {
     pub behaviour: Option<BehaviourDiff>,
     /// The hosts of other sources' edges that lose their last certificate. Known once the plan was tried (D112).
     pub lost_certificates: Vec<LostCertificate>,
+    /// The invariants that routes would break if routes of other sources did not take the requests, each with the route. Known
+    /// once the plan was tried (D112).
+    pub broken_behind_others: Vec<(Key, Fault)>,
     /// The values of a followed source that have changed since the same commit was applied (D28).
     pub changed_values: Vec<String>,
     /// The new API keys that belong to who applies the plan, because their manifests name no owner (D27).

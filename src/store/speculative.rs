@@ -57,6 +57,11 @@ impl SpeculativeCommit {
         &self.after
     }
 
+    /// The changed keys.
+    pub(crate) fn changed(&self) -> &BTreeSet<Key> {
+        &self.changed
+    }
+
     /// The invariants of which nobody can tell after the operations whether they hold, each with the resource that it
     /// depends on.
     pub(crate) fn doubts(&self) -> &[(Key, Fault)] {

@@ -231,7 +231,7 @@ codes! {
         "The last admin key cannot be removed, because nobody could manage the gateway without it."
         => "Create another admin key first.";
     InvariantBroken "INVARIANT_BROKEN" 409
-        "After the change, an invariant would not hold: the message has a request that breaks it. Invariants count for every change, whichever source or person makes it."
+        "After the change, an invariant would not hold: the message has a request that breaks it. Invariants count for every change, whichever source or person makes it. As a warning, it would not hold if a route of another source did not take the request."
         => "Change what the message names so that the invariant holds, or ask the owner of the invariant for an exemption.";
     InvariantUnproven "INVARIANT_UNPROVEN" 409
         "Nobody can tell whether an invariant holds after the change, because that depends on what the configuration does not have, such as the effect of a policy. With `unproven: deny`, the change is refused; otherwise, this is a warning."

@@ -153,10 +153,12 @@ impl PlanResult {
         opened.chain(weakened).chain(lost).chain(self.invariant_warnings()).collect()
     }
 
-    /// The warnings about invariants of which nobody can tell after the plan whether they hold.
+    /// The warnings about invariants of which nobody can tell after the plan whether they hold, and about those that only routes
+    /// of other sources keep from being broken.
     fn invariant_warnings(&self) -> impl Iterator<Item = Diagnostic> {
         let doubts = self.tried.iter().flat_map(|tried| tried.doubts());
-        doubts.map(|(key, fault)| {
+        let behind_others = self.plan.iter().flat_map(|plan| &plan.broken_behind_others);
+        doubts.chain(behind_others).map(|(key, fault)| {
             let found = Diagnostic::warning(fault.code, fault.message.clone());
             let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
             self.placed(Some(key), &fault.path, found.help(help))

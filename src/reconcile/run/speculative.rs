@@ -2,6 +2,7 @@
 
 use crate::plan::BehaviourDiff;
 use crate::reconcile::prelude::*;
+use crate::routing::invariant::broken_behind_others;
 use crate::store::CommitRefusals;
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens or weakens, and what it
@@ -14,11 +15,13 @@ pub(crate) fn apply_speculatively(
     plan.behaviour = None;
     plan.weakened.clear();
     plan.lost_certificates.clear();
+    plan.broken_behind_others.clear();
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);
     }
     let tried = SpeculativeCommit::new(snapshot, &plan.each_operation())?;
     plan.note_effects(snapshot, tried.after());
+    plan.broken_behind_others = broken_behind_others(snapshot, tried.after(), tried.changed(), clock::now());
     Ok(Some(Arc::new(tried)))
 }
 

@@ -24,6 +24,7 @@
 //! It evaluates no policy and knows no addresses of an IP policy. What depends on these is never taken for proven. It does
 //! not know which other spellings of a path an upstream understands: it compares texts, as routes do.
 
+mod behind_others;
 mod change;
 mod changed_requests;
 mod flaw;
@@ -34,6 +35,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use behind_others::broken_behind_others;
 pub(crate) use change::{enforce, is_refused};
 pub(crate) use changed_requests::depend_on;
 pub use proof::ProofAnswer;

@@ -121,12 +121,12 @@ impl<'s> Breach<'s> {
                 (Code::InvariantUnproven, message)
             }
         };
-        let fault = Fault::new(code, message).help(self.help(state));
+        let fault = Fault::new(code, message).help(self.help(state, is_at_culprit));
         if is_at_culprit { fault.at(self.flaw.path.clone()) } else { fault.at(Path::root()) }
     }
 
     /// How to meet the invariant, and the way of the request.
-    fn help(&self, state: &Snapshot) -> String {
+    fn help(&self, state: &Snapshot, is_at_culprit: bool) -> String {
         let owner = match self.invariant.source() {
             Some(SURROUNDING_OWNER) => "the owner of the manifests in `--with`".to_owned(),
             Some(source) => format!("the owner of source `{}`", printable(source)),
@@ -136,7 +136,26 @@ impl<'s> Breach<'s> {
             "" => "check what this depends on",
             cure => cure,
         };
+        let cure = match self.left_to_another_source(state).filter(|_| !is_at_culprit) {
+            Some((former, [source, other])) => format!(
+                "ask the owner of source `{}` to correct its route, which takes requests of route `{}` of source `{}` after \
+                 this change ({cure})",
+                printable(other),
+                printable(&state.full_name(former)),
+                printable(source)
+            ),
+            None => cure.to_owned(),
+        };
         format!("{cure}, or ask {owner} for an exemption; way: {}", self.way(state))
+    }
+
+    /// The route that took the request before a change of it, if a route of another source takes it after that; and both
+    /// sources.
+    fn left_to_another_source(&self, state: &Snapshot) -> Option<(&'s Entry, [&'s str; 2])> {
+        let (former, successor) = (self.former?.route?, self.fate.route?);
+        let (source, other) = (former.source()?, successor.source()?);
+        let is_unchanged = state.get(&former.key).is_some_and(|entry| Arc::ptr_eq(entry, former));
+        (source != other && !is_unchanged).then_some((&**former, [source, other]))
     }
 
     /// The method and URL of the request, for a message.

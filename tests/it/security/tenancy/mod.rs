@@ -14,7 +14,7 @@ use crate::support::program::Folder;
 type Case = fn(&Gateway);
 
 /// A case for each row.
-const CASES: [(&str, Case); 23] = [
+const CASES: [(&str, Case); 24] = [
     ("hostport", traffic::hostport),
     ("hostport-without-source", traffic::hostport_without_source),
     ("new-host", traffic::new_host),
@@ -36,6 +36,7 @@ const CASES: [(&str, Case); 23] = [
     ("tls-edge", kinds::tls_edge),
     ("module-set", kinds::module_set),
     ("deletion", ownership::deletion),
+    ("invariant", traffic::invariant),
     ("rollback", ownership::rollback),
     ("history", ownership::history),
 ];

@@ -262,6 +262,44 @@ pub(super) fn certificate_without_source(gateway: &Gateway) {
     assert!(gateway.presented().is_empty());
 }
 
+pub(super) fn invariant(gateway: &Gateway) {
+    let delegates =
+        "delegates_to: [{source: team-b, path_prefix: /docs/}, {source: team-c, path_prefix: /docs/guides/}]";
+    let scope = "scope: {path_prefixes: [/docs/guides/]}, requires_any: [oidc]";
+    let login = document("Invariant", "login", &format!("{{description: Guides have a login, {scope}}}"));
+    gateway.apply("team-a", &[shop(&format!(", {delegates}")), login]);
+    let route = |name: &str, matched: &str, more: &str| {
+        let backend = "backend: {backend_id: bkd_1}";
+        let spec = format!("{{edge: shop, match_type: path_prefix, match: {matched}, {backend}{more}}}");
+        [document("HttpsEdgeRoute", name, &spec)]
+    };
+    let oidc = ", oidc: {issuer: 'https://id.example.com', client_id: guides, client_secret: hidden-secret-0123}";
+    gateway.apply("team-c", &route("guides", "/docs/guides/", oidc));
+    // Whoever adds what is next is told.
+    let added = gateway.b_applies(&route("docs", "/docs/", ""));
+    let told = "without route `shop/guides` of source `team-c`, `GET https://";
+    assert!(added.status == 201 && added.text.contains("INVARIANT_BROKEN"), "{}", added.text);
+    assert!(added.text.contains(told) && added.text.contains("`login` of source `team-a`"), "{}", added.text);
+    // From then on, it is known who has to correct what.
+    let c_applies = |matched: &str| {
+        let body = reconciliation("team-c", &route("guides", matched, oidc));
+        gateway.server.call("POST", "/reconciliations", body)
+    };
+    let words = [
+        "INVARIANT_BROKEN",
+        "ask the owner of source `team-b` to correct its route",
+        "route `shop/guides` of source `team-c`",
+        "or ask the owner of source `team-a` for an exemption",
+    ];
+    refused(&c_applies("/docs/guides/intro/"), 409, &words);
+    let gone =
+        gateway.server.call("POST", "/reconciliations", reconciliation("team-c", &[edge("own", "c.example.com:443")]));
+    refused(&gone, 409, &words);
+    let corrected = gateway.b_applies(&route("docs", "/docs/", oidc));
+    assert!(corrected.status == 201 && !corrected.text.contains("INVARIANT_BROKEN"), "{}", corrected.text);
+    assert_eq!(c_applies("/docs/guides/intro/").status, 201);
+}
+
 #[test]
 fn a_declaration_that_is_not_applied_gives_no_right_to_a_host() {
     let gateway = Gateway::new();
