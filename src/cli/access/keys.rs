@@ -101,38 +101,42 @@ impl Args {
                 let items = keys.into_iter().map(|key| item(key, &roles)).collect();
                 print(list.render("API keys", &COLUMNS, &WIDE_COLUMNS, items)?)?;
             }
-            Args::Revoke { place, retention, id, log } => {
-                let id = match key_of_token(&id) {
-                    Some(key) => {
-                        let warning = "This is a token. Other users of this machine can see it on the command line.";
-                        say(&format!("{warning} Revoking its key {key}."));
-                        key
-                    }
-                    None => id.as_str(),
-                };
-                let revoked = match place.client()? {
-                    Some(client) => delete_key(&client, id)?,
-                    None => {
-                        let key = Key::new(Kind::ApiKey, Id::new(id));
-                        let opened = place.store.open_existing(&retention)?;
-                        let known = keys_in_store(&opened.snapshot()).into_iter().find(|known| known.id == id);
-                        let log = log.open(&place.store)?;
-                        commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
-                        known
-                    }
-                };
-                let what = match revoked {
-                    Some(ListedKey { description, owner_id, .. }) if description.is_empty() => {
-                        format!(" of {owner_id}")
-                    }
-                    Some(ListedKey { description, owner_id, .. }) => format!(" ({description}) of {owner_id}"),
-                    None => String::new(),
-                };
-                say(&format!("Revoked {id}{what}."));
-            }
+            Args::Revoke { place, retention, id, log } => revoke(&place, &retention, &id, &log)?,
         }
         Ok(Exit::Done)
     }
+}
+
+/// Revokes the key with an ID or a token.
+fn revoke(place: &StoreOrServer, retention: &RetentionArgs, id: &str, log: &LocalLogArgs) -> Result<(), Failure> {
+    let id = match key_of_token(id) {
+        Some(key) => {
+            let warning = "This is a token. Other users of this machine can see it on the command line.";
+            say(&format!("{warning} Revoking its key {key}."));
+            key
+        }
+        None => id,
+    };
+    let revoked = match place.client()? {
+        Some(client) => delete_key(&client, id)?,
+        None => {
+            let key = Key::new(Kind::ApiKey, Id::new(id));
+            let opened = place.store.open_existing(retention)?;
+            let known = keys_in_store(&opened.snapshot()).into_iter().find(|known| known.id == id);
+            let log = log.open(&place.store)?;
+            commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
+            known
+        }
+    };
+    let what = match revoked {
+        Some(ListedKey { description, owner_id, .. }) if description.is_empty() => {
+            format!(" of {owner_id}")
+        }
+        Some(ListedKey { description, owner_id, .. }) => format!(" ({description}) of {owner_id}"),
+        None => String::new(),
+    };
+    say(&format!("Revoked {id}{what}."));
+    Ok(())
 }
 
 impl CreateArgs {

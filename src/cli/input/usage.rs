@@ -51,7 +51,7 @@ const DRY_RUNS: [&str; 3] = ["--dry-run", "--dryrun", "--dry_run"];
 const NEVER_APPLIES: &[(&[&str], &str)] = &[(&["plan"], "omit it: `plan` never applies anything")];
 
 /// The options that delete, overwrite or allow more. Whoever mistypes another one must not be offered these.
-const DANGEROUS: [&str; 12] = [
+const DANGEROUS: [&str; 11] = [
     "--all",
     "--allow-outside-files",
     "--apply",
@@ -60,7 +60,6 @@ const DANGEROUS: [&str; 12] = [
     "--forget-secrets",
     "--insecure-http",
     "--isolate",
-    "--max-deletes",
     "--prune",
     "--recreate-ids",
     "--yes",

@@ -3,7 +3,7 @@
 use super::review::ReviewArgs;
 use super::source_args::{Loading, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
-use crate::cli::input::option_origins::{OptionOrigins, overrides_file};
+use crate::cli::input::option_origins::OptionOrigins;
 use crate::manifest::load;
 use crate::plan::Detail;
 use crate::plan::format::verdict::answers;
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Manifest files and folders, or `-` for standard input.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Whether a flag or a variable names the store.
+    /// Whether a flag names the store.
     #[arg(skip)]
     names_store: bool,
 }
@@ -48,7 +48,7 @@ impl Args {
 
     /// Chooses between a store and a server. Manifests alone need neither.
     pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
-        self.names_store = overrides_file(origins.arguments, "store");
+        self.names_store = origins.is_flag("store");
         match self.reads_manifests() && !self.names_store {
             true => self.place.server.choose(origins),
             false => self.place.choose(origins),

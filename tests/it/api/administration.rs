@@ -194,7 +194,7 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     assert!(told.ends_with(&format!("source: shop (context prod)\n{refused}")), "{told}");
     let named = effective("--context prod");
     assert!(named.ends_with("source: shop (context prod)\n"), "{named}");
-    assert!(effective("--source docs").ends_with("source: docs (flag --source)\n"));
+    assert!(effective("--source docs").ends_with(&format!("source: docs (flag --source)\n{refused}")));
     assert!(effective("--context prod").starts_with("context: prod (flag --context)\n"));
     let of_store = "store: none.db (flag --store; no store found there)\nsource: default (default)\n";
     assert_eq!(effective("--store none.db"), of_store);

@@ -176,7 +176,7 @@ fn what_was_reviewed_is_what_runs_and_no_secret_is_in_it() {
     assert_eq!((&saved["base"], saved["operations"].as_array().unwrap().len()), (&Value::from(2), 1));
     let run = remote.ok("reconcile --plan plan.json storefront");
     assert_eq!(said(&run), "Applied as revision 3.\n");
-    let stale = ["ERR_EDGEWRIGHT_STALE", "since revision 2"];
+    let stale = ["ERR_EDGEWRIGHT_STALE", "the store changed (now revision 3)"];
     remote.refuses("reconcile --plan plan.json storefront", 5, &stale);
 }
 

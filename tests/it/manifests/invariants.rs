@@ -251,10 +251,7 @@ fn prove_judges_manifests_among_what_a_store_or_server_has_if_one_is_named() {
         assert!(run.out.contains("refuted  platform/admin-login"), "{}", run.all());
         assert!(said(&run.err).contains("INVARIANT_BROKEN"), "{}", run.all());
     };
-    breaks(&folder.run("prove shop --source shop --store edgewright.db"));
-    let mut by_variable = folder.command("prove shop --source shop");
-    by_variable.env("EDGEWRIGHT_STORE", "edgewright.db");
-    breaks(&finish(by_variable, ""));
+    breaks(&folder.run("prove shop --source shop --store store"));
     let beside = folder.run("prove shop --source shop --with platform");
     assert!(beside.code == 3 && beside.out.contains("1 refuted"), "{}", beside.all());
     assert_eq!(folder.run("prove shop --source shop --store nowhere.db").code, 1);

@@ -39,7 +39,7 @@ fn the_reviewed_plan_runs_and_only_once() {
     assert_eq!(saved["operations"][0]["body"]["description"], "All products");
     folder.ok("reconcile --plan plan.json storefront");
     assert_eq!(folder.snapshot("store").revision, 2);
-    refuses(&folder, "reconcile --plan plan.json storefront", "since revision 1");
+    refuses(&folder, "reconcile --plan plan.json storefront", "the store changed (now revision 2)");
 }
 
 #[test]

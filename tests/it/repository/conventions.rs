@@ -38,7 +38,7 @@ const IO: [&str; 13] = [
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
 /// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
-const NAMES_MODULES: [(&str, &[&str]); 19] = [
+const NAMES_MODULES: [(&str, &[&str]); 20] = [
     // The API specification has the endpoints of these modules; those of all others are extensions.
     (
         "src/server/resources/endpoint.rs",
@@ -63,6 +63,8 @@ const NAMES_MODULES: [(&str, &[&str]); 19] = [
     ("src/routing/invariant/requirement.rs", &["policies", "tls_termination"]),
     // A request without a backend ends in a refusal.
     ("src/routing/module_pipeline.rs", &["backend"]),
+    // The way of a request that breaks an invariant ends at its backend.
+    ("src/routing/invariant/standing.rs", &["backend"]),
     // People read "backend A → B", and a class of requests has its TLS and its backend.
     ("src/plan/behaviour/unrouted.rs", &["backend"]),
     ("src/plan/behaviour/wording.rs", &["backend"]),

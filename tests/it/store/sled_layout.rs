@@ -70,7 +70,7 @@ fn listed(folder: &Folder, store: &str) -> BTreeSet<String> {
         listed.extend(names.lines().map(|line| format!("{kind} {}", line.split_once('/').unwrap().1)));
     }
     let owners = folder.ok(&format!("owners list --store {store}")).out;
-    let ids = owners.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    let ids = owners.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
     listed.extend(ids.map(|id| format!("{} {id}", Kind::Owner)));
     listed
 }
