@@ -15,7 +15,9 @@ use super::manifests::source_args;
 use super::output::{self, Output, diagnostics};
 use super::serve::{self, core_dumps};
 use super::{candidates, completions, help};
-use crate::{files::fault::faults, plan::report::Report};
+use crate::files::fault::faults;
+use crate::manifest::tree::withhold_variables;
+use crate::plan::report::Report;
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -37,6 +39,7 @@ fn run() -> CommandResult {
         return candidates::answer(Cli::command(), arguments.map(|word| word.to_string_lossy().into_owned()).collect());
     }
     let mut config = Config::read()?;
+    withhold_variables(config.credential_variables.clone());
     let command = config.apply(help::with_help(Cli::command()))?;
     let mut command = of_one_program(empty_variables::without_empty_variables(command));
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();

@@ -101,6 +101,8 @@ pub(crate) struct Config {
     pub lints: LintLevels,
     /// The sources that `serve` follows.
     pub sources: Vec<ConfiguredSource>,
+    /// The variables with credentials of sources, also of those with errors.
+    pub credential_variables: BTreeSet<String>,
     /// The notification targets of `serve`.
     pub notifications: Vec<NotificationTarget>,
     /// The file with the secret of the webhook at `/hooks/git`, if the server accepts it.
@@ -265,6 +267,7 @@ impl Config {
             checked.extend(found.into_iter().map(|fault| under_key("notifications", fault)));
             Vec::new()
         });
+        let credential_variables = source_config::credential_variables(&file.sources);
         let sources = source_config::parse_sources(file.sources, &lints).unwrap_or_else(|found| {
             checked.extend(found);
             Vec::new()
@@ -290,6 +293,7 @@ impl Config {
             errors,
             lints,
             sources,
+            credential_variables,
             notifications,
             git_hook,
             client_certificates: file.client_certificates,

@@ -9,7 +9,9 @@ use crate::cli::input::durations::{INTERVALS, duration};
 use crate::cli::manifests::source_args::{Loading, Ownership};
 use crate::cli::prelude::*;
 use crate::manifest::tree::remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror};
-use crate::manifest::tree::{Lineage, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues};
+use crate::manifest::tree::{
+    Lineage, ListedVariables, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues,
+};
 use crate::model::host_pattern::check_host_pattern;
 use crate::model::key_scope::includes_kind;
 use crate::reconcile::check_new_source;
@@ -36,6 +38,8 @@ pub(crate) struct ConfiguredSource {
     pub forge: ForgeLinks,
     /// The folder with the values that the commits do not have.
     values: Option<PathBuf>,
+    /// The environment variables that the manifests can read: without a list, all that are not the program's own.
+    variables: Option<BTreeSet<String>>,
     interval: Duration,
     prune: Option<bool>,
     isolate: Option<bool>,
@@ -45,6 +49,11 @@ pub(crate) struct ConfiguredSource {
     budget: Option<DeletionBudget>,
     lints: LintLevels,
     scope: SourceScope,
+}
+
+/// The variables with credentials to fetch repositories.
+pub(crate) fn credential_variables(entries: &[SourceEntry]) -> BTreeSet<String> {
+    entries.iter().filter_map(|entry| entry.password_env.clone()).collect()
 }
 
 /// Checks the list of sources, and returns the first fault of each. `lints` are the levels for all sources; the path of a
@@ -57,10 +66,11 @@ pub(crate) fn parse_sources(
     let mut names = BTreeSet::new();
     let mut sources = Vec::new();
     let is_alone = entries.len() == 1;
+    let credentials = credential_variables(&entries);
     for (at, entry) in entries.into_iter().enumerate() {
         let place = FieldPath::root().join("sources").join(at);
         let is_new = names.insert(entry.name.clone());
-        match entry.parse(lints) {
+        match entry.parse(lints, &credentials) {
             Ok(source) if !is_new => {
                 let message = format!("duplicate source name `{}`", printable(&source.name));
                 let fault = Fault::new(Code::DuplicateName, message).at(place.join("name"));
@@ -84,7 +94,7 @@ pub(crate) fn parse_sources(
 }
 
 impl SourceEntry {
-    fn parse(self, lints: &LintLevels) -> Result<ConfiguredSource, Fault> {
+    fn parse(self, lints: &LintLevels, credentials: &BTreeSet<String>) -> Result<ConfiguredSource, Fault> {
         let field = |name: &str| FieldPath::root().join(name);
         check_new_source(&self.name).map_err(|reason| {
             let fault = Fault::new(Code::InvalidFormat, reason).at(field("name"));
@@ -93,6 +103,7 @@ impl SourceEntry {
         let (location, repository) = self.location()?;
         let surrounding = self.surrounding()?;
         let values = self.values()?;
+        let variables = Some(self.variables(credentials)?);
         let forge = self.forge()?;
         let scope = self.scope(repository.is_some())?;
         let interval = match self.interval.map(scalar_text) {
@@ -113,6 +124,7 @@ impl SourceEntry {
             repository,
             forge,
             values,
+            variables,
             interval,
             prune: self.prune,
             isolate: self.isolate,
@@ -224,6 +236,10 @@ impl ConfiguredSource {
                 let watched = at_revision.watched();
                 (Arc::new(at_revision) as Arc<dyn Tree>, watched)
             }
+        };
+        let tree = match self.variables {
+            Some(names) => Arc::new(ListedVariables::new(tree, &name, names)) as Arc<dyn Tree>,
+            None => tree,
         };
         let defaults = ownership.options();
         let options = Options {

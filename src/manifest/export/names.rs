@@ -1,6 +1,7 @@
 //! Names for resources without a manifest: readable, and the same in each export of a state.
 
 use super::text::{slug, spaced, words};
+use crate::manifest::tree::is_own_variable;
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 
 /// The most words of a description that make a name. A longer one is a sentence.
@@ -48,8 +49,8 @@ pub(super) fn variable_names(kind: &str, name: &str, path: &str) -> Vec<String> 
     let upper_snake_case = |text: String| words(&text).join("_").to_ascii_uppercase();
     let short = upper_snake_case(format!("{name} {field}"));
     let whole = upper_snake_case(format!("{} {name} {path}", spaced(kind)));
-    // The name of a variable cannot begin with a digit.
-    let is_valid = !short.starts_with(|first: char| first.is_ascii_digit());
+    // The name of a variable cannot begin with a digit, and no manifest can read those of the program.
+    let is_valid = !short.starts_with(|first: char| first.is_ascii_digit()) && !is_own_variable(&short);
     is_valid.then_some(short).into_iter().chain([whole]).collect()
 }
 
@@ -120,5 +121,6 @@ mod tests {
         assert_eq!(of("shop/pay", "oauth.provider.github.client_secret"), ["SHOP_PAY_CLIENT_SECRET", whole]);
         assert_eq!(of("shop/pay", "keys.secret.0").first().unwrap(), "SHOP_PAY_SECRET");
         assert_eq!(of("7/pay", "secret"), ["HTTPS_EDGE_ROUTE_7_PAY_SECRET"]);
+        assert_eq!(of("edgewright/pay", "secret"), ["HTTPS_EDGE_ROUTE_EDGEWRIGHT_PAY_SECRET"]);
     }
 }

@@ -71,10 +71,14 @@ impl ValueSource for Values<'_> {
             "from_file" => self.tree.file(self.manifest, argument),
             _ => self.tree.variable(self.manifest, argument),
         };
-        let is_unset = |fault: &Fault| matches!(fault.code, Code::EnvUnset | Code::FileUnreadable);
         // Most values of surrounding manifests belong to resources that the source does not own.
-        let may_assume = self.tree.assumes_values() || self.manifest.is_surrounding;
-        let is_assumed = may_assume && value.as_ref().is_err_and(is_unset);
+        let is_surrounding = self.manifest.is_surrounding;
+        let may_assume = |fault: &Fault| match fault.code {
+            Code::EnvUnset | Code::FileUnreadable => self.tree.assumes_values() || is_surrounding,
+            Code::Forbidden => is_surrounding,
+            _ => false,
+        };
+        let is_assumed = value.as_ref().is_err_and(may_assume);
         let value = match value {
             _ if is_assumed => Ok(unknown(source, argument)),
             Ok(value) if is_unknown(&value) => {

@@ -21,8 +21,9 @@
 //! difference between a guess and the stored value would confirm the guess. Nobody can pass a text off as unknown: the
 //! decoder rejects it in manifests, values and requests, because rules do not check it.
 //!
-//! Values of surrounding manifests (D107) are always assumed, because most of them belong to resources of others. One
-//! that the source takes from a module set is an error, unless the review assumes values.
+//! Values of surrounding manifests (D107) that are unset, or that the source cannot read, are always assumed, because most of
+//! them belong to resources of others. One that the source takes from a module set is an error, unless the review assumes
+//! values.
 
 use zeroize::Zeroizing;
 
@@ -215,10 +216,17 @@ fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolution) {
     let mut seen = BTreeSet::new();
     for (key, UnknownField { path, name, .. }) in unknown {
         resolved.faulty.insert(key.clone());
-        let code = if name.0 == "from_env" { Code::EnvUnset } else { Code::FileUnreadable };
-        let message = format!("in the surrounding manifests: {} is not set", shown(&name));
+        let (code, reason, list) = match name.0.as_str() {
+            "from_env" => (
+                Code::EnvUnset,
+                "is not set, or the source cannot read it",
+                ", and list it in `variables` of a source in the configuration file;",
+            ),
+            _ => (Code::FileUnreadable, "is not set", ","),
+        };
+        let message = format!("in the surrounding manifests: {} {reason}", shown(&name));
         if seen.insert(name) {
-            let help = "set it, or use --secrets=assume with `validate`, `diff` or `plan`";
+            let help = format!("set it{list} or use --secrets=assume with `validate`, `diff` or `plan`");
             let fault = Fault::new(code, message).at(path).help(help);
             resolved.diagnostics.extend(resolved.diagnostic(&Subject::Resource(key), fault));
         }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::file_stamp::NotedFile;
 use super::paths::{absolute, outside_of, resolved};
+use super::variables::read_variable;
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::ManifestFile;
 use crate::model::CommitAuthor;
-use crate::model::secrets::redact::quotable_variable;
 
 /// The manifests of a tree in path order, and the errors in reading them.
 pub type TreeFiles = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
@@ -46,19 +46,9 @@ pub trait Tree: fmt::Debug + Send + Sync {
     /// The text of a file referenced by a manifest, relative to the manifest.
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault>;
 
-    /// The value of an environment variable referenced by a manifest.
+    /// The value of an environment variable referenced by a manifest. Those of the program itself are refused.
     fn variable(&self, _manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
-        let shown = printable(quotable_variable(name));
-        let unset = |state: &str| {
-            Fault::new(Code::EnvUnset, format!("the environment variable `{shown}` is {state}"))
-                .help("set it in edgewright's environment")
-        };
-        match std::env::var(name) {
-            Ok(value) if !value.trim().is_empty() => Ok(value),
-            Ok(_) => Err(unset("empty")),
-            Err(std::env::VarError::NotPresent) => Err(unset("not set")),
-            Err(std::env::VarError::NotUnicode(_)) => Err(unset("not UTF-8")),
-        }
+        read_variable(name)
     }
 
     /// Whether a value that is unset is assumed to be unchanged, for a review without secrets (D106).

@@ -9,8 +9,9 @@
 //! # The idea
 //!
 //! A [`Tree`] lists manifests and reads their values; nothing else knows where they are. [`Disk`], [`CommitTree`], [`RefTree`]
-//! and [`Sent`] read one place each. Two trees wrap others: [`SurroundedTree`] adds manifests that a source uses without owning
-//! them, and [`Recorder`] keeps what was read, to send it or to see whether it has changed.
+//! and [`Sent`] read one place each. Three trees wrap others: [`SurroundedTree`] adds manifests that a source uses without owning
+//! them, [`ListedVariables`] limits the variables that a source reads, and [`Recorder`] keeps what was read, to send it or to
+//! see whether it has changed.
 //!
 //! For example, `{from_file: tls/key.pem}` in `shop/edge.yaml` asks the tree of that manifest for `tls/key.pem`. A disk opens
 //! it inside the folder, a commit looks it up in its objects, and a request has it in its body or refuses.
@@ -28,6 +29,7 @@ pub(crate) mod git;
 mod ignore_rules;
 mod jail;
 mod limits;
+mod listed_variables;
 pub(super) mod manifest_tree;
 mod paths;
 mod recorder;
@@ -36,6 +38,7 @@ mod request;
 mod source_values;
 pub(super) mod surrounding;
 mod value_cache;
+mod variables;
 
 pub(crate) use cancellation::StopCheck;
 pub use disk::Disk;
@@ -48,6 +51,7 @@ pub(crate) use git::reference::{RefTree, RepositoryPlace};
 pub(crate) use git::revision_spec::RevisionSpec;
 pub(crate) use git::signed::CommitVerifier;
 pub(crate) use jail::find;
+pub(crate) use listed_variables::ListedVariables;
 pub use manifest_tree::{GitCommitDetails, Tree, TreeFiles};
 pub(crate) use paths::absolute;
 pub use recorder::Recorder;
@@ -55,3 +59,4 @@ pub(crate) use recorder::{ReadDigests, collect};
 pub use request::{Sent, SentFile, SentValue};
 pub(crate) use source_values::SourceValues;
 pub(crate) use surrounding::{SurroundedTree, UnsetValues};
+pub(crate) use variables::{is_own_variable, withhold_variables};

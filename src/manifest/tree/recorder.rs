@@ -142,6 +142,8 @@ impl Recorder {
                 let key = (manifest.source.name.clone(), from_file.to_owned(), from_env.to_owned());
                 memory.values.entry(key).or_insert_with(|| Secret::new(text.as_str()));
             }
+            // It stays refused until the configuration changes, and is assumed.
+            Err(refused) if refused.code == Code::Forbidden && manifest.is_surrounding => {}
             Err(_) => memory.faulty = true,
         }
         taken

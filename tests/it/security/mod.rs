@@ -15,3 +15,4 @@ pub(crate) mod tenancy;
 pub(crate) mod terminal;
 pub(crate) mod tls;
 pub(crate) mod tokens;
+pub(crate) mod variables;

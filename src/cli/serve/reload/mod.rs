@@ -32,6 +32,7 @@ use clap::{Command, FromArgMatches};
 use super::{args::Args, log, service_manager::ServiceManager};
 use crate::cli::config::Config;
 use crate::cli::prelude::*;
+use crate::manifest::tree::withhold_variables;
 use crate::model::Claim;
 use crate::server::auth::oidc::refused_people::RefusedPeople;
 use crate::server::resources::write_policy::RestWrites;
@@ -158,6 +159,7 @@ impl<'a> Reloader<'a> {
             // Whatever serves next has the same list.
             provider.refused = self.refused.clone();
         }
+        withhold_variables(config.credential_variables.clone());
         let changes = self.sources.follow(self.args.wanted(&config), FollowedFrom::Reload)?;
         let keys = self.keys_for_a_restart(&config);
         if !keys.is_empty() {

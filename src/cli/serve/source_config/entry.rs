@@ -26,6 +26,9 @@ pub(crate) struct SourceEntry {
     pub(super) file_url: String,
     /// The folder with the values that the commits of the repository do not have.
     pub(super) values: Option<PathBuf>,
+    /// The environment variables that the manifests can read.
+    #[serde(default)]
+    pub(super) variables: Vec<String>,
     /// The time between two syncs without an event.
     pub(super) interval: Option<Value>,
     pub(super) prune: Option<bool>,

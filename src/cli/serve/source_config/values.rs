@@ -1,8 +1,10 @@
-//! The folders with the values that the commits of sources do not have (D28).
+//! What the manifests of sources take from the server's machine: a folder with the values that the commits do not have, and
+//! environment variables (D28).
 
 use super::{ConfiguredSource, entry::SourceEntry};
 use crate::cli::config::location::config_path;
 use crate::cli::prelude::*;
+use crate::manifest::tree::is_own_variable;
 
 impl SourceEntry {
     /// The folder with values. A relative path starts at the folder of the configuration file.
@@ -20,6 +22,27 @@ impl SourceEntry {
             Err(error) => Err(fault(Code::Unreadable, format!("cannot use {}: {error}", folder.display()))
                 .help("name a folder that exists, relative to the configuration file")),
         }
+    }
+
+    /// The variables that the manifests can read. `credentials` are those that sources use to fetch.
+    pub(super) fn variables(&self, credentials: &BTreeSet<String>) -> Result<BTreeSet<String>, Fault> {
+        let is_name = |name: &str| {
+            !name.starts_with(|first: char| first.is_ascii_digit())
+                && !name.is_empty()
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        for (at, name) in self.variables.iter().enumerate() {
+            let place = FieldPath::root().join("variables").join(at);
+            if !is_name(name) {
+                let message = "`variables` must list names of environment variables: letters, digits and `_`";
+                return Err(Fault::new(Code::InvalidFormat, message).at(place));
+            }
+            if is_own_variable(name) || credentials.contains(name) {
+                let message = format!("no manifest can read `{name}`, which edgewright itself uses");
+                return Err(Fault::new(Code::NotAllowed, message).at(place).help("use a variable with another name"));
+            }
+        }
+        Ok(self.variables.iter().cloned().collect())
     }
 }
 
