@@ -1,5 +1,8 @@
 //! Claims: which source owns a resource, and what it has promised of it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// The source of surrounding manifests, in a state without a store (D107). No source can have this name.
@@ -34,6 +37,11 @@ pub struct Claim {
     /// of both sources may still be those that the rollback undid (D78).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub returned: bool,
+    /// The modules whose secrets came from the edge of a route, which required them, and the source of the edge, by the names
+    /// of their slots. The secrets stay those of that source when the edge requires the module no longer, and when a rollback
+    /// brings the route back (D103).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_secrets: Option<Arc<BTreeMap<String, String>>>,
 }
 
 impl Claim {

@@ -11,7 +11,9 @@ use super::deletion_budget::DeletionBudget;
 use super::effect::Effect;
 use super::kept_resources::{KeptResource, used_by_others};
 use crate::background::yield_to_requests;
-use crate::model::{AnyResource, ApiKey, Claim, Code, Desired, Entry, Id, Key, Kind, Operation, Owner, Snapshot};
+use crate::model::{
+    AnyResource, ApiKey, Claim, Code, Desired, Entry, Id, Key, Kind, Operation, Owner, SharedModule, Slot, Snapshot,
+};
 
 /// The hint at a deletion that may be half of a move (D104).
 const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_to` first";
@@ -151,7 +153,12 @@ impl Planner<'_> {
     fn settle(&mut self, wanted: &Desired, same: bool, name: String) {
         let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted, name) };
         let (spec, _) = self.with_owner(wanted);
-        let operations = if same { Ok(Vec::new()) } else { changes(&wanted.key, entry.spec().as_ref(), &spec) };
+        let replaced = without_replaced_secrets(entry, wanted);
+        let operations = match &replaced {
+            None if same => Ok(Vec::new()),
+            None => changes(&wanted.key, entry.spec().as_ref(), &spec),
+            Some(before) => changes(&wanted.key, before.as_ref(), &spec),
+        };
         let mut operations = match operations {
             Ok(operations) => operations,
             Err(error) => return self.plan.refusals.push(error.into()),
@@ -196,6 +203,9 @@ impl Planner<'_> {
                 _ => {}
             }
             change.notes.extend(transfer_notes(old, &wanted.claim));
+            if same && replaced.is_none() && old.required_secrets != wanted.claim.required_secrets {
+                change.notes.push("its secrets are now those that its edge requires".into());
+            }
         }
         self.plan.changes.push(change);
     }
@@ -384,6 +394,18 @@ impl Planner<'_> {
     fn full_name(&self, key: &Key, claim: &Claim) -> String {
         full_name(self.snapshot, self.desired, key, claim)
     }
+}
+
+/// A stored route without the modules that have had secrets of its edge and get secrets of their own. These are set in any
+/// case: a plan tells nobody whether a guess of the other source's secret is right (D103).
+fn without_replaced_secrets(entry: &Entry, wanted: &Desired) -> Option<Arc<dyn AnyResource>> {
+    let copied = entry.claim.as_deref()?.required_secrets.as_deref()?;
+    let still = |name: &str| wanted.claim.required_secrets.as_deref().is_some_and(|still| still.contains_key(name));
+    let is_replaced =
+        |slot: &&Slot| copied.contains_key(slot.name) && !still(slot.name) && wanted.spec.module(slot).is_some();
+    let replaced: Vec<(&'static Slot, Option<SharedModule>)> =
+        wanted.spec.slots().iter().filter(is_replaced).map(|slot| (slot, None)).collect();
+    if replaced.is_empty() { None } else { Some(entry.spec().with_modules(&replaced)) }
 }
 
 /// The name in the manifests, prefixed with the parent's name.

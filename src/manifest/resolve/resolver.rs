@@ -15,7 +15,7 @@ use crate::manifest::load::kinds::MODULE_SET;
 use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
 use crate::model::{Cause, Entry, Path, Suggestions};
-use crate::tenancy::delegation::has_routes_elsewhere;
+use crate::tenancy::delegation::{has_routes_elsewhere, required_secrets};
 
 /// The most places that the diagnostic of an unknown name lists in addition to the first.
 const MOST_PLACES: usize = 10;
@@ -194,10 +194,19 @@ impl<'a> Resolver<'a> {
         }
         let is_moved = |claim: &Claim| claim.source != source || claim.is_promised();
         let replaces = replaces.filter(|_| claim.is_some_and(is_moved));
-        let claim = Arc::new(transfer::claim(declaration, source, claim, renamed_from));
+        let required_secrets = self.required_secrets(wanted);
+        let claim = Claim { required_secrets, ..transfer::claim(declaration, source, claim, renamed_from) };
+        let claim = Arc::new(claim);
         let (spec, token_file) = (Arc::clone(&wanted.spec), declaration.token_file.clone());
         let desired = Desired { key: key.clone(), spec, claim, position, token_file, replaces };
         self.out.desired.insert(key.clone(), desired);
+    }
+
+    /// The modules of a route with secrets of its edge, which another source has.
+    fn required_secrets(&self, wanted: &DeclaredResource<'_>) -> Option<Arc<BTreeMap<String, String>>> {
+        let edge = wanted.key.parent_key().filter(|edge| !self.out.desired.contains_key(edge))?;
+        let edge = self.known.snapshot.get(&edge).filter(|edge| !edge.is_owned_by(self.known.source))?;
+        required_secrets(edge, wanted.spec.as_ref())
     }
 
     /// Reports an API key whose token would go to the file of another one.

@@ -154,6 +154,7 @@ pub(super) fn claim(
         transferred_from,
         transferred_as,
         returned: false,
+        required_secrets: None,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::write_policy::WritePolicy;
 use crate::model::{AnyModule, AnyResource, Claim, HttpsEdge, HttpsEdgeRoute};
-use crate::server::auth::permission::has_secrets;
 use crate::server::handler_prelude::*;
 use crate::syntax::text::printable_path;
+use crate::tenancy::delegation::has_secrets;
 use crate::tenancy::refused_write;
 
 /// The header that names the source whose manifests a request overrides.

@@ -36,7 +36,7 @@ use std::{borrow::Borrow, collections::BTreeSet, net::IpAddr};
 use super::caller::Caller;
 use crate::model::{Code, Fault, Key, Operation, Role, Snapshot};
 use refusals::{ask_an_admin, forbidden, needs, refusal, source_refusal};
-pub(in crate::server) use visibility::{SecretVisibility, has_secrets};
+pub(in crate::server) use visibility::SecretVisibility;
 
 /// The intent of a request.
 #[derive(Debug, Clone, Copy)]

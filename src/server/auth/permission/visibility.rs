@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::model::{AnyModule, AnyResource, Entry, HttpsEdge, KeyScope, Secrets, Slot, Snapshot};
+use crate::model::{AnyResource, Entry, HttpsEdge, KeyScope, Secrets, Slot, Snapshot};
 use crate::server::auth::caller::Caller;
+use crate::tenancy::delegation::has_secrets;
 
 /// The resources whose secrets a caller sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl SecretVisibility {
         self.sees(entry)
             && match (self, entry.key.kind.facts().children) {
                 (SecretVisibility::OfSources(_), Some(_)) => {
-                    snapshot.children(&entry.key).all(|child| self.sees(child))
+                    snapshot.children(&entry.key).all(|child| self.sees(child) && self.sees_copied(child, None))
                 }
                 (SecretVisibility::OfSources(_), None) => self.sees_required(snapshot, entry, None),
                 _ => true,
@@ -72,9 +73,12 @@ impl SecretVisibility {
         if shown { Secrets::Revealed } else { Secrets::Masked }
     }
 
-    /// Whether the caller sees the secrets that the edge of a route requires of it, in one slot or in all: they are those
-    /// of the edge's source (D103).
+    /// Whether the caller sees the secrets that the edge of a route requires of it, or has required, in one slot or in all:
+    /// they are those of the edge's source (D103).
     pub(in crate::server) fn sees_required(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
+        if !self.sees_copied(entry, slot) {
+            return false;
+        }
         let Some(edge) = entry.key.parent_key().and_then(|parent| snapshot.get(&parent)) else { return true };
         if self.sees(edge) {
             return true;
@@ -84,12 +88,11 @@ impl SecretVisibility {
         let required: &dyn AnyResource = required;
         !required.modules().any(|(it, module)| slot.is_none_or(|slot| slot == it) && has_secrets(module))
     }
-}
 
-/// Whether a module has secrets.
-pub(in crate::server) fn has_secrets(module: &dyn AnyModule) -> bool {
-    match (module.to_json(Secrets::Revealed), module.to_json(Secrets::Masked)) {
-        (Ok(revealed), Ok(masked)) => revealed != masked,
-        _ => true,
+    /// Whether the caller sees the secrets that were copied from an edge into a route, in one slot or in all.
+    fn sees_copied(&self, entry: &Entry, slot: Option<&Slot>) -> bool {
+        let copied = entry.claim.iter().filter_map(|claim| claim.required_secrets.as_deref()).flatten();
+        let mut copied = copied.filter(|(name, _)| slot.is_none_or(|slot| slot.name == name.as_str()));
+        copied.all(|(_, source)| self.sees_source(source))
     }
 }

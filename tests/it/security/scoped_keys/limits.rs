@@ -146,31 +146,37 @@ fn a_scope_is_validated_shown_and_absent_without_one() {
     assert!(!plain.text.contains("scope"), "{}", plain.text);
 }
 
+/// An edge that requires a module with a secret, and delegates a path.
+const SHOP: &str = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: guard}\nspec:\n  \
+            webhook_verification: {provider: github, secret: shop-secret-1}\n---\n\
+            apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop}\nspec:\n  \
+            hostports: ['shop.example.com:443']\n  delegates_to: [{source: docs, path_prefix: /docs/}]\n  \
+            required_modules: [guard]\n";
+/// A route on it, with a secret of its own.
+const DOCS: &str = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: help}\nspec:\n  edge: shop\n  \
+            match_type: path_prefix\n  match: /docs/\n  backend: {backend_id: bkd_1}\n  \
+            oidc: {issuer: 'https://login.example.com', client_id: docs, client_secret: docs-secret-1}\n";
+
+/// The secrets of the route that a key with a scope sees: those of the required module, twice, and its own one.
+fn secrets_of(server: &Server, route: &str, scope: Value) -> [String; 3] {
+    let (_, token) = key(server, scope);
+    let get = |path: &str, place: &str| server.call_as(&token, "GET", path, None).str(place).to_owned();
+    [
+        get(route, "/webhook_verification/secret"),
+        get(&format!("{route}/webhook_verification"), "/secret"),
+        get(&format!("{route}/oidc"), "/client_secret"),
+    ]
+}
+
 #[test]
 fn the_secrets_of_required_modules_are_those_of_the_edge() {
     let server = Server::start();
-    let shop = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: guard}\nspec:\n  \
-                webhook_verification: {provider: github, secret: shop-secret-1}\n---\n\
-                apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop}\nspec:\n  \
-                hostports: ['shop.example.com:443']\n  delegates_to: [{source: docs, path_prefix: /docs/}]\n  \
-                required_modules: [guard]\n";
-    let docs = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: help}\nspec:\n  edge: shop\n  \
-                match_type: path_prefix\n  match: /docs/\n  backend: {backend_id: bkd_1}\n  \
-                oidc: {issuer: 'https://login.example.com', client_id: docs, client_secret: docs-secret-1}\n";
-    for (source, text) in [("shop", shop), ("docs", docs)] {
+    for (source, text) in [("shop", SHOP), ("docs", DOCS)] {
         let made = server.call("POST", "/reconciliations", reconciliation(source, text, false));
         assert_eq!(made.status, 201, "{}", made.text);
     }
     let route = route_of(&server, "shop");
-    let secrets = |scope: Value| {
-        let (_, token) = key(&server, scope);
-        let get = |path: String, place: &str| server.call_as(&token, "GET", &path, None).str(place).to_owned();
-        [
-            get(route.clone(), "/webhook_verification/secret"),
-            get(format!("{route}/webhook_verification"), "/secret"),
-            get(format!("{route}/oidc"), "/client_secret"),
-        ]
-    };
+    let secrets = |scope: Value| secrets_of(&server, &route, scope);
     assert_eq!(secrets(json!({"apply": ["docs"]})), [MASK, MASK, "docs-secret-1"]);
     assert_eq!(secrets(json!({"apply": ["shop"]})), [MASK; 3]);
     assert_eq!(secrets(json!({"apply": ["shop", "docs"]})), ["shop-secret-1", "shop-secret-1", "docs-secret-1"]);
@@ -181,4 +187,57 @@ fn the_secrets_of_required_modules_are_those_of_the_edge() {
         let put = server.call_as(&token, "PUT", &format!("{route}/webhook_verification"), body);
         refused(&put, 409, &["REQUIRED_MODULE", "omit the module"]);
     }
+}
+
+#[test]
+fn the_secrets_of_an_edge_stay_its_own_when_it_requires_them_no_longer() {
+    let server = Server::start();
+    let apply = |source: &str, text: &str| {
+        let made = server.call("POST", "/reconciliations", reconciliation(source, text, false));
+        assert_eq!(made.status, 201, "{}", made.text);
+    };
+    apply("shop", SHOP);
+    apply("docs", DOCS);
+    let required = server.store().snapshot().revision;
+    let route = route_of(&server, "shop");
+    apply("shop", &SHOP.replace("  required_modules: [guard]\n", ""));
+    let secrets = |source: &str| secrets_of(&server, &route, json!({"apply": [source]}));
+    // The team's route still has the module, as long as the team syncs nothing.
+    assert_eq!(secrets("docs"), [MASK, MASK, "docs-secret-1"]);
+    assert_eq!(secrets("*"), ["shop-secret-1", "shop-secret-1", "docs-secret-1"]);
+    let (_, team) = key(&server, json!({"apply": ["docs"]}));
+    let edge = route.split("/routes").next().unwrap_or_default();
+    for path in [edge.to_owned(), format!("{edge}/routes"), "/edges/https".to_owned()] {
+        let shown = server.call_as(&team, "GET", &path, None);
+        assert!(shown.status == 200 && !shown.text.contains("shop-secret-1"), "{}", shown.text);
+    }
+    // No plan confirms a guess of it, and what was planned is applied.
+    let own = |secret: &str| format!("{DOCS}  webhook_verification: {{provider: github, secret: {secret}}}\n");
+    let planned = |secret: &str| {
+        let shown = server.call_as(&team, "POST", "/reconciliations", reconciliation("docs", &own(secret), true));
+        assert_eq!(shown.status, 200, "{}", shown.text);
+        shown
+    };
+    let [right, wrong] = ["shop-secret-1", "docs-secret-2"].map(planned);
+    assert_eq!(right.json["plan"], wrong.json["plan"]);
+    // A rollback brings back the module, and not the right to see its secret.
+    apply("docs", DOCS);
+    assert_eq!(secrets("*")[0], "");
+    let back = server.call_as(&team, "POST", "/rollbacks", Some(json!({"to": required, "source": "docs"})));
+    assert_eq!(back.status, 201, "{}", back.text);
+    assert_eq!(secrets("docs"), [MASK, MASK, "docs-secret-1"]);
+    assert_eq!(secrets("*")[0], "shop-secret-1");
+    // Nor does another source of the team.
+    let moved = json!({"from": "docs", "to": "guides", "all": true});
+    assert_eq!(server.call("POST", "/transfers", Some(moved)).status, 201);
+    assert_eq!(secrets("guides"), [MASK, MASK, "docs-secret-1"]);
+    let moved = json!({"from": "guides", "to": "docs", "all": true});
+    assert_eq!(server.call("POST", "/transfers", Some(moved)).status, 201);
+    // A secret of its own is seen again.
+    let reviewed = planned("docs-secret-2");
+    let mut body = reconciliation("docs", &own("docs-secret-2"), false);
+    body.as_mut().unwrap()["expect"] = reviewed.json["outcome"].clone();
+    let made = server.call_as(&team, "POST", "/reconciliations", body);
+    assert_eq!(made.status, 201, "{}", made.text);
+    assert_eq!(secrets("docs"), ["docs-secret-2", "docs-secret-2", "docs-secret-1"]);
 }
