@@ -214,7 +214,7 @@ struct ShownRecord {
 fn show(place: &StoreOrServer, name: &RevisionName, format: HistoryForm) -> CommandResult {
     let origin = ResourceReader::open(place, None)?;
     let shown = match &origin {
-        ResourceReader::Server(client, _) => get_entry(client, revision_on_server(client, name)?)?,
+        ResourceReader::Server(client, _) => get_entry(client, revision_on_server(client, name, None)?)?,
         ResourceReader::Store(store, _) => entry_in_store(store, name)?,
     };
     print(match format {
@@ -224,7 +224,7 @@ fn show(place: &StoreOrServer, name: &RevisionName, format: HistoryForm) -> Comm
 }
 
 fn entry_in_store(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Failure> {
-    let revision = revision_in_store(store, name)?;
+    let revision = revision_in_store(store, name, None)?;
     if let Some(record) = store.record(revision)? {
         return Ok(HistoryEntry::from_record(record, "", &store.snapshot()));
     }

@@ -158,7 +158,8 @@ impl Args {
             return self.states_of_server(&client, lints);
         }
         let store = self.place.store.read_existing()?;
-        let at = |name: &RevisionName| store.snapshot_at(revision_in_store(&store, name)?).map_err(revision_failure);
+        let at =
+            |name: &RevisionName| store.snapshot_at(revision_in_store(&store, name, None)?).map_err(revision_failure);
         let before = self.from.as_ref().map_or_else(|| Ok(store.snapshot()), at)?;
         let after = match self.target() {
             None => None,
@@ -173,7 +174,7 @@ impl Args {
     fn states_of_server(&self, client: &ApiClient, lints: LintLevels) -> Result<ReplayStates, Failure> {
         let received = |state: RoutingState| -> Result<Arc<Snapshot>, Failure> { Ok(Arc::new(state.into_snapshot()?)) };
         let at = |name: Option<&RevisionName>| {
-            let revision = name.map(|name| revision_on_server(client, name)).transpose()?;
+            let revision = name.map(|name| revision_on_server(client, name, None)).transpose()?;
             let query = revision.map(|revision| format!("?at={revision}")).unwrap_or_default();
             received(client.get(&format!("{PATH}{query}"))?)
         };

@@ -8,7 +8,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::target::each_record;
 use crate::server::operations::history::document::PATH;
 use crate::server::operations::sources::view::SourceList;
-use crate::store::history::commits::CommitSearch;
+use crate::store::history::commits::{CommitOrigin, CommitSearch};
 use crate::store::{CommitPrefix, HistoryFilter, NamingError, RevisionError};
 
 /// The largest page of the history.
@@ -27,23 +27,27 @@ pub(crate) fn commit_prefix(text: &str) -> Result<CommitPrefix, String> {
     CommitPrefix::parse(text).ok_or_else(|| "expected 7 to 64 hexadecimal digits".to_owned())
 }
 
-/// Finds the number of a revision in a store.
-pub(crate) fn revision_in_store(store: &Store, name: &RevisionName) -> Result<u64, Failure> {
-    store.revision_named(name, &[], &|| false).map_err(naming_failure)
+/// Finds the number of a revision in a store. A commit is one of the source, if there is one.
+pub(crate) fn revision_in_store(store: &Store, name: &RevisionName, source: Option<&str>) -> Result<u64, Failure> {
+    store.revision_named(name, source, &[], &|| false).map_err(naming_failure)
 }
 
-/// Finds the number of a revision on a server.
-pub(crate) fn revision_on_server(client: &ApiClient, name: &RevisionName) -> Result<u64, Failure> {
+/// Finds the number of a revision on a server. A commit is one of the source, if there is one.
+pub(crate) fn revision_on_server(
+    client: &ApiClient,
+    name: &RevisionName,
+    source: Option<&str>,
+) -> Result<u64, Failure> {
     match name {
         RevisionName::Number(number) => Ok(*number),
         RevisionName::Latest => {
             latest(client)?.ok_or_else(|| not_found("the server's history has no revision".to_owned()))
         }
-        RevisionName::Commit(commit) => newest_from(client, commit)?
+        RevisionName::Commit(commit) => newest_from(client, commit, source)?
             .ok_or_else(|| not_found(format!("no revision was applied from commit {commit}"))),
         RevisionName::Either(number, _) if is_revision(client, *number)? => Ok(*number),
         // The server reports a number that is neither.
-        RevisionName::Either(number, commit) => Ok(newest_from(client, commit)?.unwrap_or(*number)),
+        RevisionName::Either(number, commit) => Ok(newest_from(client, commit, source)?.unwrap_or(*number)),
     }
 }
 
@@ -75,12 +79,16 @@ fn is_revision(client: &ApiClient, number: u64) -> Result<bool, Failure> {
 }
 
 /// The newest revision that was applied from a commit, or the one that a source is in sync with.
-fn newest_from(client: &ApiClient, commit: &CommitPrefix) -> Result<Option<u64>, Failure> {
+fn newest_from(client: &ApiClient, commit: &CommitPrefix, source: Option<&str>) -> Result<Option<u64>, Failure> {
+    let is_meant = |name: &str| source.is_none_or(|source| source == name);
     let filter = HistoryFilter { commit: Some(commit.clone()), ..HistoryFilter::default() };
     let (mut search, mut is_found) = (CommitSearch::new(commit), false);
     each_record(client, &filter, None, PAGE, &mut |item| {
+        let origin = if item.author.key_id.is_empty() { CommitOrigin::Read } else { CommitOrigin::Stated };
         let is_over = match item.revision {
-            Some(revision) if item.outcome == "applied" => search.add(&item.author.commit, revision),
+            Some(revision) if item.outcome == "applied" && is_meant(&item.author.source) => {
+                search.add(&item.author.commit, revision, origin)
+            }
             _ => false,
         };
         is_found |= is_over;
@@ -88,7 +96,8 @@ fn newest_from(client: &ApiClient, commit: &CommitPrefix) -> Result<Option<u64>,
     })?;
     if !is_found {
         let list: SourceList = client.get("/sources")?;
-        let applied = list.sources.into_iter().filter_map(|source| source.last_applied);
+        let read = list.sources.into_iter().filter(|it| it.applied_by.is_none() && is_meant(&it.name));
+        let applied = read.filter_map(|source| source.last_applied);
         let in_sync: Vec<_> = applied.map(|look| (look.commit, look.revision)).collect();
         search.add_in_sync(&in_sync);
     }

@@ -49,7 +49,7 @@ impl Args {
     pub(crate) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();
         let target = ChangeTarget::<Rollback>::open(&self.place, &self.retention, self.dry_run)?;
-        let rollback = Rollback { to: target.revision(&self.to)?, source: self.source, budget };
+        let rollback = Rollback { to: target.revision(&self.to, self.source.as_deref())?, source: self.source, budget };
         let (dry_run, behaviour, detailed_exitcode, is_confirmed) =
             (self.dry_run, self.behaviour, self.detailed_exitcode, self.yes);
         let output = &self.output;

@@ -81,11 +81,11 @@ impl<C: StoreChange> ChangeTarget<C> {
         Ok(ChangeTarget::Store { store: Box::new(store), proposed: None })
     }
 
-    /// Finds the number of a revision.
-    pub(super) fn revision(&self, name: &RevisionName) -> Result<u64, Failure> {
+    /// Finds the number of a revision. A commit is one of the source, if there is one.
+    pub(super) fn revision(&self, name: &RevisionName, source: Option<&str>) -> Result<u64, Failure> {
         match self {
-            ChangeTarget::Store { store, .. } => revision_in_store(store, name),
-            ChangeTarget::Server { client, .. } => revision_on_server(client, name),
+            ChangeTarget::Store { store, .. } => revision_in_store(store, name, source),
+            ChangeTarget::Server { client, .. } => revision_on_server(client, name, source),
         }
     }
 

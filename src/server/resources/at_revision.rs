@@ -29,7 +29,7 @@ pub(crate) async fn state(
             let applied = app.sources.registry.iter().filter_map(|handle| handle.status.applied());
             let in_sync: Vec<_> = applied.filter_map(|sync| Some((sync.commit?, sync.revision))).collect();
             let search = move |cancel: Cancel| {
-                let found = store.revision_named(&name, &in_sync, &|| cancel.is_cancelled());
+                let found = store.revision_named(&name, None, &in_sync, &|| cancel.is_cancelled());
                 found.map_err(|error| unnamed(error, AT))
             };
             app.admissions.searches.for_owner(owner)?.run(search).await?

@@ -1,9 +1,10 @@
 //! Revisions by the Git commit that they were applied from (D93).
 //!
-//! The records of applied reconciliations are searched, newest first. A whole ID ends the search when it is found;
-//! digits that are only the start of one do not, because another commit may begin with them. The search ends with the
-//! client that waits for it. There is no index: it would have to be built for every existing store, for a question that
-//! people ask a few times a day.
+//! The records of applied reconciliations are searched, newest first. Commits that the program has read itself come before
+//! those that a client states for the manifests that it sends: nobody checks these, so a client could state the commit of
+//! another source. A whole ID of the first kind ends the search when it is found; digits that are only the start of one do
+//! not, because another commit may begin with them. The search ends with the client that waits for it. There is no index: it
+//! would have to be built for every existing store, for a question that people ask a few times a day.
 
 use std::fmt;
 
@@ -106,43 +107,72 @@ pub(crate) enum NamingError {
     Failed(#[from] StoreError),
 }
 
+/// Where the commit of a revision is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommitOrigin {
+    /// This program has read it.
+    Read,
+    /// A client has stated it.
+    Stated,
+}
+
 /// Finds the newest revision of a commit among records that are visited newest first.
 #[derive(Debug)]
 pub(crate) struct CommitSearch<'a> {
     wanted: &'a CommitPrefix,
+    read: FoundCommits,
+    stated: FoundCommits,
+}
+
+/// The commits of one origin that a search has found.
+#[derive(Debug, Default)]
+struct FoundCommits {
     newest: Option<(String, u64)>,
     other: Option<String>,
+    /// Whether the whole ID of the newest one was wanted: no other commit has it.
+    is_whole: bool,
+}
+
+impl FoundCommits {
+    fn add(&mut self, commit: &str, revision: u64, is_whole: bool) {
+        match &self.newest {
+            _ if self.is_whole => {}
+            Some((newest, _)) if !is_whole => {
+                if newest != commit && self.other.is_none() {
+                    self.other = Some(commit.to_owned());
+                }
+            }
+            _ => *self = Self { newest: Some((commit.to_owned(), revision)), other: None, is_whole },
+        }
+    }
 }
 
 impl<'a> CommitSearch<'a> {
     /// Starts a search.
     pub(crate) fn new(wanted: &'a CommitPrefix) -> Self {
-        Self { wanted, newest: None, other: None }
+        Self { wanted, read: FoundCommits::default(), stated: FoundCommits::default() }
     }
 
-    /// Adds a revision and the commit that it was applied from. Returns whether the search is over: a whole id needs no
-    /// further search, because no other commit has it.
-    pub(crate) fn add(&mut self, commit: &str, revision: u64) -> bool {
+    /// Adds a revision and the commit that it was applied from. Returns whether the search is over: a whole id that the
+    /// program has read needs no further search.
+    pub(crate) fn add(&mut self, commit: &str, revision: u64, origin: CommitOrigin) -> bool {
         // With other changes, the manifests were not those of the commit.
         if !self.wanted.begins(commit) || is_dirty(commit) {
             return false;
         }
-        if commit.len() == self.wanted.0.len() {
-            (self.newest, self.other) = (Some((commit.to_owned(), revision)), None);
-            return true;
-        }
-        match &self.newest {
-            None => self.newest = Some((commit.to_owned(), revision)),
-            Some((newest, _)) if newest != commit && self.other.is_none() => self.other = Some(commit.to_owned()),
-            Some(_) => {}
-        }
-        false
+        let is_whole = commit.len() == self.wanted.0.len();
+        let found = match origin {
+            CommitOrigin::Read => &mut self.read,
+            CommitOrigin::Stated => &mut self.stated,
+        };
+        found.add(commit, revision, is_whole);
+        is_whole && origin == CommitOrigin::Read
     }
 
     /// Adds commits that were found to be in sync with a revision, after those that revisions were applied from.
     pub(crate) fn add_in_sync(&mut self, commits: &[(String, u64)]) {
         for (commit, revision) in commits {
-            if self.add(commit, *revision) {
+            if self.add(commit, *revision, CommitOrigin::Read) {
                 return;
             }
         }
@@ -150,7 +180,8 @@ impl<'a> CommitSearch<'a> {
 
     /// Returns the revision, or none if there is none.
     pub(crate) fn finish(self) -> Result<Option<u64>, NamingError> {
-        match (self.newest, self.other) {
+        let found = if self.read.newest.is_some() { self.read } else { self.stated };
+        match (found.newest, found.other) {
             (Some((one, _)), Some(other)) => {
                 Err(NamingError::Ambiguous { commit: self.wanted.clone(), commits: [one, other] })
             }
@@ -161,20 +192,21 @@ impl<'a> CommitSearch<'a> {
 
 impl Store {
     /// Returns the number of a named revision, which need not exist if the name is a number. For a commit, reads the
-    /// history from disk until `is_cancelled` returns true. `in_sync` has commits that were found to be in sync with a
-    /// revision, which counts if the history has none.
+    /// history from disk until `is_cancelled` returns true: that of a source, or of all. `in_sync` has commits that were found
+    /// to be in sync with a revision, which counts if the history has none.
     pub(crate) fn revision_named(
         &self,
         name: &RevisionName,
+        source: Option<&str>,
         in_sync: &[(String, u64)],
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<u64, NamingError> {
         match name {
             RevisionName::Number(number) => Ok(*number),
             RevisionName::Latest => Ok(self.snapshot().revision),
-            RevisionName::Commit(commit) => self.newest_from(commit, in_sync, is_cancelled),
+            RevisionName::Commit(commit) => self.newest_from(commit, source, in_sync, is_cancelled),
             RevisionName::Either(number, _) if *number <= self.snapshot().revision => Ok(*number),
-            RevisionName::Either(number, commit) => match self.newest_from(commit, in_sync, is_cancelled) {
+            RevisionName::Either(number, commit) => match self.newest_from(commit, source, in_sync, is_cancelled) {
                 Err(NamingError::Unknown { .. }) => Ok(*number),
                 found => found,
             },
@@ -185,6 +217,7 @@ impl Store {
     fn newest_from(
         &self,
         commit: &CommitPrefix,
+        source: Option<&str>,
         in_sync: &[(String, u64)],
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<u64, NamingError> {
@@ -197,8 +230,11 @@ impl Store {
             let records = self.headers(&Query::Reconciliations, before, RECORDS)?;
             let Some(last) = records.last().map(|record| record.position) else { break };
             for record in &records {
-                if let (Author::Source { commit: Some(commit), .. }, Some(revision)) = (&record.author, record.revision)
-                    && search.add(commit, revision)
+                let Author::Source { source: of, commit: Some(commit), through, .. } = &record.author else { continue };
+                let origin = if through.is_some() { CommitOrigin::Stated } else { CommitOrigin::Read };
+                if source.is_none_or(|source| source == of)
+                    && let Some(revision) = record.revision
+                    && search.add(commit, revision, origin)
                 {
                     return Ok(revision);
                 }
@@ -230,18 +266,20 @@ mod tests {
     /// A store with a revision from each of these commits.
     fn applied_from(commits: &[&str]) -> Store {
         let store = Store::open(MEMORY).unwrap();
-        for (number, commit) in commits.iter().enumerate() {
-            let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
-            let create = Operation::create(key, Arc::new(HttpsEdge::default()));
-            let author = Author::source("shop", Some((*commit).to_owned()));
-            store.commit(Commit { base: None, operations: vec![create], author, at: clock::now() }).unwrap();
-        }
+        commits.iter().for_each(|commit| apply(&store, Author::source("shop", Some((*commit).to_owned()))));
         store
+    }
+
+    /// Adds a revision.
+    fn apply(store: &Store, author: Author) {
+        let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{}", store.snapshot().revision)));
+        let create = Operation::create(key, Arc::new(HttpsEdge::default()));
+        store.commit(Commit { base: None, operations: vec![create], author, at: clock::now() }).unwrap();
     }
 
     fn find(store: &Store, name: &str) -> Result<u64, String> {
         let name = RevisionName::parse(name).unwrap();
-        store.revision_named(&name, &[], &|| false).map_err(|error| error.to_string())
+        store.revision_named(&name, None, &[], &|| false).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -263,7 +301,7 @@ mod tests {
         let in_sync = [(one.clone(), 2), (two.clone(), 2)];
         let find = |name: &str| {
             let name = RevisionName::parse(name).unwrap();
-            store.revision_named(&name, &in_sync, &|| false).map_err(|error| error.to_string())
+            store.revision_named(&name, None, &in_sync, &|| false).map_err(|error| error.to_string())
         };
         assert_eq!((find(&two), find("aaaaaaa2")), (Ok(2), Ok(2)));
         assert_eq!((find(&one), find("aaaaaaa1")), (Ok(1), Ok(1)), "the history comes first");
@@ -285,6 +323,29 @@ mod tests {
         let unknown = find(&store, "bbbbbbb").unwrap_err();
         assert_eq!(unknown, "no revision was applied from commit bbbbbbb; the history begins at revision 1");
         let name = RevisionName::parse("aaaaaaa1").unwrap();
-        assert!(matches!(store.revision_named(&name, &[], &|| true), Err(NamingError::Cancelled)));
+        assert!(matches!(store.revision_named(&name, None, &[], &|| true), Err(NamingError::Cancelled)));
+    }
+
+    #[test]
+    fn a_commit_that_a_client_states_neither_redirects_nor_blurs_one_that_was_read() {
+        let (one, two) = ("aaaaaaa1".repeat(5), "aaaaaaa2".repeat(5));
+        let store = applied_from(&[one.as_str()]);
+        let stated = |source: &str, commit: &str| {
+            Author::source(source, Some(commit.to_owned())).with_api_key(Id::new("ak_1"), Id::new("bot_1"))
+        };
+        for commit in [&one, &two] {
+            apply(&store, stated("docs", commit));
+        }
+        assert_eq!((find(&store, &one), find(&store, "aaaaaaa")), (Ok(1), Ok(1)));
+        // Where nobody else has it, it counts, and for the source itself.
+        assert_eq!((find(&store, &two), find(&store, "aaaaaaa2")), (Ok(3), Ok(3)));
+        apply(&store, stated("guides", &two));
+        let of = |source: &str, name: &str| {
+            let name = RevisionName::parse(name).unwrap();
+            store.revision_named(&name, Some(source), &[], &|| false).map_err(|error| error.to_string())
+        };
+        assert_eq!((of("shop", &one), of("docs", &one), of("docs", &two)), (Ok(1), Ok(2), Ok(3)));
+        assert_eq!((of("guides", &two), of("guides", "aaaaaaa")), (Ok(4), Ok(4)));
+        assert!(of("shop", &two).is_err() && of("docs", "aaaaaaa").is_err());
     }
 }

@@ -55,12 +55,12 @@ impl ResourceReader {
     pub(crate) fn open(place: &StoreOrServer, at: Option<&RevisionName>) -> Result<Self, Failure> {
         if let Some(client) = place.client()? {
             // All lists must be of one revision, so a commit is looked up once.
-            let revision = at.map(|name| revision_on_server(&client, name)).transpose()?;
+            let revision = at.map(|name| revision_on_server(&client, name, None)).transpose()?;
             return Ok(ResourceReader::Server(client, revision));
         }
         let store = place.store.read_existing()?;
         let snapshot = match at {
-            Some(name) => store.snapshot_at(revision_in_store(&store, name)?).map_err(revision_failure)?,
+            Some(name) => store.snapshot_at(revision_in_store(&store, name, None)?).map_err(revision_failure)?,
             None => store.snapshot(),
         };
         Ok(ResourceReader::Store(Box::new(store), snapshot))
