@@ -183,8 +183,9 @@ impl<'a> NameScope<'_, 'a> {
         known.named(kind, None, name).iter().copied().filter(stays).collect()
     }
 
-    /// Looks up a name in the store. A name that several sources have is ambiguous, and a reference never switches to another
-    /// resource by itself: whoever takes a name must not become the authority or the edge of others (D112).
+    /// Looks up a name in the store. A name that several sources have is ambiguous, unless it is that of an edge that the source
+    /// uses, and a reference never switches to another resource by itself: whoever takes a name must not become the authority or
+    /// the edge of others (D112).
     fn in_store(self, kind: Kind, name: &str, targets: FormerTargets<'_>) -> Result<Id, Option<Fault>> {
         let found = self.remaining_in_store(kind, name);
         if let Some(own) = found.first().filter(|entry| entry.is_owned_by(self.known.source)) {
@@ -205,7 +206,10 @@ impl<'a> NameScope<'_, 'a> {
             ([], _) => Err(None),
             ([one], None) => Ok(one.key.id.clone()),
             (several, Some(former)) => Err(Some(self.switched(name, several, former))),
-            (several, None) => Err(Some(self.ambiguous(kind, name, several))),
+            (several, None) => match targets.usual_edge(self.known, several) {
+                Some(usual) => Ok(usual.key.id.clone()),
+                None => Err(Some(self.ambiguous(kind, name, several))),
+            },
         }
     }
 
@@ -303,6 +307,19 @@ impl FormerTargets<'_> {
             };
         });
         is_named
+    }
+
+    /// The edge that a route means by a name that edges of several sources have: the only one that has routes of this source,
+    /// or if none has, the only one that delegates to it. Whoever takes the name does not stop those who use the edge (D112).
+    fn usual_edge<'a>(self, known: &StoreNames<'a>, found: &[&'a Arc<Entry>]) -> Option<&'a Arc<Entry>> {
+        let FormerTargets::EdgeOf(_) = self else { return None };
+        let delegates = |edge: &HttpsEdge| edge.delegates_to.iter().any(|it| it.source == known.source);
+        let mut meant: Vec<&'a Arc<Entry>> =
+            found.iter().copied().filter(|entry| known.has_route_on(&entry.key.id)).collect();
+        if meant.is_empty() {
+            meant.extend(found.iter().filter(|entry| entry.spec_as::<HttpsEdge>().is_some_and(delegates)));
+        }
+        meant.pop().filter(|_| meant.is_empty())
     }
 
     /// The references of the version in the store, as far as this source owns it.

@@ -155,6 +155,32 @@ fn an_export_leaves_out_of_routes_what_their_edge_requires() {
 }
 
 #[test]
+fn whoever_takes_the_name_of_an_edge_does_not_stop_those_who_use_it() {
+    let folder = Folder::new();
+    folder.write("shop/edge.yaml", &storefront(DELEGATES));
+    folder.ok("reconcile --source shop shop");
+    let other = |more: &str| {
+        head("HttpsEdge", "storefront") + &format!("spec:\n  hostports: [\"other.example.com:443\"]\n{more}")
+    };
+    folder.write("other/edge.yaml", &other(""));
+    folder.ok("reconcile --source other other");
+    // Only one of the two delegates to the source.
+    folder.write("docs/route.yaml", &route("/docs/", ""));
+    folder.ok("reconcile --source docs docs");
+    // Only one of the two has its routes, whatever the other one offers.
+    folder.write("other/edge.yaml", &other(DELEGATES));
+    folder.ok("reconcile --source other other");
+    folder.write("docs/more.yaml", &route("/docs/more/", "").replace("name: help", "name: more"));
+    let planned = folder.ok("plan --source docs docs");
+    assert!(planned.out.contains("1 to create, 0 to change"), "{}", planned.out);
+    assert!(folder.ok("reconcile --source docs docs").out.contains("storefront/more"));
+    // Somebody who uses neither has to say which one is meant.
+    folder.write("guides/route.yaml", &route("/docs/guides/", ""));
+    let run = folder.run("plan --source guides guides");
+    assert_refused(&run, &["AMBIGUOUS_REFERENCE", "`other/storefront`", "`shop/storefront`"]);
+}
+
+#[test]
 fn a_hostport_belongs_to_the_source_that_had_it_first() {
     let folder = Folder::new();
     folder.write("shop/edge.yaml", &storefront(DELEGATES));

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::{HashMap, HashSet};
 
 use crate::manifest::loader::Loaded;
 use crate::manifest::resolve::options::ResolveOptions;
@@ -25,7 +25,16 @@ pub(crate) struct StoreNames<'a> {
     pub loaded: &'a Loaded,
     /// Indexed when the first name is looked up.
     names: OnceLock<NameIndex<'a>>,
-    routes_elsewhere: OnceLock<HashMap<&'a str, Vec<&'a Id>>>,
+    routes_elsewhere: OnceLock<RoutesElsewhere<'a>>,
+}
+
+/// The edges of others that have routes of the source.
+#[derive(Default)]
+struct RoutesElsewhere<'a> {
+    /// By the names of the routes.
+    by_name: HashMap<&'a str, Vec<&'a Id>>,
+    /// All of them.
+    edges: HashSet<&'a Id>,
 }
 
 /// The owned resources of a store.
@@ -67,20 +76,29 @@ impl<'a> StoreNames<'a> {
         self.names.get_or_init(|| NameIndex::new(self.snapshot, self.source))
     }
 
-    /// The edges of others that have a route of this source with a name.
-    pub(crate) fn edges_of_routes(&self, name: &str) -> Vec<&'a Id> {
-        let index = self.routes_elsewhere.get_or_init(|| {
-            let mut index: HashMap<&'a str, Vec<&'a Id>> = HashMap::new();
+    fn routes_elsewhere(&self) -> &RoutesElsewhere<'a> {
+        self.routes_elsewhere.get_or_init(|| {
+            let mut index = RoutesElsewhere::default();
             for entry in self.snapshot.iter().filter(|entry| entry.key.kind == Kind::HttpsEdgeRoute) {
                 let claim = entry.claim.as_deref().filter(|claim| claim.source == self.source);
                 let edge = entry.key.parent_key().and_then(|edge| self.snapshot.get(&edge));
                 if let (Some(claim), Some(edge)) = (claim, edge.filter(|edge| !edge.is_owned_by(self.source))) {
-                    index.entry(&claim.name).or_default().push(&edge.key.id);
+                    index.by_name.entry(&claim.name).or_default().push(&edge.key.id);
+                    index.edges.insert(&edge.key.id);
                 }
             }
             index
-        });
-        index.get(name).cloned().unwrap_or_default()
+        })
+    }
+
+    /// The edges of others that have a route of this source with a name.
+    pub(crate) fn edges_of_routes(&self, name: &str) -> Vec<&'a Id> {
+        self.routes_elsewhere().by_name.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Whether an edge of others has a route of this source.
+    pub(crate) fn has_route_on(&self, edge: &Id) -> bool {
+        self.routes_elsewhere().edges.contains(edge)
     }
 
     /// The owned resources with a name, those of this source first.
