@@ -249,7 +249,8 @@ fn cost(name: &str, input: Input, text: &str) -> Cost {
     let (began, mut memory) = (Instant::now(), 0);
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     while waitid(WaitId::Pid(Pid::from_child(&child)), ended).unwrap().is_none() {
-        memory = memory_of(child.id()).unwrap_or_default().max(memory);
+        // Before it runs the program, it has the memory of this process. Of the program, the last reading is the highest.
+        memory = memory_of(child.id()).unwrap_or(memory);
         if began.elapsed() > PATIENCE {
             child.kill().unwrap();
         }
