@@ -30,12 +30,8 @@ impl PipelineStep {
         Self { module: name.unwrap_or(slot), effect, note, stage, outcome, header_changes }
     }
 
-    /// The step where nobody can tell whether the edge applies the module. What it would let pass, passes without it, too, but no
-    /// certificate is presented without TLS.
+    /// The step of a module that checks the connection, where that has no TLS: nobody can tell what becomes of it.
     fn without_tls(self, missing: MissingTls) -> Self {
-        if self.outcome == StepOutcome::GoesOn && self.stage != Stage::Connection {
-            return self;
-        }
         let note = format!("{}; {}", self.note, missing.note());
         Self { effect: StepEffect::Depends, outcome: StepOutcome::Unknown, note, ..self }
     }
@@ -86,6 +82,8 @@ fn staged<'a>(
     let mut staged: Vec<PipelineStep> = Vec::new();
     for (slot, module) in modules.filter(|(_, module)| module.enabled()) {
         for step in module.steps_with(request, patterns) {
+            // Modules that read requests also read those of plain HTTP.
+            let edge = edge.filter(|_| step.stage == Stage::Connection);
             let missing = edge.and_then(|edge| MissingTls::for_module(slot, step.stage, edge, request.port));
             let step = PipelineStep::new(slot.name, step);
             staged.push(match missing {

@@ -349,7 +349,7 @@ mod tests {
         let plain = json!({"url": "http://shop.example.com", "assumed_to_pass": ["mutual_tls"]});
         assert_eq!(verdict(mutual(), Value::Null, plain), Some(RequestVerdict::Forwarded));
         let disabled = || json!({"tls_termination": {"enabled": false}});
-        assert_eq!(verdict(disabled(), json!({"oidc": {}}), json!({})), Some(RequestVerdict::Depends));
+        assert_eq!(verdict(disabled(), json!({"oidc": {}}), json!({})), Some(RequestVerdict::Login));
         assert_eq!(verdict(disabled(), json!({"compression": {}}), json!({})), Some(RequestVerdict::Forwarded));
     }
 

@@ -89,22 +89,26 @@ impl Args {
     pub(crate) fn run(self, config: &Config) -> CommandResult {
         match self {
             Args::Create(create) => create.run(config)?,
-            Args::List { list, place } => {
-                let (keys, roles) = match place.client()? {
-                    Some(client) => (list_keys(&client)?, roles_on_server(&client)?),
-                    None => {
-                        let snapshot = place.store.read_existing()?.snapshot();
-                        (keys_in_store(&snapshot), owners::owners_in_store(&snapshot).into_iter().collect())
-                    }
-                };
-                wide_keys_of(&keys, &roles).iter().for_each(|warning| say(warning));
-                let items = keys.into_iter().map(|key| item(key, &roles)).collect();
-                print(list.render("API keys", &COLUMNS, &WIDE_COLUMNS, items)?)?;
-            }
+            Args::List { list, place } => list_keys_and_roles(&list, &place)?,
             Args::Revoke { place, retention, id, log } => revoke(&place, &retention, &id, &log)?,
         }
         Ok(Exit::Done)
     }
+}
+
+/// Prints all keys, and warns of those that may do more than it seems.
+fn list_keys_and_roles(list: &ListArgs, place: &StoreOrServer) -> Result<(), Failure> {
+    let (keys, roles) = match place.client()? {
+        Some(client) => (list_keys(&client)?, roles_on_server(&client)?),
+        None => {
+            let snapshot = place.store.read_existing()?.snapshot();
+            (keys_in_store(&snapshot), owners::owners_in_store(&snapshot).into_iter().collect())
+        }
+    };
+    wide_keys_of(&keys, &roles).iter().for_each(|warning| say(warning));
+    let items = keys.into_iter().map(|key| item(key, &roles)).collect();
+    print(list.render("API keys", &COLUMNS, &WIDE_COLUMNS, items)?)?;
+    Ok(())
 }
 
 /// Revokes the key with an ID or a token.

@@ -237,10 +237,7 @@ impl ConfiguredSource {
                 (Arc::new(at_revision) as Arc<dyn Tree>, watched)
             }
         };
-        let tree = match self.variables {
-            Some(names) => Arc::new(ListedVariables::new(tree, &name, names)) as Arc<dyn Tree>,
-            None => tree,
-        };
+        let tree = ListedVariables::wrap(tree, &name, self.variables);
         let defaults = ownership.options();
         let options = Options {
             tree,

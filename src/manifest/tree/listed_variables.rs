@@ -19,9 +19,12 @@ pub(crate) struct ListedVariables {
 }
 
 impl ListedVariables {
-    /// Limits the manifests of a source, and its surrounding ones, to the variables with these names.
-    pub(crate) fn new(tree: Arc<dyn Tree>, source: &str, names: BTreeSet<String>) -> Self {
-        Self { tree, source: source.to_owned(), names }
+    /// Limits the manifests of a source, and its surrounding ones, to the variables with these names, if there is a list.
+    pub(crate) fn wrap(tree: Arc<dyn Tree>, source: &str, names: Option<BTreeSet<String>>) -> Arc<dyn Tree> {
+        match names {
+            Some(names) => Arc::new(Self { tree, source: source.to_owned(), names }),
+            None => tree,
+        }
     }
 }
 
@@ -69,7 +72,7 @@ mod tests {
         std::fs::write(folder.path().join("a.yaml"), text).unwrap();
         let tree = |names: &[&str]| {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
-            Recorder::new(Arc::new(ListedVariables::new(Arc::new(Disk::new([folder.path()])), "docs", names)))
+            Recorder::new(ListedVariables::wrap(Arc::new(Disk::new([folder.path()])), "docs", Some(names)))
         };
         let refused = |loaded: &Loaded| {
             let help = loaded.diagnostics.iter().find(|it| it.code == Code::Forbidden.into()).map(|it| it.help.clone());

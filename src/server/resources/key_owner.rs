@@ -30,7 +30,7 @@ pub(super) fn set_owner(
         }
         (Some(has), Some(role)) if has != role => {
             let message = format!("`{}` already has the role `{}`", printable(&key.owner_id), has.as_str());
-            let fault = Fault::new(Code::Conflict, message);
+            let fault = Fault::new(Code::Conflict, message).at(OWNER_ROLE);
             Err(ApiError::new(fault.help("omit the role, or change it with `edgewright owners set-role`")))
         }
         (Some(_), _) => Ok(None),

@@ -94,7 +94,15 @@ fn everywhere(step: &Step, answer: &Answer, names: &Names) -> Vec<String> {
             }
             wrong.extend(error_shape(answer).map(|fault| format!("D9: {fault}")));
             if let Content::Json(body) = &step.body {
-                wrong.extend(stray_fields(&names.fill_json(body), answer));
+                // A field can also be a parameter of the query.
+                let is_in_query = |field: &str| step.path.contains(&format!("{}=", field.trim_start_matches('/')));
+                let stray = stray_fields(&names.fill_json(body), answer);
+                wrong.extend(
+                    stray
+                        .into_iter()
+                        .filter(|field| !is_in_query(field))
+                        .map(|field| format!("D9: the field {field} is not in the body that was sent")),
+                );
             }
         }
         _ => {}
@@ -145,7 +153,7 @@ fn error_shape(answer: &Answer) -> Option<String> {
     }
 }
 
-/// D9: a `field` points into the body that was sent; of a field that is missing, at least its parent is there.
+/// The fields of an error that are not where D9 says: a `field` points into the body that was sent; of a field that is missing, at least its parent is there.
 fn stray_fields(body: &Value, answer: &Answer) -> Vec<String> {
     let several = answer.json["errors"].as_array().cloned().unwrap_or_default();
     let all = several.iter().map(|item| (&item["error_code"], &item["field"]));
@@ -155,7 +163,7 @@ fn stray_fields(body: &Value, answer: &Answer) -> Vec<String> {
         let missing = code.as_str().is_some_and(|code| code.ends_with("_REQUIRED"));
         let parent = field.rsplit_once('/').map_or("", |(parent, _)| parent);
         let there = body.pointer(field).is_some() || (missing && body.pointer(parent).is_some());
-        (!there).then(|| format!("D9: the field {field} is not in the body that was sent"))
+        (!there).then(|| field.to_owned())
     });
     let mut stray: Vec<String> = stray.collect();
     stray.dedup();
