@@ -59,9 +59,13 @@ pub(crate) struct Admissions {
     pub uploads: Slots,
     /// Lists with a filter, which a long reconciliation must not hold up.
     pub searches: Slots,
+    /// Proofs of the invariants.
+    pub proofs: Slots,
     /// Reads of earlier revisions.
     pub earlier: Slots,
     pub renderings: Slots,
+    /// The configurations of gateways.
+    pub gateway_reads: Slots,
     pub watchers: Slots,
     pub backups: Slots,
     /// Webhooks, which nobody has authenticated yet.
@@ -78,13 +82,15 @@ pub(crate) struct Admissions {
 
 impl Admissions {
     /// All classes, for the metrics.
-    pub(crate) fn all(&self) -> [&Slots; 11] {
+    pub(crate) fn all(&self) -> [&Slots; 13] {
         [
             &self.reconciliations,
             &self.uploads,
             &self.searches,
+            &self.proofs,
             &self.earlier,
             &self.renderings,
+            &self.gateway_reads,
             &self.watchers,
             &self.backups,
             &self.hooks,

@@ -76,7 +76,7 @@ async fn get(
     let message = |_: &str| format!("`{SINCE}` must be the number of a revision, such as `17`");
     let since = query::parsed(query.as_deref(), SINCE, at_revision::number, message)?;
     let snapshot = served.store.snapshot();
-    let place = admissions.renderings.for_owner(&caller.owner)?;
+    let place = admissions.gateway_reads.for_owner(&caller.owner)?;
     let run = move || {
         let (ServedStore { store, base_urls }, feeds) = (&*served, &caches.feeds);
         let feed = feeds.get(store, base_urls, &snapshot)?;

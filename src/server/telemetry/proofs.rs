@@ -1,7 +1,9 @@
 //! The answers about the invariants as of a moment ago (D120), so that neither a scrape nor a status waits for a proof.
 //!
 //! A thread looks for new revisions. It proves again only if something has changed on which invariants depend, or if an exemption
-//! has ended, with a low priority, and it rests much longer than it works. The answers say of which revision they are.
+//! has ended, with a low priority, and it rests much longer than it works. The answers say of which revision they are. Whoever
+//! needs those of the current revision proves in place of the thread, and what it finds is kept, too: each such revision is
+//! proven once, however many ask.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 
@@ -22,9 +24,33 @@ const MOST_EXPIRIES: usize = 1000;
 /// The last answers.
 #[derive(Default)]
 pub(crate) struct KeptProofs {
-    last: Arc<Lock<Arc<ProvenState>>>,
+    answers: Arc<LastAnswers>,
     /// The thread ends with it.
     _alive: Option<Sender<()>>,
+}
+
+/// The answers that the thread and requests find.
+#[derive(Default)]
+struct LastAnswers {
+    last: Lock<Arc<ProvenState>>,
+    /// Held by whoever proves. Those who wait for it find the answers then.
+    proving: Lock<()>,
+}
+
+impl LastAnswers {
+    fn last(&self) -> Arc<ProvenState> {
+        Arc::clone(&self.last.lock())
+    }
+
+    /// The answers about the state that is current once nobody else proves; none if there is no state any longer.
+    fn refreshed(&self, current: impl FnOnce() -> Option<Arc<Snapshot>>) -> Option<Arc<ProvenState>> {
+        let _proving = self.proving.lock();
+        let (state, known) = (current()?, self.last());
+        let Some(next) = known.next(state, clock::now()) else { return Some(known) };
+        let next = Arc::new(next);
+        *self.last.lock() = Arc::clone(&next);
+        Some(next)
+    }
 }
 
 /// What is known about the invariants of a state.
@@ -42,17 +68,17 @@ pub(in crate::server) struct ProvenState {
 impl KeptProofs {
     /// Starts to prove the invariants of a store. The thread ends with the store, too.
     pub(in crate::server) fn start(store: &Arc<Store>) -> Self {
-        let (store, last) = (Arc::downgrade(store), Arc::<Lock<Arc<ProvenState>>>::default());
+        let (store, answers) = (Arc::downgrade(store), Arc::<LastAnswers>::default());
         let (alive, ended) = channel::<()>();
-        let kept = Arc::clone(&last);
+        let kept = Arc::clone(&answers);
         let keep = move || {
             lower_priority();
             let mut rest = Duration::ZERO;
             while ended.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
-                let Some(state) = store.upgrade().map(|store| store.snapshot()) else { return };
-                let (began, known) = (Instant::now(), kept.lock().clone());
-                if let Some(next) = known.next(state, clock::now()) {
-                    *kept.lock() = Arc::new(next);
+                let began = Instant::now();
+                // A store that is not in use any longer does not wait for a proof.
+                if kept.refreshed(|| store.upgrade().map(|store| store.snapshot())).is_none() {
+                    return;
                 }
                 rest = PERIOD.max(began.elapsed().saturating_mul(REST));
             }
@@ -60,12 +86,24 @@ impl KeptProofs {
         if let Err(error) = std::thread::Builder::new().name("proofs".into()).spawn(keep) {
             tracing::warn!("The metrics and the status of sources have no invariants: {error}");
         }
-        Self { last, _alive: Some(alive) }
+        Self { answers, _alive: Some(alive) }
     }
 
     /// The last answers; none of revision 0 before the first ones.
     pub(in crate::server) fn last(&self) -> Arc<ProvenState> {
-        self.last.lock().clone()
+        self.answers.last()
+    }
+
+    /// The last answers, if they are those of the current revision.
+    pub(in crate::server) fn current(&self, store: &Store) -> Option<Arc<ProvenState>> {
+        let (known, state) = (self.last(), store.snapshot());
+        let has_ended = known.until.is_some_and(|until| until <= clock::now());
+        (!has_ended && known.state.is_same(&state)).then_some(known)
+    }
+
+    /// The answers of the current revision. Proves them if they are not known.
+    pub(in crate::server) fn refreshed(&self, store: &Store) -> Arc<ProvenState> {
+        self.answers.refreshed(|| Some(store.snapshot())).unwrap_or_default()
     }
 }
 
@@ -108,7 +146,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{AnyResource, Operation};
+    use crate::model::{AnyResource, Entry, Operation};
+
+    #[test]
+    fn whoever_asks_later_gets_what_was_proven() {
+        let answers = LastAnswers::default();
+        let state = Arc::new(Snapshot::restore(7, 0, [], Vec::<Entry>::new()));
+        let proven = answers.refreshed(|| Some(Arc::clone(&state))).unwrap();
+        assert_eq!(proven.revision(), 7);
+        let again = answers.refreshed(|| Some(state)).unwrap();
+        assert!(Arc::ptr_eq(&again, &proven) && Arc::ptr_eq(&answers.last(), &proven));
+        assert!(answers.refreshed(|| None).is_none());
+    }
 
     #[test]
     fn answers_are_those_of_a_new_proof_and_stay_while_nothing_changes_that_matters() {

@@ -90,6 +90,9 @@ pub(in crate::server) const SEARCHES: Class = Class {
     ..RECONCILIATIONS
 };
 
+/// Proofs of the invariants (D120). Whoever waits while another one proves gets the same answers.
+pub(in crate::server) const PROOFS: Class = Class { name: "proofs", what: "proofs", running: 1, ..SEARCHES };
+
 /// Reads of earlier revisions: each has a state of its own in memory.
 pub(in crate::server) const EARLIER_REVISIONS: Class =
     Class { name: "earlier_revisions", what: "reads of earlier revisions", waiting: 32, owner_waiting: 8, ..SEARCHES };
@@ -183,6 +186,11 @@ pub(in crate::server) fn streams(most: usize) -> Class {
         retry_after: 30,
         whose: RECONCILIATIONS.whose,
     }
+}
+
+/// The configurations of gateways (D94). No other work has these places: it would stop every change on its way to traffic.
+pub(in crate::server) fn gateway_reads() -> Class {
+    Class { name: "gateway_reads", what: "reads of the gateway configuration", ..renderings() }
 }
 
 /// Responses that take long to render (D71). They take turns by owner and are never refused, because all that each of them

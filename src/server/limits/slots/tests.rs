@@ -140,11 +140,13 @@ fn an_address_has_a_share_of_the_sign_ins() {
 }
 
 #[test]
-fn renderings_are_never_refused() {
-    let all = Slots::new(classes::renderings());
-    let owner = Id::new("usr_a");
-    let places: Vec<WorkPlace> = (0..200).map_while(|_| all.for_owner(&owner).ok()).collect();
-    assert_eq!(places.len(), 200);
+fn renderings_and_reads_of_gateways_are_never_refused() {
+    for class in [classes::renderings(), classes::gateway_reads()] {
+        let all = Slots::new(class);
+        let owner = Id::new("usr_a");
+        let places: Vec<WorkPlace> = (0..200).map_while(|_| all.for_owner(&owner).ok()).collect();
+        assert_eq!(places.len(), 200);
+    }
 }
 
 #[test]
@@ -153,6 +155,7 @@ fn the_places_of_every_class_add_up() {
         classes::RECONCILIATIONS,
         classes::UPLOADS,
         classes::SEARCHES,
+        classes::PROOFS,
         classes::EARLIER_REVISIONS,
         classes::BACKUPS,
         classes::WEBHOOKS,
@@ -165,6 +168,7 @@ fn the_places_of_every_class_add_up() {
         classes::streams(100),
         classes::streams(1),
         classes::renderings(),
+        classes::gateway_reads(),
     ] {
         assert!(class.reserved_running < class.running && class.reserved_waiting <= class.waiting, "{class:?}");
     }

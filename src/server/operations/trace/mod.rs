@@ -13,7 +13,7 @@ pub(crate) const PATH: &str = "/trace";
 pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Read, |method| on(method, create))
     .named("Administration", "traceRequest", "Trace a request")
     .described("Returns which edge and route of the current revision take a request, why other routes do not, and which modules the request passes. It sends no request and changes nothing; viewers can use it.")
-    .documented("400 401 403 408 413 415 429 500", |operation, schemas| {
+    .documented("400 401 403 408 413 415 429 500 503", |operation, schemas| {
         let example = json!({"method": "GET", "url": "https://shop.example.com/cart"});
         let operation = operation.body(schemas.request::<RequestToTrace>(), example);
         operation.ok(schemas.response::<TraceReport>())
@@ -26,7 +26,7 @@ async fn create(
     JsonBody(request): JsonBody<RequestToTrace>,
 ) -> ApiResult {
     let request = request.parse().map_err(ApiError::new)?;
-    let place = admissions.renderings.for_owner(&caller.owner)?;
+    let place = admissions.searches.for_owner(&caller.owner)?;
     let snapshot = served.store.snapshot();
-    place.render(move || json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request)))).await
+    place.run(move |_| json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request)))).await
 }
