@@ -209,6 +209,27 @@ impl Prepared {
         self.planned(end, snapshot, keeps_all_names)
     }
 
+    /// The changes from `snapshot` before anything judges them: who may not make them need not wait for that. None if the
+    /// manifests have errors, with which `plan` ends.
+    pub(crate) fn unjudged_changes(&self, snapshot: &Snapshot) -> Option<Plan> {
+        let Options { source, prune, budget, key_owner, cancel, .. } = &self.options;
+        let is_faulty = self.loaded.diagnostics.iter().any(|it| it.severity == Severity::Error);
+        if is_faulty || cancel.is_cancelled() {
+            return None;
+        }
+        let mut resolved = stage("resolve", || self.resolve(snapshot));
+        if resolved.has_errors() {
+            return None;
+        }
+        let seen = self.seen(&mut resolved, snapshot).ok()?;
+        let snapshot = seen.as_ref().unwrap_or(snapshot);
+        let only = resolved.may_differ.as_ref();
+        let mut plan =
+            stage("diff", || diff(snapshot, &resolved.desired, source, *prune, *budget, key_owner.as_ref(), only));
+        note_stated(&mut plan, &resolved);
+        Some(plan)
+    }
+
     /// Judges a resolved source, and plans it if that found no error. The function is long because it has all stages after
     /// `resolve` in their order, with each way in which a run ends before its plan; apart, the order would be hidden.
     fn plan_resolved(&self, resolved: Resolution, snapshot: &Snapshot) -> PlanEnd {
@@ -253,10 +274,7 @@ impl Prepared {
             if stops() {
                 return PlanEnd::without_plan(resolved.cancelled(), differing);
             }
-            let origins = &resolved.origins;
-            let changed = plan.changes.iter().map(|change| &change.key);
-            plan.stated =
-                changed.filter(|key| origins.get(*key).is_some_and(|it| it.states_subscription())).cloned().collect();
+            note_stated(&mut plan, &resolved);
             let refused = options.scope.refused(snapshot, &plan.each_operation(), &plan.stated, &options.source);
             if refused.is_empty() {
                 break (plan, differing);
@@ -382,6 +400,12 @@ impl Prepared {
         }
         planned
     }
+}
+
+/// Notes the event sources of a plan whose manifests state the ID of their subscription.
+fn note_stated(plan: &mut Plan, resolved: &Resolution) {
+    let states = |key: &&Key| resolved.origins.get(*key).is_some_and(|it| it.states_subscription());
+    plan.stated = plan.changes.iter().map(|change| &change.key).filter(states).cloned().collect();
 }
 
 /// Plans the changes from one set of manifests to another, without a store.

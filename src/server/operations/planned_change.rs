@@ -184,7 +184,11 @@ pub(super) fn outcome(saved: Option<&SavedPlan>) -> Result<String, JsonError> {
 
 /// Rejects changes of keys and owners that the caller may not administer (D99), and of what its scope does not reach.
 pub(super) fn permit(caller: &Caller, planned: &PlanResult, current: &Snapshot) -> Result<(), ApiError> {
-    let Some(plan) = &planned.plan else { return Ok(()) };
+    planned.plan.as_ref().map_or(Ok(()), |plan| permit_changes(caller, plan, current))
+}
+
+/// Like [`permit`], for a plan without its result.
+pub(super) fn permit_changes(caller: &Caller, plan: &Plan, current: &Snapshot) -> Result<(), ApiError> {
     // The body has no field for the operation.
     permission::allows_operations(caller, &plan.each_operation(), Some(&plan.stated), current)
         .map_err(|fault| caller.refused(fault.at(Path::root())))

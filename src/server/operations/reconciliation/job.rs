@@ -14,7 +14,9 @@ use crate::reconcile::sync_loop::{plan_drift, sync_log};
 use crate::reconcile::{ApplyError, Options, PlanResult, Prepared, apply_current};
 use crate::routing::TracedRequest;
 use crate::server::handler_prelude::*;
-use crate::server::operations::planned_change::{self, is_expected, note_attempt, outcome, permit, warn_unreviewed};
+use crate::server::operations::planned_change::{
+    self, is_expected, note_attempt, outcome, permit, permit_changes, warn_unreviewed,
+};
 use crate::syntax::text::without_tokens;
 
 /// A valid request.
@@ -156,6 +158,7 @@ impl<'a> ReconciliationJob<'a> {
                 }))
             }
         };
+        self.permit_unjudged(&prepared, &snapshot)?;
         let mut planned = prepared.plan(&snapshot);
         annotate_drift(&store, &prepared, &snapshot, &mut planned);
         self.admit(&snapshot, &planned)?;
@@ -184,6 +187,7 @@ impl<'a> ReconciliationJob<'a> {
     fn apply(mut self, prepared: &Prepared) -> ApiResult {
         let store = Arc::clone(&self.app.served.store);
         let author = self.author();
+        self.permit_unjudged(prepared, &store.snapshot())?;
         let mut tokens = std::mem::take(&mut self.tokens);
         let reviewed = self.expect.as_deref().is_some_and(is_masked).then(|| prepared.masked());
         let accept = |snapshot: &Snapshot, mut planned: PlanResult| {
@@ -218,6 +222,19 @@ impl<'a> ReconciliationJob<'a> {
 
     fn author(&self) -> Author {
         self.options.author().with_api_key(self.caller.key.clone(), self.caller.owner.clone())
+    }
+
+    /// Refuses changes that the caller may not make before they are judged: a refused request does not keep its place for as
+    /// long as a proof takes. What may be made is decided once more when it is planned. Nothing is refused to an admin whose key
+    /// has no scope.
+    fn permit_unjudged(&self, prepared: &Prepared, snapshot: &Snapshot) -> Result<(), ApiError> {
+        let has_limits = self.caller.scope.is_some() || self.caller.role != Role::Admin;
+        // A dry run of somebody who cannot apply the source shows everything.
+        if !has_limits || permission::allows(&self.caller, &Intent::Apply(&self.options.source), snapshot).is_err() {
+            return Ok(());
+        }
+        let changes = prepared.unjudged_changes(snapshot);
+        changes.map_or(Ok(()), |plan| permit_changes(&self.caller, &plan, snapshot))
     }
 
     /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.

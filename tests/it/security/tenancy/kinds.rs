@@ -8,6 +8,9 @@ use crate::security::scoped_keys::refused;
 pub(super) fn global_kind(gateway: &Gateway) {
     let locked = document("IpRestriction", "all", "{type: endpoints, enforced: true, ip_policy_ids: [ipp_1]}");
     refused(&gateway.b_applies(&[locked]), 403, &["IpRestriction", "`global`"]);
+    // What may not be declared is not proven first: neither its answer nor its time tells anything.
+    let tls = "{description: d, scope: {hosts: [shop.example.com]}, min_tls_version: '1.3'}";
+    refused(&gateway.b_applies(&[document("Invariant", "tls", tls)]), 403, &["Invariant", "`global`"]);
     let body = json!({"type": "endpoints", "enforced": true, "ip_policy_ids": ["ipp_1"]});
     let post =
         |scope: Value| gateway.server.call_as(&gateway.key(scope), "POST", "/ip_restrictions", Some(body.clone()));
