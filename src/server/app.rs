@@ -96,6 +96,7 @@ impl App {
                 earlier: Slots::new(classes::EARLIER_REVISIONS),
                 renderings: Slots::new(classes::renderings()),
                 gateway_reads: Slots::new(classes::gateway_reads()),
+                judgements: Slots::new(classes::judgements()),
                 watchers: Slots::new(classes::streams(DEFAULT_WATCHERS)),
                 backups: Slots::new(classes::BACKUPS),
                 hooks: Slots::new(classes::WEBHOOKS),

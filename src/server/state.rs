@@ -66,6 +66,8 @@ pub(crate) struct Admissions {
     pub renderings: Slots,
     /// The configurations of gateways.
     pub gateway_reads: Slots,
+    /// Changes of single resources, before they are committed.
+    pub judgements: Slots,
     pub watchers: Slots,
     pub backups: Slots,
     /// Webhooks, which nobody has authenticated yet.
@@ -82,7 +84,7 @@ pub(crate) struct Admissions {
 
 impl Admissions {
     /// All classes, for the metrics.
-    pub(crate) fn all(&self) -> [&Slots; 13] {
+    pub(crate) fn all(&self) -> [&Slots; 14] {
         [
             &self.reconciliations,
             &self.uploads,
@@ -91,6 +93,7 @@ impl Admissions {
             &self.earlier,
             &self.renderings,
             &self.gateway_reads,
+            &self.judgements,
             &self.watchers,
             &self.backups,
             &self.hooks,

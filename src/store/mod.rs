@@ -107,5 +107,5 @@ pub use open_store::{MEMORY, Store};
 pub(crate) use open_store::{is_in_database, shown_address, store_exists};
 pub(crate) use revision::ChangeEvent;
 pub use revision::Revision;
-pub(crate) use speculative::{CommitRefusals, NextState, SpeculativeCommit};
+pub(crate) use speculative::{CommitRefusals, JudgedOperations, NextState, SpeculativeCommit};
 pub(crate) use trusted_time::REMOVAL;

@@ -5,7 +5,9 @@
 //! it led to. If the store is still at the state that it began with, the commit takes that result; if others have committed
 //! since, or it is more than a minute old, it is not used. What is committed is the same in both cases.
 //!
-//! Every commit of this process gets its next state here, so invariants are enforced here (D120).
+//! Every commit of this process gets its next state here, so invariants are enforced here (D120). A proof takes long, too. For a
+//! request that changes a single resource, it is made before the commit as well ([`JudgedOperations`]), and counts if nothing has
+//! changed since on which it depends.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -15,8 +17,8 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::{attempt::Attempt, clock};
-use crate::model::{Fault, Key, Operation, Path, Snapshot, snapshot::Refusal};
-use crate::routing::invariant::enforce;
+use crate::model::{Fault, Key, Kind, Operation, Path, Snapshot, snapshot::Refusal};
+use crate::routing::invariant::{depend_on, enforce};
 
 /// An older try is not committed: its time would be that of the new resources.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -69,6 +71,49 @@ impl SpeculativeCommit {
     }
 }
 
+/// What invariants say about operations on a state, before they are committed.
+#[derive(Debug)]
+pub(crate) struct JudgedOperations {
+    before: Snapshot,
+    /// The edges of the changed routes. None if anything else changed on which invariants depend, which has an effect on the
+    /// requests of other edges.
+    edges: Option<BTreeSet<Key>>,
+    /// What nobody can tell, or why the operations are refused.
+    verdict: Result<Vec<(Key, Fault)>, Refusal>,
+    began: Instant,
+}
+
+impl JudgedOperations {
+    /// Whether invariants depend on what operations change.
+    pub(crate) fn are_needed(state: &Snapshot, operations: &[Operation]) -> bool {
+        let has_invariants = || state.newest_first(Kind::Invariant, None, u64::MAX).next().is_some();
+        let mut kinds = operations.iter().map(|operation| operation.key().kind).filter(|kind| depend_on(*kind));
+        kinds.any(|kind| kind == Kind::Invariant || has_invariants())
+    }
+
+    /// Judges operations on a state. Returns none if it refuses them for another reason.
+    pub(crate) fn new(before: &Snapshot, operations: &[Operation]) -> Option<Self> {
+        let (at, began) = (clock::now(), Instant::now());
+        let (after, changed) = before.apply(operations, at).ok()?;
+        let refused = |(first, others)| CommitRefusals { first, others }.into_one();
+        let verdict = enforce(before, &after, &changed, at).map_err(refused);
+        let edge_of = |key: &Key| key.parent_key().filter(|_| key.kind == Kind::HttpsEdgeRoute);
+        let edges = changed.iter().filter(|key| depend_on(key.kind)).map(edge_of).collect();
+        Some(Self { before: before.clone(), edges, verdict, began })
+    }
+
+    /// Whether the verdict is the same on another state.
+    pub(crate) fn stands(&self, current: &Snapshot) -> bool {
+        let is_of_other_edge = |key: &Key| {
+            let edges = self.edges.as_ref().filter(|_| key.kind == Kind::HttpsEdgeRoute);
+            edges.is_some_and(|edges| key.parent_key().is_some_and(|edge| !edges.contains(&edge)))
+        };
+        let matters = |key: &Key| depend_on(key.kind) && !is_of_other_edge(key);
+        self.began.elapsed() < LONGEST
+            && (self.before.is_same(current) || !current.changed_since(&self.before).any(matters))
+    }
+}
+
 /// A state after operations, which meets all invariants as far as anybody can tell.
 pub(super) struct NextSnapshot {
     pub(super) after: Snapshot,
@@ -95,6 +140,8 @@ impl NextSnapshot {
 pub(crate) enum NextState {
     /// The operations to apply.
     Operations(Vec<Operation>),
+    /// The operations to apply, and what invariants said about them before.
+    Judged(Vec<Operation>, Box<JudgedOperations>),
     /// The result of operations that were tried on this state, and their calls.
     Speculative(Arc<SpeculativeCommit>, Vec<String>),
     /// No other resources: a source accepts those of the state, so that none of its manifests are rejected any longer (D78).
@@ -105,7 +152,7 @@ impl NextState {
     /// Whether nothing changes.
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            NextState::Operations(operations) => operations.is_empty(),
+            NextState::Operations(operations) | NextState::Judged(operations, _) => operations.is_empty(),
             NextState::Speculative(..) | NextState::Accepted => false,
         }
     }
@@ -113,7 +160,7 @@ impl NextState {
     /// Dates an attempt: resources are as old as the record that creates them.
     pub(super) fn dated(&self, attempt: Attempt) -> Attempt {
         match self {
-            NextState::Operations(_) | NextState::Accepted => attempt,
+            NextState::Operations(_) | NextState::Judged(..) | NextState::Accepted => attempt,
             NextState::Speculative(tried, _) => {
                 Attempt { at: tried.at, began: attempt.began.min(tried.began), ..attempt }
             }
@@ -123,7 +170,11 @@ impl NextState {
     /// Returns the state after `before`.
     pub(super) fn next(&self, before: &Snapshot, at: Timestamp) -> Result<NextSnapshot, Refusal> {
         match self {
-            NextState::Operations(operations) => {
+            NextState::Judged(operations, judged) if judged.stands(before) => {
+                let (after, changed) = before.apply(operations, at)?;
+                Ok(NextSnapshot { after, changed: Arc::new(changed), doubts: judged.verdict.clone()? })
+            }
+            NextState::Operations(operations) | NextState::Judged(operations, _) => {
                 NextSnapshot::new(before, operations, at).map_err(CommitRefusals::into_one)
             }
             NextState::Speculative(tried, _) => {
@@ -140,7 +191,9 @@ impl NextState {
     /// Returns the calls, for the history.
     pub(super) fn into_calls(self) -> Vec<String> {
         match self {
-            NextState::Operations(operations) => operations.iter().map(ToString::to_string).collect(),
+            NextState::Operations(operations) | NextState::Judged(operations, _) => {
+                operations.iter().map(ToString::to_string).collect()
+            }
             NextState::Speculative(_, calls) => calls,
             NextState::Accepted => {
                 vec!["(in sync: the manifests that a rollback undid can be applied again)".to_owned()]
@@ -175,5 +228,62 @@ impl CommitRefusals {
         let others = self.others.into_iter().flat_map(|refusal| refusal.faults);
         faults.extend(others.map(|fault| fault.at(Path::root())));
         Refusal { key, faults }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::{AnyResource, Id};
+
+    fn create(key: Key, spec: Value) -> Operation {
+        let spec: Arc<dyn AnyResource> = (key.kind.info().restore)(&spec.to_string()).unwrap();
+        Operation::Create { key, spec, claim: None, token: None }
+    }
+
+    fn edge(name: &str) -> Operation {
+        let spec = json!({"hostports": [format!("{name}.example.com:443")]});
+        create(Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}"))), spec)
+    }
+
+    fn route(edge: &str, name: &str, matched: &str) -> Operation {
+        let key =
+            Key::child(Kind::HttpsEdgeRoute, Id::new(&format!("edghts_{edge}")), Id::new(&format!("edghtsrt_{name}")));
+        create(key, json!({"match_type": "path_prefix", "match": matched, "backend": {"backend_id": "bkd_1"}}))
+    }
+
+    fn applied(state: &Snapshot, operation: Operation) -> Snapshot {
+        state.apply(&[operation], clock::now()).unwrap().0
+    }
+
+    #[test]
+    fn a_verdict_stands_until_something_changes_on_which_it_depends() {
+        let spec = json!({"description": "d", "scope": {"path_prefixes": ["/admin"]}, "requires_any": ["oidc"]});
+        let invariant = create(Key::new(Kind::Invariant, Id::new("inv_1")), spec);
+        let edges = applied(&applied(&Snapshot::default(), edge("a")), edge("b"));
+        let state = applied(&edges, invariant.clone());
+        let (open, admin) = (route("a", "1", "/"), route("a", "1", "/admin"));
+        assert!(JudgedOperations::are_needed(&state, &[open.clone()]));
+        assert!(!JudgedOperations::are_needed(&edges, &[open]));
+        assert!(JudgedOperations::are_needed(&edges, &[invariant.clone()]));
+        let judged = JudgedOperations::new(&state, &[admin.clone()]).unwrap();
+        assert!(judged.verdict.is_err() && judged.stands(&state));
+        let owner = create(Key::new(Kind::Owner, Id::new("own_1")), json!({"role": "viewer"}));
+        for (change, stands) in
+            [(owner, true), (route("b", "2", "/x"), true), (route("a", "2", "/x"), false), (edge("c"), false)]
+        {
+            assert_eq!(judged.stands(&applied(&state, change.clone())), stands, "{change}");
+        }
+        let whole = JudgedOperations::new(&edges, &[invariant]).unwrap();
+        assert!(!whole.stands(&applied(&edges, route("b", "2", "/x"))), "it is about the requests of every edge");
+        // What has changed since is judged in the commit.
+        let (later, next) =
+            (applied(&edges, edge("c")), |it: &NextState, state: &Snapshot| it.next(state, clock::now()).is_ok());
+        let judged = JudgedOperations::new(&state, &[admin.clone()]).unwrap();
+        let state_of = NextState::Judged(vec![admin], Box::new(judged));
+        assert!(!next(&state_of, &state) && next(&state_of, &later), "without the invariant, the route is fine");
     }
 }

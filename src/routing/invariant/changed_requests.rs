@@ -39,6 +39,8 @@ pub(super) struct ChangedRequests {
     paths: BTreeSet<String>,
     /// Whether an edge changes, so that all of its paths do.
     has_any_path: bool,
+    /// The sources of what takes these requests after the change. None if an edge changes, which may leave them to another one.
+    sources: Option<BTreeSet<String>>,
 }
 
 impl ChangedRequests {
@@ -59,6 +61,10 @@ impl ChangedRequests {
                 _ => {}
             }
         }
+        let [_, after] = states;
+        let takers = || edges.iter().flat_map(|edge| after.get(edge).into_iter().chain(after.children(edge)));
+        found.sources =
+            (!found.has_any_path).then(|| takers().filter_map(|entry| entry.source()).map(str::to_owned).collect());
         for key in &edges {
             for edge in states.into_iter().filter_map(|state| state.get(key)?.spec_as::<HttpsEdge>()) {
                 for (host, _) in edge.hostports.iter().filter_map(|text| host_port(text)) {
@@ -77,7 +83,9 @@ impl ChangedRequests {
             let any = self.has_any_path || scope.path_prefixes.is_empty();
             any || scope.path_prefixes.iter().any(|prefix| self.meet_path(prefix))
         };
-        !self.reversed.is_empty() && meets_host && meets_path()
+        let is_taken_by = |sources: &BTreeSet<String>| scope.sources.iter().any(|source| sources.contains(source));
+        let meets_source = || scope.sources.is_empty() || self.sources.as_ref().is_none_or(is_taken_by);
+        !self.reversed.is_empty() && meets_host && meets_path() && meets_source()
     }
 
     /// Whether a pattern in normal form covers one of these, or one of these covers it.
@@ -114,6 +122,7 @@ mod tests {
             wildcards: hosts.iter().filter_map(|host| host.strip_prefix('*')).map(str::to_owned).collect(),
             paths: paths.iter().map(ToString::to_string).collect(),
             has_any_path: false,
+            sources: Some(BTreeSet::from(["shop".to_owned()])),
         };
         let meets = |host: &str, path: &str| {
             let list = |text: &str| if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
@@ -135,5 +144,8 @@ mod tests {
             assert!(!meets("a.org", path), "{path}");
         }
         assert!(!ChangedRequests::default().meet(&InvariantScope::default()));
+        let of = |source: &str| InvariantScope { sources: vec![source.to_owned()], ..InvariantScope::default() };
+        assert!(requests.meet(&of("shop")) && !requests.meet(&of("docs")));
+        assert!(ChangedRequests { sources: None, ..requests }.meet(&of("docs")));
     }
 }

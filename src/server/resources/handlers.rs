@@ -16,12 +16,14 @@ use crate::server::http::{body_fields, page};
 use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;
 use crate::server::replicas::forwarder::OutgoingRequest;
-use crate::store::{Attempt, Declined, NextState, QueuedCommit, ids, tokens};
+use crate::store::{Attempt, Declined, JudgedOperations, NextState, QueuedCommit, ids, tokens};
 use crate::syntax::yaml::Tape;
 
 /// A write in the queue of the store, and what to warn of.
 type EnteredWrite = (AppState, Result<QueuedCommit<ApiError>, Declined<ApiError>>, Vec<String>);
 
+/// How often a change is judged while others commit, before that is left to its commit.
+const MOST_JUDGEMENTS: usize = 3;
 /// The most invariants of which nobody can tell that a response names.
 const MOST_DOUBTS: usize = 4;
 
@@ -292,6 +294,7 @@ impl ApiRequest<'_> {
             };
             (owned, operations) = blocking(look_up).await?;
         }
+        let judged = Box::pin(self.judged(&operations)).await?;
         let enter = move || -> EnteredWrite {
             let mut warnings = Vec::new();
             let entered = app.served.store.enter(attempt, |current| -> Result<NextState, ApiError> {
@@ -305,7 +308,10 @@ impl ApiRequest<'_> {
                         .map(|entry| render(&app.served.base_urls, &visibility, current, entry))
                         .transpose(),
                 })?;
-                Ok(NextState::Operations(operations))
+                Ok(match judged {
+                    Some(judged) => NextState::Judged(operations, Box::new(judged)),
+                    None => NextState::Operations(operations),
+                })
             });
             warnings.extend(entered.iter().flat_map(|queued| doubts_in_header(queued.doubts())));
             (app, entered, warnings)
@@ -318,6 +324,28 @@ impl ApiRequest<'_> {
         let (snapshot, warnings) = committed.ok_or_else(ApiError::internal)??;
         (self.people, self.owned) = (note, warnings);
         Ok(snapshot)
+    }
+
+    /// Judges whether operations break an invariant. In their commit, all other writers would wait for that; it judges them
+    /// again only if others have changed what matters. What the caller may not change is not judged.
+    async fn judged(&self, operations: &[Operation]) -> Result<Option<JudgedOperations>, ApiError> {
+        let (address, mut judged) = (guards::client_of(&self.headers), None::<JudgedOperations>);
+        for _ in 0..MOST_JUDGEMENTS {
+            let state = self.app.served.store.snapshot();
+            let is_needed = JudgedOperations::are_needed(&state, operations)
+                && !judged.as_ref().is_some_and(|judged| judged.stands(&state))
+                && permission::allows_request(&self.caller, address, operations, &state).is_ok();
+            if !is_needed {
+                break;
+            }
+            let (place, operations) =
+                (self.app.admissions.judgements.for_owner(&self.caller.owner)?, operations.to_vec());
+            judged = place.run(move |_| Ok(JudgedOperations::new(&state, &operations))).await?;
+            if judged.is_none() {
+                break;
+            }
+        }
+        Ok(judged)
     }
 
     /// Adds the faults of repeated path parameters to those of the other fields.

@@ -193,6 +193,19 @@ pub(in crate::server) fn gateway_reads() -> Class {
     Class { name: "gateway_reads", what: "reads of the gateway configuration", ..renderings() }
 }
 
+/// Changes by single requests, while it is judged what they do to invariants (D120).
+pub(in crate::server) fn judgements() -> Class {
+    Class {
+        name: "judgements",
+        what: "changes on which invariants depend",
+        waiting: 1024,
+        owner_running: Share::Most(1),
+        owner_waiting: 256,
+        retry_after: 1,
+        ..renderings()
+    }
+}
+
 /// Responses that take long to render (D71). They take turns by owner and are never refused, because all that each of them
 /// holds is a snapshot. Half of the processors are left to other requests.
 pub(in crate::server) fn renderings() -> Class {

@@ -169,6 +169,7 @@ fn the_places_of_every_class_add_up() {
         classes::streams(1),
         classes::renderings(),
         classes::gateway_reads(),
+        classes::judgements(),
     ] {
         assert!(class.reserved_running < class.running && class.reserved_waiting <= class.waiting, "{class:?}");
     }
