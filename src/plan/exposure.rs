@@ -48,6 +48,8 @@ pub struct Exposure {
     lost: Vec<&'static str>,
     /// The modules that still do.
     left: Vec<&'static str>,
+    /// Why nobody can tell whether requests to it are opened; empty if they are.
+    unknown: String,
     /// One of the requests, as a URL.
     example: Option<String>,
 }
@@ -73,7 +75,10 @@ impl Exposure {
 impl Display for Exposure {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let quoted = |modules: &[&str]| modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        let Self { name, successor, lost, left, .. } = self;
+        let Self { name, successor, lost, left, unknown, .. } = self;
+        if !unknown.is_empty() {
+            return write!(f, "this may open access to {name}: it has {unknown} to compare");
+        }
         if successor.is_none() && lost.is_empty() {
             return write!(f, "this opens access: {name} no longer restricts anything");
         }

@@ -9,8 +9,13 @@ use super::unrouted::unrouted_changes;
 use super::wording::WordedDifference;
 use crate::model::{Entry, Key, Snapshot};
 use crate::plan::change::Plan;
-use crate::routing::behaviour::{ClassScope, HostClass, RequestClass, each_difference, url_of};
+use crate::routing::behaviour::{ClassScope, Fate, HostClass, UnvisitedEdge, each_difference, url_of};
 use crate::syntax::text::printable;
+
+/// The most groups of hosts whose paths are told apart in a class. More are told together.
+const MOST_GROUPS: usize = 100;
+/// The most paths that are told, with those inside of them.
+const MOST_PATHS: usize = 1_000_000;
 
 /// What the classes of a change have in common: the difference, and the edges before and after it.
 type Alike<'s> = (WordedDifference, Option<&'s Key>, Option<&'s Key>);
@@ -33,9 +38,9 @@ impl Plan {
 /// Compares how requests are treated before and after a change of some resources.
 fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> BehaviourDiff {
     let mut found: BTreeMap<Alike<'_>, ChangedClasses<'_>> = BTreeMap::new();
-    let mut origins = LastOrigins::default();
-    each_difference(before, after, ClassScope::Changed(changed), |class, then, now| {
-        let port = class.hosts.first().map(|host| host.port).unwrap_or_default();
+    let (mut origins, mut left) = (LastOrigins::default(), MOST_PATHS);
+    let unvisited = each_difference(before, after, ClassScope::Changed(changed), |class, then, now| {
+        let port = class.hosts().next().map(|host| host.port).unwrap_or_default();
         let difference = WordedDifference::new(&then, &now, port);
         let edges: [Option<&Entry>; 2] = [then.edge, now.edge].map(|edge| edge.map(AsRef::as_ref));
         let [from, to] = edges.map(|edge| edge.map(|edge| &edge.key));
@@ -43,14 +48,41 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
             let example = class.example().map_or_else(|| class.pattern(), |request| url_of(&request));
             ChangedClasses { edges, paths: BTreeMap::new(), example }
         });
-        classes.paths.entry(origins.shown_for(class)).or_default().add(class.path);
+        let together = if class.groups.len() > MOST_GROUPS { class.groups.len() } else { 1 };
+        for groups in class.groups.chunks(together) {
+            if left > 0 {
+                let added = classes.paths.entry(origins.shown_for(groups)).or_default().add(class.path);
+                left = left.saturating_sub(added);
+            }
+        }
     });
     let mut changes: Vec<BehaviourChange> =
         found.into_iter().map(|((difference, ..), classes)| classes.change(difference, [before, after])).collect();
+    changes.extend(unvisited.iter().map(|edge| uncompared(edge, [before, after])));
+    if left == 0 {
+        let pattern =
+            RequestPattern { origins: vec!["more requests".to_owned()], path: String::new(), except: Vec::new() };
+        let (before, after, example) = Default::default();
+        let change = "not told: too many different matches".to_owned();
+        changes.push(BehaviourChange { opens: true, change, before, after, requests: vec![pattern], example });
+    }
     changes.extend(unrouted_changes(before, after, changed));
     let first = |change: &BehaviourChange| change.requests.first().map(|it| (it.origins.clone(), it.path.clone()));
     changes.sort_by_cached_key(|change| (!change.opens, first(change)));
     BehaviourDiff { changes }
+}
+
+/// The change of an edge whose requests are too many to compare. It may open them.
+fn uncompared(unvisited: &UnvisitedEdge<'_, 2>, states: [&Snapshot; 2]) -> BehaviourChange {
+    let [before, after] = states;
+    let name =
+        |fate: &Fate<'_>, state: &Snapshot| fate.edge.map(|edge| printable(&state.full_name(edge))).unwrap_or_default();
+    let [then, now] = &unvisited.fates;
+    let (then, now) = (name(then, before), name(now, after));
+    let origins = vec![format!("all hosts of `{}`", if now.is_empty() { &then } else { &now })];
+    let pattern = RequestPattern { origins, path: String::new(), except: Vec::new() };
+    let (change, example) = (format!("not compared: {unvisited}"), String::new());
+    BehaviourChange { opens: true, change, before: then, after: now, requests: vec![pattern], example }
 }
 
 impl ChangedClasses<'_> {
@@ -75,7 +107,7 @@ impl ChangedClasses<'_> {
     }
 }
 
-/// The hosts of the last class as they are shown: many classes in a row have the same ones.
+/// The hosts of the last groups as they are shown: many classes in a row have the same ones.
 #[derive(Default)]
 struct LastOrigins {
     hosts: Vec<HostClass>,
@@ -83,10 +115,11 @@ struct LastOrigins {
 }
 
 impl LastOrigins {
-    fn shown_for(&mut self, class: &RequestClass<'_>) -> Arc<[String]> {
-        if self.hosts != class.hosts {
-            self.shown = class.hosts.iter().map(ToString::to_string).collect();
-            self.hosts = class.hosts.to_vec();
+    fn shown_for(&mut self, groups: &[&[HostClass]]) -> Arc<[String]> {
+        let hosts = || groups.iter().flat_map(|group| group.iter());
+        if !self.hosts.iter().eq(hosts()) {
+            self.shown = hosts().map(ToString::to_string).collect();
+            self.hosts = hosts().cloned().collect();
         }
         Arc::clone(&self.shown)
     }

@@ -12,10 +12,13 @@ type OwnedPath = (String, bool);
 pub(super) struct ChangedPaths(BTreeMap<OwnedPath, Vec<OwnedPath>>);
 
 impl ChangedPaths {
-    /// Adds a class.
-    pub(super) fn add(&mut self, class: PathClass<'_>) {
+    /// Adds a class. Returns the number of paths that this takes.
+    pub(super) fn add(&mut self, class: PathClass<'_>) -> usize {
         let owned = |class: &PathClass<'_>| (class.path.to_owned(), class.is_exact);
-        self.0.insert(owned(&class), class.inner().iter().map(owned).collect());
+        let inner: Vec<OwnedPath> = class.inner().iter().map(owned).collect();
+        let added = 1 + inner.len();
+        self.0.insert(owned(&class), inner);
+        added
     }
 
     /// The patterns of all classes, each with those inside that it does not mean.

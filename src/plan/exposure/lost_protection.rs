@@ -23,7 +23,8 @@ impl Change {
         let exposure = |lost, left| {
             let name = format!("{} {}", self.key.kind, printable(&self.name));
             let key = self.key.clone();
-            Exposure { key, level: Level::Warn, name, successor: None, lost, left, example: None }
+            let (successor, unknown, example) = Default::default();
+            Exposure { key, level: Level::Warn, name, successor, lost, left, unknown, example }
         };
         if before.slots().is_empty() {
             return (is_enforced(before) && !self.keeps_enforcing()).then(|| exposure(Vec::new(), Vec::new()));

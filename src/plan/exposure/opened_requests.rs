@@ -34,8 +34,8 @@ impl Plan {
 /// resources that differ between two states.
 pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
     let mut found: BTreeMap<Loss, Exposure> = BTreeMap::new();
-    each_difference(before, after, ClassScope::ChangedAndServed(changed), |class, then, now| {
-        let port = class.hosts.first().map(|host| host.port).unwrap_or_default();
+    let unvisited = each_difference(before, after, ClassScope::ChangedAndServed(changed), |class, then, now| {
+        let port = class.hosts().next().map(|host| host.port).unwrap_or_default();
         for (from, to, lost) in losses(&then, &now, port) {
             let has = now.protections(port);
             let known = found.entry((from.key.clone(), to.key.clone(), lost.clone()));
@@ -43,7 +43,20 @@ pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after:
             exposure.left.retain(|module| has.values().any(|other| other == module));
         }
     });
-    found.into_values().collect()
+    let uncompared = unvisited.iter().filter_map(|edge| {
+        let [_, now] = edge.fates;
+        let now = now.edge?;
+        let (key, name) = (now.key.clone(), named(after, now));
+        let (lost, left) = (Vec::new(), Vec::new());
+        let unknown = edge.to_string();
+        Some(Exposure { key, level: Level::Warn, name, successor: None, lost, left, unknown, example: None })
+    });
+    found.into_values().chain(uncompared).collect()
+}
+
+/// The kind and name of an edge or route.
+fn named(state: &Snapshot, it: &Entry) -> String {
+    format!("{} {}", it.key.kind, printable(&state.full_name(it)))
 }
 
 /// What requests lose, by the edge or route that restricted them: each sort of restriction that they no longer meet. Without any,
@@ -73,15 +86,15 @@ fn exposure(
     has: &Protections,
     class: &RequestClass<'_>,
 ) -> Exposure {
-    let name = |state: &Snapshot, it: &Entry| format!("{} {}", it.key.kind, printable(&state.full_name(it)));
     let [before, after] = states;
     Exposure {
         key: to.key.clone(),
         level: Level::Warn,
-        name: name(before, from),
-        successor: (from.key != to.key || lost.is_empty()).then(|| name(after, to)),
+        name: named(before, from),
+        successor: (from.key != to.key || lost.is_empty()).then(|| named(after, to)),
         lost,
         left: has.values().copied().collect(),
+        unknown: String::new(),
         example: class.example().map(|request| url_of(&request)),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::path_beginnings::PathBeginnings;
 use crate::model::{Entry, HttpsEdgeRoute, Id, Key, Kind, Snapshot};
 use crate::routing::selector::Selector;
 
@@ -36,7 +37,7 @@ impl Affected {
     }
 
     /// The paths that the affected routes of an edge select in some of the states.
-    pub(super) fn paths_of<'s>(&self, edge: &Entry, states: &[&'s Snapshot]) -> AffectedPaths<'s> {
+    pub(super) fn paths_of<'s>(&self, edge: &Entry, states: &[&'s Snapshot]) -> PathBeginnings<'s> {
         let first = Key::child(Kind::HttpsEdgeRoute, edge.key.id.clone(), Id::new(""));
         let routes = self.routes.range::<Key, _>(first..).take_while(|key| key.parent.as_ref() == Some(&edge.key.id));
         let mut paths = BTreeSet::new();
@@ -44,51 +45,6 @@ impl Affected {
             paths
                 .extend(entry.spec_as::<HttpsEdgeRoute>().and_then(Selector::from_route).map(|selector| selector.path));
         }
-        AffectedPaths::new(paths)
-    }
-}
-
-/// Paths of which none begins with another one.
-#[derive(Debug, Default)]
-pub(super) struct AffectedPaths<'s>(BTreeSet<&'s str>);
-
-impl<'s> AffectedPaths<'s> {
-    fn new(paths: BTreeSet<&'s str>) -> Self {
-        let mut shortest: Vec<&str> = Vec::new();
-        for path in paths {
-            // In this order, all that begins with a path follows it.
-            if shortest.last().is_none_or(|last| !path.starts_with(last)) {
-                shortest.push(path);
-            }
-        }
-        Self(shortest.into_iter().collect())
-    }
-
-    /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether a request can be selected by a path and by one of these, if all of them are prefixes.
-    pub(super) fn meet(&self, path: &str) -> bool {
-        let begins = self.0.range::<&str, _>(..=path).next_back().is_some_and(|shorter| path.starts_with(shorter));
-        begins || self.0.range::<&str, _>(path..).next().is_some_and(|longer| longer.starts_with(path))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_meet_if_one_begins_with_the_other() {
-        let affected = AffectedPaths::new(BTreeSet::from(["/a/b", "/a/b/c", "/a/bd", "/x"]));
-        for path in ["/", "/a", "/a/b", "/a/b/c", "/a/bzz", "/x/y"] {
-            assert!(affected.meet(path), "{path}");
-        }
-        for path in ["/a/c", "/b", "/w", "/y", "/a/aa"] {
-            assert!(!affected.meet(path), "{path}");
-        }
-        assert!(!AffectedPaths::default().meet("/"));
+        PathBeginnings::new(paths)
     }
 }

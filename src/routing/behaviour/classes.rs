@@ -1,22 +1,31 @@
 //! The visit of the classes: which hosts the same edges serve, and how their routes split hosts and paths further.
+//!
+//! A visit ends in a time that grows with the hosts and matches, and with the classes that differ. Two matches can make a class of
+//! requests that no other one has, so there can be as many classes as pairs of matches: beyond a limit, an edge is not visited.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::affected::{Affected, AffectedPaths};
+use super::affected::Affected;
+use super::edge_side::EdgeSide;
 use super::fate::{Fate, keeps_edge};
 use super::host_class::HostClass;
+use super::host_level::{HostLevels, LevelKey, matched_hosts};
 use super::host_tree::HostTree;
-use super::path_class::{PathClass, PathSplit};
+use super::path_beginnings::PathBeginnings;
 use super::request_class::RequestClass;
 use super::request_scope::RequestScope;
 use super::served_edges::{EdgesAt, ServedEdges, hostports};
 use crate::background::yield_to_requests;
-use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Snapshot};
-use crate::routing::selector::{Selector, passes_tls_through};
-use crate::routing::table::{KnownRoute, RouteTable};
+use crate::model::{Entry, Key, Snapshot};
+
+/// The classes of a visit for each host and each match of an edge.
+const CLASSES_PER_MATCH: usize = 16;
+/// The classes beyond these, of all edges of a visit.
+const MOST_CLASSES: usize = if cfg!(test) { 20_000 } else { 2_000_000 };
 
 /// The classes to visit.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +36,22 @@ pub(crate) enum ClassScope<'a> {
     Changed(&'a BTreeSet<Key>),
     /// The classes that a change of these resources can affect and that an edge serves in each state.
     ChangedAndServed(&'a BTreeSet<Key>),
+}
+
+/// An edge that is not visited, because its matches split its requests into too many classes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnvisitedEdge<'s, const N: usize> {
+    /// The edge in each state, without a route.
+    pub(crate) fates: [Fate<'s>; N],
+    hosts: usize,
+    matches: usize,
+}
+
+/// Why it is not visited.
+impl<const N: usize> fmt::Display for UnvisitedEdge<'_, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "too many different matches ({} hosts × {} matches)", self.hosts, self.matches)
+    }
 }
 
 /// Visits all classes of a state that have an example.
@@ -41,16 +66,17 @@ pub(crate) fn each_class<'s>(state: &'s Snapshot, mut visit: impl FnMut(&Request
 }
 
 /// Visits the classes of a state that are inside of some scope, each of which is inside or outside of each scope. Not
-/// all have an example.
+/// all have an example. Returns the edges that are not visited.
 pub(crate) fn each_class_in<'s>(
     state: &'s Snapshot,
     scopes: &[RequestScope],
     mut visit: impl FnMut(&RequestClass<'_>, Fate<'s>),
-) {
-    if !scopes.is_empty() {
-        let visit = &mut |class: &RequestClass<'_>, [fate]: [Fate<'s>; 1]| visit(class, fate);
-        Visit::new([state], ClassScope::Everything, scopes).run(visit);
+) -> Vec<UnvisitedEdge<'s, 1>> {
+    if scopes.is_empty() {
+        return Vec::new();
     }
+    let visit = &mut |class: &RequestClass<'_>, [fate]: [Fate<'s>; 1]| visit(class, fate);
+    Visit::new([state], ClassScope::Everything, scopes).run(visit)
 }
 
 /// Like [`each_class_in`], with the fates in two states, whether they differ or not.
@@ -60,20 +86,22 @@ pub(crate) fn each_pair_in<'s>(
     scope: ClassScope<'_>,
     scopes: &[RequestScope],
     mut visit: impl FnMut(&RequestClass<'_>, [Fate<'s>; 2]),
-) {
-    if !scopes.is_empty() {
-        let visit = &mut |class: &RequestClass<'_>, fates: [Fate<'s>; 2]| visit(class, fates);
-        Visit::new([before, after], scope, scopes).run(visit);
+) -> Vec<UnvisitedEdge<'s, 2>> {
+    if scopes.is_empty() {
+        return Vec::new();
     }
+    let visit = &mut |class: &RequestClass<'_>, fates: [Fate<'s>; 2]| visit(class, fates);
+    Visit::new([before, after], scope, scopes).run(visit)
 }
 
-/// Visits the classes with different fates in two states. Needs memory for what changed only. Not all have an example.
+/// Visits the classes with different fates in two states. Needs memory for what changed only. Not all have an example. Returns
+/// the edges that are not visited.
 pub(crate) fn each_difference<'s>(
     before: &'s Snapshot,
     after: &'s Snapshot,
     scope: ClassScope<'_>,
     mut visit: impl FnMut(&RequestClass<'_>, Fate<'s>, Fate<'s>),
-) {
+) -> Vec<UnvisitedEdge<'s, 2>> {
     // Many classes share a few pairs of edges and routes.
     let mut known: HashMap<[Option<*const Entry>; 4], bool> = HashMap::new();
     let visit = &mut |class: &RequestClass<'_>, [then, now]: [Fate<'s>; 2]| {
@@ -83,7 +111,7 @@ pub(crate) fn each_difference<'s>(
             visit(class, then, now);
         }
     };
-    Visit::new([before, after], scope, &[]).run(visit);
+    Visit::new([before, after], scope, &[]).run(visit)
 }
 
 /// What is done with a class and its fate in each state.
@@ -94,9 +122,6 @@ struct EdgeGroup<'s, const N: usize> {
     edges: EdgesAt<'s, N>,
     hosts: BTreeMap<u16, Vec<String>>,
 }
-
-/// The hosts of a group at a port for which the same matches compete, and the matches of each state.
-type Competition<'t, const N: usize> = [Vec<(&'t str, Option<u16>)>; N];
 
 /// A visit of classes.
 struct Visit<'s, 'q, const N: usize> {
@@ -130,7 +155,7 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
         Self { states, scopes, affected, served, needs_all: matches!(scope, ClassScope::ChangedAndServed(_)) }
     }
 
-    fn run(&self, visit: Visitor<'_, 's, N>) {
+    fn run(&self, visit: Visitor<'_, 's, N>) -> Vec<UnvisitedEdge<'s, N>> {
         let mut groups: BTreeMap<[Option<&'s Key>; N], EdgeGroup<'s, N>> = BTreeMap::new();
         for (port, host) in self.served.judged().filter(|(_, host)| self.may_meet(host)) {
             let edges = self.served.serving(host, port);
@@ -141,15 +166,26 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
             let group = groups.entry(keys).or_insert_with(|| EdgeGroup { edges, hosts: BTreeMap::new() });
             group.hosts.entry(port).or_default().push(host.to_owned());
         }
+        let (mut left, mut unvisited) = (MOST_CLASSES, Vec::new());
         for group in groups.values() {
-            self.visit_group(group, visit);
+            match self.visit_group(group, left, visit) {
+                Ok(still_left) => left = still_left,
+                Err(edge) => unvisited.push(edge),
+            }
         }
+        unvisited
     }
 
-    fn visit_group(&self, group: &EdgeGroup<'s, N>, visit: Visitor<'_, 's, N>) {
+    /// Visits the classes of a group. Returns how many classes of the others may be visited.
+    fn visit_group(
+        &self,
+        group: &EdgeGroup<'s, N>,
+        left: usize,
+        visit: Visitor<'_, 's, N>,
+    ) -> Result<usize, UnvisitedEdge<'s, N>> {
         let affected = self.affected_paths(&group.edges);
-        if affected.as_ref().is_some_and(AffectedPaths::is_empty) {
-            return;
+        if affected.as_ref().is_some_and(PathBeginnings::is_empty) {
+            return Ok(left);
         }
         let mut edges = group.edges.iter();
         let sides = self.states.map(|state| EdgeSide::new(state, edges.next().copied().flatten(), affected.as_ref()));
@@ -158,23 +194,35 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
         for host in sides.iter().flat_map(|side| side.table.hosts()).chain(asked) {
             matched.entry(host, ());
         }
+        let (mut hosts, matches) = (0, sides.iter().map(|side| side.table.routes().len()).sum::<usize>());
+        let mut ports = Vec::new();
         for (port, hostports) in &group.hosts {
-            let mut alike: BTreeMap<(Competition<'_, N>, Vec<usize>), Vec<HostClass>> = BTreeMap::new();
+            let mut alike: BTreeMap<LevelKey<'_, N>, Vec<HostClass>> = BTreeMap::new();
             for host in hostports.iter().flat_map(|hostport| self.split_hosts(hostport, *port, &matched)) {
                 let scopes: Vec<usize> =
                     self.scopes.iter().enumerate().filter(|(_, it)| it.has_host(&host)).map(|(at, _)| at).collect();
                 if scopes.is_empty() && !self.scopes.is_empty() {
                     continue;
                 }
-                let probe = host.probe();
-                let competition = sides.each_ref().map(|side| side.table.competing(&probe, *port));
-                alike.entry((competition, scopes)).or_default().push(host);
+                hosts += 1;
+                let key = LevelKey { scopes, matched: matched_hosts(&sides, &host.probe(), *port) };
+                alike.entry(key).or_default().push(host);
             }
-            for ((competition, scopes), hosts) in &alike {
-                let scopes: Vec<&RequestScope> = scopes.iter().filter_map(|at| self.scopes.get(*at)).collect();
-                visit_paths(&sides, competition, (hosts, &scopes), affected.as_ref(), visit);
-            }
+            ports.push((*port, alike));
         }
+        let own = CLASSES_PER_MATCH.saturating_mul(hosts + matches);
+        let (most, mut classes, mut levels) = (left.saturating_add(own), 0, Vec::new());
+        for (port, alike) in ports {
+            let made = HostLevels::new(&sides, port, alike, self.scopes, most.saturating_sub(classes));
+            let unvisited = || UnvisitedEdge { fates: sides.each_ref().map(EdgeSide::unrouted), hosts, matches };
+            let made = made.ok_or_else(unvisited)?;
+            classes += made.classes();
+            levels.push((port, made));
+        }
+        for (port, levels) in &levels {
+            visit_levels(&sides, *port, levels, self.scopes, affected.as_ref(), visit);
+        }
+        Ok(left.saturating_sub(classes.saturating_sub(own)))
     }
 
     /// Whether hosts of a hostport may be in some scope.
@@ -183,7 +231,7 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
     }
 
     /// The paths outside of which nothing changes; none if anything may.
-    fn affected_paths(&self, edges: &EdgesAt<'s, N>) -> Option<AffectedPaths<'s>> {
+    fn affected_paths(&self, edges: &EdgesAt<'s, N>) -> Option<PathBeginnings<'s>> {
         let affected = self.affected.as_ref()?;
         let mut all = self.states.into_iter().zip(edges.iter().copied());
         let (first_state, first) = all.next()?;
@@ -209,60 +257,30 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
     }
 }
 
-/// Visits the classes of hosts for which the same matches compete, and which are in the same scopes.
-fn visit_paths<'s, const N: usize>(
+/// Visits the classes of the hosts of a port.
+fn visit_levels<'s, const N: usize>(
     sides: &[EdgeSide<'s>; N],
-    competition: &Competition<'_, N>,
-    (hosts, scopes): (&[HostClass], &[&RequestScope]),
-    affected: Option<&AffectedPaths<'s>>,
+    port: u16,
+    levels: &HostLevels<'_>,
+    scopes: &[RequestScope],
+    affected: Option<&PathBeginnings<'s>>,
     visit: Visitor<'_, 's, N>,
 ) {
-    let Some(first) = hosts.first() else { return };
-    let mut split = PathSplit::whole();
-    for (side, competing) in sides.iter().zip(competition).filter(|(side, _)| !side.passes_through) {
-        for selector in competing.iter().flat_map(|(host, port)| side.table.selectors(host, *port)) {
-            split.add(selector.path, selector.is_exact);
+    for (at, level) in levels.all() {
+        let asking: Vec<&RequestScope> = level.scopes.iter().filter_map(|at| scopes.get(*at)).collect();
+        for key in &level.paths {
+            let path = level.split.class(*key);
+            let is_asked = scopes.is_empty() || asking.iter().any(|scope| scope.has_path(&path));
+            // A path that no changed route selects has the route that it had.
+            if !is_asked || !path.may_be_sent() || affected.is_some_and(|paths| !paths.meet(path.path)) {
+                continue;
+            }
+            yield_to_requests();
+            let groups = levels.hosts(at, *key);
+            let Some(first) = groups.first().and_then(|group| group.first()) else { continue };
+            let (host, path_probe) = (first.probe(), path.probe());
+            let fates = sides.each_ref().map(|side| side.fate(&host, port, &path_probe));
+            visit(&RequestClass { groups: &groups, path }, fates);
         }
-    }
-    for prefix in scopes.iter().flat_map(|scope| scope.prefixes()) {
-        split.add(prefix, false);
-    }
-    let host = first.probe();
-    let is_asked = |path: &PathClass<'_>| scopes.is_empty() || scopes.iter().any(|scope| scope.has_path(path));
-    for path in split.classes().filter(|path| path.may_be_sent() && is_asked(path)) {
-        yield_to_requests();
-        // A path that no changed route selects has the route that it had.
-        if affected.is_none_or(|paths| paths.meet(path.path)) {
-            let probe = path.probe();
-            let fates = sides.each_ref().map(|side| side.fate(&host, first.port, &probe));
-            visit(&RequestClass { hosts, path }, fates);
-        }
-    }
-}
-
-/// An edge in a state, with its routes.
-struct EdgeSide<'s> {
-    state: &'s Snapshot,
-    edge: Option<&'s Arc<Entry>>,
-    passes_through: bool,
-    table: RouteTable<'s>,
-}
-
-impl<'s> EdgeSide<'s> {
-    /// The routes that select affected paths suffice if nothing else changed.
-    fn new(state: &'s Snapshot, edge: Option<&'s Arc<Entry>>, affected: Option<&AffectedPaths<'s>>) -> Self {
-        let passes_through = edge.and_then(|edge| edge.spec_as::<HttpsEdge>()).is_some_and(passes_tls_through);
-        let routes = edge.into_iter().flat_map(|edge| state.children(&edge.key));
-        let known = routes.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?)));
-        let selected = known.filter_map(|known| Some((known, Selector::from_route(known.1)?)));
-        let mut routes: Vec<(KnownRoute<'s>, Selector<'s>)> =
-            selected.filter(|(_, selector)| affected.is_none_or(|paths| paths.meet(selector.path))).collect();
-        routes.sort_by(|one, other| one.0.0.cmp(other.0.0));
-        Self { state, edge, passes_through, table: RouteTable::build(passes_through, routes) }
-    }
-
-    fn fate(&self, host: &str, port: u16, path: &str) -> Fate<'s> {
-        let route = self.edge.and_then(|_| self.table.serving(host, port, path));
-        Fate::new(self.state, self.edge, route.and_then(|(key, _)| self.state.get(key)))
     }
 }

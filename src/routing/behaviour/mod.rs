@@ -16,6 +16,8 @@
 //! [`each_class_in`] visits the classes of a state, and [`each_difference`] those whose fates differ between two states.
 //! The second looks only at the edges that changed and at what competes with them (`served_edges.rs`, `affected.rs`).
 //! [`each_class_in`] and [`each_pair_in`] visit what is inside of a [`RequestScope`], and split classes at its borders.
+//! Hosts whose requests with some paths go the same way are in one class, so that there are about as many classes as hosts and
+//! matches, and not as many as pairs of them (`host_level.rs`).
 //!
 //! # An example
 //!
@@ -32,10 +34,13 @@
 
 mod affected;
 mod classes;
+mod edge_side;
 mod fate;
 mod free_text;
 mod host_class;
+mod host_level;
 mod host_tree;
+mod path_beginnings;
 mod path_class;
 mod request_class;
 mod request_scope;
@@ -45,7 +50,7 @@ mod tests;
 
 #[cfg(test)]
 pub(crate) use classes::each_class;
-pub(crate) use classes::{ClassScope, each_class_in, each_difference, each_pair_in};
+pub(crate) use classes::{ClassScope, UnvisitedEdge, each_class_in, each_difference, each_pair_in};
 pub(super) use fate::content;
 pub(crate) use fate::{Fate, FateModule, Protections, protections};
 pub(crate) use host_class::HostClass;
@@ -53,3 +58,4 @@ pub(super) use host_tree::reversed;
 pub(crate) use path_class::PathClass;
 pub(crate) use request_class::{RequestClass, url_of};
 pub(crate) use request_scope::RequestScope;
+pub(super) use served_edges::hostports;

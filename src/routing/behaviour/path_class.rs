@@ -2,23 +2,46 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
 
 use super::free_text::{TextState, free_text};
+use super::path_beginnings::PathBeginnings;
 
 /// The letters that can follow a prefix in an example.
 const LETTERS: &str = "xabcdefghijklmnopqrstuvwyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~=@+,;:!$&'()*/.";
+
+/// Whether a path is exact, and the path: prefixes come first.
+pub(super) type PathKey<'s> = (bool, &'s str);
 
 /// The prefixes and exact paths that split all paths. `/` is one of the prefixes, so that each path is in a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathSplit<'s> {
     prefixes: BTreeSet<&'s str>,
     exact: BTreeSet<&'s str>,
+    /// The split that this one refines. Many hosts share it.
+    base: Option<Arc<PathSplit<'s>>>,
+    /// The beginnings of paths that the splits which this one refines do not split, but for the first of them.
+    hides: PathBeginnings<'s>,
 }
 
 impl<'s> PathSplit<'s> {
     /// All paths in one class.
     pub(super) fn whole() -> Self {
-        Self { prefixes: BTreeSet::from(["/"]), exact: BTreeSet::new() }
+        let (exact, hides) = (BTreeSet::new(), PathBeginnings::default());
+        Self { prefixes: BTreeSet::from(["/"]), exact, base: None, hides }
+    }
+
+    /// A split with more paths.
+    pub(super) fn refining(
+        base: &Arc<Self>,
+        paths: impl IntoIterator<Item = PathKey<'s>>,
+        hides: PathBeginnings<'s>,
+    ) -> Self {
+        let (prefixes, exact) = (BTreeSet::new(), BTreeSet::new());
+        let mut refined = Self { prefixes, exact, base: Some(Arc::clone(base)), hides };
+        paths.into_iter().for_each(|(is_exact, path)| refined.add(path, is_exact));
+        refined
     }
 
     /// Splits off the paths that a match selects.
@@ -30,14 +53,54 @@ impl<'s> PathSplit<'s> {
         };
     }
 
-    fn class<'c>(&'c self, path: &'c str, is_exact: bool) -> PathClass<'c> {
+    /// This split, the one that it refines, and so on.
+    fn layers(&self) -> impl Iterator<Item = &PathSplit<'s>> {
+        std::iter::successors(Some(self), |split| split.base.as_deref())
+    }
+
+    fn own(&self, is_exact: bool) -> &BTreeSet<&'s str> {
+        if is_exact { &self.exact } else { &self.prefixes }
+    }
+
+    /// Whether there is a class of a prefix or an exact path.
+    pub(super) fn has(&self, is_exact: bool, path: &str) -> bool {
+        let mut is_hidden = false;
+        for layer in self.layers() {
+            if (!is_hidden || layer.base.is_none()) && layer.own(is_exact).contains(path) {
+                return true;
+            }
+            is_hidden = is_hidden || layer.hides.begin(path);
+        }
+        false
+    }
+
+    /// The classes whose paths begin in some way.
+    pub(super) fn below(&self, beginning: &str) -> BTreeSet<PathKey<'s>> {
+        let mut found = BTreeSet::new();
+        let mut hides: Vec<&PathBeginnings<'s>> = Vec::new();
+        for layer in self.layers() {
+            let is_hidden = |path: &str| layer.base.is_some() && hides.iter().any(|hidden| hidden.begin(path));
+            if !is_hidden(beginning) {
+                for is_exact in [false, true] {
+                    let from = (Bound::Included(beginning), Bound::Unbounded);
+                    let inside = layer.own(is_exact).range::<str, _>(from).take_while(|it| it.starts_with(beginning));
+                    found.extend(inside.filter(|it| !is_hidden(it)).map(|it| (is_exact, *it)));
+                }
+            }
+            hides.push(&layer.hides);
+        }
+        found
+    }
+
+    /// The class of a prefix or an exact path.
+    pub(super) fn class<'c>(&'c self, (is_exact, path): PathKey<'c>) -> PathClass<'c> {
         PathClass { path, is_exact, split: self }
     }
 
     /// The classes, which together have every path.
+    #[cfg(test)]
     pub(super) fn classes(&self) -> impl Iterator<Item = PathClass<'_>> {
-        let prefixes = self.prefixes.iter().map(move |path| self.class(path, false));
-        prefixes.chain(self.exact.iter().map(move |path| self.class(path, true)))
+        self.below("").into_iter().map(move |key| self.class(key))
     }
 }
 
@@ -58,10 +121,10 @@ impl<'c> PathClass<'c> {
         if self.is_exact {
             return path == self.path;
         }
-        let longer = (self.path.len() + 1..=path.len()).filter_map(|end| path.get(..end));
+        let mut longer = (self.path.len() + 1..=path.len()).filter_map(|end| path.get(..end));
         path.starts_with(self.path)
-            && !self.split.exact.contains(path)
-            && !longer.into_iter().any(|prefix| self.split.prefixes.contains(prefix))
+            && !self.split.has(true, path)
+            && !longer.any(|prefix| self.split.has(false, prefix))
     }
 
     /// The largest classes inside of the prefix, whose paths this class does not have.
@@ -71,18 +134,18 @@ impl<'c> PathClass<'c> {
         }
         let (own, split) = (self.path, self.split);
         let mut inner: Vec<PathClass<'c>> = Vec::new();
-        for path in
-            split.prefixes.range::<&str, _>(own..).take_while(|path| path.starts_with(own)).filter(|path| **path != own)
-        {
+        let (exact, prefixes): (Vec<PathKey<'c>>, Vec<PathKey<'c>>) =
+            split.below(own).into_iter().partition(|(is_exact, _)| *is_exact);
+        for (_, path) in prefixes.into_iter().filter(|(_, path)| *path != own) {
             // In this order, all that begins with a prefix follows it.
             if inner.last().is_none_or(|last| !path.starts_with(last.path)) {
                 inner.push(PathClass { path, is_exact: false, split });
             }
         }
         let prefixes = inner.len();
-        for path in split.exact.range::<&str, _>(own..).take_while(|path| path.starts_with(own)) {
+        for (_, path) in exact {
             let before = inner.get(..prefixes).unwrap_or_default();
-            let last = before.partition_point(|it| it.path <= *path).checked_sub(1).and_then(|at| before.get(at));
+            let last = before.partition_point(|it| it.path <= path).checked_sub(1).and_then(|at| before.get(at));
             if last.is_none_or(|last| !path.starts_with(last.path)) {
                 inner.push(PathClass { path, is_exact: true, split });
             }
@@ -104,12 +167,12 @@ impl<'c> PathClass<'c> {
     /// A path of the class, if there is one without unusual letters.
     pub(super) fn example(&self) -> Option<String> {
         let split = self.split;
-        if self.is_exact || !split.exact.contains(self.path) {
+        if self.is_exact || !split.has(true, self.path) {
             return Some(self.path.to_owned());
         }
-        free_text(self.path, LETTERS, |text| match split.prefixes.contains(text) {
+        free_text(self.path, LETTERS, |text| match split.has(false, text) {
             true => TextState::Closed,
-            false if split.exact.contains(text) => TextState::Taken,
+            false if split.has(true, text) => TextState::Taken,
             false => TextState::Free,
         })
     }
@@ -157,6 +220,25 @@ mod tests {
         assert_eq!(inner("/a").as_deref(), Some("/a/b* /a"));
         assert_eq!(inner("/a/b").as_deref(), Some("/a/b/c* /a/b/d"));
         assert_eq!(inner("/b").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_refined_split_hides_what_it_takes_as_a_whole() {
+        let mut first = PathSplit::whole();
+        first.add("/a/scope", false);
+        let none = PathBeginnings::default;
+        let base =
+            Arc::new(PathSplit::refining(&Arc::new(first), [(false, "/a/1"), (true, "/a/2"), (false, "/b")], none()));
+        let hides = PathBeginnings::new(BTreeSet::from(["/a"]));
+        let refined = Arc::new(PathSplit::refining(&base, [(false, "/a"), (true, "/b")], hides));
+        let told = |split: &PathSplit<'_>| split.classes().map(|class| class.to_string()).collect::<Vec<_>>().join(" ");
+        assert_eq!(told(&refined), "/* /a* /a/scope* /b* /b");
+        assert!(refined.has(false, "/a/scope") && !refined.has(false, "/a/1") && !refined.has(true, "/a/2"));
+        assert_eq!(
+            told(&PathSplit::refining(&refined, [(false, "/a/1/x")], none())),
+            "/* /a* /a/1/x* /a/scope* /b* /b"
+        );
+        assert_eq!(refined.below("/a").into_iter().collect::<Vec<_>>(), [(false, "/a"), (false, "/a/scope")]);
     }
 
     #[test]

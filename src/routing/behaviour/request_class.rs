@@ -10,22 +10,27 @@ use crate::model::traffic::TracedRequest;
 /// has at least one host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestClass<'c> {
-    /// The hosts, which the same routes compete for.
-    pub(crate) hosts: &'c [HostClass],
+    /// The hosts. The same routes compete for those of a group.
+    pub(crate) groups: &'c [&'c [HostClass]],
     /// The paths.
     pub(crate) path: PathClass<'c>,
 }
 
-impl RequestClass<'_> {
+impl<'c> RequestClass<'c> {
+    /// The hosts of all groups.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &'c HostClass> {
+        self.groups.iter().flat_map(|group| group.iter())
+    }
+
     /// Whether the class has a request.
     #[cfg(test)]
     pub(crate) fn contains(&self, request: &TracedRequest) -> bool {
-        self.hosts.iter().any(|host| host.contains(&request.host, request.port)) && self.path.contains(&request.path)
+        self.hosts().any(|host| host.contains(&request.host, request.port)) && self.path.contains(&request.path)
     }
 
     /// The requests of the class by their pattern, such as `https://*.example.com/a*`: those of its first host.
     pub(crate) fn pattern(&self) -> String {
-        let host = self.hosts.first().map(ToString::to_string).unwrap_or_default();
+        let host = self.hosts().next().map(ToString::to_string).unwrap_or_default();
         format!("{host}{}", self.path)
     }
 
@@ -33,7 +38,7 @@ impl RequestClass<'_> {
     /// for example. So a class without an example can have requests.
     pub(crate) fn example(&self) -> Option<TracedRequest> {
         let path = self.path.example()?;
-        self.hosts.iter().find_map(|host| sent(&host.example()?, host.port, &path))
+        self.hosts().find_map(|host| sent(&host.example()?, host.port, &path))
     }
 }
 

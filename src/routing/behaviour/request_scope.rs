@@ -23,7 +23,7 @@ impl RequestScope {
 
     /// Whether the scope has the requests of a class that its visit made.
     pub(crate) fn contains(&self, class: &RequestClass<'_>) -> bool {
-        class.hosts.first().is_some_and(|host| self.has_host(host)) && self.has_path(&class.path)
+        class.hosts().next().is_some_and(|host| self.has_host(host)) && self.has_path(&class.path)
     }
 
     pub(super) fn hosts(&self) -> impl Iterator<Item = &str> {
@@ -35,7 +35,7 @@ impl RequestScope {
     }
 
     /// Whether some host of a pattern in normal form is in the scope.
-    pub(super) fn meets(&self, pattern: &str) -> bool {
+    pub(crate) fn meets(&self, pattern: &str) -> bool {
         self.hosts.is_empty() || self.hosts.iter().any(|own| covers(own, pattern) || covers(pattern, own))
     }
 

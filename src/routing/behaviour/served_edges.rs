@@ -103,7 +103,7 @@ fn edges(state: &Snapshot) -> impl Iterator<Item = &Arc<Entry>> {
 }
 
 /// The hostports of an edge in normal form.
-pub(super) fn hostports(edge: &Arc<Entry>) -> impl Iterator<Item = (String, u16)> {
+pub(in crate::routing) fn hostports(edge: &Arc<Entry>) -> impl Iterator<Item = (String, u16)> {
     let hostports = edge.spec_as::<HttpsEdge>().into_iter().flat_map(|edge| &edge.hostports);
     hostports.filter_map(|text| parse_hostport(text).ok()).map(|(host, port)| (host_name(host), port))
 }

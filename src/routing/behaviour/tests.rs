@@ -36,7 +36,7 @@ fn classes(state: &Snapshot) -> Vec<String> {
         let traced = trace(state, &request);
         assert_eq!(traced.edge.as_ref().map(|it| &it.edge.key), fate.edge.map(|it| &it.key), "{request}");
         assert_eq!(traced.route().map(|it| &it.route.key), fate.route.map(|it| &it.key), "{request}");
-        let hosts: Vec<String> = class.hosts.iter().map(ToString::to_string).collect();
+        let hosts: Vec<String> = class.hosts().map(ToString::to_string).collect();
         told.push(format!("{}{} → {}", hosts.join(","), class.path, fate.backend().unwrap_or("404")));
     });
     told
@@ -234,4 +234,46 @@ fn a_host_with_a_route_for_every_path_is_not_split_by_the_paths_of_others() {
     let hosts: &[&str] = &["*.example.com:443"];
     let found = differences(&[("a", hosts, &before)], &[("a", hosts, &after)], &["a t.example.com"]);
     assert_eq!(found, ["https://t.example.com/: 404 → all", "https://t.example.com/p/: p → all"]);
+}
+
+#[test]
+fn there_are_about_as_many_classes_as_hosts_and_paths() {
+    let hosts: Vec<String> = (0..50).map(|n| format!("h{n}.example.com:443")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let matches = |own: &str, of_all: fn(usize) -> String| {
+        let of_hosts = (0..50).map(|n| format!("h{n}.example.com{own}"));
+        of_hosts.chain((0..50).map(of_all)).collect::<Vec<String>>()
+    };
+    let count = |matches: &[String]| {
+        let routes: Vec<_> = matches.iter().map(|matched| (matched.as_str(), "b", Value::Null)).collect();
+        classes(&state(&[("a", &hosts, &routes)])).len()
+    };
+    // Each path of all hosts, and the own one of each host and what else it has.
+    assert_eq!(count(&matches("/admin/", |n| format!("/p{n}/"))), 50 + 50 * 2);
+    // The own prefix of each host takes what the paths of all hosts would.
+    assert_eq!(count(&matches("/p", |n| format!("/p{n}/"))), 50 * 2);
+    // A request below each path of all hosts has another way on each host.
+    assert_eq!(count(&matches("/p7/x", |n| format!("/p{n}/"))), 49 + 50 * 3);
+}
+
+#[test]
+fn an_edge_with_too_many_classes_is_not_visited() {
+    let hosts: &[&str] = &["*.example.com:443"];
+    let paths: Vec<String> = (0..200).map(|n| format!("/a{n}")).collect();
+    let own: Vec<String> = (0..200).map(|n| format!("h{n}.example.com/a")).collect();
+    let route = |matched: &'_ String| (matched.clone(), "b", Value::Null);
+    let (then, now): (Vec<_>, Vec<_>) =
+        (paths.iter().map(route).collect(), paths.iter().chain(&own).map(route).collect());
+    let state_of = |routes: &[(String, &'static str, Value)]| {
+        let routes: Vec<_> = routes.iter().map(|it| (it.0.as_str(), it.1, it.2.clone())).collect();
+        state(&[("a", hosts, &routes)])
+    };
+    let (before, after) = (state_of(&then), state_of(&now));
+    let mut visited = 0;
+    let unvisited = each_difference(&before, &after, ClassScope::Everything, |_, _, _| visited += 1);
+    let told: Vec<String> = unvisited.iter().map(ToString::to_string).collect();
+    assert_eq!((visited, told), (0, vec!["too many different matches (201 hosts × 600 matches)".to_owned()]));
+    let mut classes = 0;
+    each_class(&after, |_, _| classes += 1);
+    assert_eq!(classes, 1 + 200 + 200 * 2, "each of the two states has few");
 }

@@ -9,13 +9,14 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::changed_requests::{ChangedRequests, effective_changes};
+use super::flaw::FlawExtent;
 use super::invariant_index::InvariantIndex;
 use super::proof::{Breaches, prove_some};
 use super::requirement::{Flaws, JudgedRequests, RequirementJudge, worst};
 use super::standing::{Breach, StandingInvariant};
 use crate::model::kind::invariant::{Invariant, UnprovenLevel};
 use crate::model::{Fault, Key, Kind, Refusal, Snapshot};
-use crate::routing::behaviour::{ClassScope, Fate, RequestClass, RequestScope, each_pair_in};
+use crate::routing::behaviour::{ClassScope, Fate, RequestClass, RequestScope, each_class_in, each_pair_in};
 
 /// What nobody can tell any longer, each with the resource that it depends on.
 pub(crate) type Doubts = Vec<(Key, Fault)>;
@@ -52,7 +53,9 @@ pub(crate) fn enforce(
 /// Whether a breach stops a change.
 pub(crate) fn is_refused(breach: &Breach<'_>) -> bool {
     let denies = |invariant: &Invariant| invariant.unproven == UnprovenLevel::Deny;
-    breach.flaw.is_certain || breach.invariant.spec_as::<Invariant>().is_some_and(denies)
+    breach.flaw.is_certain
+        || breach.flaw.extent == FlawExtent::Unjudged
+        || breach.invariant.spec_as::<Invariant>().is_some_and(denies)
 }
 
 /// The changed resource to blame for a breach, or else the one that has the flaw; and whether it changed and has the flaw, so
@@ -124,34 +127,50 @@ fn changed_breaches<'s>(
     let scopes: Vec<RequestScope> = invariants.iter().flat_map(|(invariant, _)| invariant.scopes()).collect();
     let mut judged: Vec<_> = invariants.into_iter().map(|(it, is_new)| (it, is_new, Breaches::default())).collect();
     let mut index = InvariantIndex::default();
-    each_pair_in(before, after, scope, &scopes, |class: &RequestClass<'_>, [then, fate]: [Fate<'s>; 2]| {
-        let Some(port) = class.hosts.first().map(|host| host.port) else { return };
-        for at in index.about(class, judged.iter().map(|(invariant, ..)| invariant)) {
-            let Some((invariant, is_new, breaches)) = judged.get_mut(at) else { continue };
-            if !invariant.concerns(class, &fate) || invariant.exempts(class) {
-                continue;
-            }
-            let flaws = judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, Some(&then));
-            if flaws.iter().all(Option::is_none) {
-                continue;
-            }
-            let new_flaws = if *is_new {
-                let [.., lost] = flaws;
-                let mut only_lost = Flaws::default();
-                if let Some(last) = only_lost.last_mut() {
-                    *last = lost;
+    let unvisited =
+        each_pair_in(before, after, scope, &scopes, |class: &RequestClass<'_>, [then, fate]: [Fate<'s>; 2]| {
+            let Some(port) = class.hosts().next().map(|host| host.port) else { return };
+            for at in index.about(class, judged.iter().map(|(invariant, ..)| invariant)) {
+                let Some((invariant, is_new, breaches)) = judged.get_mut(at) else { continue };
+                if !invariant.concerns(class, &fate) || invariant.exempts(class) {
+                    continue;
                 }
-                only_lost
-            } else if invariant.concerns(class, &then) {
-                without(flaws, former_judge.flaws(invariant.spec, JudgedRequests { port, fate: &then }, None))
-            } else {
-                flaws
-            };
-            if let Some(flaw) = worst(new_flaws) {
-                breaches.add(Breach { former: Some(then), ..Breach::new(invariant, class, fate, flaw) });
+                let flaws = judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, Some(&then));
+                if flaws.iter().all(Option::is_none) {
+                    continue;
+                }
+                let new_flaws = if *is_new {
+                    let [.., lost] = flaws;
+                    let mut only_lost = Flaws::default();
+                    if let Some(last) = only_lost.last_mut() {
+                        *last = lost;
+                    }
+                    only_lost
+                } else if invariant.concerns(class, &then) {
+                    without(flaws, former_judge.flaws(invariant.spec, JudgedRequests { port, fate: &then }, None))
+                } else {
+                    flaws
+                };
+                if let Some(flaw) = worst(new_flaws).filter(|flaw| breaches.may_add(flaw, &fate)) {
+                    breaches.add(Breach { former: Some(then), ..Breach::new(invariant, class, fate, flaw) });
+                }
+            }
+        });
+    // What could not be judged before either does not stop the change.
+    let former = if unvisited.is_empty() { Vec::new() } else { each_class_in(before, &scopes, |_, _| {}) };
+    let were_unvisited: BTreeSet<&Key> =
+        former.iter().flat_map(|it| it.fates).filter_map(|fate| fate.edge).map(|edge| &edge.key).collect();
+    for edge in &unvisited {
+        let [then, fate] = edge.fates;
+        if then.edge.is_some_and(|edge| were_unvisited.contains(&edge.key)) {
+            continue;
+        }
+        for (invariant, _, breaches) in judged.iter_mut().filter(|(_, is_new, _)| !is_new) {
+            if let Some(breach) = Breach::unjudged(invariant, fate, edge) {
+                breaches.add(Breach { former: Some(then), ..breach });
             }
         }
-    });
+    }
     judged.into_iter().flat_map(|(.., breaches)| breaches.into_vec()).collect()
 }
 

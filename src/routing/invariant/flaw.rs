@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::Path;
 use crate::model::module::tls_termination::TlsVersion;
+use crate::model::{Key, Path};
+use crate::routing::behaviour::Fate;
 
 /// The resource that a flaw is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +26,8 @@ pub(crate) enum FlawExtent {
     Backend(String),
     /// Clients can use this version of TLS.
     Tls(TlsVersion),
+    /// Nobody knows: the requests are not judged.
+    Unjudged,
 }
 
 impl FlawExtent {
@@ -85,6 +88,15 @@ impl Flaw {
     /// Sets how much it lets happen.
     pub(super) fn letting(self, extent: FlawExtent) -> Self {
         Self { extent, ..self }
+    }
+
+    /// The edge or route to blame, of those that take the requests.
+    pub(super) fn culprit<'s>(&self, fate: &Fate<'s>) -> Option<&'s Key> {
+        let taken_by = match self.place {
+            FlawPlace::Edge => fate.edge,
+            FlawPlace::Route => fate.route.or(fate.edge),
+        };
+        taken_by.map(|entry| &entry.key)
     }
 
     /// The flaw if nobody can tell whether there are such requests.

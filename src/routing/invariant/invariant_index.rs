@@ -24,7 +24,7 @@ impl<'s> InvariantIndex<'s> {
     where
         's: 'i,
     {
-        let Some(host) = class.hosts.first() else { return Vec::new() };
+        let Some(host) = class.hosts().next() else { return Vec::new() };
         if self.pattern.as_ref() != Some(&host.pattern) {
             *self = Self { pattern: Some(host.pattern.clone()), ..Self::default() };
             for (at, invariant) in invariants.enumerate().filter(|(_, invariant)| invariant.has_host(host)) {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::flaw::Flaw;
 use super::invariant_index::InvariantIndex;
 use super::requirement::{JudgedRequests, RequirementJudge, worst};
 use super::standing::{Breach, StandingInvariant};
@@ -67,6 +68,13 @@ pub(super) struct Breaches<'s> {
 }
 
 impl<'s> Breaches<'s> {
+    /// Whether a breach by a flaw could be one more. A certain one that is not leaves nothing to tell about its culprit.
+    pub(super) fn may_add(&self, flaw: &Flaw, fate: &Fate<'_>) -> bool {
+        let of_this_sort = self.known.iter().filter(|(known, _)| *known == flaw.is_certain).count();
+        let is_known = |culprit: &Key| self.known.contains(&(flaw.is_certain, culprit));
+        of_this_sort < MOST_BREACHES && !flaw.culprit(fate).is_some_and(is_known)
+    }
+
     /// Adds a breach, unless its culprit has one.
     pub(super) fn add(&mut self, breach: Breach<'s>) {
         let (is_certain, culprit) = (breach.flaw.is_certain, breach.culprit());
@@ -95,8 +103,8 @@ pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvari
     let mut proofs: Vec<(StandingInvariant<'s>, usize, usize, Breaches<'s>)> =
         invariants.into_iter().map(|invariant| (invariant, 0, 0, Breaches::default())).collect();
     let mut index = InvariantIndex::default();
-    each_class_in(state, &scopes, |class: &RequestClass<'_>, fate: Fate<'s>| {
-        let Some(port) = class.hosts.first().map(|host| host.port) else { return };
+    let unvisited = each_class_in(state, &scopes, |class: &RequestClass<'_>, fate: Fate<'s>| {
+        let Some(port) = class.hosts().next().map(|host| host.port) else { return };
         for at in index.about(class, proofs.iter().map(|(invariant, ..)| invariant)) {
             let Some((invariant, classes, exempt, breaches)) = proofs.get_mut(at) else { continue };
             if !invariant.concerns(class, &fate) {
@@ -107,11 +115,20 @@ pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvari
                 continue;
             }
             *classes += 1;
-            if let Some(flaw) = worst(judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, None)) {
+            let flaw = worst(judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, None));
+            if let Some(flaw) = flaw.filter(|flaw| breaches.may_add(flaw, &fate)) {
                 breaches.add(Breach::new(invariant, class, fate, flaw));
             }
         }
     });
+    for edge in &unvisited {
+        let [fate] = edge.fates;
+        for (invariant, .., breaches) in &mut proofs {
+            if let Some(breach) = Breach::unjudged(invariant, fate, edge) {
+                breaches.add(breach);
+            }
+        }
+    }
     let proofs = proofs.into_iter().map(|(invariant, classes, exempt, breaches)| Proof {
         entry: invariant.entry,
         classes,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::flaw::{Flaw, FlawPlace};
+use super::flaw::{Flaw, FlawExtent, FlawPlace};
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::invariant::Invariant;
 use crate::model::module::backend::Backend;
 use crate::model::traffic::TracedRequest;
 use crate::model::{Code, Entry, Fault, Key, Kind, Module as _, Path, Snapshot};
-use crate::routing::behaviour::{Fate, HostClass, RequestClass, RequestScope, url_of};
+use crate::routing::behaviour::{Fate, HostClass, RequestClass, RequestScope, UnvisitedEdge, hostports, url_of};
 use crate::syntax::text::{escaped, printable};
 
 /// An invariant of a state.
@@ -84,7 +84,7 @@ impl<'s> Breach<'s> {
     pub(super) fn new(invariant: &StandingInvariant<'s>, class: &RequestClass<'_>, fate: Fate<'s>, flaw: Flaw) -> Self {
         let (request, flaw, is_any_host) = match class.example() {
             Some(request) => {
-                let is_any_host = !class.hosts.iter().any(|host| host.pattern == request.host);
+                let is_any_host = !class.hosts().any(|host| host.pattern == request.host);
                 (request, flaw, is_any_host)
             }
             None => (pattern_of(class), flaw.of_unknown_requests(), false),
@@ -96,13 +96,24 @@ impl<'s> Breach<'s> {
         Self { invariant: invariant.entry, request, is_any_host, flaw, fate, former: None }
     }
 
+    /// The breach by an edge that is not visited; none if its hosts are outside of the scope. Whoever can add matches could keep
+    /// its requests from being judged, so that this stops a change, whatever the invariant says about what nobody can tell.
+    pub(super) fn unjudged<const N: usize>(
+        invariant: &StandingInvariant<'s>,
+        fate: Fate<'s>,
+        unvisited: &UnvisitedEdge<'_, N>,
+    ) -> Option<Self> {
+        let (host, port) = hostports(fate.edge?).find(|(host, _)| invariant.scope.meets(host))?;
+        let flaw = Flaw::doubt(&format!("{unvisited}, which are not judged"), FlawPlace::Edge).at("hostports");
+        let flaw = flaw.letting(FlawExtent::Unjudged).cured_by("give hosts with matches of their own another edge");
+        let request =
+            TracedRequest { method: "GET".to_owned(), host, port, path: "/*".to_owned(), ..TracedRequest::default() };
+        Some(Self { invariant: invariant.entry, request, is_any_host: false, flaw, fate, former: None })
+    }
+
     /// The edge or route to blame.
     pub(crate) fn culprit(&self) -> &'s Key {
-        let taken_by = match self.flaw.place {
-            FlawPlace::Edge => self.fate.edge,
-            FlawPlace::Route => self.fate.route.or(self.fate.edge),
-        };
-        taken_by.map_or(&self.invariant.key, |entry| &entry.key)
+        self.flaw.culprit(&self.fate).unwrap_or(&self.invariant.key)
     }
 
     /// The fault of this breach in a state. It is at a field of the culprit if that is what it is reported at.
@@ -192,7 +203,7 @@ impl<'s> Breach<'s> {
 
 /// The patterns of a class in the place of a host and a path.
 fn pattern_of(class: &RequestClass<'_>) -> TracedRequest {
-    let (host, port) = class.hosts.first().map(|host| (host.pattern.clone(), host.port)).unwrap_or_default();
+    let (host, port) = class.hosts().next().map(|host| (host.pattern.clone(), host.port)).unwrap_or_default();
     TracedRequest { method: "GET".to_owned(), host, port, path: class.path.to_string(), ..TracedRequest::default() }
 }
 

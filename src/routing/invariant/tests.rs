@@ -453,3 +453,20 @@ fn a_proof_counts_classes() {
     let counts: Vec<_> = prove(&state, now()).iter().map(|it: &Proof<'_>| (it.classes, it.exempt)).collect();
     assert_eq!(counts, [(1, 1)]);
 }
+
+#[test]
+fn a_change_that_is_too_large_to_judge_is_refused_and_one_that_only_adds_matches_is_judged() {
+    let needs_login = invariant(json!({"scope": {"hosts": ["*.example.com"]}, "requires_any": ["oidc"]}));
+    let given = |of_hosts: &str, count: usize| {
+        let all = (0..200).map(|n| route("wiki", "shop", &format!("/a{n}"), login()));
+        let own = (0..count).map(|n| route("wiki", "shop", &format!("h{n}.example.com{of_hosts}"), login()));
+        let wiki = edge("wiki", "shop", "*.example.com:443", json!({}));
+        [needs_login.clone(), wiki].into_iter().chain(all).chain(own).collect::<Vec<Given>>()
+    };
+    let before = given("/a", 0);
+    assert!(change(&before, &given("/b", 200)).is_empty(), "each host has its own match and nothing else");
+    let large = given("/a", 200);
+    assert_eq!(answer(&large), proven(), "one state has few classes");
+    let refused = change(&before, &large);
+    assert!(refused.len() == 1 && refused.iter().all(|it| it.starts_with("wiki")), "{refused:?}");
+}
