@@ -108,7 +108,12 @@ impl JudgedOperations {
             let edges = self.edges.as_ref().filter(|_| key.kind == Kind::HttpsEdgeRoute);
             edges.is_some_and(|edges| key.parent_key().is_some_and(|edge| !edges.contains(&edge)))
         };
-        let matters = |key: &Key| depend_on(key.kind) && !is_of_other_edge(key);
+        // The entry of an edge is also another one if only its routes have changed.
+        let is_same = |key: &Key| {
+            let pair = self.before.get(key).zip(current.get(key));
+            pair.is_some_and(|(one, other)| Arc::ptr_eq(one.spec(), other.spec()) && one.claim == other.claim)
+        };
+        let matters = |key: &Key| depend_on(key.kind) && !is_of_other_edge(key) && !is_same(key);
         self.began.elapsed() < LONGEST
             && (self.before.is_same(current) || !current.changed_since(&self.before).any(matters))
     }

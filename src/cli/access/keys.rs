@@ -143,6 +143,16 @@ fn revoke(place: &StoreOrServer, retention: &RetentionArgs, id: &str, log: &Loca
     Ok(())
 }
 
+/// Says that a token that was shown does not work, unless its file could be removed.
+fn say_useless(token_file: Option<&Path>) {
+    let token = match token_file {
+        Some(file) if fs::remove_file(file).is_ok() => return,
+        Some(file) => format!("token in {}", file.display()),
+        None => "printed token".to_owned(),
+    };
+    say(&format!("The key was not created: the {token} does not work."));
+}
+
 impl CreateArgs {
     fn run(self, config: &Config) -> Result<(), Failure> {
         let Self { place, retention, role, owner, description, token_file, scope, log } = self;
@@ -180,13 +190,7 @@ impl CreateArgs {
                     Ok(())
                 });
                 if created.is_err() && shown {
-                    let useless = match &token_file {
-                        Some(file) => fs::remove_file(file).is_err().then(|| format!("token in {}", file.display())),
-                        None => Some("printed token".to_owned()),
-                    };
-                    if let Some(token) = useless {
-                        say(&format!("The key was not created: the {token} does not work."));
-                    }
+                    say_useless(token_file.as_deref());
                 }
                 created?;
                 let snapshot = opened.snapshot();
