@@ -271,10 +271,10 @@ mod tests {
         let edges = applied(&applied(&Snapshot::default(), edge("a")), edge("b"));
         let state = applied(&edges, invariant.clone());
         let (open, admin) = (route("a", "1", "/"), route("a", "1", "/admin"));
-        assert!(JudgedOperations::are_needed(&state, &[open.clone()]));
+        assert!(JudgedOperations::are_needed(&state, std::slice::from_ref(&open)));
         assert!(!JudgedOperations::are_needed(&edges, &[open]));
-        assert!(JudgedOperations::are_needed(&edges, &[invariant.clone()]));
-        let judged = JudgedOperations::new(&state, &[admin.clone()]).unwrap();
+        assert!(JudgedOperations::are_needed(&edges, std::slice::from_ref(&invariant)));
+        let judged = JudgedOperations::new(&state, std::slice::from_ref(&admin)).unwrap();
         assert!(judged.verdict.is_err() && judged.stands(&state));
         let owner = create(Key::new(Kind::Owner, Id::new("own_1")), json!({"role": "viewer"}));
         for (change, stands) in
@@ -287,7 +287,7 @@ mod tests {
         // What has changed since is judged in the commit.
         let (later, next) =
             (applied(&edges, edge("c")), |it: &NextState, state: &Snapshot| it.next(state, clock::now()).is_ok());
-        let judged = JudgedOperations::new(&state, &[admin.clone()]).unwrap();
+        let judged = JudgedOperations::new(&state, std::slice::from_ref(&admin)).unwrap();
         let state_of = NextState::Judged(vec![admin], Box::new(judged));
         assert!(!next(&state_of, &state) && next(&state_of, &later), "without the invariant, the route is fine");
     }
