@@ -84,7 +84,7 @@ pub(crate) struct Admissions {
 
 impl Admissions {
     /// All classes, for the metrics.
-    pub(crate) fn all(&self) -> [&Slots; 14] {
+    pub(crate) fn all(&self) -> [&Slots; 15] {
         [
             &self.reconciliations,
             &self.uploads,
@@ -98,6 +98,7 @@ impl Admissions {
             &self.backups,
             &self.hooks,
             &self.sign_ins,
+            &self.rekeys,
             &self.forwards,
             &self.catch_ups,
         ]
