@@ -1,6 +1,6 @@
 //! The plan that deletes everything that a source owns (D108).
 //!
-//! It refuses more than a plan of manifests, which keeps what others use: everything is deleted or nothing is. The
+//! It refuses more than a plan of manifests, which keeps resources in use: everything is deleted or nothing is. The
 //! default limit of deletions does not apply, because the user has confirmed the name of the source. Deletions go
 //! backward through the kinds, so that every prefix of the plan keeps references valid.
 

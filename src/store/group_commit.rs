@@ -21,7 +21,7 @@
 //! The busier the store, the larger the groups: the time of a commit stays about two syncs. A commit that changes nothing
 //! waits, too, because it may rest on one that is not durable yet.
 //!
-//! If a group fails, nothing of it was kept, and neither is what has entered since: it was applied to a state that will never
+//! If a group fails, none of it was kept, and neither is what has entered since: it was applied to a state that will never
 //! exist. The tip returns to what is durable, and all of them are told.
 //!
 //! # What it never does

@@ -1,4 +1,4 @@
-//! Changes of keys and owners in a store that no server has open, and the security log that they append to (D99).
+//! Changes of keys and owners in an offline store, and the security log that they append to (D99).
 
 use crate::cli::command_prelude::*;
 use crate::cli::serve::limit_args::unusable;

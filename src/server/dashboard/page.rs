@@ -73,7 +73,7 @@ impl DashboardPage {
         Self { is_of_writer: true, ..self }
     }
 
-    /// Shows what a form will do, to those who may: nothing of it changes while somebody reads it.
+    /// Shows what a form will do, to those who may: the page does not change while somebody reads it.
     pub(super) const fn before_form(self, intent: Intent<'static>) -> Self {
         Self { intent, is_still: true, ..self }
     }

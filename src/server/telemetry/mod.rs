@@ -22,8 +22,8 @@
 //!
 //! # What it never does
 //!
-//! No path, query, header, body, token or secret is in any of them. No request waits for a log. A label has few values, or a
-//! limit, so no client makes new series without an end.
+//! No path, query, header, body, token or secret is in any of them. No request waits for a log. Label cardinality is
+//! bounded, so no client creates series without end.
 
 pub(crate) mod access_log;
 pub(crate) mod access_log_limit;

@@ -25,7 +25,7 @@
 //! database does not come back in time, the group is *in doubt*: its writers are told of an error, and the next commit asks
 //! first. If it was kept after all, the state in memory lacks it, and nothing more is written until a restart reads it.
 //!
-//! A group is sent again only if it is certain that nothing of it counts.
+//! A group is sent again only if it is certain that none of it was committed.
 //!
 //! A process that is stopped keeps its connection, and the lock. So each connection with the lock has a *lease* (`lease`).
 //!

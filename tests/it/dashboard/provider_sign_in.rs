@@ -270,7 +270,7 @@ fn nobody_signs_in_on_a_command_line_unless_the_configuration_says_so() {
     folder.write(CONFIG, &provider.section().replace("  device: true\n", ""));
     let serve = folder.serve("");
     let begun = http(&serve.address, "POST", "/login/device", &[], "{}");
-    assert!(begun.status == 404 && begun.contains("nobody sign in on command lines"), "{}", begun.body);
+    assert!(begun.status == 404 && begun.contains("signing in from the command line is disabled"), "{}", begun.body);
     assert_eq!(asked(&serve, "AAAA").status, 404);
     assert_eq!(get(&serve, START, "").status, 303);
 }

@@ -66,7 +66,7 @@ impl OidcConfig {
         std::iter::once(OPENID).chain(configured).chain(usual).collect::<Vec<_>>().join(" ")
     }
 
-    /// The secret of this server at the provider; none for a public client. The error has nothing of it.
+    /// The secret of this server at the provider; none for a public client. No error quotes it.
     pub(super) fn secret(&self) -> Result<Option<Secret>, String> {
         let bytes = match (self.client_secret_file.as_os_str().is_empty(), self.client_secret_command.is_empty()) {
             (false, _) => read_short(&self.client_secret_file)?,

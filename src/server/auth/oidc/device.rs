@@ -143,7 +143,7 @@ impl OpenIdConnect {
         if self.config.device {
             return Ok(());
         }
-        let fault = Fault::new(Code::NotFound, "this server lets nobody sign in on command lines");
+        let fault = Fault::new(Code::NotFound, "signing in from the command line is disabled on this server");
         let help = "log in with the token of an API key, or ask an admin for `device: true` in the section \
                     `openid_connect` of the configuration file";
         Err(ApiError::new(fault.help(help)))

@@ -42,7 +42,7 @@ const SPANS: [(&str, &str); 6] = [
 ];
 /// What the page of a source says after a form, by the value of `done`.
 const DONE: [(&str, &str); 3] = [
-    ("suspend", "The source is suspended: nothing of it is applied."),
+    ("suspend", "The source is suspended: its manifests are not applied."),
     ("resume", "The source is resumed. The page shows what its sync finds."),
     ("sync", "A sync was requested. The page shows what it finds."),
 ];

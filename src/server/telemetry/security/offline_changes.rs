@@ -10,7 +10,7 @@ use crate::model::Operation;
 /// The reason in the lines of these changes: nothing else says that no request made them.
 const COMMAND_LINE: &str = "command line";
 
-/// The security log of a store that no server has open, if there is one.
+/// The security log of an offline store, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct LocalLog(Option<HashChainedFile>);
 
