@@ -252,7 +252,7 @@ mod tests {
     /// The seeds of each target, in the order of the targets.
     static SEEDS: LazyLock<Vec<Vec<Vec<u8>>>> = LazyLock::new(|| TARGETS.iter().map(|(name, _)| seeds(name)).collect());
 
-    /// What a target starts from: its former findings, and examples.
+    /// The seeds of a target: its former findings, and examples.
     fn seeds(name: &str) -> Vec<Vec<u8>> {
         let mut seeds = files(&format!("fuzz/regressions/{name}"), &[]);
         assert!(!seeds.is_empty(), "fuzz/regressions/{name} is empty");

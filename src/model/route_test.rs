@@ -44,11 +44,11 @@ pub struct TestedRequest {
     /// The modules that let the request pass, although what they decide by is not in the manifests: a session, a policy, the
     /// address of an office.
     pub assumed_to_pass: Vec<String>,
-    /// What must become of the request.
+    /// The expected handling of the request.
     pub expect: TestExpectation,
 }
 
-/// What must become of a request. A field that is not set can have any value.
+/// The expected handling of a request. An unset field accepts any value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TestExpectation {
@@ -58,7 +58,7 @@ pub struct TestExpectation {
     pub route: Option<String>,
     /// The ID of the backend.
     pub backend: Option<String>,
-    /// What becomes of the request.
+    /// The fate of the request.
     pub verdict: Option<RequestVerdict>,
     /// All modules that the request meets, in order, as a trace names them.
     pub modules: Option<Vec<String>>,

@@ -178,7 +178,7 @@ pub enum StepOutcome {
     Unknown,
 }
 
-/// What becomes of a request, as far as the manifests determine it.
+/// The fate of a request, as far as the manifests determine it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestVerdict {

@@ -26,7 +26,7 @@ pub struct Plan {
     pub kept_resources: Vec<KeptResource>,
     /// The number of changes whose drift was not looked up, because the plan is large and has drift (D85).
     pub unexamined_drift: usize,
-    /// What the plan opens. What it means for HTTP requests is known once the plan was tried (D113).
+    /// The access that the plan opens. Its effect on HTTP requests is known once the plan was tried (D113).
     pub opened: Vec<Exposure>,
     /// The invariants that refuse less, or are gone. Known once the plan was tried (D120).
     pub weakened: Vec<WeakenedInvariant>,

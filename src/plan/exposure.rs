@@ -55,7 +55,7 @@ pub struct Exposure {
 }
 
 impl Exposure {
-    /// What is reported; nothing if the lint is allowed.
+    /// The warning or error to report; none if the lint is allowed.
     pub(crate) fn diagnostic(&self) -> Option<Diagnostic> {
         let severity = match self.level {
             Level::Allow => return None,

@@ -17,7 +17,7 @@ pub struct ProofReport {
     pub invariants: Vec<InvariantProof>,
 }
 
-/// What is known about an invariant.
+/// The answer about an invariant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InvariantProof {
     /// The name in the manifests, or the ID if no source owns it.
@@ -51,9 +51,9 @@ pub struct ProofRequest {
     pub method: String,
     /// The URL.
     pub url: String,
-    /// What it does, or what it depends on whether it meets the invariant.
+    /// The action that breaks the invariant, or the condition on which the answer depends.
     pub reason: String,
-    /// Its way: edge, route and modules.
+    /// The way: edge, route and modules.
     pub way: String,
 }
 
@@ -108,7 +108,7 @@ impl InvariantProof {
         }
     }
 
-    /// What is to be checked if no edge serves requests in the scope.
+    /// The advice if no edge serves requests in the scope.
     fn unused(&self) -> String {
         let names: Vec<String> =
             self.scope.hosts.iter().chain(&self.scope.sources).map(|name| format!("`{}`", printable(name))).collect();

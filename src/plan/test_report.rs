@@ -11,11 +11,11 @@ use crate::model::traffic::RequestVerdict;
 pub struct TestReport {
     /// The requests, in the order of files and lines.
     pub results: Vec<TestResult>,
-    /// What the tests touch of the source.
+    /// The coverage of the source.
     pub coverage: TestCoverage,
 }
 
-/// What became of a tested request.
+/// The result of a tested request and its details.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestResult {
     /// The name of the `RouteTest`.
@@ -28,25 +28,25 @@ pub struct TestResult {
     pub line: usize,
     /// The result.
     pub result: TestOutcome,
-    /// What becomes of the request; null if it was not judged.
+    /// The fate of the request; null if it was not judged.
     pub verdict: Option<RequestVerdict>,
-    /// What is otherwise than expected.
+    /// The differences from the expectation.
     pub problems: Vec<String>,
     /// The way of the request.
     pub trace: String,
-    /// What a gateway has answered, if one was asked; otherwise absent.
+    /// The response of a gateway, if one was asked; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveComparison>,
 }
 
-/// What a gateway has answered to a tested request.
+/// The response of a gateway to a tested request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveComparison {
     /// The status; null if there was no answer.
     pub status: Option<u16>,
-    /// What is otherwise than expected.
+    /// The differences from the expectation.
     pub differences: Vec<String>,
-    /// What cannot be seen from outside, or was not asked for.
+    /// Expectations that cannot be seen from outside, or were not checked.
     pub not_compared: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub enum TestOutcome {
 
 names!(TestOutcome: Passed "passed", Failed "failed", Warned "warned", Skipped "skipped");
 
-/// What route tests touch of a source.
+/// The coverage of a source by its route tests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestCoverage {
     /// The routes of the source.

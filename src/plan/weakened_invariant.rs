@@ -26,12 +26,12 @@ pub struct WeakenedInvariant {
     /// The name in the manifests.
     name: String,
     description: String,
-    /// What refuses less; nothing if it is removed.
+    /// The weaker fields; none if the invariant is removed.
     weaker: Vec<&'static str>,
 }
 
 impl WeakenedInvariant {
-    /// What is reported; nothing if the lint is allowed.
+    /// The warning or error to report; none if the lint is allowed.
     pub(crate) fn diagnostic(&self) -> Option<Diagnostic> {
         let severity = match self.level {
             Level::Allow => return None,
@@ -90,7 +90,7 @@ pub(super) fn weakened_invariants(
     weakened.collect()
 }
 
-/// What may refuse less than in a former invariant.
+/// The fields that may refuse less than those of the former invariant.
 fn weaker_fields(former: &Invariant, now: &Invariant) -> Vec<&'static str> {
     let is_narrower = |former: &[String], now: &[String]| is_bounded(former, now, |own, other| own == other);
     let is_backend_within = |own: &str, other: &str| match other.strip_suffix('*') {

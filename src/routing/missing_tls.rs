@@ -11,7 +11,7 @@ use crate::model::{AnyResource, Module as _, Slot};
 /// The port of plain HTTP.
 pub(super) const PLAIN_HTTP: u16 = 80;
 
-/// What a module lacks.
+/// The TLS that a module lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingTls {
     /// The edge does not terminate TLS.
@@ -21,7 +21,8 @@ pub(super) enum MissingTls {
 }
 
 impl MissingTls {
-    /// What the module in a slot lacks on an edge, or on a route of it, for requests to a port. It acts at a stage.
+    /// Finds the TLS that the module in a slot lacks on an edge, or on a route of it, for requests to a port. It acts at
+    /// a stage.
     pub(super) fn for_module(slot: &Slot, stage: Stage, edge: &dyn AnyResource, port: u16) -> Option<Self> {
         if slot.needs_termination && !terminates(edge) {
             return Some(Self::AtEdge);

@@ -29,12 +29,12 @@ pub(crate) struct RouteTester<'s> {
     lacks_edges: OnceCell<bool>,
 }
 
-/// What becomes of a tested request.
+/// The way of a tested request.
 #[derive(Debug)]
 pub(crate) struct TestedWay<'s> {
     /// The verdict; none if an edge that this state lacks may take the request.
     pub(crate) verdict: Option<RequestVerdict>,
-    /// What the request does otherwise than expected.
+    /// The differences from the expectation.
     pub(crate) mismatches: Vec<TestMismatch>,
     /// The edge and the route that take it.
     pub(crate) taken_by: Vec<&'s Key>,
@@ -49,7 +49,7 @@ pub(crate) struct TestedWay<'s> {
 pub(crate) struct TestMismatch {
     /// The field, inside the expectation.
     pub(crate) path: FieldPath,
-    /// What the request does instead, as a clause.
+    /// The actual behavior of the request, as a clause.
     pub(crate) message: String,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct RoutedState<'s> {
     pub(crate) snapshot: &'s Snapshot,
     /// The source that asks; empty for none.
     pub(crate) source: &'s str,
-    /// What the source declares, in place of its resources in the store, if that is not applied yet.
+    /// The declared resources of the source, in place of those in the store, if they are not applied yet.
     pub(crate) desired: Option<&'s BTreeMap<Key, Desired>>,
 }
 

@@ -12,7 +12,7 @@ use super::module_pipeline::PipelineStep;
 use crate::model::route_test::means_module;
 use crate::model::traffic::{RequestVerdict, Stage, StepEffect, StepOutcome};
 
-/// What is known of a request beside what a step sees of it.
+/// The knowledge of a request besides the data that a step sees.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RequestKnowledge<'a> {
     /// A test has all of the request, and says which modules let it pass.
@@ -21,10 +21,10 @@ pub(super) enum RequestKnowledge<'a> {
     Log,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestOutcome {
-    /// What becomes of it if it passes the modules on which it depends.
+    /// The verdict if it passes the modules on which it depends.
     ending: RequestVerdict,
     /// The module that ends its way, if one does.
     ended_by: Option<&'static str>,
@@ -34,7 +34,7 @@ pub(crate) struct RequestOutcome {
     pub(crate) backend_id: Option<String>,
 }
 
-/// What becomes of a request, with the steps that lead there.
+/// The outcome of a request, with the steps that lead there.
 #[derive(Debug)]
 pub(super) struct RequestTreatment {
     pub(super) outcome: RequestOutcome,

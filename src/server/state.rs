@@ -114,7 +114,7 @@ pub(crate) struct SourceRuntime {
     pub syncs: SyncTimes,
     /// The last client revision of each source.
     pub client_revisions: ClientRevisions,
-    /// What others have changed of the followed sources.
+    /// The drift of the followed sources.
     pub recent_drift: RecentDrift,
     /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
     pub git_hook: Option<PathBuf>,
@@ -149,7 +149,7 @@ pub(crate) struct Telemetry {
     pub proofs: KeptProofs,
     /// The metrics pages that are on their way.
     pub scraped: ScrapedPages,
-    /// What gateways have read from this process.
+    /// The reads of gateways from this process.
     pub gateways: GatewayReads,
     /// The notifications that are to be delivered.
     pub outbox: Option<Arc<Outbox>>,
@@ -157,10 +157,10 @@ pub(crate) struct Telemetry {
     pub tls: Option<Arc<Tls>>,
 }
 
-/// What the pages of the dashboard share.
+/// The shared state of the dashboard's pages.
 #[derive(Default)]
 pub(crate) struct DashboardShared {
-    /// What revisions did to access.
+    /// The effects of revisions on access.
     pub effects: AccessEffects,
     /// The digest for the streams to open pages.
     pub digest: PageDigest,

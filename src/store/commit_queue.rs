@@ -47,7 +47,7 @@ pub(super) type PreparedBatch = Receiver<Result<UnchainedBatch, StoreError>>;
 pub(super) enum Turn {
     /// To lead the queue, in which it is the first.
     Lead,
-    /// Its commit is durable, or has failed.
+    /// The commit is durable, or has failed.
     Settled(Result<(), StoreError>),
 }
 

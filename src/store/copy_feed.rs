@@ -12,7 +12,7 @@ use crate::lock::Lock;
 /// The most bytes of commits that wait.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What a local copy takes in, and how far it is.
+/// The commits for a local copy, and its progress.
 #[derive(Default)]
 pub(crate) struct CopyFeed {
     waiting: Lock<WaitingCommits>,

@@ -154,7 +154,7 @@ pub struct Statistics {
 /// The process that writes to a store, as one sees it that follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowedWriter {
-    /// Its name, for people.
+    /// The name, for people.
     pub name: String,
     /// The URL under which other processes reach it, if it has said so.
     pub url: Option<String>,
@@ -164,7 +164,7 @@ pub struct FollowedWriter {
     pub seen: Instant,
 }
 
-/// What the process that writes has forgotten, and a process that follows must forget too.
+/// Data that the writer has forgotten, and that its followers must forget, too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Forgotten {
     /// Whether data keys were destroyed: states in memory can have secrets that they encrypted.
@@ -178,7 +178,7 @@ pub struct Forgotten {
 pub struct Outage {
     /// When that began.
     pub since: Instant,
-    /// What was found first.
+    /// The first problem.
     pub error: StoreError,
 }
 

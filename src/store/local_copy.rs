@@ -73,7 +73,7 @@ pub(crate) struct LocalCopy {
     engine: Lock<Option<Arc<FolderEngine>>>,
 }
 
-/// What becomes of a copy.
+/// The fate of a copy.
 enum CopyFate {
     /// The copy has everything. The store no longer has these data keys.
     Continues(Vec<KeyId>),

@@ -47,7 +47,7 @@ const ATTEMPTS: usize = 3;
 /// Each resource with the source that was asked about, and the place of its declaration.
 type DeclaredPlaces = VersionedCache<Key, (String, Option<String>)>;
 
-/// Is told the revision at which secrets were forgotten. Returns false if nobody has to be told any more.
+/// Receives the revision at which secrets were forgotten. Returns false if it needs no more calls.
 pub(crate) type ForgetSecrets = Box<dyn Fn(u64) -> bool + Send>;
 
 /// The current Snapshot, and the only way to make the next one.
@@ -81,7 +81,7 @@ pub struct Store {
     pub(super) session: SessionKind,
     /// When this process has found that the store is at an earlier revision than before.
     pub(super) went_back: OnceLock<Instant>,
-    /// What the local copy takes in, if there is one.
+    /// The commits for the local copy, if there is one.
     pub(super) copy: OnceLock<Arc<CopyFeed>>,
     warnings: Vec<String>,
 }

@@ -135,7 +135,7 @@ mod tests {
         log: Arc<MemoryEngine>,
         /// Whether its history is another one.
         is_other: AtomicBool,
-        /// What its writer has forgotten.
+        /// The data that its writer has forgotten.
         forgotten: Lock<Forgotten>,
     }
 

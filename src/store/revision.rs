@@ -65,7 +65,7 @@ impl ChangeEvent {
 /// A resource that differs between two revisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedResource {
-    /// Its key.
+    /// The key.
     pub key: Key,
     /// The change.
     pub event: ChangeEvent,

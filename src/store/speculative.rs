@@ -71,14 +71,14 @@ impl SpeculativeCommit {
     }
 }
 
-/// What invariants say about operations on a state, before they are committed.
+/// The judgement of invariants on operations on a state, before they are committed.
 #[derive(Debug)]
 pub(crate) struct JudgedOperations {
     before: Snapshot,
     /// The edges of the changed routes. None if anything else changed on which invariants depend, which has an effect on the
     /// requests of other edges.
     edges: Option<BTreeSet<Key>>,
-    /// What nobody can tell, or why the operations are refused.
+    /// The unknown answers, or the reason for refusing the operations.
     verdict: Result<Vec<(Key, Fault)>, Refusal>,
     began: Instant,
 }

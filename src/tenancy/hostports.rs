@@ -71,7 +71,7 @@ impl<'s> HostOwners<'s> {
         Self { served, hosts }
     }
 
-    /// Who has a host on a port, or else on another one.
+    /// The owner of a host on a port, or else on another one.
     fn owner(&self, address: &Address) -> Option<&HostOwner<'s>> {
         self.served.get(address).or_else(|| self.hosts.get(&address.0))
     }

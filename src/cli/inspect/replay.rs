@@ -77,7 +77,7 @@ pub(crate) struct Args {
     pub place: StoreOrServer,
 }
 
-/// What the current state is compared with.
+/// The other side of a comparison with the current state.
 enum ReplayTarget {
     Manifests(Vec<PathBuf>),
     Revision(RevisionName),

@@ -66,7 +66,7 @@ struct TraceBeforePlan {
 }
 
 impl TraceBeforePlan {
-    /// What the plan does to the request, whose trace after the plan is given.
+    /// The effect of the plan on the request, whose trace after the plan is given.
     fn conclusion(&self, last: &TraceReport) -> String {
         let was = &self.report;
         let is_same = (&was.edge, was.route(), &was.modules) == (&last.edge, last.route(), &last.modules);

@@ -8,7 +8,7 @@ use crate::server::openapi::document;
 use crate::server::openapi::schemas::redirect;
 use crate::server::{Action, endpoints};
 
-/// What names of write forms end with.
+/// The suffixes of names of write forms.
 const WRITE_FORMS: [&str; 3] = ["Create", "Update", "Input"];
 /// The fields that each list has beside the array.
 const PAGE_FIELDS: [&str; 2] = ["uri", "next_page_uri"];

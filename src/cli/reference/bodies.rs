@@ -13,7 +13,7 @@ The bodies of requests and responses of the [endpoints](endpoints.md). [Resource
 that create or change resources and modules; a response has them too, even if they are null or empty, and this page lists
 what it has beyond that. Unless a type is *optional*, requests must have the field, and responses always have it.";
 
-/// What a description that lists the values of its type has.
+/// The start of a list of values in a description.
 const VALUES: &str = "\n\n- `";
 /// The least number of fields that are worth a link to another body.
 const SHARED_FIELDS: usize = 4;

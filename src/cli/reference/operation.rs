@@ -36,7 +36,7 @@ impl<'d> DocumentedOperation<'d> {
         operations
     }
 
-    /// What it does to a resource or module, if it is about one.
+    /// The action on a resource or module, if it has one.
     pub(super) fn action(&self) -> Option<&'static str> {
         Some(match self.endpoint.as_ref()?.action {
             Action::List => "List",
@@ -62,12 +62,12 @@ impl<'d> DocumentedOperation<'d> {
         list(self.content, "tags").any(|it| it == tag)
     }
 
-    /// Its method and path.
+    /// The method and path.
     pub(super) fn name(&self) -> String {
         format!("{} {}", self.method.to_uppercase(), code(self.path))
     }
 
-    /// Its row in the index.
+    /// The row in the index.
     pub(super) fn row(&self) -> Vec<String> {
         let summary = prose(self.content.get("summary").and_then(Value::as_str).unwrap_or_default());
         let extension = if self.content.get("x-extension").is_some() { ". *Extension.*" } else { "" };
@@ -93,7 +93,7 @@ impl<'d> DocumentedOperation<'d> {
         Some(self.media(self.content.get("requestBody")?) + &lacks.unwrap_or_default())
     }
 
-    /// What it says about a body that its requests can have and do not need.
+    /// The sentence about an optional body.
     pub(super) fn optional_body(&self) -> Option<String> {
         let is_required = self.content.get("requestBody")?.get("required").and_then(Value::as_bool) == Some(true);
         (!is_required).then(|| "The body is optional.".to_owned())
@@ -112,7 +112,7 @@ impl<'d> DocumentedOperation<'d> {
             .map(|(_, response)| self.media(response))
     }
 
-    /// Its responses, with or without the types of their bodies, and the statuses of its errors.
+    /// The responses, with or without the types of their bodies, and the statuses of its errors.
     pub(super) fn outcome(&self, with_bodies: bool) -> String {
         let line = |(status, response): &(&String, &Value)| {
             let headers = response.get("headers").and_then(Value::as_object).into_iter().flatten();
@@ -129,7 +129,7 @@ impl<'d> DocumentedOperation<'d> {
         format!("Response: {}. Errors: {}.", others.join("; "), errors.join(", "))
     }
 
-    /// What it does, in sentences that it may have in common with others: its description, parameters and responses.
+    /// The sentences about it that it may have in common with others: its description, parameters and responses.
     pub(super) fn facts(&self, shared: &SharedRows) -> Vec<String> {
         let description = description(self.content);
         let sentences = description.split_inclusive(". ").map(|sentence| sentence.trim().to_owned());

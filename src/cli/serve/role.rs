@@ -96,7 +96,7 @@ struct ServerRole {
     retry_at: Arc<Lock<Option<Instant>>>,
     /// Why the last poll of the database failed, if it has.
     failing: Option<Code>,
-    /// What was said of the last change of roles that has failed.
+    /// The last failed change of roles, as it was logged.
     refused: String,
     /// When the next change of roles may be tried.
     not_before: Instant,

@@ -30,7 +30,7 @@ pub(crate) struct RetentionArgs {
 }
 
 impl RetentionArgs {
-    /// What is kept of the history.
+    /// The retention of the history.
     pub(super) fn retention(&self) -> Retention {
         let age = Duration::from_secs(u64::from(self.history_days) * 24 * 3600);
         Retention { records: self.history_records, age, ..Retention::default() }

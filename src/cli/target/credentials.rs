@@ -54,7 +54,7 @@ impl Credentials {
     }
 }
 
-/// What makes a text that was copied with something else no token.
+/// The mistake in a text that is a token with something else around it.
 fn malformation(text: &str) -> Option<&'static str> {
     if text.starts_with(['"', '\'']) || text.ends_with(['"', '\'']) {
         return Some("is in quotes");

@@ -41,14 +41,14 @@ pub(crate) struct ServerTarget {
     proposed: Option<LastProposal>,
 }
 
-/// What the server returns besides the plan.
+/// The part of a response besides the plan.
 enum AskedBesides {
     Nothing,
     /// The way of a request before and after the plan.
     Trace(RequestToTrace),
     /// The results of the route tests.
     Tests,
-    /// What routes requests before and after the plan.
+    /// The routing before and after the plan.
     Routing,
     /// The answers about invariants.
     Proofs,

@@ -20,7 +20,7 @@ pub(crate) struct StoreTarget {
     /// Records what the run reads, if it is to be remembered.
     recorder: Option<Arc<Recorder>>,
     args: StoreArgs,
-    /// What the store keeps after a change.
+    /// The retention of the store after a change.
     retention: RetentionArgs,
     /// Whether the store is only read.
     is_dry: bool,

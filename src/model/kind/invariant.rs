@@ -14,11 +14,11 @@ use crate::model::module::Slot;
 use crate::model::module::tls_termination::TlsVersion;
 use crate::model::schema::Constraint;
 
-/// What must hold for every request of a scope. A change after which it does not hold is refused, whoever makes it.
+/// A rule for every request of a scope. Every change that would break it is refused.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Invariant {
-    /// What must hold and why, for whoever breaks it; at most 255 bytes.
+    /// The rule and its reason, which the error of a change that breaks it quotes; at most 255 bytes.
     #[schemars(length(min = 1, max = 255))]
     pub description: String,
     /// Arbitrary user-defined data, at most 4096 bytes.
@@ -41,7 +41,7 @@ pub struct Invariant {
     /// The modules that no change takes from requests that routes handle, or an edge answers, before and after it.
     #[schemars(length(max = 100), extend("items" = module_schema()))]
     pub keeps: Vec<String>,
-    /// What happens to a change after which nobody can tell whether it holds.
+    /// The treatment of a change after which the answer is unknown.
     #[serde(deserialize_with = "variant_or_blank")]
     pub unproven: UnprovenLevel,
     /// The requests for which it need not hold for some time.
@@ -77,7 +77,7 @@ pub struct InvariantExemption {
     /// The beginnings of paths, as in a scope; empty for any path.
     #[schemars(length(max = 100), inner(regex(pattern = r"^/[^?#\s\x00-\x1f\x7f-\x9f]*$"), length(max = 255)))]
     pub path_prefixes: Vec<String>,
-    /// Who answers for it.
+    /// The person or team that answers for it.
     #[schemars(length(min = 1, max = 255))]
     pub owner: String,
     /// Why it is needed.
@@ -88,7 +88,7 @@ pub struct InvariantExemption {
     pub expires: String,
 }
 
-/// What happens to a change after which an invariant is neither proven nor refuted.
+/// The treatment of a change after which an invariant is neither proven nor refuted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnprovenLevel {
@@ -126,7 +126,7 @@ view! {
         pub min_tls_version: Option<TlsVersion> = spec.min_tls_version,
         /// The modules that no change takes from requests that routes handle, or an edge answers, before and after it.
         pub keeps: Vec<String> = spec.keeps.clone(),
-        /// What happens to a change after which nobody can tell whether it holds.
+        /// The treatment of a change after which the answer is unknown.
         pub unproven: UnprovenLevel = spec.unproven,
         /// The requests for which it need not hold for some time.
         pub exemptions: Vec<InvariantExemption> = spec.exemptions.clone(),
@@ -249,7 +249,7 @@ impl Check for Invariant {
     fn check(&self, faults: &mut Faults) {
         check::texts(faults, &self.description, &self.metadata);
         if self.description.trim().is_empty() {
-            let help = "say what must hold and why: whoever breaks it reads this";
+            let help = "state the rule and its reason: the error of a change that breaks it quotes them";
             faults.report(Fault::required("description").help(help));
         }
         faults.within("scope", |faults| self.scope.check(faults));

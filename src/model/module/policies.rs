@@ -63,7 +63,7 @@ fn names(policies: &[EndpointPolicy]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What certainly becomes of traffic. Expressions are not evaluated, so only policies without any, and actions that stop
+/// The certain fate of traffic. Expressions are not evaluated, so only policies without any, and actions that stop
 /// nothing, are certain.
 fn outcome(policies: &[EndpointPolicy]) -> StepOutcome {
     for policy in policies {

@@ -17,7 +17,7 @@ const MOST_GROUPS: usize = 100;
 /// The most paths that are told, with those inside of them.
 const MOST_PATHS: usize = 1_000_000;
 
-/// What the classes of a change have in common: the difference, and the edges before and after it.
+/// The common key of the classes of a change: the difference, and the edges before and after it.
 type Alike<'s> = (WordedDifference, Option<&'s Key>, Option<&'s Key>);
 
 /// The classes of a change.

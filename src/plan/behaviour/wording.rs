@@ -5,7 +5,7 @@ use crate::model::module::backend::Backend;
 use crate::routing::behaviour::{Fate, FateModule, Protections};
 use crate::syntax::text::printable;
 
-/// What restricts access from now on: the words before and after its names.
+/// The words before and after the names of new restrictions.
 const CLOSED: (&str, &str) = ("open → ", " required");
 const MORE_CLOSED: &str = " also required";
 /// How the words for requests begin that nothing handles any longer.

@@ -59,8 +59,8 @@ fn named(state: &Snapshot, it: &Entry) -> String {
     format!("{} {}", it.key.kind, printable(&state.full_name(it)))
 }
 
-/// What requests lose, by the edge or route that restricted them: each sort of restriction that they no longer meet. Without any,
-/// they are those that a route refused, and that nothing restricts.
+/// The losses of requests, by the edge or route that restricted them: each sort of restriction that they no longer meet.
+/// Without any, they are those that a route refused, and that nothing restricts.
 fn losses<'s>(then: &Fate<'s>, now: &Fate<'s>, port: u16) -> Vec<(&'s Arc<Entry>, &'s Arc<Entry>, Vec<&'static str>)> {
     // Without a backend, requests are refused.
     let (Some(edge), Some(route), Some(_)) = (now.edge, now.route, now.backend()) else { return Vec::new() };

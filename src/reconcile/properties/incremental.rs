@@ -137,8 +137,8 @@ pub(super) fn put(folder: &Path, good: &[(PathBuf, String)]) {
     good.iter().for_each(|(path, text)| fs::write(path, text).unwrap());
 }
 
-/// What another source has: an edge, and once there is one of the first source, a route on it. Its lints allow what those
-/// of the first source do not.
+/// The manifests of another source: an edge, and once there is one of the first source, a route on it. Its lints allow
+/// what those of the first source do not.
 fn theirs(dice: &mut Dice, is_first: bool) -> String {
     let annotations =
         "annotations: {edgewright/lint.duplicate-hostport: allow, edgewright/lint.duplicate-match: allow}";

@@ -79,7 +79,7 @@ fn state(snapshot: &Snapshot) -> Vec<(Key, Value)> {
     snapshot.iter().map(whole).collect()
 }
 
-/// What a snapshot finds by other ways than the key: users, children in order, and addresses without the parent.
+/// The look-ups of a snapshot other than by key: users, children in order, and addresses without the parent.
 fn found_by(snapshot: &Snapshot) -> Vec<(Key, Vec<Key>, Vec<Key>, bool)> {
     let found = |entry: &Arc<Entry>| {
         let key = entry.key.clone();

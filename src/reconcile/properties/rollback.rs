@@ -3,7 +3,7 @@
 use super::*;
 use crate::reconcile::{ApplyError, run::rollback::Rollback};
 
-/// What a rollback brings back of a resource. Specs are compared as plans compare them: by what they mean.
+/// The part of a resource that a rollback brings back. Specs are compared as plans compare them: by what they mean.
 #[derive(Debug)]
 struct Essence(Key, Arc<dyn AnyResource>, Option<Arc<Claim>>);
 

@@ -31,7 +31,7 @@ pub(crate) struct TestCounts {
     pub(crate) failures: usize,
 }
 
-/// What became of a request.
+/// The result of a tested request.
 #[derive(Debug)]
 struct TestedRequestResult {
     declared: Arc<DeclaredTest>,
@@ -105,7 +105,7 @@ impl TestRun {
         }
     }
 
-    /// What the tests touch of the source.
+    /// The coverage of the source by its tests.
     fn coverage(&self, desired: &BTreeMap<Key, Desired>) -> TestCoverage {
         let mut coverage = TestCoverage::default();
         let of_traffic = |key: &Key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute);

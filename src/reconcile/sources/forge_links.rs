@@ -6,7 +6,7 @@
 use crate::model::key::segment;
 use crate::reconcile::prelude::*;
 
-/// What templates can have in braces.
+/// The placeholders of templates.
 const COMMIT: &str = "{commit}";
 const PATH: &str = "{path}";
 const LINE: &str = "{line}";

@@ -48,7 +48,7 @@ pub(crate) struct KnownDrift {
     pub since: Option<u64>,
 }
 
-/// What others have written since the last plans of the followed sources.
+/// The writes of others since the last plans of the followed sources.
 #[derive(Default)]
 pub(crate) struct RecentDrift(Lock<ReadRecords>);
 
@@ -70,7 +70,7 @@ struct WrittenResource {
     name: String,
     /// The revision that changed it last.
     revision: u64,
-    /// What others have changed of it, once that was looked up.
+    /// The drift of the resource, once it was looked up.
     drift: Option<Option<Drift>>,
 }
 

@@ -23,7 +23,7 @@ use crate::store::{Commit, Retention, Store, StoreError, clock, ids};
 /// Much longer than anything takes that is waited for.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What happens when the history is searched from the newest record, by the number of the search.
+/// The effect when the history is searched from the newest record, by the number of the search.
 type OnSearch = Box<dyn FnMut(usize) + Send>;
 
 /// An engine whose writes can be held, and that tells of searches.

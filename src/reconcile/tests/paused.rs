@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::lock::Lock;
 use crate::reconcile::sync_loop::signal::Signal;
 
-/// What happens at a time.
+/// An event at a time.
 type Happening = Box<dyn FnOnce() + Send>;
 
 /// A paused time, and what happens in it.
@@ -23,7 +23,7 @@ pub(crate) struct PausedTime {
 struct SimulatedTime {
     /// How much time has passed.
     passed: Duration,
-    /// What is still to happen, in order.
+    /// The remaining events, in order.
     script: VecDeque<(Duration, Happening)>,
 }
 

@@ -114,7 +114,7 @@ pub(crate) fn each_difference<'s>(
     Visit::new([before, after], scope, &[]).run(visit)
 }
 
-/// What is done with a class and its fate in each state.
+/// Visits a class and its fate in each state.
 type Visitor<'v, 's, const N: usize> = &'v mut dyn FnMut(&RequestClass<'_>, [Fate<'s>; N]);
 
 /// The hostports that the same edges serve, with these edges. Edges compare by their keys.

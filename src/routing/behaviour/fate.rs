@@ -18,7 +18,7 @@ use crate::routing::selector::passes_tls_through;
 /// The modules that restrict access, by their sort: a login that replaces another one opens nothing.
 pub(crate) type Protections = BTreeMap<&'static str, &'static str>;
 
-/// What happens to requests in a state. Without an edge, nothing answers them; without a route, the edge answers 404.
+/// The fate of requests in a state. Without an edge, nothing answers them; without a route, the edge answers 404.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fate<'s> {
     state: &'s Snapshot,
@@ -31,7 +31,7 @@ pub(crate) struct Fate<'s> {
 /// An enabled module that requests pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FateModule<'s> {
-    /// Its slot.
+    /// The slot of the module.
     pub(crate) slot: &'static Slot,
     /// The module.
     pub(crate) module: &'s dyn AnyModule,
@@ -93,8 +93,8 @@ impl<'s> Fate<'s> {
         Some(&backend.backend_id)
     }
 
-    /// What restricts access to the backend at a port; nothing without a route. Without TLS at the edge, nobody presents it a
-    /// certificate.
+    /// The restrictions of access to the backend at a port; none without a route. Without TLS at the edge, nobody
+    /// presents it a certificate.
     pub(crate) fn protections(&self, port: u16) -> Protections {
         let (Some(edge), Some(_)) = (self.edge, self.route) else { return Protections::new() };
         let edge: &dyn AnyResource = edge.spec().as_ref();

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// What is known about a text.
+/// The knowledge about a text.
 pub(super) enum TextState {
     /// Nothing claims the text.
     Free,

@@ -40,7 +40,7 @@ use super::request_scope::RequestScope;
 /// the one of the level.
 type MatchedHost<'t, const N: usize> = (&'t str, [[bool; 2]; N]);
 
-/// What the hosts of a level have in common. A level follows the one above it.
+/// The common key of the hosts of a level. A level follows the one above it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LevelKey<'t, const N: usize> {
     /// The scopes that have the hosts, by their places.

@@ -18,7 +18,7 @@ use crate::model::kind::invariant::{Invariant, UnprovenLevel};
 use crate::model::{Fault, Key, Kind, Refusal, Snapshot};
 use crate::routing::behaviour::{ClassScope, Fate, RequestClass, RequestScope, each_class_in, each_pair_in};
 
-/// What nobody can tell any longer, each with the resource that it depends on.
+/// Answers that a change makes unknown, each with the resource that it depends on.
 pub(crate) type Doubts = Vec<(Key, Fault)>;
 
 /// Refuses a change after which an invariant does not hold, at each resource to blame. Otherwise returns what nobody can tell

@@ -44,12 +44,12 @@ impl FlawExtent {
     }
 }
 
-/// What is wrong with requests, or may be.
+/// A certain or possible violation by requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Flaw {
     /// Whether the requirement is certainly not met. Otherwise nobody can tell.
     pub(crate) is_certain: bool,
-    /// What a request does, as in "reaches the backend `a` without `b`"; or what it depends on, as in "the effect of `c`".
+    /// The action of a request, as in "reaches the backend `a` without `b`"; or its condition, as in "the effect of `c`".
     pub(crate) clause: String,
     /// The resource.
     pub(crate) place: FlawPlace,

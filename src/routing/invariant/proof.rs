@@ -18,7 +18,7 @@ use crate::routing::behaviour::{Fate, RequestClass, RequestScope, each_class_in}
 /// The most breaches of an invariant that are kept, of those that are certain and of the others.
 pub(super) const MOST_BREACHES: usize = 10;
 
-/// What is known about an invariant in a state.
+/// The answer about an invariant in a state.
 #[derive(Debug)]
 pub(crate) struct Proof<'s> {
     /// The invariant.

@@ -19,7 +19,7 @@ const MOST_NAMED: usize = 3;
 /// The method that a login can let pass. The modules treat all others alike.
 const PREFLIGHT: &str = "OPTIONS";
 
-/// What is wrong by each requirement. Only the last one compares two states.
+/// The flaw by each requirement. Only the last one compares two states.
 pub(super) type Flaws = [Option<Flaw>; 6];
 
 /// Returns the first flaw that is certain, or else the first one.
@@ -161,7 +161,7 @@ impl<'s> JudgedRequests<'_, 's> {
         flaw.cured_by(format!("enable `{name}`"))
     }
 
-    /// What nobody can tell about the requests because of a module whose effect is unknown.
+    /// The doubt about the requests because of a module whose effect is unknown.
     fn doubt(self) -> Option<Flaw> {
         let met = self.modules().find(|met| met.module.admits_unknown())?;
         Some(met.doubt("the effect of `{}`"))

@@ -70,11 +70,11 @@ pub(crate) struct Breach<'s> {
     pub(crate) request: TracedRequest,
     /// Whether its host is any one below a wildcard, which nobody has written.
     pub(super) is_any_host: bool,
-    /// What is wrong with it.
+    /// The violation.
     pub(crate) flaw: Flaw,
-    /// What takes the request.
+    /// The fate of the request.
     pub(crate) fate: Fate<'s>,
-    /// What took it before the change that brings it about.
+    /// The fate of the request before the change that causes the breach.
     pub(super) former: Option<Fate<'s>>,
 }
 

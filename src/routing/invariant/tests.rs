@@ -43,7 +43,7 @@ fn now() -> Timestamp {
     "2027-01-15T12:00:00Z".parse().unwrap_or_default()
 }
 
-/// What breaks an invariant, or may.
+/// Describes a certain or possible breach.
 fn told(breach: &Breach<'_>) -> String {
     format!("{} {}", breach.request_text(), breach.flaw.clause)
 }

@@ -82,7 +82,7 @@ pub(crate) struct ReplayClass {
     pub(crate) examples: Vec<ReplayExample>,
 }
 
-/// What tells classes apart: what becomes of the requests, and whether that opens access, which depends on the port.
+/// The key of a class: the fates of its requests, and whether access opens, which depends on the port.
 pub(super) type ClassKey = (RoutedTo, RoutedTo, RequestOutcome, RequestOutcome, bool);
 
 impl ReplayClass {
@@ -126,7 +126,7 @@ impl ReplayClass {
         }
     }
 
-    /// What tells the class apart.
+    /// The key of the class.
     pub(super) fn key(&self) -> ClassKey {
         (self.before.to, self.after.to, self.before.outcome.clone(), self.after.outcome.clone(), self.opens)
     }
@@ -150,7 +150,7 @@ impl ReplayClass {
     }
 }
 
-/// What a replay has counted.
+/// The counts of a replay.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReplayTally {
     /// All requests.

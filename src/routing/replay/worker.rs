@@ -35,14 +35,14 @@ pub(crate) struct LoggedRequest<'l> {
     pub(crate) bytes: u64,
 }
 
-/// What examples show of a request.
+/// The details of a request in examples.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ShownDetails {
     pub(crate) urls: bool,
     pub(crate) clients: bool,
 }
 
-/// What the two ways of requests have in common.
+/// The comparison of the two ways of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PairEffect {
     /// Every request is treated alike.
@@ -124,7 +124,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         }
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub(crate) fn finish(self) -> ReplayTally {
         ReplayTally::new(self.all, self.differing, self.classes, self.counts)
     }
@@ -236,7 +236,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
     }
 }
 
-/// What takes requests that go to a place.
+/// The fate of requests that go to a place.
 fn fate<'s>(edges: &EdgeTable<'s>, to: RoutedTo) -> Fate<'s> {
     let state = edges.state().snapshot;
     let [edge, route] = edges.keys(to).map(|key| key.and_then(|key| state.get(key)));

@@ -33,7 +33,7 @@ impl Caller {
         self.key.as_str().strip_prefix(PERSON).unwrap_or(self.owner.as_str())
     }
 
-    /// What no other caller has: the API key, or the owner in place of a person, whose name others may have.
+    /// The unique identity of the caller: the API key, or the owner in place of a person, whose name others may have.
     pub(crate) fn identity(&self) -> &Id {
         if self.key.as_str().starts_with(PERSON) { &self.owner } else { &self.key }
     }

@@ -30,7 +30,7 @@ const RENEWAL: i64 = 60;
 /// The purpose of the derived key.
 const PURPOSE: &str = "edgewright 2026 dashboard sessions";
 
-/// Who is signed in.
+/// The session of a signed-in user.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct DashboardSession {
     /// The API key, or what stands in its place for a person.

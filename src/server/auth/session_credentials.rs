@@ -20,7 +20,7 @@ const PURPOSE: &str = "edgewright 2026 requests of dashboard sessions";
 /// For how many seconds the header begins a request.
 const VALIDITY: u64 = 60;
 
-/// What the header has.
+/// The content of the header.
 #[derive(Serialize, Deserialize)]
 struct SessionRequest {
     session: DashboardSession,

@@ -24,7 +24,7 @@ const MOST_SHOWN: usize = 3;
 /// The revisions whose effects are in memory.
 const MOST_KEPT: usize = 3000;
 
-/// What a change does to access.
+/// The effect of a change on access.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AccessEffect {
     /// The modules that no longer restrict access.
@@ -33,7 +33,8 @@ pub(super) struct AccessEffect {
     pub gained: Vec<&'static str>,
     /// Whether the change made a route without any.
     pub is_new_and_open: bool,
-    /// What the change opens although no resource loses a module: another route has the requests of a protected one.
+    /// The access that the change opens although no resource loses a module: another route has the requests of a
+    /// protected one.
     pub taken_over: Vec<String>,
     /// Whether that was not looked for, although there may be some: the change is old or large, or its edges are.
     pub is_partial: bool,
@@ -137,8 +138,8 @@ fn named(change: &ResourceChange, state: &Snapshot) -> String {
     format!("{} {}{event}", change.kind, name.as_deref().unwrap_or(&change.path))
 }
 
-/// What a revision opens, from all requests that the edges of changed resources serve. Returns none if these are not compared:
-/// the revision is old or large, or nobody would wait for edges with so many routes.
+/// Finds the access that a revision opens, from all requests that the edges of changed resources serve. Returns none if
+/// these are not compared: the revision is old or large, or nobody would wait for edges with so many routes.
 fn taken_over(
     store: &Store,
     revision: u64,
@@ -176,7 +177,7 @@ fn taken_over(
     Ok(Some(opened.iter().take(MOST_SHOWN).map(ToString::to_string).collect()))
 }
 
-/// What restricts access in the fields of a resource that a record of the history has.
+/// The restrictions of access in the fields of a resource that a record of the history has.
 fn restrictions<R: AnyResource + DeserializeOwned>(fields: &Value) -> Option<Protections> {
     let mut fields = fields.as_object()?.clone();
     fields.remove(OWNED_BY);

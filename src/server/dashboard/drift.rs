@@ -15,7 +15,7 @@ use crate::server::prelude::*;
 /// The most resources on the overview.
 const MOST_DRIFTED: usize = 10;
 
-/// What others have changed of all followed sources.
+/// The drift of all followed sources.
 pub(super) fn of_all(request: &PageRequest, sources: &[SourceView]) -> Markup {
     let followed = || sources.iter().filter(|view| view.is_followed());
     let count: usize = followed().map(|view| view.counts.drifted).sum();
@@ -37,7 +37,7 @@ pub(super) fn of_all(request: &PageRequest, sources: &[SourceView]) -> Markup {
     }
 }
 
-/// What others have changed of a source.
+/// The drift of a source.
 pub(super) fn of_source(request: &PageRequest, source: &SourceView) -> Markup {
     let (count, listed) = (source.counts.drifted, source.drifted.len());
     html! {

@@ -139,7 +139,8 @@ fn linked(link: Option<&str>, shown: Markup) -> Markup {
     }
 }
 
-/// Who made a change: a person or a key by its description, and what the change is from. A folder tells nobody. `forge` is that of the source.
+/// The author of a change: a person or a key by its description, and what the change is from. A folder tells nobody.
+/// `forge` is that of the source.
 pub(super) fn author(author: &HistoryAuthor, forge: &ForgeLinks) -> Markup {
     let HistoryAuthor { key_id, key_description, owner_id, source, commit_author_name, .. } = author;
     let key = if key_description.is_empty() { key_id } else { key_description };
@@ -186,7 +187,7 @@ pub(super) fn facts(facts: &[(&str, Markup)]) -> Markup {
     }
 }
 
-/// What is shown in place of an empty list.
+/// The text in place of an empty list.
 pub(super) fn nothing(text: &str) -> Markup {
     html! { p.nothing { (text) } }
 }

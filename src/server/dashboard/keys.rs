@@ -125,7 +125,7 @@ fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) ->
     }
 }
 
-/// What a scope allows, in a few words.
+/// The rights of a scope, in a few words.
 fn scope_of(request: &PageRequest, scope: &KeyScope) -> Markup {
     let list = |name: &str, items: &[String]| {
         html! { @if !items.is_empty() { span { (name) " " code { (items.join(", ")) } } " " } }

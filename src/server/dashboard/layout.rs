@@ -25,7 +25,7 @@ const SECTIONS: [(&str, &str); 9] = [
     ("Server", "server"),
 ];
 
-/// What the frame of a page depends on.
+/// The inputs of a page's frame.
 pub(super) struct PageFrame<'a> {
     /// The path of the dashboard, relative to that of the page.
     pub root: &'a str,

@@ -79,7 +79,7 @@ impl DashboardPage {
     }
 }
 
-/// What a page shows inside the layout.
+/// The content of a page inside the layout.
 pub(super) struct PageContent {
     /// The title.
     pub title: String,
@@ -162,8 +162,8 @@ impl PageRequest {
         }
     }
 
-    /// What a revision did to access. One that is not known yet is found when the page is rendered, and then it is rendered
-    /// again.
+    /// The effect of a revision on access. One that is not known yet is found when the page is rendered, and then it is
+    /// rendered again.
     pub(super) fn effect(&self, revision: u64) -> Option<Arc<AccessEffect>> {
         let known = self.app.dashboard.effects.get(revision);
         if known.is_none() {

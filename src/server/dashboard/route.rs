@@ -95,7 +95,7 @@ fn modules(request: &PageRequest, entry: &Entry, fields: &[FieldBlame]) -> Resul
     })
 }
 
-/// What set the newest field of a module.
+/// The change that set the newest field of a module.
 fn newest<'f>(fields: &'f [FieldBlame], slot: &str) -> Option<&'f FieldBlame> {
     let is_of = |field: &&FieldBlame| {
         let rest = field.field.strip_prefix('/').and_then(|rest| rest.strip_prefix(slot));
@@ -104,7 +104,7 @@ fn newest<'f>(fields: &'f [FieldBlame], slot: &str) -> Option<&'f FieldBlame> {
     fields.iter().filter(is_of).filter(|field| field.revision.is_some()).max_by_key(|field| field.revision)
 }
 
-/// What changed the route, newest first.
+/// The changes of the route, newest first.
 fn history(request: &PageRequest, key: &Key) -> Result<Markup, ApiError> {
     let before = request.number("before").unwrap_or(u64::MAX);
     let changes = request.store().changes_of(&key.path(), before, CHANGES)?;

@@ -64,7 +64,7 @@ fn matches_words(request: &PageRequest, entry: &Entry, words: &SearchWords) -> b
     words.are_in(names.into_iter().chain(texts).chain([name]).chain(hosts))
 }
 
-/// What protects a route.
+/// The protections of a route.
 fn locks_of(request: &PageRequest, route: &Entry) -> Vec<&'static str> {
     let edge = route.key.parent_key().and_then(|edge| request.snapshot.get(&edge));
     locks(edge.map(|edge| &**edge), route)

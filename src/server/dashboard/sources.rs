@@ -39,7 +39,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     Ok(PageContent { title: "Sources".to_owned(), section: "Sources", body })
 }
 
-/// What is shown in place of what only the server that writes knows.
+/// The text in place of facts that only the writer knows.
 pub(super) fn unknown() -> Markup {
     html! { p { (badge(Tone::Warning, "unknown: the server that writes does not answer")) } }
 }

@@ -5,7 +5,7 @@ use crate::server::prelude::*;
 /// The most gateways that are remembered: the addresses of clients are theirs to choose.
 const MOST_READERS: usize = 1000;
 
-/// What a gateway has read last.
+/// The last read of a gateway.
 #[derive(Debug, Clone)]
 pub(crate) struct GatewayRead {
     /// The API key.

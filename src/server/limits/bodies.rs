@@ -112,7 +112,7 @@ impl BodyTotals {
 /// The reason for ending a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shortage {
-    /// Its owner has more than its share.
+    /// The owner has more than its share.
     Owner,
     /// All have more than there is, or the clients without a token have more than their share.
     All,

@@ -78,7 +78,7 @@ pub(crate) struct Tls {
     authorities: watch::Sender<blake3::Hash>,
 }
 
-/// What was loaded from the files.
+/// The content of the files.
 struct LoadedTls {
     config: Arc<ServerConfig>,
     /// The end of the certificate's validity, in Unix time.

@@ -10,8 +10,8 @@ use crate::model::{Entry, Snapshot};
 use crate::server::telemetry::metrics::inventory::expiry;
 use crate::syntax::text::number_of;
 
-/// How many days before its end a certificate is told. Automatic renewal was due by then, and there is time to do it by
-/// hand.
+/// The days before its end at which a certificate is reported. Automatic renewal was due by then, and there is time to do
+/// it by hand.
 const DAYS: i64 = 21;
 
 /// Describes the certificates that have expired or expire soon.

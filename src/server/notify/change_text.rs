@@ -20,7 +20,7 @@ pub(super) fn describe(
     Some(format!("{} {kind} {name}{details}", event.as_str()))
 }
 
-/// What a change did to each field of a resource, in a few words.
+/// The change of each field of a resource, in a few words.
 pub(crate) fn details(outline: &ChangeOutline) -> Vec<String> {
     let mut details: Vec<String> = outline.fields.iter().map(|field| detail(outline, field)).collect();
     if outline.reverted_drift.iter().any(String::is_empty) {

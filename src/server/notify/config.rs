@@ -75,7 +75,7 @@ pub(crate) enum WebhookUrl {
 /// A target of notifications.
 #[derive(Debug, Clone)]
 pub(crate) struct NotificationTarget {
-    /// Its name, under which its cursor is kept.
+    /// The name, under which the cursor is kept.
     pub name: String,
     /// The events that it is notified of.
     pub filter: EventFilter,

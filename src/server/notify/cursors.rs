@@ -81,7 +81,7 @@ impl Cursors {
         names.iter().filter_map(|name| cursors.get(name)).map(|cursor| cursor.transition).min().unwrap_or_default()
     }
 
-    /// Moves the cursor of a target. If it cannot be written, the target is told again after a restart.
+    /// Moves the cursor of a target. If it cannot be written, the target is notified again after a restart.
     pub(super) fn advance(&self, name: &str, cursor: Cursor) -> Result<(), StoreError> {
         let mut cursors = self.cursors.lock();
         cursors.insert(name.to_owned(), cursor);

@@ -30,7 +30,7 @@ const SAVE_EVERY: usize = 256;
 pub(super) struct Delivery {
     outbox: Arc<Outbox>,
     target: NotificationTarget,
-    /// The changes that the target is told of, if any.
+    /// The changes that the target receives, if any.
     changes: Option<ChangeFilter>,
     agent: Agent,
     cursor: Cursor,
@@ -127,7 +127,7 @@ impl Delivery {
         }
     }
 
-    /// Reads the next revision, if the target is told of revisions.
+    /// Reads the next revision, if the target receives revisions.
     fn fill_revision(&mut self, outbox: &Outbox, newest: u64) -> Result<(), String> {
         let Some(changes) = &self.changes else {
             self.cursor = Cursor { revision: newest, parts: 0, ..self.cursor };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{events::EventType, transitions::EventContent};
 use crate::{model::Kind, server::resources::change::ChangeFilter, store::revision::ChangeEvent};
 
-/// Selects what a target is told of. Empty sets select everything.
+/// Selects the events that a target receives. Empty sets select everything.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventFilter {
     pub(super) kinds: BTreeSet<Kind>,

@@ -62,7 +62,7 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Starts to deliver. A new target is told of the revisions that follow, so this comes before the first commit.
+    /// Starts to deliver. A new target receives later revisions, so this comes before the first commit.
     pub(crate) fn start(
         store: &Arc<Store>,
         targets: Vec<NotificationTarget>,

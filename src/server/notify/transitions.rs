@@ -32,7 +32,7 @@ pub(super) struct Transition {
     pub(super) content: EventContent,
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct EventContent {
     pub(super) r#type: EventType,

@@ -164,7 +164,7 @@ fn urls(payload: &Value) -> Vec<RemoteUrl> {
     texts.filter_map(|text| RemoteUrl::parse(text).ok().flatten()).collect()
 }
 
-/// What holds for any bytes: a payload has a few URLs at most, and only the right digest is a signature.
+/// Checks properties of any bytes: a payload has a few URLs at most, and only the right digest is a signature.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzzed(bytes: &[u8]) {
     if let Ok(payload) = serde_json::from_slice::<Value>(bytes) {

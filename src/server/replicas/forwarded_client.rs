@@ -17,15 +17,15 @@ use crate::server::telemetry::security::note::SecurityNote;
 pub(super) const FORWARDED: &str = "edgewright-forwarded";
 /// How many seconds the clocks of two servers may differ, with the time that a request takes.
 const VALIDITY: u64 = 60;
-/// What tells a cookie from a token.
+/// Marks a cookie, which is not a token.
 const COOKIE: &[u8] = b"cookie";
-/// What stands for an address or a certificate that is not known.
+/// Stands for an unknown address or certificate.
 const NONE: &str = "-";
 
 /// The client of a forwarded request, as the server knows it that has the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) struct ForwardedClient {
-    /// Its address.
+    /// The address of the client.
     pub(in crate::server) address: Option<IpAddr>,
     /// The name in its certificate that stands for an owner, if it has no token.
     pub(super) certificate: Option<String>,

@@ -51,7 +51,8 @@ const TAKEN_IN: Duration = Duration::from_secs(2);
 
 /// Where cookies count: everything else gets none.
 const DASHBOARD: &str = "/ui/";
-/// What is about a connection, or about this server alone. The writer adds the headers of CORS itself, and this server does.
+/// Headers about a connection, or about this server alone. The writer adds the headers of CORS itself, and this server
+/// does.
 const NOT_SENT: [&str; 17] = [
     AT_LEAST,
     CLIENT,

@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// What whoever reads a body gets, if that is what was signed.
+    /// Reads a body, if it is the signed one.
     fn read(sent: &'static [u8], signed: &[u8]) -> Option<Bytes> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let body = Body::new(SignedBody::new(Body::from(sent), blake3::hash(signed)));

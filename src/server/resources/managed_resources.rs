@@ -15,7 +15,7 @@ const OVERRIDE: &str = "edgewright-override";
 struct OwnedWrite {
     source: String,
     key: Key,
-    /// Its name in the manifests, prefixed with the parent's name.
+    /// The name in the manifests, prefixed with the parent's name.
     name: String,
     /// Whether only something inside of it changes.
     only_inside: bool,

@@ -53,7 +53,7 @@ impl LastAnswers {
     }
 }
 
-/// What is known about the invariants of a state.
+/// The answers about the invariants of a state.
 #[derive(Default)]
 pub(in crate::server) struct ProvenState {
     state: Arc<Snapshot>,
@@ -113,7 +113,7 @@ impl ProvenState {
         self.state.revision
     }
 
-    /// What is known about a later state; none if it is the same one and no exemption has ended since.
+    /// Answers for a later state; none if it is the same one and no exemption has ended since.
     fn next(&self, state: Arc<Snapshot>, now: Timestamp) -> Option<Self> {
         let has_ended = self.until.is_some_and(|until| until <= now);
         if !has_ended && self.state.is_same(&state) {

@@ -48,7 +48,7 @@ impl fmt::Debug for Batch {
 pub struct Tip {
     /// The position of the last batch, or 0 if there is none.
     pub position: u64,
-    /// Its hash, or zeros if there is none.
+    /// The hash, or zeros if there is none.
     pub hash: Hash,
     /// The revision after it.
     pub revision: u64,

@@ -31,9 +31,9 @@ const ON_ALL_CORES: usize = 1 << 17;
 pub struct CommitEntry<'e> {
     /// The key of the record.
     pub key: &'e str,
-    /// Its value after the commit, or none if it was removed.
+    /// The value after the commit, or none if it was removed.
     pub after: Option<&'e [u8]>,
-    /// Its value before the commit, or none if it is new.
+    /// The value before the commit, or none if it is new.
     pub before: Option<&'e [u8]>,
     /// The file that declares the resource, as `file:line` or without the line; empty if there is none.
     pub place: &'e str,

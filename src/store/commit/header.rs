@@ -164,7 +164,7 @@ pub(crate) fn calls_of(batch: &Batch) -> Result<Vec<String>, StoreError> {
 /// A record that was scrubbed of API tokens. It keeps the hash that it had before.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ScrubbedRecord {
-    /// Its position.
+    /// The position.
     pub position: u64,
     /// The BLAKE3 hash of its scrubbed header and of the digest of the rest, in hexadecimal.
     pub digest: String,
@@ -214,11 +214,11 @@ impl ScrubbedRecords {
 /// A resource before and after a change. A resource that existed before and after has only the fields that differ.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResourceChange {
-    /// Its kind.
+    /// The kind.
     pub kind: Kind,
-    /// Its path in the API.
+    /// The path in the API.
     pub path: String,
-    /// Its name in the manifests, if a source owns it.
+    /// The name in the manifests, if a source owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The source that owns it.

@@ -33,7 +33,7 @@ impl UnchainedBatch {
         Ok(Self { header, digest: entries.digest(&calls), calls: calls.into(), entries, made })
     }
 
-    /// Its length in the log, more or less.
+    /// The approximate length in the log.
     pub(crate) fn size(&self) -> usize {
         self.header.len() + self.calls.len() + self.entries.size()
     }

@@ -156,7 +156,7 @@ struct Indexing<'s> {
     generation: u64,
     /// The last commit that was read.
     tip: Tip,
-    /// Its end in the part.
+    /// The end of this commit in the part.
     end: u64,
 }
 

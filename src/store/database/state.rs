@@ -60,7 +60,7 @@ struct Description {
     store: String,
     /// The position of the last batch in the state.
     position: u64,
-    /// Its hash, in hexadecimal.
+    /// The hash, in hexadecimal.
     hash: String,
     /// The revision.
     revision: u64,

@@ -30,7 +30,7 @@ pub(super) struct FolderContent {
     pub state_bytes: u64,
     /// The generation of the last part of the log.
     pub generation: u64,
-    /// Its end.
+    /// The end.
     pub end: u64,
     /// The length of the batches after the state.
     pub since: u64,

@@ -65,7 +65,7 @@ pub(crate) struct AppliedManifests {
     pub commit: Option<String>,
     /// The revision that they made.
     pub revision: u64,
-    /// Its time.
+    /// The time.
     pub at: Timestamp,
     /// The API key and its owner, if a client applied them through the API.
     pub through: Option<(Id, Id)>,

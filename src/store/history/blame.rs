@@ -44,9 +44,9 @@ pub(crate) struct BlamedField {
 pub(crate) struct SetBy {
     /// The revision.
     pub revision: u64,
-    /// Its time.
+    /// The time.
     pub at: Timestamp,
-    /// Its author.
+    /// The author.
     pub author: Author,
 }
 

@@ -74,11 +74,11 @@ fn drift_in(entry: &CommitEntry<'_>) -> Result<Vec<String>, StoreError> {
 /// A revision's change to a resource, without values.
 #[derive(Debug)]
 pub(crate) struct ChangeOutline {
-    /// Its kind.
+    /// The kind.
     pub kind: Kind,
-    /// Its path in the API.
+    /// The path in the API.
     pub path: String,
-    /// Its name in the manifests, if a source owns it.
+    /// The name in the manifests, if a source owns it.
     pub name: Option<String>,
     /// The source that owns it.
     pub source: Option<String>,

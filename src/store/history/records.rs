@@ -123,13 +123,13 @@ impl Store {
 
 /// A commit whose resources are read one after the other: all at once take ten times the memory.
 pub(crate) struct CommitDetails {
-    /// Its header.
+    /// The header.
     pub header: CommitHeader,
     batch: Batch,
 }
 
 impl CommitDetails {
-    /// Its hash: no other commit has it.
+    /// The hash, unique to the commit.
     pub(crate) fn hash(&self) -> Hash {
         self.batch.hash
     }

@@ -167,7 +167,7 @@ pub(crate) fn hash_at(bytes: &[u8], at: usize) -> Option<Hash> {
     bytes.get(at..at + 32)?.try_into().ok()
 }
 
-/// What holds for any bytes: they are refused, or are exactly what was written; and damage is noticed.
+/// Checks properties of any bytes: they are refused, or are exactly what was written; and damage is noticed.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzzed(bytes: &[u8]) {
     use crate::store::commit::entries::{decode_entry, entry_length};

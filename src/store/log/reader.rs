@@ -36,7 +36,7 @@ pub(crate) enum LogTail {
 pub(crate) struct ReadBatch {
     /// The offset of its first byte.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: u64,
     /// The batch itself.
     pub batch: Batch,

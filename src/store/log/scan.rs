@@ -41,7 +41,7 @@ pub(crate) struct FrameRun {
 /// A frame that can be read.
 #[derive(Clone, Copy)]
 pub(crate) struct ScannedFrame {
-    /// Its offset.
+    /// The offset.
     pub offset: usize,
     /// The end of the log after it.
     pub tip: Tip,

@@ -53,7 +53,7 @@ pub(crate) struct BackupManifest {
     pub revision: u64,
     /// The position of the last record.
     pub position: u64,
-    /// Its hash, in hexadecimal.
+    /// The hash, in hexadecimal.
     pub hash: String,
     /// The generation of the last part of the log.
     pub generation: u64,
@@ -66,17 +66,17 @@ pub(crate) struct BackupManifest {
 /// A file of the store in a backup.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BackupPart {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// Its hash, in hexadecimal.
+    /// The hash, in hexadecimal.
     pub blake3: String,
 }
 
 /// A file of a store that was opened for a backup. Nothing that happens to its name changes what is read.
 pub(crate) struct OpenedPart {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The file.
     pub file: File,

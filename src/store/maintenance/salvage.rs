@@ -72,7 +72,7 @@ pub(super) enum RepairStep {
     Kept(Tip),
     /// Writes a part of the log anew, from the frames at these offsets.
     Rewrite {
-        /// Its generation.
+        /// The generation.
         generation: u64,
         /// The batch before the first one.
         start: Tip,
@@ -83,14 +83,14 @@ pub(super) enum RepairStep {
     },
     /// Cuts a part of the log off.
     Cut {
-        /// Its generation.
+        /// The generation.
         generation: u64,
         /// The length that remains.
         length: usize,
     },
     /// Replaces a part of the log with an empty one.
     Empty {
-        /// Its generation.
+        /// The generation.
         generation: u64,
         /// The batch before it.
         start: Tip,

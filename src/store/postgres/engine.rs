@@ -52,7 +52,7 @@ pub(crate) struct PostgresEngine {
     bytes: AtomicU64,
 }
 
-/// What only a writer has.
+/// The parts that only a writer has.
 struct PostgresWriter {
     writer: Arc<StoreWriter>,
     upkeep: Upkeep,

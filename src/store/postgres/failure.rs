@@ -22,13 +22,13 @@ pub(super) fn failed(doing: &str, shown: &str, error: &Error) -> StoreError {
     StoreError::new(code, format!("cannot {doing} the store {shown}: {cause}")).help(cure(error))
 }
 
-/// What to do about a database that does not answer.
+/// The help for a database that does not answer.
 pub(super) const CURE: &str =
     "check that PostgreSQL runs and can be reached with this address; the log of PostgreSQL says more";
 const PASSWORD: &str =
     "set PGPASSWORD, or a password file (`passfile`, PGPASSFILE or ~/.pgpass) that only its owner can read";
 
-/// What to do about an error. A refused connection needs another address, file or setting than one that nobody answers.
+/// The help for an error. A refused connection needs another address, file or setting than one that nobody answers.
 fn cure(error: &Error) -> &'static str {
     if let Some(code) = error.code() {
         return match code {

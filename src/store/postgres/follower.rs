@@ -42,12 +42,13 @@ const POLL: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_fr
                     (SELECT version FROM edgewright.schema_version) AS version, \
                     (SELECT xmin::text FROM edgewright.secrets) AS keys FROM edgewright.head AS head";
 
-/// What a process knows of the writer that it follows.
+/// The knowledge of a process about the writer that it follows.
 pub(super) struct Follower {
     link: Arc<DatabaseLink>,
-    /// Its own connection: a long question about the history must neither hide that the writer is gone nor hold up its commits.
+    /// A separate connection: a long question about the history must neither hide that the writer is gone nor hold up its
+    /// commits.
     over: Arc<QuestionConnection>,
-    /// What is asked over it.
+    /// The questions over this connection.
     history: HistoryQuestions,
     writer: Lock<FollowedWriter>,
     /// The version of the row with the wrapped data keys when they were read.
@@ -114,7 +115,7 @@ impl Follower {
         Ok((head, batches))
     }
 
-    /// What the writer has forgotten since the last call.
+    /// The data that the writer has forgotten since the last call.
     pub(super) fn forgotten(&self) -> Result<Forgotten, StoreError> {
         let secrets = self.has_lost_keys.swap(false, Ordering::Relaxed);
         let kept = self.kept.load(Ordering::Relaxed);

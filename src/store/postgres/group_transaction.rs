@@ -44,7 +44,7 @@ struct GroupStatements {
     removed: Statement,
 }
 
-/// What became of a group.
+/// The failure of a group.
 pub(super) enum GroupFailure {
     /// The head is not where this writer has left it.
     Moved,

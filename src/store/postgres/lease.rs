@@ -25,11 +25,11 @@ use crate::store::error::StoreError;
 /// How often the session of a writer is renewed.
 const RENEWAL: Duration = Duration::from_secs(1);
 
-/// What ends a transaction that stops, and a connection whose machine is gone.
+/// Ends a transaction that stops, and a connection whose machine is gone.
 const BOUNDS: &str = "SELECT set_config(name, value, false) \
                       FROM (VALUES ('idle_in_transaction_session_timeout', '6s'), ('tcp_keepalives_idle', '3'), \
                       ('tcp_keepalives_interval', '1'), ('tcp_keepalives_count', '3')) AS bounds (name, value)";
-/// What ends a session that is not renewed. PostgreSQL has it from version 14 on.
+/// Ends a session that is not renewed. PostgreSQL has it from version 14 on.
 const LEASE: &str = "SELECT set_config(name, '6s', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
 
 /// Renews the session of a connection until it is dropped.

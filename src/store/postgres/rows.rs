@@ -27,7 +27,7 @@ pub(super) struct GroupRows {
     pub(super) removed: Vec<Vec<u8>>,
     /// The end of the history after it.
     pub(super) end: Tip,
-    /// Its size.
+    /// The size in bytes.
     pub(super) bytes: u64,
 }
 

@@ -27,7 +27,7 @@ use crate::store::error::StoreError;
 /// The value of `sslrootcert` for the authorities of the system.
 const SYSTEM: &str = "system";
 
-/// What is verified of the server's certificate.
+/// The verification of the server's certificate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum CertificateCheck {
     /// Nothing.

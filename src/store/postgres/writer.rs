@@ -58,7 +58,7 @@ const MOMENT: Duration = Duration::from_millis(1500);
 const BACK: Duration = Duration::from_secs(15);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What to do about a state in memory that may differ from the one in the database. A server does it by itself.
+/// The help for a state in memory that may differ from the one in the database. A server does it by itself.
 const READ_AGAIN: &str = "restart, which reads the store again";
 /// How often a group is sent, at most.
 const ATTEMPTS: usize = 3;
@@ -178,7 +178,7 @@ impl StoreWriter {
         *self.end.lock()
     }
 
-    /// Its epoch.
+    /// The epoch of the writer.
     pub(super) fn epoch(&self) -> i64 {
         self.epoch
     }

@@ -106,9 +106,9 @@ pub(super) struct DataKey {
 /// Why something sealed cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotOpened {
-    /// Its data key is destroyed.
+    /// The data key is destroyed.
     Destroyed,
-    /// Its data key is not one of the store.
+    /// The data key does not belong to the store.
     UnknownKey(KeyId),
     /// The bytes were changed, or were sealed for something else.
     Changed,

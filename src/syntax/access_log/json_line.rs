@@ -134,7 +134,7 @@ impl<'l> JsonFields<'l> {
     }
 }
 
-/// What is left of a line.
+/// The rest of a line.
 struct JsonCursor<'l> {
     rest: &'l [u8],
 }

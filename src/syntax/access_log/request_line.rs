@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::field::{host_and_port, part, text};
 
-/// What a request asks for: the path alone, or with the host before it, as a proxy gets it.
+/// The target of a request: the path alone, or with the host before it, as a proxy gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestTarget<'l> {
     pub host: Option<Cow<'l, [u8]>>,

@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 4096;
 const MOST_PATTERN_BYTES: usize = 256 << 10;
 /// The most patterns, as compiling one takes time and memory.
 const MOST_PATTERNS: usize = 8;
-/// What is wrong at the end of a text with an open bracket.
+/// The error at the end of a text with an open bracket.
 const UNCLOSED: &str = "unclosed bracket";
 
 /// How much of the language the parser accepts.

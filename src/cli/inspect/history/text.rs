@@ -23,7 +23,7 @@ const LONGEST_VALUE: usize = 200;
 /// The width of a list.
 const WIDTH: usize = 80;
 
-/// What the text of a record shows besides the names of its resources.
+/// The details in the text of a record, besides the names of its resources.
 #[derive(Clone, Copy)]
 pub(super) struct RecordDetail {
     /// The fields of each resource before and after.
@@ -190,7 +190,7 @@ fn sign(change: &ResourceChange) -> char {
     }
 }
 
-/// What changed in a few words: the fields that differ, the role of an owner, or the description of what has no name.
+/// The change in a few words: the fields that differ, the role of an owner, or the description of what has no name.
 fn details_of(change: &ResourceChange) -> Option<String> {
     let of = |state: &Option<Value>, field: &str| state.as_ref()?.get(field)?.as_str().map(str::to_owned);
     if change.kind == Kind::Owner {

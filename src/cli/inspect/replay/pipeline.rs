@@ -20,7 +20,7 @@ const MOST_PROBLEMS: usize = 5;
 /// The port of a request whose log does not say it.
 const DEFAULT_PORT: u16 = 443;
 
-/// What people know of the logs that is not in them.
+/// Facts about the logs that are not in them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogSettings<'a> {
     pub(super) format: Option<AccessLogFormat>,

@@ -19,7 +19,7 @@ pub(super) struct ReplayReport {
     pub(super) unread: UnreadLines,
     /// All requests.
     pub(super) all: ReplayCount,
-    /// What would be treated differently; null if nothing was compared.
+    /// The requests that would be treated differently; null if nothing was compared.
     pub(super) differing: Option<DifferingRequests>,
     /// The requests by where they go; null if states were compared.
     pub(super) counts: Option<Vec<PlaceCount>>,
@@ -87,7 +87,7 @@ pub(super) struct DifferingClass {
     pub(super) examples: Vec<LoggedExample>,
 }
 
-/// What becomes of requests.
+/// The treatment of requests.
 #[derive(Debug, Serialize)]
 pub(super) struct TreatedRequests {
     #[serde(flatten)]

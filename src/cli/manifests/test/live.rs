@@ -111,7 +111,7 @@ impl LiveGateway {
     }
 }
 
-/// What of a test cannot be seen from outside.
+/// The expectations of a test that cannot be seen from outside.
 fn unseen(tested: &TestedRequest) -> Vec<String> {
     let expect = &tested.expect;
     let set = [

@@ -107,7 +107,7 @@ impl ConfigWatch {
 struct ConfigStamp {
     /// The target of its links.
     target: PathBuf,
-    /// Its device, inode and size.
+    /// The device, inode and size.
     identity: [u64; 3],
     /// The times of the last change of its text and of its metadata, in seconds and nanoseconds.
     times: [i64; 4],

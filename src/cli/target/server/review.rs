@@ -60,8 +60,8 @@ impl ServerTarget {
         self.before_and_after(planned, routing.map(|it| (it.before, it.after)))
     }
 
-    /// What the server found before and after the plan. Shows the errors of the manifests, and fails if the plan cannot be
-    /// applied.
+    /// The findings of the server before and after the plan. Shows the errors of the manifests, and fails if the plan
+    /// cannot be applied.
     fn before_and_after<T>(&self, planned: Report, found: Option<(T, Option<T>)>) -> Result<(T, T), Failure> {
         if planned.plan.is_some() && found.is_none() {
             return Err(foreign_response(&self.url, 200));

@@ -90,7 +90,7 @@ fn keys<'s>(fate: &Fate<'s>) -> (Option<&'s Key>, Option<&'s Key>) {
     (fate.edge.map(|it| &it.key), fate.route.map(|it| &it.key))
 }
 
-/// What a trace shows of the treatment of a request, without the names of the edge and route.
+/// The treatment of a request in a trace, without the names of the edge and route.
 fn treatment(traced: &Trace) -> (bool, Option<bool>, Vec<PipelineStep>) {
     let passes_through = traced.edge.as_ref().filter(|_| traced.route().is_some()).map(|it| it.passes_through);
     (traced.edge.is_some(), passes_through, traced.modules.clone())

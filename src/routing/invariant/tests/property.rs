@@ -50,7 +50,7 @@ const HOSTS: [&str; 7] = [
 const PATHS: [&str; 8] = ["/", "/a", "/ab", "/a/", "/a/b", "/a/bc", "/b", "/c"];
 const METHODS: [&str; 2] = ["GET", "OPTIONS"];
 
-/// What becomes of a request by a requirement, as brute force finds it; later ones are worse.
+/// The fate of a request by a requirement, as brute force finds it; later ones are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FoundAnswer {
     Met,

@@ -125,7 +125,7 @@ impl Check for OidcConfig {
     }
 }
 
-/// What is wrong with the URL of an issuer.
+/// Checks the URL of an issuer.
 fn issuer_fault(issuer: &str) -> Option<Fault> {
     let invalid = |message: &str| {
         let fault = Fault::new(Code::InvalidFormat, message);

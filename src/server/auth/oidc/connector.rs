@@ -35,7 +35,7 @@ pub(crate) struct OpenIdConnect {
     base_url: String,
 }
 
-/// What a browser keeps, sealed, while somebody is at the provider.
+/// A sign-in that waits for the provider, which the browser keeps sealed.
 #[derive(Clone, Serialize, Deserialize)]
 pub(in crate::server) struct PendingLogin {
     state: String,

@@ -28,7 +28,7 @@ const LONGEST: u64 = 3600;
 /// How somebody signs in on a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeviceInstructions {
-    /// What the client asks for the token with.
+    /// The code with which the client asks for the token.
     pub device_code: String,
     /// The code to enter.
     pub user_code: String,
@@ -42,7 +42,7 @@ pub(crate) struct DeviceInstructions {
     pub interval: u64,
 }
 
-/// What a provider answers.
+/// The response of a provider.
 #[derive(Deserialize)]
 struct DeviceAuthorization {
     device_code: String,
@@ -61,7 +61,7 @@ struct SealedDeviceCode {
     until: i64,
 }
 
-/// What has become of a device code.
+/// The progress of a device code.
 pub(in crate::server) enum DeviceProgress {
     /// Somebody has signed in.
     SignedIn(SignedInPerson),

@@ -13,7 +13,7 @@ const RETRY: u64 = 10;
 pub(super) enum OidcFailure {
     /// The provider did not answer, or not with what it must.
     Away(String),
-    /// What was said of the person is not to be trusted.
+    /// The claims about the person cannot be trusted.
     Refused(&'static str),
 }
 

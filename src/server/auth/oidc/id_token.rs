@@ -40,7 +40,7 @@ struct TokenHeader {
     crit: Option<Value>,
 }
 
-/// What the claims of a token must be.
+/// The required claims of a token.
 pub(super) struct ExpectedClaims<'e> {
     pub issuer: &'e str,
     pub client_id: &'e str,

@@ -38,12 +38,12 @@ impl SigningAlgorithm {
 
 /// A public key that verifies signatures.
 pub(super) struct ProviderKey {
-    /// Its name in the headers of tokens, if it has one.
+    /// The name in the headers of tokens, if it has one.
     id: Option<String>,
     numbers: KeyNumbers,
 }
 
-/// What a key consists of.
+/// The numbers of a public key.
 enum KeyNumbers {
     Rsa {
         modulus: Vec<u8>,

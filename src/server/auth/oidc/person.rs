@@ -5,7 +5,7 @@ use crate::model::author::PERSON;
 use crate::server::auth::caller::Caller;
 use crate::server::prelude::*;
 
-/// What separates the IDs of people from all other derived IDs.
+/// Separates the IDs of people from all other derived IDs.
 const PURPOSE: &str = "person";
 /// The start of the ID of an owner who is a person.
 const OWNER: &str = "usr_";
@@ -50,7 +50,7 @@ impl SignedInPerson {
         }
     }
 
-    /// What stands in the place of an API key.
+    /// The ID in the place of an API key.
     pub(in crate::server) fn key(&self) -> Id {
         Id::new(&format!("{PERSON}{}", self.name()))
     }

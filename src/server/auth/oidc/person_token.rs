@@ -14,7 +14,7 @@ const PURPOSE: &str = "edgewright 2026 tokens of people";
 /// After how many seconds a token ends.
 const LIFE: i64 = 8 * 3600;
 
-/// What a token has.
+/// The content of a token.
 #[derive(Serialize, Deserialize)]
 struct SealedPerson {
     person: SignedInPerson,

@@ -38,7 +38,7 @@ const SETTLED: Duration = Duration::from_secs(5);
 /// Where a provider publishes its metadata.
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
-/// What a provider publishes about itself.
+/// The metadata that a provider publishes.
 #[derive(Debug, Deserialize)]
 pub(super) struct ProviderMetadata {
     issuer: String,
@@ -61,7 +61,7 @@ pub(super) struct OidcProvider {
     client: Lock<Option<(Instant, ProviderClient)>>,
 }
 
-/// What requests to the provider need.
+/// The client for requests to the provider.
 #[derive(Clone)]
 struct ProviderClient {
     agent: Agent,

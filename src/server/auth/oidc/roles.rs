@@ -24,7 +24,7 @@ const DIGITS: usize = 16;
 pub(crate) struct RoleMapping {
     /// The name of the claim. Dots lead into objects.
     claim: String,
-    /// Its value, or one of its values; `*` for any.
+    /// The value, or one of its values; `*` for any.
     value: String,
     /// The role.
     role: Role,
@@ -33,7 +33,7 @@ pub(crate) struct RoleMapping {
     sources: Vec<String>,
 }
 
-/// What a person may do.
+/// The rights of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PersonRights {
     pub role: Role,
@@ -61,7 +61,7 @@ pub(super) fn grants(mappings: &[RoleMapping], issuer: &str, claims: &PersonClai
     mappings.iter().filter(|mapping| mapping.matches(claims)).map(|mapping| mapping.digest(issuer)).collect()
 }
 
-/// What a person with some grants may do; none if that is nothing.
+/// The rights of a person with some grants; none without a role.
 pub(super) fn rights(mappings: &[RoleMapping], issuer: &str, grants: &BTreeSet<String>) -> Option<PersonRights> {
     let granted: Vec<&RoleMapping> = mappings.iter().filter(|it| grants.contains(&it.digest(issuer))).collect();
     let role = granted.iter().map(|mapping| mapping.role).max()?;

@@ -246,7 +246,7 @@ mod tests {
         Operation::create(key, Arc::new(spec))
     }
 
-    /// What a key of the editor that may apply `shop*` may do.
+    /// Checks an operation of an editor's key that may apply `shop*`.
     fn limited(operation: Operation) -> Result<(), Code> {
         let keys = [
             scoped_key("ak_shop", Role::Editor, Some(scope(&["shop*"]))),

@@ -20,7 +20,7 @@ use crate::server::resources::endpoint::{Action, Endpoint, endpoints};
 use crate::server::{App, Settings, VERSION_HEADER, openapi, router};
 use crate::store::{Commit, MEMORY, Store, clock, tokens};
 
-/// What a caller gets: the permission, or a refusal. Whether the request then succeeds does not matter.
+/// The answer to a caller: the permission, or a refusal. Whether the request then succeeds does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Allowed,
@@ -109,7 +109,7 @@ fn rule_of(endpoint: &Endpoint) -> EndpointRule {
     }
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asker {
     Of(Role),
@@ -161,7 +161,7 @@ impl Asker {
         }
     }
 
-    /// What the caller gets for a resource or source of `shop`, or of another source.
+    /// The decision for a resource or source of `shop`, or of another source.
     fn decision(self, rule: EndpointRule, is_own: bool, dry_run: bool) -> Decision {
         match self {
             _ if rule == EndpointRule::Open => return Allowed,

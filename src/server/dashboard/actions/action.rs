@@ -58,7 +58,7 @@ impl ActionForm {
     }
 }
 
-/// What becomes of a browser whose form has made a change.
+/// The response to a browser whose form has made a change.
 pub(in crate::server::dashboard) struct ActionDone {
     /// The page that it is led to, below the dashboard.
     page: String,

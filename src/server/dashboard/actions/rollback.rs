@@ -68,7 +68,7 @@ async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
     rendered(&PAGE, request, renewed, render).await
 }
 
-/// What is shown of a plan.
+/// The preview of a plan.
 struct PlanPreview {
     /// The run with the first changes.
     run: ChangeRun,
@@ -180,7 +180,7 @@ fn preview(request: &PageRequest, preview: &PlanPreview) -> Markup {
     }
 }
 
-/// What a source does about manifests that a rollback undoes.
+/// The next step of a source whose manifests a rollback undoes.
 fn outlook(request: &PageRequest, source: &str) -> Markup {
     let handle = request.app.sources.registry.find(source);
     let suspension = handle.as_ref().map(|handle| handle.suspension());

@@ -40,7 +40,7 @@ const SPANS: [(&str, &str); 6] = [
     ("604800", "for 1 week"),
     ("", "until it is resumed"),
 ];
-/// What the page of a source says after a form, by the value of `done`.
+/// The message on the page of a source after a form, by the value of `done`.
 const DONE: [(&str, &str); 3] = [
     ("suspend", "The source is suspended: its manifests are not applied."),
     ("resume", "The source is resumed. The page shows what its sync finds."),
@@ -125,7 +125,7 @@ fn before_sync(request: &PageRequest) -> Result<PageContent, ApiError> {
     Ok(content(format!("Sync {}", source.name), body))
 }
 
-/// What waits to be applied, as far as the last sync tells.
+/// The changes that wait to be applied, as of the last sync.
 fn waiting(source: &SourceView) -> String {
     match counted(&source.counts.pending()).as_str() {
         "" => "At the last sync, nothing waited to be applied.".to_owned(),

@@ -37,7 +37,7 @@ pub(crate) struct Class {
     pub(super) reserved_running: usize,
     /// The part of `waiting` that only [`SlotPool::Reserved`] can have.
     pub(super) reserved_waiting: usize,
-    /// Who has a share, in errors.
+    /// The holder of a share, in errors.
     pub(super) whose: &'static str,
     /// The requests of one owner that run at a time, in each pool.
     pub(super) owner_running: Share,

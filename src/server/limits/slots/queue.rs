@@ -40,7 +40,7 @@ pub(in crate::server) struct PlaceCounts {
 /// Why a request gets no place, with the requests that its owner or all have.
 #[derive(Debug)]
 pub(in crate::server) enum NoPlace {
-    /// Its owner has its share.
+    /// The owner has reached its share.
     Owner(PlaceCounts),
     /// The server has no more.
     Full(PlaceCounts),

@@ -134,7 +134,7 @@ impl Activity {
         }
     }
 
-    /// Notes that the client is told why it is not understood.
+    /// Notes that the client gets the reason why it is not understood.
     pub(super) fn note_refused(&self, now: Instant) {
         self.state.lock().refused = Some(now);
     }

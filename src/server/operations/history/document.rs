@@ -8,7 +8,7 @@ use crate::store::history::commits::is_dirty;
 use crate::store::history::masking;
 use crate::store::history::records::CommitDetails;
 
-/// Who made an attempt, and from which manifests.
+/// The author of an attempt, and its manifests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct HistoryAuthor {
     /// `api`, `source`, `rollback` or `local`; empty if unknown.
@@ -130,7 +130,7 @@ pub(crate) struct HistoryItem {
     /// Why it was refused or failed, or why the source was suspended; which source an applied change overrides, or the drift
     /// that it reverted; or empty.
     pub message: String,
-    /// Who made it.
+    /// The author.
     #[serde(flatten)]
     pub author: HistoryAuthor,
     /// The number of calls.
@@ -176,7 +176,7 @@ pub(crate) struct HistoryResource {
     pub after: Option<Value>,
 }
 
-/// Who set each field of a resource.
+/// The last change of each field of a resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ResourceBlame {
     /// The kind.
@@ -189,7 +189,7 @@ pub(crate) struct ResourceBlame {
     pub fields: Vec<FieldBlame>,
 }
 
-/// What set the value of a field.
+/// The change that set the value of a field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct FieldBlame {
     /// JSON pointer to the field.
@@ -205,7 +205,7 @@ pub(crate) struct FieldBlame {
     /// Whether the revision reverted drift of the field. If so, no commit author is named.
     #[serde(default)]
     pub reverts_drift: bool,
-    /// Who made it.
+    /// The author.
     #[serde(flatten)]
     pub author: HistoryAuthor,
 }

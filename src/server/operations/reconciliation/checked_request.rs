@@ -9,7 +9,7 @@ use crate::routing::TracedRequest;
 use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::empty_expectation;
 
-/// What follows from the fields of a valid request.
+/// The meaning of the fields of a valid request.
 pub(super) struct CheckedRequest {
     /// The digests of its files, in their order.
     pub(super) digests: Vec<Hash>,

@@ -75,7 +75,7 @@ pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planne
     TraceOfPlan { before: report(&then), after, difference }
 }
 
-/// What routes requests at a revision and once a plan is applied to it.
+/// The routing at a revision, and after a plan is applied to it.
 pub(super) fn routing_of_plan(snapshot: &Snapshot, planned: &PlanResult) -> Result<RoutingOfPlan, JsonError> {
     let after = state_after(snapshot, planned).map(|state| RoutingState::new(&state)).transpose()?;
     Ok(RoutingOfPlan { before: RoutingState::new(snapshot)?, after })

@@ -51,7 +51,7 @@ impl Upload {
         Ok(Self { bytes, place })
     }
 
-    /// What it says about itself.
+    /// Reads its own description.
     pub(super) async fn head(&self) -> Result<UploadHead, ApiError> {
         let bytes = self.bytes.clone();
         with_body(bytes.len(), move || UploadHead::parse(&bytes)).await

@@ -168,12 +168,12 @@ pub(crate) struct Run {
     /// How the traced request is routed; null if the request traces none.
     #[serde(default)]
     pub traced: Option<TraceOfPlan>,
-    /// What routes requests before and after the plan; null if the request does not ask for it.
+    /// The routing before and after the plan; null if the request does not ask for it.
     #[serde(default)]
     pub routing: Option<RoutingOfPlan>,
 }
 
-/// What routes requests before and after a plan.
+/// The routing before and after a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct RoutingOfPlan {
     /// The edges and routes of the current revision.

@@ -268,7 +268,7 @@ impl SourceCounts {
         }
     }
 
-    /// What is planned and not applied, with its words.
+    /// The counts of planned and unapplied changes, with their words.
     pub(in crate::server) fn pending(&self) -> [(usize, &'static str); 3] {
         [(self.pending_create, "to create"), (self.pending_change, "to change"), (self.pending_delete, "to delete")]
     }

@@ -154,7 +154,7 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
     );
 }
 
-/// What others have changed of each followed source, as of now.
+/// The current drift of each followed source.
 fn drifted(app: &AppState, page: &mut Exposition) {
     let followed = app.sources.registry.now();
     let statuses: Vec<SourceStatus> = followed.iter().map(|it| it.status.current()).collect();
