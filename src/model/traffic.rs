@@ -163,7 +163,7 @@ pub enum StepEffect {
 
 names!(StepEffect: Passes "passes", Depends "depends", Refused "refused");
 
-/// What certainly becomes of a request at a step, for those who must not guess.
+/// The certain fate of a request at a step, for callers that must not guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepOutcome {
     /// The request goes on. What only a failing backend changes does not count.

@@ -20,7 +20,7 @@ const MOST_LINES: usize = 12;
 const NEAR: usize = 8;
 /// Marks cut text.
 const CUT: &str = "…";
-/// Is in place of hidden text.
+/// The text in place of hidden text.
 pub(super) const HIDDEN: &str = "(hidden)";
 
 /// Excerpts of one file, as a source for miette.

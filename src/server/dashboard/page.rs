@@ -105,7 +105,7 @@ pub(super) struct PageRequest {
     pub lacks_writer: bool,
     parameters: Vec<String>,
     query: String,
-    /// Is set when the client goes.
+    /// Set when the client goes.
     cancel: Cancel,
     /// The revisions whose effects the page lacks.
     lacking_effects: Lock<BTreeSet<u64>>,

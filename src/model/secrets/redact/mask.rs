@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Is at the start of some files, and says nothing.
+/// The byte order mark at the start of some files.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The bytes that are shown.
