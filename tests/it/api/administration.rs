@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
 
 use crate::support::{
+    manifests::edge_with,
     program::{CONFIG_VARIABLE, Folder, finish},
     users::{CONTEXTS, assert_refused, client, login, run_as_user, run_with_token, url, user},
 };
@@ -132,7 +133,7 @@ fn a_context_is_used_by_itself_only_to_read() {
     for line in ["keys create", "owners set-role usr_1 viewer", "store rekey", "suspend shop --reason x"] {
         assert_refused(&run_as_user(&folder, line), "do not use the current context `prod`");
     }
-    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
+    folder.write("m/a.yaml", &edge_with("a", "{}"));
     assert_refused(&run_as_user(&folder, "reconcile m"), "add `--context prod` to change that server");
     assert!(!folder.path("edgewright.db").exists(), "no store was made instead");
     let plan = run_as_user(&folder, "reconcile --dry-run m");
@@ -209,7 +210,7 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     assert_eq!(login(&folder, &serve, "prod").code, 0);
     assert_eq!(run_as_user(&folder, "context show").out, expected);
     // The source of the context is the default of --source.
-    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
+    folder.write("m/a.yaml", &edge_with("a", "{}"));
     assert_eq!(run_as_user(&folder, "reconcile m --context prod").code, 0);
     // So is the mark of its comments.
     for (options, mark) in [("", "<!-- edgewright:shop -->"), ("--source docs", "<!-- edgewright:docs -->")] {

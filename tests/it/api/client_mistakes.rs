@@ -3,13 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{
+    manifests::edge_with,
     program::{Folder, Run, finish},
     users::{assert_refused, server_that_answers, user},
 };
-
-fn edge(name: &str) -> String {
-    format!("apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{}}\n")
-}
 
 #[test]
 fn an_empty_flag_is_an_error_and_makes_no_store() {
@@ -22,7 +19,7 @@ fn an_empty_flag_is_an_error_and_makes_no_store() {
         }
     }
     for (flag, line) in [("--secrets", "validate m"), ("--with", "validate m")] {
-        folder.write("m/a.yaml", &edge("a"));
+        folder.write("m/a.yaml", &edge_with("a", "{}"));
         let mut command = user(&folder, line);
         command.args([flag, ""]);
         assert_refused(&finish(command, ""), &format!("'{flag} <"));
@@ -33,7 +30,7 @@ fn an_empty_flag_is_an_error_and_makes_no_store() {
 #[test]
 fn an_empty_variable_is_as_unset() {
     let folder = Folder::new();
-    folder.write("m/a.yaml", &edge("a"));
+    folder.write("m/a.yaml", &edge_with("a", "{}"));
     for variable in ["SERVER", "CONTEXT", "SECRETS", "WITH", "CONFIG"] {
         let mut command = user(&folder, "plan m");
         command.env(format!("EDGEWRIGHT_{variable}"), "");

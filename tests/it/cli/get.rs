@@ -8,6 +8,7 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
+    manifests::edge_with,
     program::{Folder, Run, finish, on_terminal},
     users::client,
 };
@@ -269,7 +270,7 @@ fn keys_have_the_same_columns_in_every_list_and_every_list_is_sorted() {
     let folder = Folder::new();
     let none = folder.run("keys list");
     assert_eq!(none.code, 1, "there is no store");
-    folder.write("m/e.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: e}\nspec: {}\n");
+    folder.write("m/e.yaml", &edge_with("e", "{}"));
     folder.ok("reconcile m");
     for (line, said) in [("keys list", "No API keys found.\n"), ("owners list", "No owners found.\n")] {
         let none = folder.ok(line);
@@ -325,7 +326,7 @@ fn yaml_quotes_what_old_readers_take_for_another_type() {
     let folder = Folder::new();
     folder.write(
         "m/a.yaml",
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {hostports: ['a.example.com:443'], description: 'on', metadata: '12:30:00'}\n",
+        &edge_with("a", "{hostports: ['a.example.com:443'], description: 'on', metadata: '12:30:00'}"),
     );
     folder.ok("reconcile m");
     let shown = folder.ok("get edge a -o yaml").out;
@@ -426,10 +427,10 @@ fn a_route_is_named_as_plans_show_it() {
     }
 
     // Who deleted an edge is asked when it is gone.
-    folder.write("m/e.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: gone}\nspec: {}\n");
+    folder.write("m/e.yaml", &edge_with("gone", "{}"));
     folder.ok("reconcile --source other m");
     let edge: Value = serde_json::from_str(&folder.ok("get edge gone -o json").out).unwrap();
-    folder.write("m/e.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: another}\nspec: {}\n");
+    folder.write("m/e.yaml", &edge_with("another", "{}"));
     folder.ok("reconcile --source other m --max-deletes 1");
     let told = folder.ok(&format!("history --resource {}", edge["id"].as_str().unwrap())).out;
     assert!(told.contains("    - HttpsEdge gone\n"), "{told}");

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     git::git,
+    manifests::edge_with,
     program::{Folder, Serve, until, within},
     users::through,
 };
@@ -14,9 +15,7 @@ use crate::support::{
 const SOON: Duration = Duration::from_secs(20);
 
 fn edge(description: &str, hostports: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}, hostports: [{hostports}]}}\n"
-    )
+    edge_with("one", &format!("{{description: {description}, hostports: [{hostports}]}}"))
 }
 
 /// A source with a policy that is synced every second.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::support::{
+    manifests::edge_with,
     program::{Folder, Serve, copy, until},
     sources::in_state,
 };
@@ -30,10 +31,7 @@ fn a_module_that_moves_to_its_set_is_judged_by_the_levels_of_the_set() {
         "m/set.yaml",
         &format!("apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {{name: m}}\nspec:{BREAKER}"),
     );
-    folder.write(
-        "m/edge.yaml",
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: e}\nspec: {description: x, hostports: ['h.example.com:443']}\n",
-    );
+    folder.write("m/edge.yaml", &edge_with("e", "{description: x, hostports: ['h.example.com:443']}"));
     let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: r, annotations: \
                  {edgewright/lint.circuit-breaker-zero: allow}}\nspec:\n  edge: e\n  match_type: path_prefix\n  match: /a\n  \
                  backend: {backend_id: bkd_1}\n  modules_from: [m]";

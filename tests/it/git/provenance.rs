@@ -6,13 +6,12 @@ use edgewright::{Disk, Store, Tree, resources::Author, storage::Query};
 
 use crate::support::{
     git::{git, head},
+    manifests::edge_with,
     program::{Folder, REPOSITORY, copy},
 };
 
-const EDGE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: NAME}\nspec: {description: one}\n";
-
 fn edge(folder: &Folder, file: &str, name: &str) {
-    folder.write(file, &EDGE.replace("NAME", name));
+    folder.write(file, &edge_with(name, "{description: one}"));
 }
 
 /// A repository of Git with a manifest in each of two folders.

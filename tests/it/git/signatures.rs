@@ -6,19 +6,14 @@ use serde_json::{Value, json};
 
 use crate::support::{
     git::{git, head},
+    manifests::edge_with,
     program::{CONFIG, Folder, Serve, until},
     users::client,
 };
 
-fn edge(description: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}}}\n"
-    )
-}
-
 /// Commits a description of the edge; with a key, the commit is signed.
 fn commit(folder: &Folder, description: &str, key: Option<&str>) -> String {
-    folder.write("repo/one.yaml", &edge(description));
+    folder.write("repo/one.yaml", &edge_with("one", &format!("{{description: {description}}}")));
     git(folder, "-C repo add .");
     let sign = key.map(|key| {
         let key = folder.path(key).display().to_string();

@@ -1,6 +1,7 @@
 //! Import of what exists: adoption by `metadata.id`, and certificates whose PEM is written in another way (D27, D28).
 
 use crate::support::{
+    manifests::edge_with,
     program::{Folder, Run, finish, rounds, until},
     sources::{in_state, replace, status},
 };
@@ -101,10 +102,7 @@ fn an_id_that_cannot_be_adopted_says_why() {
 #[test]
 fn an_id_that_is_not_there_is_created_on_request_only() {
     let folder = Folder::new();
-    folder.write(
-        "m/a.yaml",
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop, id: edghts_shop1}\nspec: {hostports: ['a.example.com:443']}\n",
-    );
+    folder.write("m/a.yaml", &edge_with("shop, id: edghts_shop1", "{hostports: ['a.example.com:443']}"));
     for line in ["plan m", "reconcile m"] {
         let refused = folder.run(line);
         assert!(
@@ -120,10 +118,7 @@ fn an_id_that_is_not_there_is_created_on_request_only() {
     assert!(folder.ok("plan m").out.contains("No changes"), "the option is needed once");
     // The same through a server.
     let serve = folder.serve("");
-    folder.write(
-        "m/b.yaml",
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: docs, id: edghts_docs1}\nspec: {hostports: ['b.example.com:443']}\n",
-    );
+    folder.write("m/b.yaml", &edge_with("docs, id: edghts_docs1", "{hostports: ['b.example.com:443']}"));
     let through = |options: &str| {
         let mut command = folder.command(&format!("reconcile {options} m"));
         command.args(["--server", &format!("http://{}", serve.address)]).env("EDGEWRIGHT_TOKEN", &serve.token);
@@ -162,11 +157,7 @@ fn a_followed_source_has_the_same_rule_for_an_id_that_is_not_there() {
 #[test]
 fn an_id_of_a_route_on_another_edge_is_an_error_that_says_where_it_is() {
     let folder = Folder::new();
-    let edge = |name: &str| {
-        format!(
-            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{hostports: ['{name}.example.com:443']}}\n"
-        )
-    };
+    let edge = |name: &str| edge_with(name, &format!("{{hostports: ['{name}.example.com:443']}}"));
     let route = |metadata: &str, edge: &str| {
         format!(
             "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: cart{metadata}}}\nspec:\n  edge: {edge}\n  \

@@ -2,6 +2,7 @@
 
 use edgewright::resources::Kind;
 
+use crate::support::manifests::edge_with;
 use crate::support::program::Folder;
 
 const PEM: &str = include_str!("../../../examples/storefront/certs/staff-devices.pem");
@@ -121,9 +122,7 @@ fn a_broken_file_does_not_switch_off_what_lints_deny() {
 fn of_two_renames_of_one_resource_neither_is_applied() {
     let folder = Folder::new();
     let edge = |name: &str, more: &str, host: &str| {
-        format!(
-            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}{more}}}\nspec: {{hostports: [\"{host}:443\"]}}\n"
-        )
+        edge_with(&format!("{name}{more}"), &format!("{{hostports: [\"{host}:443\"]}}"))
     };
     folder.write("m/1.yaml", &edge("a", "", "a.example.com"));
     folder.ok("reconcile m");

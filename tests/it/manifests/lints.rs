@@ -8,6 +8,7 @@ use edgewright::{
     validate,
 };
 
+use crate::support::manifests::edge_with;
 use crate::support::program::{Folder, REPOSITORY};
 
 /// What validation says of a text, with one lint at a level.
@@ -152,11 +153,7 @@ fn a_manifest_sets_the_level_of_a_lint_for_itself() {
 #[test]
 fn what_another_source_has_counts_too() {
     let folder = Folder::new();
-    let edge = |name: &str, host: &str| {
-        format!(
-            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{hostports: [\"{host}:443\"]}}\n"
-        )
-    };
+    let edge = |name: &str, host: &str| edge_with(name, &format!("{{hostports: [\"{host}:443\"]}}"));
     let route = |name: &str, edge: &str| {
         format!(
             "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: {name}}}\nspec: {{edge: {edge}, match_type: \

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::support::manifests::edge_with;
 use crate::support::program::{Folder, rounds};
 
 /// The code, message and number of related places of each diagnostic.
@@ -25,9 +26,7 @@ fn routes(edge: &str, sets: &str, count: usize) -> String {
 }
 
 fn edge(name: &str, hostport: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{hostports: [\"{hostport}\"]}}\n"
-    )
+    edge_with(name, &format!("{{hostports: [\"{hostport}\"]}}"))
 }
 
 #[test]

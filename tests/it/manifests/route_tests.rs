@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
+    manifests::edge_with,
     program::{CONFIG, Folder, REPOSITORY, Run, copy, has},
     sources::in_state,
     users::{server_that_answers, through},
@@ -95,7 +96,7 @@ fn a_source_whose_test_fails_is_not_applied() {
         assert!(help.ends_with("; way: edge `shop` by shop.example.com:443, no route matches /admin"), "{help}");
     }
     // What is left aside is not applied either.
-    folder.write("m/other.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {x: 1}\n");
+    folder.write("m/other.yaml", &edge_with("a", "{x: 1}"));
     assert_eq!(folder.run("reconcile m --isolate").code, 3);
     assert_eq!(folder.run("history show 1").code, 0);
     assert_ne!(folder.run("history show 2").code, 0, "there is no second revision");

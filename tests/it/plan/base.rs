@@ -2,6 +2,7 @@
 
 use crate::support::{
     git::git,
+    manifests::edge_with,
     program::{Folder, finish},
 };
 
@@ -18,7 +19,10 @@ fn manifest(names: &[&str]) -> String {
 fn warnings_of_the_base_are_counted_and_new_ones_listed() {
     let folder = Folder::new();
     let route = "{name: all, match_type: path_prefix, match: /, backend: {backend_id: bkd_1}}";
-    folder.write("m/edge.yaml", &format!("apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec: {{hostports: ['shop.example.com:443'], routes: [{route}]}}\n"));
+    folder.write(
+        "m/edge.yaml",
+        &edge_with("shop", &format!("{{hostports: ['shop.example.com:443'], routes: [{route}]}}")),
+    );
     folder.write("m/old.yaml", &manifest(&["one", "two"]));
     git(&folder, "init -q -b main");
     git(&folder, "add .");

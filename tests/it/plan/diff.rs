@@ -4,6 +4,7 @@ use std::{fs, os::unix::fs::symlink, process::Command};
 
 use crate::support::{
     git::git,
+    manifests::edge_with,
     program::{Folder, copy, finish},
 };
 
@@ -29,8 +30,7 @@ fn two_folders_are_compared_without_a_store() {
 #[test]
 fn either_folder_can_be_at_fault() {
     let folder = Folder::with_storefront();
-    folder
-        .write("bad/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {hostport: []}\n");
+    folder.write("bad/a.yaml", &edge_with("a", "{hostport: []}"));
     for line in ["diff bad storefront", "diff storefront bad"] {
         let run = folder.run(line);
         assert_eq!((run.code, run.err.contains("bad/a.yaml:4:8")), (3, true), "{line}: {}", run.err);

@@ -7,7 +7,7 @@ use edgewright::{
 
 use super::formats::{of_diagnostics, parsed, rendered};
 use crate::support::{
-    manifests::edges,
+    manifests::{edge_with, edges},
     program::{Folder, finish},
 };
 
@@ -34,7 +34,7 @@ fn every_sarif_result_has_a_location() {
     let folder = Folder::with_storefront();
     folder.ok("reconcile storefront");
     folder.write("empty/readme.txt", "");
-    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
+    folder.write("m/a.yaml", &edge_with("a", "{}"));
     for line in ["validate storefront", "validate missing", "validate empty", "plan m", "plan empty", "reconcile m"] {
         let run = folder.run(&format!("{line} --format sarif"));
         let results = match run.out.is_empty() {

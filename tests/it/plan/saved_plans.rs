@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::support::manifests::edge_with;
 use crate::support::program::Folder;
 
 const SHOP: &str = "storefront/shop/storefront.yaml";
@@ -49,7 +50,7 @@ fn what_others_change_in_the_store_does_not_matter() {
     edit(&folder, "Product pages", "All products");
     folder.ok("plan --out plan.json storefront");
     folder.ok("keys create --store store --role editor");
-    folder.write("docs/one.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: docs}\nspec: {}\n");
+    folder.write("docs/one.yaml", &edge_with("docs", "{}"));
     folder.ok("reconcile --source docs docs");
     assert_eq!(folder.snapshot("store").revision, 3);
     folder.ok("reconcile --plan plan.json storefront");
@@ -93,7 +94,7 @@ fn whatever_has_changed_since_the_review_is_refused_with_its_reason() {
     let plan = folder.read("plan.json");
     folder.write("edited.json", &plan.replace("All products", "Evil products"));
     refuses(&folder, "reconcile --plan edited.json storefront", "the saved plan was edited");
-    folder.write("m/one.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec: {}\n");
+    folder.write("m/one.yaml", &edge_with("one", "{}"));
     refuses(&folder, "reconcile --plan plan.json --source other m", "for source `default`");
 
     folder.ok("reconcile --store elsewhere storefront/platform/office-only.json");

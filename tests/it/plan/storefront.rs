@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use edgewright::{Code, Disk, Options, Store, apply, plan, resources::Kind};
 
+use crate::support::manifests::edge_with;
 use crate::support::program::{Folder, REPOSITORY, Run};
 
 const SHOP: &str = "storefront/shop/storefront.yaml";
@@ -209,9 +210,7 @@ fn manifests_come_from_standard_input_and_values_from_the_environment() {
 
 /// A small edge; `metadata` goes behind its name.
 fn edge(name: &str, metadata: &str, host: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}{metadata}}}\nspec: {{description: small, hostports: [\"{host}.example.com:443\"]}}\n"
-    )
+    edge_with(&format!("{name}{metadata}"), &format!("{{description: small, hostports: [\"{host}.example.com:443\"]}}"))
 }
 
 #[test]

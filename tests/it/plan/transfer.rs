@@ -6,7 +6,7 @@ use edgewright::resources::Kind;
 use serde_json::{Value, json};
 
 use crate::support::{
-    manifests::edge,
+    manifests::{bare_edge, edge},
     program::{CONFIG, Folder, Run, Serve, until},
     sources::{in_state, shown, status, until_reason},
     users::client,
@@ -26,10 +26,7 @@ pub(crate) fn shop(more: &str) -> String {
 
 /// A manifest that stays in its source.
 fn other(name: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\n\
-         spec: {{hostports: [\"{name}.example.com:443\"]}}\n"
-    )
+    bare_edge(name, "")
 }
 
 /// Two folders of sources `a` and `b`; `a` has the shop.

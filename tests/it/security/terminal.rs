@@ -2,6 +2,7 @@
 
 use edgewright::{Disk, Options, Store, apply, plan};
 
+use crate::support::manifests::edge_with;
 use crate::support::program::{Folder, Run};
 
 /// What no output has raw: escape, bell, marks of direction, and line breaks that are none of YAML's or a terminal's.
@@ -96,10 +97,7 @@ fn lists_of_keys_and_names_of_sources_are_tame() {
     assert!(listed.out.contains("\nx\\u{1b}[31m\\nak_spoofed\\u{202e}\\u{2028}  "), "{}", listed.out);
     tame(&folder, "owners list");
 
-    folder.write(
-        "m/a.yaml",
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {hostports: ['a.example.com:443']}\n",
-    );
+    folder.write("m/a.yaml", &edge_with("a", "{hostports: ['a.example.com:443']}"));
     // An earlier version took such a name.
     let options = Options { source: "team\u{202e}\u{2066}".into(), ..Options::new(Disk::new([folder.path("m")])) };
     {

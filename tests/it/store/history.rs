@@ -2,7 +2,12 @@
 
 use serde_json::Value;
 
-use crate::support::{git::git, manifests::edge, program::Folder, users::through};
+use crate::support::{
+    git::git,
+    manifests::{edge, edge_with},
+    program::Folder,
+    users::through,
+};
 
 fn records(folder: &Folder, line: &str) -> Vec<Value> {
     let run = folder.ok(line);
@@ -116,11 +121,7 @@ fn a_key_is_told_by_its_description_while_it_exists() {
 #[test]
 fn a_large_commit_names_files_and_a_small_one_names_lines() {
     let folder = Folder::new();
-    let edge = |at: usize| {
-        format!(
-            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{at}}}\nspec: {{description: number-{at}.}}\n"
-        )
-    };
+    let edge = |at: usize| edge_with(&format!("e{at}"), &format!("{{description: number-{at}.}}"));
     let edges: Vec<String> = (0..2_001).map(edge).collect();
     folder.write("m/all.yaml", &edges.join("---\n"));
     folder.ok("reconcile m");

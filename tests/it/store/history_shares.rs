@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
+use crate::support::manifests::edge_with;
 use crate::support::program::{Folder, Serve, until};
 
 /// A share is an eighth of it.
@@ -68,8 +69,7 @@ fn an_owner_cannot_push_out_what_others_have_recorded() {
     }
     // Another key of the owner has the same share.
     assert_eq!(patched(&serve, &second, &own, 0), 429);
-    let text =
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {hostports: ['a.example.com:443']}\n";
+    let text = edge_with("a", "{hostports: ['a.example.com:443']}");
     let run = |dry_run: bool| {
         let files = json!([{"name": "a.yaml", "text": text}]);
         let body = json!({"source": "shop", "files": files, "dry_run": dry_run}).to_string();

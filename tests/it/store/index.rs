@@ -9,6 +9,7 @@ use edgewright::{
 };
 
 use super::{commit, described, edge, small, small_key};
+use crate::support::manifests::edge_with;
 use crate::support::program::{Folder, copy, until};
 
 /// Keeps the records of the last checkpoint.
@@ -53,9 +54,7 @@ fn a_command_leaves_its_state_in_sled_and_the_index_to_a_server() {
     let folder = Folder::new();
     let edge = |at: usize| {
         let description = "x".repeat(250);
-        format!(
-            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{at}}}\nspec: {{description: {description}}}\n"
-        )
+        edge_with(&format!("e{at}"), &format!("{{description: {description}}}"))
     };
     let edges: Vec<String> = (0..500).map(edge).collect();
     folder.write("m/all.yaml", &edges.join("---\n"));

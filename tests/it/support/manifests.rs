@@ -6,11 +6,14 @@ use serde_json::Value;
 
 use super::program::REPOSITORY;
 
+/// An edge with a spec. More metadata can follow its name.
+pub(crate) fn edge_with(name: &str, spec: &str) -> String {
+    format!("apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {spec}\n")
+}
+
 /// An edge with a description.
 pub(crate) fn edge(name: &str, description: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{description: {description}, hostports: [\"{name}.example.com:443\"]}}\n"
-    )
+    edge_with(name, &format!("{{description: {description}, hostports: [\"{name}.example.com:443\"]}}"))
 }
 
 /// So many edges, one in a document; their names are a prefix and a number.
@@ -20,10 +23,7 @@ pub(crate) fn edges(prefix: &str, count: usize) -> String {
 
 /// An edge without a description; `more` goes behind its name.
 pub(crate) fn bare_edge(name: &str, more: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}{more}}}\n\
-         spec: {{hostports: [\"{name}.example.com:443\"]}}\n"
-    )
+    edge_with(&format!("{name}{more}"), &format!("{{hostports: [\"{name}.example.com:443\"]}}"))
 }
 
 /// The JSON Schemas of all kinds of manifests in this repository, by kind.

@@ -12,7 +12,7 @@ use crate::{
     security::tls::authority_until,
     support::{
         git::git,
-        manifests::edge,
+        manifests::{bare_edge, edge},
         program::{CONFIG_VARIABLE, Folder, Serve, finish, until},
     },
 };
@@ -282,11 +282,7 @@ fn a_file_of_notifications_exists_from_the_start() {
 #[test]
 fn a_refused_plan_is_told_as_refused() {
     let folder = Folder::new();
-    let numbered = |at: usize| {
-        format!(
-            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{at}}}\nspec: {{hostports: [\"e{at}.example.com:443\"]}}\n"
-        )
-    };
+    let numbered = |at: usize| bare_edge(&format!("e{at}"), "");
     let many: Vec<String> = (0..8).map(numbered).collect();
     folder.write("m/one.yaml", &edge("one", "first"));
     folder.write("m/many.yaml", &many.join("---\n"));

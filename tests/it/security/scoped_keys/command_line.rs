@@ -1,6 +1,7 @@
 //! Scopes on the command line.
 
 use crate::support::{
+    manifests::edge_with,
     program::{Folder, Run, finish},
     users::client,
 };
@@ -50,7 +51,7 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
 #[test]
 fn a_misspelt_source_is_told_and_an_impossible_one_refused() {
     let folder = Folder::new();
-    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
+    folder.write("m/a.yaml", &edge_with("a", "{}"));
     folder.ok("reconcile --source shop m");
     let serve = folder.serve("--store other");
     let of_store = |options: &str| folder.run(&format!("keys create --role planner {options}"));

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::gateway::{AUTHORITY, Gateway, SHOP_CHAIN, SHOP_KEY, document, edge, pem, reconciliation, shop};
 use crate::security::scoped_keys::refused;
+use crate::support::manifests::edge_with;
 
 pub(super) fn name(gateway: &Gateway) {
     let authority = pem("CertificateAuthority", "staff", &[("ca_pem", AUTHORITY)]);
@@ -57,9 +58,7 @@ pub(super) fn name(gateway: &Gateway) {
 
 pub(super) fn id(gateway: &Gateway) {
     let id = gateway.id("HttpsEdge", "team-a");
-    let text = format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {id}}}\nspec: {{hostports: []}}\n"
-    );
+    let text = edge_with(&format!("mine, id: {id}"), "{hostports: []}");
     let answer = gateway.b_applies(&[json!({"name": "mine.yaml", "text": text})]);
     refused(&answer, 409, &["OWNER_CONFLICT", "`team-a`"]);
     let path = format!("/edges/https/{id}");

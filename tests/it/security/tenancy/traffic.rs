@@ -6,6 +6,7 @@ use super::gateway::{
     Gateway, SHOP_CHAIN, SHOP_KEY, WILDCARD_CHAIN, WILDCARD_KEY, document, edge, pem, reconciliation, shop,
 };
 use crate::security::scoped_keys::refused;
+use crate::support::manifests::edge_with;
 
 /// The warning about the edge `shop`.
 const WITHOUT_CERTIFICATE: &str =
@@ -71,9 +72,7 @@ pub(super) fn hostport_without_source(gateway: &Gateway) {
         refused(&answer, 409, &words);
     }
     // An admin adopts it.
-    let text = format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {id}}}\nspec: {{hostports: ['free.example.com:443']}}\n"
-    );
+    let text = edge_with(&format!("mine, id: {id}"), "{hostports: ['free.example.com:443']}");
     gateway.apply("team-b", &[json!({"name": "mine.yaml", "text": text})]);
 }
 
@@ -304,9 +303,7 @@ pub(super) fn invariant(gateway: &Gateway) {
 fn a_declaration_that_is_not_applied_gives_no_right_to_a_host() {
     let gateway = Gateway::new();
     let id = gateway.id("HttpsEdge", "team-a");
-    let decoy = format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: decoy, id: {id}}}\nspec: {{hostports: ['d.example.com:443']}}\n"
-    );
+    let decoy = edge_with(&format!("decoy, id: {id}"), "{hostports: ['d.example.com:443']}");
     for hostport in ["shop.example.com:443", "pay.shop.example.com:443", "*.shop.example.com:8443"] {
         let files = [json!({"name": "decoy.yaml", "text": decoy}), edge("mine", hostport)];
         let body = json!({"source": "team-b", "files": files, "isolate": true, "max_deletes": "100%"});

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::files_with;
-use crate::support::manifests::kind_schemas;
+use crate::support::manifests::{edge_with, kind_schemas};
 use crate::support::program::{Folder, rounds};
 
 /// The formats of plans, apart from JSON.
@@ -158,7 +158,7 @@ fn no_text_of_a_request_takes_a_token() {
     }
     let commit = json!({
         "source": "a",
-        "files": [{"name": format!("{token}.yaml"), "text": "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n"}],
+        "files": [{"name": format!("{token}.yaml"), "text": edge_with("a", "{}")}],
         "commit": token,
         "commit_author_name": format!("Ada {token}"),
         "commit_author_email": format!("{token}@example.com"),

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::support::{
     git::git,
     http::http,
+    manifests::edge_with,
     program::{Folder, finish},
 };
 
@@ -25,7 +26,7 @@ fn files_with(folder: &Folder, secret: &str) -> Vec<String> {
 #[test]
 fn a_token_goes_no_further_than_where_it_was_pasted() {
     let folder = Folder::new();
-    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
+    folder.write("m/a.yaml", &edge_with("a", "{}"));
     let token = folder.ok("keys create --role editor").out.trim().to_owned();
     let (id, secret) = token.strip_prefix("ew_").unwrap().rsplit_once('_').unwrap();
     let serve = folder.serve("--manifests m --security-log security.jsonl");
@@ -73,7 +74,7 @@ fn a_token_goes_no_further_than_where_it_was_pasted() {
 #[test]
 fn commands_understand_a_token_and_do_not_repeat_it() {
     let folder = Folder::new();
-    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
+    folder.write("m/a.yaml", &edge_with("a", "{}"));
     folder.ok("keys create --role admin");
     let token = folder.ok("keys create --role editor").out.trim().to_owned();
     let (id, secret) = token.strip_prefix("ew_").unwrap().rsplit_once('_').unwrap();
@@ -172,7 +173,7 @@ fn a_part_of_a_token_revokes_its_key() {
 #[test]
 fn no_command_repeats_a_token_that_stands_for_something_else() {
     let folder = Folder::new();
-    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
+    folder.write("m/a.yaml", &edge_with("a", "{}"));
     let token = folder.ok("keys create --role admin").out.trim().to_owned();
     let secret = token.rsplit_once('_').unwrap().1;
     let mut said = String::new();
@@ -193,8 +194,7 @@ fn no_command_repeats_a_token_that_stands_for_something_else() {
     for format in ["text", "json", "markdown", "github", "sarif", "junit"] {
         said += &folder.run(&format!("validate bad --format {format}")).all();
     }
-    let edge = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: b}\nspec: {}\n";
-    folder.write(&format!("good/{token}.yaml"), edge);
+    folder.write(&format!("good/{token}.yaml"), &edge_with("b", "{}"));
     git(&folder, "init -q good");
     git(&folder, "-C good add .");
     git(&folder, &format!("-C good -c user.name={token} -c user.email={token}@example.com commit -q -m {token}"));

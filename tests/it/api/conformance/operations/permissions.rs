@@ -3,6 +3,7 @@
 use edgewright::resources::{Id, Role, new_token};
 use serde_json::{Value, json};
 
+use crate::support::manifests::edge_with;
 use crate::support::server::Server;
 
 const ROLES: [Role; 5] = [Role::Gateway, Role::Viewer, Role::Planner, Role::Editor, Role::Admin];
@@ -94,7 +95,7 @@ fn manifests_give_no_permission_that_their_sender_does_not_have() {
     assert_eq!(made.status, 201, "{}", made.text);
     let refused = apply(&people.server.editor, "second");
     assert_eq!((refused.status, refused.str("/error_code")), (403, "ERR_EDGEWRIGHT_FORBIDDEN"), "{}", refused.text);
-    let edge = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec: {}\n";
+    let edge = edge_with("one", "{}");
     let files = json!([{"name": "edge.yaml", "text": edge}]);
     let pruned = json!({"source": "people", "files": files, "prune": true});
     let pruned = people.server.call_as(&people.server.editor, "POST", "/reconciliations", Some(pruned));

@@ -11,7 +11,10 @@ use crate::api::conformance::support::{
     run::hold,
     samples::with,
 };
-use crate::support::{manifests::bare_edge, server::Server};
+use crate::support::{
+    manifests::{bare_edge, edge_with},
+    server::Server,
+};
 
 #[test]
 fn reconciliations() {
@@ -23,11 +26,6 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 pub(crate) const POST: &str = "POST /reconciliations";
-
-/// The manifest of an edge with any spec.
-fn edge_with(name: &str, spec: &str) -> String {
-    format!("apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {spec}\n")
-}
 
 /// The manifest of an edge whose one route takes a secret from somewhere.
 fn hook(name: &str, secret: &str) -> String {
