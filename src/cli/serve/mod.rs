@@ -64,7 +64,8 @@ impl Args {
         })
     }
 
-    /// Serves: what is below depends on what is above it, and ends in the reverse order.
+    /// Serves in rounds. The order of a start is that of its types: `open` makes a [`BoundServer`], `start_parts` takes it and makes
+    /// the rest of a [`Round`], and `answer` takes both.
     fn serve(
         &self,
         config: Config,
