@@ -98,10 +98,16 @@ impl Schemas {
         self.derive(format!("{kind}List"), list)
     }
 
-    /// Adds the schema of a list of what an operation returns, and returns a reference to it.
-    pub(crate) fn list_of<T: JsonSchema>(&mut self, kind: &str, array: &str, paged: bool) -> Value {
+    /// Adds the schema of a page of a list that an operation returns, and returns a reference to it.
+    pub(crate) fn page_of<T: JsonSchema>(&mut self, kind: &str, array: &str) -> Value {
         let items = self.response::<T>();
-        self.list(kind, array, items, paged)
+        self.list(kind, array, items, true)
+    }
+
+    /// Adds the schema of a whole list that an operation returns, and returns a reference to it.
+    pub(crate) fn whole_list_of<T: JsonSchema>(&mut self, kind: &str, array: &str) -> Value {
+        let items = self.response::<T>();
+        self.list(kind, array, items, false)
     }
 
     fn derive(&mut self, name: String, schema: Value) -> Value {

@@ -15,7 +15,7 @@ pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Owners, |
     .named("Owners", "listOwners", "List owners")
     .described("Returns the owners of API keys with their roles, newest first. Only admins can list them.")
     .documented("400 401 403 500", |operation, schemas| {
-        operation.ok(schemas.list_of::<OwnerView>("Owner", "owners", true)).conditional()
+        operation.ok(schemas.page_of::<OwnerView>("Owner", "owners")).conditional()
     });
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/owners/{id}", Intent::Owners, |method| on(method, get))

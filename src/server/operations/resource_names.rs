@@ -35,7 +35,7 @@ pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |me
     .named("Origin", "listResourceNames", "List the names of resources")
     .described("Returns the sources of the resources in a collection, and their names in the manifests, newest first.")
     .documented("400 401 429 500 503", |operation, schemas| {
-        operation.ok(schemas.list_of::<ResourceName>("ResourceName", "resources", true)).conditional()
+        operation.ok(schemas.page_of::<ResourceName>("ResourceName", "resources")).conditional()
     });
 
 /// The name of a resource in the manifests.

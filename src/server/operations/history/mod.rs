@@ -58,7 +58,7 @@ pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |me
     .named("History", "listHistory", "List the history")
     .described("Returns the attempts to change the store, including refused ones, newest first, one page at a time. `next_page_uri` is the URI of the next page. With a filter that selects few records, a page can be shorter than its limit.")
     .documented("400 401 429 500 503", |operation, schemas| {
-        operation.ok(schemas.list_of::<HistoryItem>("History", "history", true))
+        operation.ok(schemas.page_of::<HistoryItem>("History", "history"))
     });
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/history/{revision}", Intent::Read, |method| on(method, get))

@@ -137,8 +137,8 @@ impl<'a> ReconciliationJob<'a> {
         let older = Prepared::load_to_compare(Options { tree: older, ..self.options.clone() });
         let newer = Prepared::load_to_compare(self.options.clone()).masked();
         let planned = newer.changes_from(&older, &snapshot);
-        let intent = intent(&self.options.source, true);
-        self.caller = self.app.access.admit_again(&snapshot, &intent, &self.headers)?;
+        let plans = Intent::Plan(&self.options.source);
+        self.caller = self.app.access.admit_again(&snapshot, &plans, &self.headers)?;
         self.answer(&planned, None, None)
     }
 

@@ -10,7 +10,7 @@ pub(in crate::server::operations) static LIST: ApiOperation = ApiOperation::get(
     .named("Reconciliations", "listReconciliations", "List reconciliations")
     .described("Returns the revisions that sources created, newest first, one page at a time. `next_page_uri` is the URI of the next page.")
     .documented("400 401 429 500 503", |operation, schemas| {
-        operation.ok(schemas.list_of::<ReconciliationItem>("Reconciliation", "reconciliations", true))
+        operation.ok(schemas.page_of::<ReconciliationItem>("Reconciliation", "reconciliations"))
     });
 
 pub(in crate::server::operations) static GET: ApiOperation =

@@ -31,7 +31,7 @@ pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |me
     .named("Sources", "listSources", "List sources")
     .described("Returns the sources that the server follows, with their status, in the order of the configuration. After them come the first hundred other sources that own resources, with the reason `NotFollowed` and what a client applied last.")
     .documented("400 401 429 500 503", |operation, schemas| {
-        operation.ok(schemas.list_of::<SourceView>("Source", "sources", false)).conditional()
+        operation.ok(schemas.whole_list_of::<SourceView>("Source", "sources")).conditional()
     });
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/sources/{name}", Intent::Read, |method| on(method, get))
