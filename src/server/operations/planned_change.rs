@@ -152,14 +152,22 @@ pub(super) fn stale(what: &str) -> ApiError {
     ApiError::new(Fault::new(Code::Stale, message).at("expect"))
 }
 
-/// Warns that the reviewer of a plan has not seen the secrets.
+/// Warns that the reviewer of a plan has not seen the secrets that it writes, if it writes any.
 pub(super) fn warn_unreviewed(planned: &mut PlanResult) {
-    if planned.plan.as_ref().is_none_or(Plan::is_empty) {
+    if !planned.plan.iter().flat_map(Plan::each_operation).any(writes_secrets) {
         return;
     }
     let message = "the plan was reviewed without the values of secrets, which may have changed";
     let help = "to cover them, review the plan with an API key that may apply the source";
     planned.diagnostics.push(Diagnostic::warning(Code::UnreviewedSecrets, message).help(help));
+}
+
+/// Whether the call of an operation has secrets.
+fn writes_secrets(operation: &Operation) -> bool {
+    match (operation.body(Secrets::Revealed), operation.body(Secrets::Masked)) {
+        (Ok(revealed), Ok(masked)) => revealed != masked,
+        _ => true,
+    }
 }
 
 /// The plan as a document; none for one that cannot be applied. A masked one is for callers who do not see the secrets, so

@@ -74,6 +74,25 @@ fn what_a_planner_reviewed_is_applied_with_another_key() {
 }
 
 #[test]
+fn a_plan_that_writes_no_secret_has_none_that_nobody_reviewed() {
+    let server = start();
+    let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    let (_, applier) = key(&server, json!({"apply": ["shop"]}));
+    // The source has a secret, and the plan only adds an edge without one.
+    let edge = "---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: plain}\n\
+                spec: {hostports: ['plain.example.com:443']}\n";
+    let text = manifest("shop", "shop-secret-1", "first") + edge;
+    let mut body = reconciliation("shop", &text, true).unwrap_or_default();
+    let planned = server.call_as(&planner, "POST", "/reconciliations", Some(body.clone()));
+    let reviewed = planned.str("/outcome").to_owned();
+    assert!(reviewed.starts_with("masked:"), "{}", planned.text);
+    (body["expect"], body["dry_run"]) = (json!(reviewed), json!(false));
+    let applied = server.call_as(&applier, "POST", "/reconciliations", Some(body));
+    assert_eq!(applied.status, 201, "{}", applied.text);
+    assert!(!applied.text.contains("UNREVIEWED_SECRETS"), "{}", applied.text);
+}
+
+#[test]
 fn everybody_is_told_of_drift_and_only_that_of_secrets_is_not_compared() {
     let server = start();
     let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
