@@ -34,8 +34,10 @@ exec 3>&1
 
 plan="$REVIEW_DIR/plan-$source.json" report="$REVIEW_DIR/plan-$source.md"
 prepare_review_dir "$report"
-reason="There is no reviewed plan of source '$source'."
-if [ -f "$plan" ]; then
+if [ ! -f "$plan" ]; then
+    reason="There is no reviewed plan of source '$source'."
+    echo "$reason The plan of now:"
+else
     if [ -z "${APPROVED:-}" ]; then
         # What opens or is weakened in the plan of now is so in the same plan of the review. Without a plan, nobody knows.
         with_surrounding plan "$folder" --source "$source" --format markdown --output "$report" >&3 || {
@@ -60,7 +62,7 @@ if [ -f "$plan" ]; then
     reason="The reviewed plan of source '$source' is stale."
 fi
 
-echo "$reason Planning again."
+# For the summary, and in case nothing is left to do. The log has this plan already if there was a reviewed one.
 rm -f "$report"
 status=0
 with_surrounding plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" >&3 || status=$?
@@ -68,7 +70,7 @@ case "$status" in
     0) echo "Source '$source' is in sync: there is nothing to apply." ;;
     2)
         summarize "$report"
-        echo "$reason Nothing was applied. Review the plan above, and apply it with a run that asks for approval." >&2
+        echo "$reason Nothing was applied. Review the plan of now, which is above, and apply it with a run that asks for approval." >&2
         exit 5
         ;;
     *) exit "$status" ;;
