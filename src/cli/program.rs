@@ -8,7 +8,6 @@ use clap::{CommandFactory, FromArgMatches};
 use super::command::{self, Cli, Command};
 use super::config::Config;
 use super::config::location::config_path;
-use super::config::untrusted_file::CheckedOptions;
 use super::failure::{CommandResult, Exit, Failure};
 use super::input::{empty_variables, usage};
 use super::manifests::source_args;
@@ -65,9 +64,11 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    config.check_options(&command, &matches, CheckedOptions::BeforeChoice)?;
+    config.add_refused_options(&command, &matches);
     if matches!(cli.command, Command::Validate(_)) {
-        config.check_values(&serve::command());
+        let serve = serve::command();
+        diagnostics::diagnostics(config.refused_by_server(&serve).as_slice());
+        config.check_values(&serve);
     }
     config.check(command::used_by(&cli.command))?;
     command::dispatch(cli.command, &command, &matches, config)

@@ -8,7 +8,7 @@ pub(crate) mod section;
 mod text;
 pub(crate) mod untrusted_file;
 
-use clap::{ArgMatches, Command};
+use clap::Command;
 
 use super::input::usage;
 use super::serve::source_config::entry::SourceEntry;
@@ -25,10 +25,9 @@ use crate::server::auth::oidc::config::OidcConfig;
 use crate::server::notify::config::{NotificationConfig, NotificationTarget};
 use crate::server::resources::write_policy::{WritePolicies, WritePolicy};
 use crate::syntax::yaml::Tape;
-use location::{VARIABLE, config_path, named_path};
+use location::{config_path, named_path};
 use options::{ValueCheck, scalar_text};
 use section::ConfigSection;
-use untrusted_file::CheckedOptions;
 
 /// The keys that take effect while a server runs (D91), besides [`REFUSED`]; all others need a restart.
 const LIVE: [&str; 5] = ["lints", "allowed_labels", "certificate_expiry_days", "sources", "rest_writes"];
@@ -124,45 +123,6 @@ impl Config {
             Some(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }.check_trust()),
             None => Ok(Self::default()),
         }
-    }
-
-    /// Adds an error for each key that only a server uses, unless the file was named: a pull request can add it to the
-    /// working folder.
-    fn check_trust(mut self) -> Self {
-        let of_server = |key: &&String| ConfigSection::from_key(key) == Some(ConfigSection::Server);
-        if let Some(key) = self.keys.iter().find(of_server).filter(|_| !self.named) {
-            let failure = self.not_allowed(key, FieldPath::root().join(key.as_str()));
-            self.errors.push((Some(ConfigSection::Trust), failure));
-        }
-        self
-    }
-
-    /// The error of what a file that was found in the working folder cannot set.
-    fn not_allowed(&self, what: &str, place: FieldPath) -> Failure {
-        let message = format!("`{what}` cannot be set in a configuration file found in the working folder");
-        let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
-        self.failure_at(fault.at(place))
-    }
-
-    /// Fails if the command that runs uses an option that a file found in the working folder cannot set, and nothing else has
-    /// set it.
-    pub(super) fn check_options(
-        &self,
-        command: &Command,
-        matches: &ArgMatches,
-        checked: CheckedOptions,
-    ) -> Result<(), Failure> {
-        let refused = self.options.keys().filter(|name| self.is_refused(name));
-        match untrusted_file::first_unset(command, matches, checked, refused) {
-            Some(name) => Err(self.not_allowed(name, FieldPath::root().join("options").join(name))),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the file was found in the working folder, and cannot set an option.
-    fn is_refused(&self, name: &str) -> bool {
-        let can_set = |values: &Vec<String>| values.iter().all(|value| untrusted_file::can_set(name, value));
-        !self.named && !self.options.get(name).is_some_and(can_set)
     }
 
     /// Fails with the errors of the sections that a command uses.

@@ -188,10 +188,12 @@ fn a_mistake_in_a_part_fails_only_the_commands_that_use_it() {
         }
         let run = with_found_file(&folder, "serve --listen 127.0.0.1:0");
         assert_eq!((run.code, run.err.contains(said)), (1, true), "{text}: {}", run.all());
-        // What only a server may not do does not fail the check of manifests.
+        // What only a server may not do does not fail the check of manifests, which warns of it.
         let run = with_found_file(&folder, "validate m");
         let expected = i32::from(!said.contains("NOT_ALLOWED"));
-        assert_eq!((run.code, run.err.contains(said)), (expected, expected == 1), "{text}: {}", run.all());
+        let warning = format!("`serve` will refuse {CONFIG}, which was only found and not named: it sets");
+        assert!(run.code == expected && run.err.contains(said), "{text}: {}", run.all());
+        assert!(run.err.contains(&warning), "{text}: {}", run.all());
     }
     folder.write("edgewright.config.yaml", "lints: {nope: warn}\n");
     folder.ok("get edges");
@@ -251,6 +253,19 @@ fn a_file_that_is_only_found_sets_nothing_that_reads_writes_or_sends() {
         folder.write(CONFIG, text);
         assert_eq!(with_found_file(&folder, "plan m").code, 0, "{text}");
     }
+    // All of it is told at once, with the lines of the keys.
+    folder.write(
+        CONFIG,
+        "options: {store: elsewhere, admin-token-file: x}\nsources:\n- {name: a, path: m}\nrest_writes: {a: drift}\n",
+    );
+    let run = with_found_file(&folder, "serve");
+    let told =
+        ["/options/store (line 1)", "/options/admin-token-file (line 1)", "/sources (line 2)", "/rest_writes (line 4)"];
+    assert!(run.code == 1 && told.iter().all(|place| run.err.contains(place)), "{}", run.all());
+    let run = with_found_file(&folder, "validate m");
+    let warned =
+        ["it sets `admin-token-file`, `store`, `rest_writes`, `sources`", "EDGEWRIGHT_CONFIG=edgewright.config.yaml"];
+    assert!(run.code == 0 && warned.iter().all(|part| run.err.contains(part)), "{}", run.all());
     // What another command would use, or a flag sets, is in nobody's way.
     folder.write(CONFIG, "options: {listen: '127.0.0.1:1', store: elsewhere}\n");
     assert_eq!(with_found_file(&folder, "validate m").code, 0);
