@@ -16,6 +16,8 @@ const MOST: usize = 500;
 const MOST_OF_FILE: usize = 20;
 /// The most files whose omitted diagnostics are counted separately.
 const MOST_FILES: usize = 20;
+/// What is said of a place in another file, before its label.
+const HERE: &str = "also here";
 
 /// Prints diagnostics to stderr, in colour if the terminal supports it.
 pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
@@ -29,10 +31,9 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
     let (shown, omitted) = select(diagnostics);
     let mut is_hidden = false;
     for diagnostic in shown {
-        let mut text = String::new();
-        if handler.render_report(&mut text, &DiagnosticReport::new(diagnostic)).is_ok() {
-            let _ = writeln!(stderr, "{}", text.trim_end());
-            let _ = writeln!(stderr);
+        let text = rendered(&handler, diagnostic);
+        if !text.is_empty() {
+            let _ = writeln!(stderr, "{text}\n");
         }
         is_hidden |= text.contains(HIDDEN);
     }
@@ -53,6 +54,18 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
             "Use --format json to list up to {MOST_FAULTS} errors and {MOST_FAULTS} warnings per file.\n"
         );
     }
+}
+
+/// A diagnostic, followed by the places in other files.
+fn rendered(handler: &GraphicalReportHandler, diagnostic: &Diagnostic) -> String {
+    let report = DiagnosticReport::new(diagnostic);
+    let reports = std::iter::once(&report).chain(&report.elsewhere);
+    let texts = reports.filter_map(|report| {
+        let mut text = String::new();
+        handler.render_report(&mut text, report).ok()?;
+        Some(text.trim_end().to_owned())
+    });
+    texts.collect::<Vec<String>>().join("\n\n")
 }
 
 /// How to read more about errors: of one code by its name.
@@ -176,7 +189,8 @@ impl DiagnosticReport {
         let elsewhere = elsewhere.into_iter().map(|(place, label)| {
             let excerpt = Excerpt::new(&place.file, std::slice::from_ref(&place.span));
             let labels = excerpt.spans().map(|span| LabeledSpan::new_primary_with_span(None, span));
-            let facts = MietteDiagnostic::new(escaped(label)).with_severity(miette::Severity::Advice);
+            let label = if label == HERE { HERE.to_owned() } else { format!("{HERE}: {}", escaped(label)) };
+            let facts = MietteDiagnostic::new(label).with_severity(miette::Severity::Advice);
             Self { facts: facts.with_labels(labels), excerpt: Some(excerpt), elsewhere: Vec::new() }
         });
         Self { elsewhere: elsewhere.collect(), facts, excerpt }
@@ -199,10 +213,6 @@ impl miette::Diagnostic for DiagnosticReport {
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         self.facts.labels()
     }
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
-        let related = self.elsewhere.iter().map(|report| report as &dyn miette::Diagnostic);
-        (!self.elsewhere.is_empty()).then(|| Box::new(related) as Box<dyn Iterator<Item = &'a dyn miette::Diagnostic>>)
-    }
 }
 
 #[cfg(test)]
@@ -219,6 +229,29 @@ mod tests {
         let one = explain_hint(&[error(Code::Stale), warning, error(Code::Stale)]).unwrap();
         assert!(one.contains("`edgewright explain ERR_EDGEWRIGHT_STALE`"), "{one}");
         assert!(explain_hint(&[error(Code::Stale), error(Code::Syntax)]).unwrap().contains("explain CODE"));
+    }
+
+    #[test]
+    fn a_place_in_another_file_is_also_here() {
+        let place = |name: &str| {
+            let file = SourceFile::new(name.to_owned(), "match: /\n".to_owned());
+            Place { file: Arc::new(file), span: 7..8 }
+        };
+        let mut found = Diagnostic::error(Code::Syntax, "twice").at(place("a.yaml")).help("remove one");
+        found.related.push((place("b.yaml"), "the other route".to_owned()));
+        found.related.push((place("c.yaml"), HERE.to_owned()));
+        let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
+        let text = rendered(&handler, &found);
+        let order = [
+            "a.yaml:1:8",
+            "help: remove one\n\n  ☞ also here: the other route\n",
+            "b.yaml:1:8",
+            "☞ also here\n",
+            "c.yaml",
+        ];
+        let places: Vec<Option<usize>> = order.iter().map(|part| text.find(part)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{text}");
+        assert!(!text.contains("Advice"), "{text}");
     }
 
     #[test]
