@@ -113,7 +113,9 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         } else if !is_host || (elsewhere.is_none() && !name.contains('.')) {
             // `api/*` is a path written in the syntax of another product, and its slash is not the only mistake.
             yields_to = Some(unreachable_path::LINT.name);
-            format!("`{shown}` is read as a host, because the match does not start with `/`")
+            let meant = Some(text).filter(|text| is_plain_path(text) && !name.contains('.'));
+            let hint = meant.map(|path| format!("; did you mean `/{}`?", printable(path))).unwrap_or_default();
+            format!("`{shown}` is read as a host, because the match does not start with `/`{hint}")
         } else if elsewhere.is_some() && !served.names.contains(&name) {
             format!("this edge does not serve `{shown}`, but another edge does")
         } else {
@@ -125,6 +127,11 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
             finding.relate(other, ("hostports", *index), "the host");
         }
     }
+}
+
+/// Whether a match is a path without its first slash, in which nothing else has to be changed.
+fn is_plain_path(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_~./".contains(&byte))
 }
 
 /// Returns the first hostport with each host, in the order of the manifests: its edge and its index there.

@@ -23,6 +23,7 @@ use super::lint_facts::LintFacts;
 use super::values::Values;
 use crate::lint;
 use crate::manifest::prelude::*;
+use crate::manifest::resolve::foreign_files::foreign_document_fault;
 use crate::manifest::resolve::origin::{DocumentPart, Origin};
 use crate::manifest::resolve::transfer_markers::{self, TransferMarkers};
 use crate::model::decode::{decode_field, decode_with, not_a_list, not_an_entry};
@@ -167,6 +168,9 @@ impl Reader<'_> {
             let message = format!("a manifest must be a mapping (found {})", node.describe());
             return self.report(Fault::new(Code::WrongType, message).help("separate manifests with a `---` line"));
         };
+        if let Some(fault) = foreign_document_fault(node) {
+            return self.report(fault);
+        }
         let (envelope, faults) = decode_with::<Envelope>(node, &["spec"], Some(self.values));
         for fault in faults {
             self.report(fault);

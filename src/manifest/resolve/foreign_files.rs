@@ -3,11 +3,17 @@
 use super::origin::ManifestFile;
 use crate::manifest::load::envelope::API_VERSION;
 use crate::manifest::load::kinds;
-use crate::model::{Code, Diagnostic};
+use crate::model::{Code, Diagnostic, Fault, nearest};
 use crate::syntax::yaml::Node;
 
 /// The start of the format of a saved plan.
 const PLAN_FORMAT: &str = "edgewright/plan/";
+
+/// The fields of a manifest.
+const ENVELOPE: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
+
+/// The most fields of a document that may be misspelt ones of a manifest.
+const MOST_MISSPELT: usize = 16;
 
 /// How to keep a file from being read as a manifest.
 const LEAVE_OUT: &str = "move the file out of the folder, or list it in the folder's `.edgewrightignore`";
@@ -33,6 +39,18 @@ pub(crate) fn foreign_file_error<'d>(
     };
     let error = Diagnostic::error(Code::ApiVersion, format!("not a manifest: {reason}")).at(file.place(0..0));
     Some(error.help(format!("{help}{LEAVE_OUT}")))
+}
+
+/// The fault of a document that has nothing of a manifest, not even misspelt, in a file with manifests.
+pub(crate) fn foreign_document_fault(document: Node<'_>) -> Option<Fault> {
+    let mut fields = document.entries()?.map(|(field, _)| field).take(MOST_MISSPELT);
+    let is_near = |field: &str| nearest(field, ENVELOPE).is_some();
+    if ENVELOPE.iter().any(|field| document.get(field).is_some()) || fields.any(is_near) {
+        return None;
+    }
+    let message = "not an edgewright manifest: it has no `apiVersion` and no `kind`";
+    let help = format!("remove the document, or begin it with `apiVersion: {API_VERSION}` and a `kind`");
+    Some(Fault::new(Code::ApiVersion, message).at("apiVersion").of_key().help(help))
 }
 
 /// Whether a text has the start of a version of this program.

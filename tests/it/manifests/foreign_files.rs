@@ -66,6 +66,22 @@ fn a_file_of_any_form_is_one_finding_with_the_way_to_leave_it_out() {
 }
 
 #[test]
+fn a_document_of_another_program_is_one_finding() {
+    let folder = Folder::new();
+    for text in ["foo: bar\n", "{}\n", "services: {web: {image: x}}\nvolumes: {}\n"] {
+        folder.write("m.yaml", &format!("{EDGE}---\n{text}"));
+        let run = folder.run("validate m.yaml");
+        assert_eq!((run.code, run.err.matches("ERR_EDGEWRIGHT_").count()), (3, 1), "{text}: {}", run.all());
+        let said = "not an edgewright manifest: it has no `apiVersion` and no `kind`";
+        assert!(run.err.contains(said) && run.err.contains("m.yaml:6:1"), "{text}: {}", run.all());
+    }
+    // Misspelt fields of a manifest are errors of their own.
+    folder.write("m.yaml", &format!("{EDGE}---\napiVersoin: edgewright/v1\nkid: HttpsEdge\n"));
+    let run = folder.run("validate m.yaml");
+    assert!(run.code == 3 && run.err.contains("did you mean `apiVersion`?"), "{}", run.all());
+}
+
+#[test]
 fn an_ignore_file_leaves_files_out_wherever_manifests_are_read() {
     let folder = mixed();
     folder.write("m/.edgewrightignore", "# not ours\n/package.json\nplan.json\ndocker-*.yml\nci/\n");

@@ -125,6 +125,28 @@ fn a_dubious_file_has_the_expected_findings_and_no_others() {
 }
 
 #[test]
+fn a_path_without_its_slash_is_told_with_it() {
+    let lint = LINTS.iter().find(|lint| lint.name == "unserved-host").unwrap();
+    let said = |matched: &str| {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec:\n  \
+             hostports: ['shop.example.com:443']\n  routes:\n    - name: a\n      match_type: path_prefix\n      \
+             match: '{matched}'\n      backend: {{backend_id: bkd_1}}\n"
+        );
+        let found = findings(&text, lint, Level::Warn);
+        found.into_iter().find(|it| it.code == Name::Lint("unserved-host")).map(|it| it.message).unwrap_or_default()
+    };
+    for (matched, meant) in [("foo", "/foo"), ("api/v1/", "/api/v1/")] {
+        let message = said(matched);
+        assert!(message.ends_with(&format!("; did you mean `{meant}`?")), "{message}");
+    }
+    for matched in ["api/*", "wiki.example.org"] {
+        let message = said(matched);
+        assert!(!message.contains("did you mean"), "{message}");
+    }
+}
+
+#[test]
 fn a_manifest_sets_the_level_of_a_lint_for_itself() {
     let folder = Folder::new();
     let route = |annotation: &str| {
