@@ -258,6 +258,9 @@ impl<'a> Resolver<'a> {
             None if prefix.is_empty() => {
                 fault.help("declare it in a manifest of this source, or add its folder with --with")
             }
+            None if self.known.offline => fault.help(format!(
+                "declare it, use its ID (`{prefix}…`), or judge it among what a server has: --server, or --with FOLDER"
+            )),
             None => fault.help(format!("declare it, or use the ID of an existing one (`{prefix}…`)")),
         };
         let cause = (*kind == MODULE_SET).then_some(Cause::UnknownModuleSet);
