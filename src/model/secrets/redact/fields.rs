@@ -4,7 +4,13 @@ use std::{collections::BTreeMap, ptr};
 
 use serde_json::Value;
 
+use crate::model::diagnostics::suggestions::nearest;
 use crate::model::secrets::{secret::SECRET_SCHEMA, text::TEXT_SCHEMA};
+
+/// Shorter names of fields are not looked for in misspelt ones: too many words are like them.
+const SHORTEST_MEANT: usize = 6;
+/// How much longer or shorter a misspelt name is: a letter, and separators.
+const MOST_LONGER: usize = 3;
 
 /// The fields of manifests, as their JSON Schema declares them.
 #[derive(Debug, Default)]
@@ -110,6 +116,24 @@ impl Fields {
         found
     }
 
+    /// The public field that a misspelt name in a mapping means, with its place. A field that can be secret is never meant: what
+    /// is like its name, or is in its place, is as hidden as before.
+    pub(super) fn meant<'f>(&'f self, mapping: &SchemaPlace<'f>, name: &str) -> Option<(&'f str, SchemaPlace<'f>)> {
+        if mapping.is_secret || mapping.is_text {
+            return None;
+        }
+        let properties = mapping.schemas.iter().filter_map(|schema| schema.get("properties")?.as_object());
+        let known = properties.flatten().map(|(known, _)| known.as_str()).find(|known| is_misspelt(name, known))?;
+        let place = self.member(mapping, known);
+        (self.is_public(&place) && !self.is_like_secret(name)).then_some((known, place))
+    }
+
+    /// Whether a name is like that of a secret field, wherever it is.
+    fn is_like_secret(&self, name: &str) -> bool {
+        let secrets = self.names.iter().filter(|(_, is_secret)| **is_secret);
+        nearest(name, secrets.map(|(secret, _)| secret.as_str())).is_some()
+    }
+
     /// The place of the items of a list.
     pub(super) fn item<'f>(&'f self, list: &SchemaPlace<'f>) -> SchemaPlace<'f> {
         let mut found = SchemaPlace::default();
@@ -146,4 +170,12 @@ impl Fields {
         let choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|it| schema.get(it)?.as_array()).flatten();
         choices.for_each(|choice| self.expand(choice, place));
     }
+}
+
+/// Whether a name is that of a field but for one letter, the case of its letters, and its separators.
+fn is_misspelt(name: &str, known: &str) -> bool {
+    let folded = |text: &str| text.to_ascii_lowercase().replace(['_', '-'], "");
+    known.len() >= SHORTEST_MEANT
+        && name.len().abs_diff(known.len()) <= MOST_LONGER
+        && strsim::damerau_levenshtein(&folded(name), &folded(known)) <= 1
 }

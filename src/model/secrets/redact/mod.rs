@@ -18,8 +18,11 @@
 //! client_secret: *******   #*****************
 //! ```
 //!
+//! A misspelt name counts as that of the public field that it means, and shows no more than that field would. What is like the
+//! name of a secret field means none.
+//!
 //! Whoever shows the text writes `(hidden)` in place of a masked part. After the first syntax error the structure is
-//! unknown, so only the names of fields at the starts of lines are shown.
+//! unknown, so only the names of fields at the starts of lines are shown, and the name of a resource behind them.
 //!
 //! # What it never does
 //!

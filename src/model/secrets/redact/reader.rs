@@ -17,6 +17,10 @@ const MOST_LEVELS: usize = 128;
 const MOST_EVENTS: usize = 1_000_000;
 /// The characters between values. What follows the last three is a name, which is no value of a field.
 const SYNTAX: [char; 11] = ['-', '?', ':', ',', '[', ']', '{', '}', '&', '!', '*'];
+/// The start of a line with the name of a resource.
+const NAMED: &str = "metadata: {name: ";
+/// The key of an HTTP status in the free-form configuration of a policy's action.
+const STATUS: &str = "status_code";
 /// Scalars that say nothing.
 const LITERALS: [&str; 4] = ["null", "~", "true", "false"];
 
@@ -227,14 +231,20 @@ impl<'f> ExcerptReader<'_, 'f> {
 
     fn key(&mut self, key: &Scalar<'_>) {
         let Some(mapping) = self.open.last_mut() else { return };
-        let place = match key.value {
+        let mut name = key.value;
+        let mut place = match name {
             "<<" => mapping.within.place.clone(),
             name => self.fields.member(&mapping.within.place, name),
         };
+        if !place.is_known()
+            && !mapping.within.is_secret
+            && let Some((meant, its_place)) = self.fields.meant(&mapping.within.place, name)
+        {
+            (name, place) = (meant, its_place);
+        }
         let is_known = place.is_known() && !mapping.within.is_hidden;
         let is_secret = mapping.within.is_secret || place.is_secret || self.fields.is_secret_name(key.value);
-        let name = key.value.to_owned();
-        mapping.awaited = Some(Expectation { place, is_hidden: !is_known, is_secret, key: name });
+        mapping.awaited = Some(Expectation { place, is_hidden: !is_known, is_secret, key: name.to_owned() });
         let in_secret = mapping.within.is_secret;
         let has_keys = !mapping.within.is_hidden && !in_secret && mapping.within.place.is_mapping();
         let Some(range) = key.range.clone() else { return };
@@ -268,9 +278,16 @@ impl<'f> ExcerptReader<'_, 'f> {
             self.candidates.push(QuotableText { range, value, anchor: scalar.anchor });
         } else if !expected.is_hidden && !expected.is_secret && LITERALS.contains(&text) {
             self.mask.show(range);
+        } else if !expected.is_secret && expected.key == STATUS && is_status(text) && self.is_in_shown_mapping() {
+            self.mask.show(range);
         } else if expected.is_secret || may_be_public || scalar.anchor != 0 {
             self.secrets.add(scalar.value, self.fields);
         }
+    }
+
+    /// Whether the innermost collection is a mapping whose keys are shown.
+    fn is_in_shown_mapping(&self) -> bool {
+        self.open.last().is_some_and(|it| !it.is_list && !it.within.is_hidden && !it.within.is_secret)
     }
 
     /// Whether the value of a public field is what the field is for, as far as one can see.
@@ -344,6 +361,10 @@ impl<'f> ExcerptReader<'_, 'f> {
             if self.fields.has_name(name) && behind.starts_with(':') {
                 self.mask.show(start..end - behind.len() + 1);
             }
+            if let Some(name) = resource_name(line) {
+                let from = start + NAMED.len();
+                self.candidates.push(QuotableText { range: from..from + name.len(), value: None, anchor: 0 });
+            }
         }
     }
 
@@ -367,6 +388,20 @@ impl<'f> ExcerptReader<'_, 'f> {
             }
         }
     }
+}
+
+/// The name of a resource in a line that cannot be read, such as one without its last bracket: what follows the fields in front
+/// of it and has the form of a name.
+fn resource_name(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(NAMED)?;
+    let name = rest.split([',', '}', '\n', '\r']).next()?.trim_end();
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
+    (!name.is_empty() && name.bytes().all(is_name) && quotable_key(name) == name).then_some(name)
+}
+
+/// Whether a text is an HTTP status. Three digits are no secret.
+fn is_status(text: &str) -> bool {
+    text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit()) && text.starts_with(['1', '2', '3', '4', '5'])
 }
 
 /// The length of the quoted scalar that a text starts with.

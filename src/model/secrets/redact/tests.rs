@@ -298,6 +298,38 @@ fn everything_else_is_hidden() {
 }
 
 #[test]
+fn a_misspelt_public_field_is_shown_as_the_one_that_is_meant() {
+    for (text, expected) in [
+        ("isuer: a\nbackendId: b\ndescripton: c\n", "isuer: a\nbackendId: b\ndescripton: c\n"),
+        ("scopess: [a, b]\n", "scopess: [a, b]\n"),
+        // What is like a secret field, a long text or a mapping, or is too short.
+        ("client_secrt: hunter2\nlogn: a\n", "client_secrt: (hidden)\nlogn: (hidden)\n"),
+        ("certificate_pm: hunter2\nroutess: [hunter2]\n", "certificate_pm: (hidden)\nroutess: (hidden)\n"),
+        ("secret: {form_env: hunter2}\n", "secret: {(hidden): (hidden)}\n"),
+        ("ca_pem: {form_env: hunter2}\n", "ca_pem: {form_env: (hidden)}\n"),
+        // The rules for the field hold.
+        ("descripton: glpat-hunter2\n", "descripton: (hidden)\n"),
+        ("descripton: old hunter2\nsecret: hunter2\n", "descripton: (hidden)\nsecret: (hidden)\n"),
+        // It is one at this place only.
+        ("headers: {isuer: a}\n", "headers: {isuer: (hidden)}\n"),
+    ] {
+        assert_eq!(shown(text), expected);
+    }
+}
+
+#[test]
+fn a_status_is_shown_in_a_free_form_map() {
+    for (text, expected) in [
+        ("headers: {status_code: 403}\n", "headers: {status_code: 403}\n"),
+        ("headers: {status_code: 4034, code: 403}\n", "headers: {status_code: (hidden), code: (hidden)}\n"),
+        ("secret: {status_code: 403}\n", "secret: {(hidden): (hidden)}\n"),
+        ("other: {status_code: 403}\n", "other: (hidden)\n"),
+    ] {
+        assert_eq!(shown(text), expected);
+    }
+}
+
+#[test]
 fn a_public_value_with_a_credential_is_hidden() {
     for (text, expected) in [
         ("issuer: https://user:hunter2@host/\n", "issuer: https://user:(hidden)@host/\n"),
