@@ -18,8 +18,13 @@ pub(super) fn locks(edge: Option<&Entry>, route: &Entry) -> Vec<&'static str> {
 pub(super) fn lock_list(locks: &[&str]) -> Markup {
     html! {
         @if locks.is_empty() { (badge(Tone::Warning, "open to everybody")) }
-        @for lock in locks { (locked(lock)) " " }
+        (lock_icons(locks))
     }
+}
+
+/// Shows what protects a route among others. One that is open has nothing, as most have: what is protected stands out.
+pub(super) fn lock_icons(locks: &[&str]) -> Markup {
+    html! { @for lock in locks { (locked(lock)) " " } }
 }
 
 impl AccessEffect {

@@ -105,7 +105,7 @@ fn tried_routes(request: &PageRequest, entry: &Entry, edge: &HttpsEdge) -> Marku
             p { "The edge has over " (MOST_ORDERED) " routes: they are listed by ID. "
                 a href=(request.to("trace")) { "Trace a request" } " to find the one that takes it." }
         }
-        (routes::table(request, &rows))
+        (routes::table(request, &rows, &routes::changed_by_hand(request)))
         (pager(request, "after", after.is_empty(), next, text))
     }
 }

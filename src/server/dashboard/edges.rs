@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::elements::{choice, nothing, pager, time};
-use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
+use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge};
 use crate::server::http::api_error::ApiError;
@@ -15,8 +15,6 @@ pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges", render);
 const MOST_COUNTED: usize = 1000;
 /// The most hostports in a row.
 const MOST_HOSTPORTS: usize = 3;
-/// The most edges that are sorted by name: the newest ones.
-const MOST_SORTED: usize = 50_000;
 /// The text in place of an empty table.
 const NONE: &str = "There is no edge yet. An edge is what the gateway serves at a host and port: declare one with the kind \
                     HttpsEdge, and apply it.";
@@ -29,7 +27,10 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let keep = |entry: &Entry| is_selected(entry, &words, &source);
     let snapshot = &*request.snapshot;
     let (scan, next) = match sort.as_str() {
-        "name" => by_name(snapshot, &request.value("after"), keep),
+        "name" => {
+            let newest = snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX);
+            TableScan::sorted(newest, sorted_name, &request.value("after"), keep)
+        }
         "oldest" => {
             let from = request.number("after").unwrap_or_default();
             let scan = TableScan::new(snapshot.oldest_first(Kind::HttpsEdge, from), keep);
@@ -76,23 +77,9 @@ fn is_selected(entry: &Entry, words: &SearchWords, source: &str) -> bool {
     words.are_in(names.into_iter().chain(hostports))
 }
 
-/// A page of the edges by name, after one of them. Only the names of a page are kept.
-fn by_name(snapshot: &Snapshot, after: &str, keep: impl Fn(&Entry) -> bool) -> (TableScan, Option<String>) {
-    let mut first: BTreeMap<String, Arc<Entry>> = BTreeMap::new();
-    for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).take(MOST_SORTED) {
-        // The ID makes the names of different sources differ.
-        let name = format!("{}/{}", entry.name().unwrap_or_default(), entry.key.id);
-        let is_early = first.len() <= ROWS || first.last_key_value().is_some_and(|(last, _)| name < *last);
-        if name.as_str() > after && is_early && keep(entry) {
-            first.insert(name, Arc::clone(entry));
-            if first.len() > ROWS + 1 {
-                first.pop_last();
-            }
-        }
-    }
-    let next = if first.len() > ROWS { first.keys().nth(ROWS - 1).cloned() } else { None };
-    let rows: Vec<Arc<Entry>> = first.into_values().take(ROWS).collect();
-    (TableScan { rows, last: None, is_cut: false }, next)
+/// The name by which an edge is sorted. The ID makes the names of different sources differ.
+fn sorted_name(entry: &Entry) -> String {
+    format!("{}/{}", entry.name().unwrap_or_default(), entry.key.id)
 }
 
 fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {

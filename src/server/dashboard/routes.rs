@@ -1,27 +1,31 @@
-//! The routes of all edges: a table that is searched, and that shows what is open.
+//! The routes of all edges: a table that is searched and sorted, and that shows what is protected and what was changed by hand.
 
 use maud::{Markup, html};
 
-use super::access::{lock_list, locks};
-use super::elements::{choice, nothing, pager};
+use super::access::{lock_icons, locks};
+use super::elements::{Tone, badge, choice, nothing, pager};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::server::http::api_error::ApiError;
+use crate::server::operations::sources::views;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/routes", render);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/routes", render).of_writer();
+
+/// The most hostports in a row.
+const MOST_HOSTPORTS: usize = 2;
+/// The orders of the table. Without one, the routes of an edge are together.
+const ORDERS: [(&str, &str); 2] = [("", "By edge"), ("host", "By host")];
 
 /// The choices of the filter by access.
 const ACCESS: [(&str, &str); 3] = [("", "Any access"), ("open", "Open to everybody"), ("protected", "Protected")];
 
 fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let (search, source, access) = (request.value("search"), request.value("source"), request.value("access"));
+    let sort = request.value("sort");
     let words = SearchWords::new(&search);
     let after = request.value("after");
-    // Routes have their order by key: those of an edge are together.
-    let (edge, id) = after.split_once('/').unwrap_or_default();
-    let from = Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(id));
     let keep = |entry: &Entry| {
         (source.is_empty() || entry.is_owned_by(&source))
             && matches_words(request, entry, &words)
@@ -31,17 +35,31 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
                 _ => true,
             }
     };
-    let scan = TableScan::new(request.snapshot.entries_after(from), keep);
-    let next = scan.last.as_ref().and_then(|last| Some(format!("{}/{}", last.key.parent.as_ref()?, last.key.id)));
+    // Routes have their order by key: those of an edge are together.
+    let from = |edge: &str, id: &str| {
+        request.snapshot.entries_after(Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(id)))
+    };
+    let (scan, next) = match sort.as_str() {
+        "host" => TableScan::sorted(from("", ""), |entry| sorted_host(request, entry), &after, keep),
+        _ => {
+            let (edge, id) = after.split_once('/').unwrap_or_default();
+            let scan = TableScan::new(from(edge, id), keep);
+            let next =
+                scan.last.as_ref().and_then(|last| Some(format!("{}/{}", last.key.parent.as_ref()?, last.key.id)));
+            (scan, next)
+        }
+    };
     let is_filtered = !words.is_empty() || !source.is_empty() || !access.is_empty() || !after.is_empty();
     let body = html! {
         form.filters role="search" aria-label="Routes" method="get" {
             label { "Search " input type="search" name="search" value=(search) placeholder="host, match, name or description"; }
             label { "Source " input type="text" name="source" value=(source); }
             (choice("Access", "access", &ACCESS, &access))
+            (choice("Order", "sort", &ORDERS, &sort))
             button { "Show" }
         }
-        @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
+        @if request.lacks_writer { p { "What was changed by hand is not marked: the server that writes does not answer." } }
+        @if !scan.rows.is_empty() { (table(request, &scan.rows, &changed_by_hand(request))) }
         @else if is_filtered { (nothing(if scan.is_cut { "Nothing found yet: the search can be continued." } else { "No route is selected here." })) }
         @else { (nothing("There is no route yet. Routes are declared with their edge.")) }
         (pager(request, "after", after.is_empty(), next, scan.next_text()))
@@ -59,8 +77,7 @@ fn matches_words(request: &PageRequest, entry: &Entry, words: &SearchWords) -> b
     let names = [entry.name().unwrap_or_default(), entry.source().unwrap_or_default(), entry.key.id.as_str()];
     let edge = entry.key.parent_key().and_then(|edge| request.snapshot.get(&edge));
     let name = edge.and_then(|edge| edge.name()).unwrap_or_default();
-    let hosts = edge.and_then(|edge| edge.spec_as::<HttpsEdge>()).map(|edge| edge.hostports.as_slice());
-    let hosts = hosts.unwrap_or_default().iter().map(String::as_str);
+    let hosts = hostports(request, entry).iter().map(String::as_str);
     words.are_in(names.into_iter().chain(texts).chain([name]).chain(hosts))
 }
 
@@ -70,24 +87,49 @@ fn locks_of(request: &PageRequest, route: &Entry) -> Vec<&'static str> {
     locks(edge.map(|edge| &**edge), route)
 }
 
-/// A table of routes.
-pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
+/// The hosts and ports at which a route is served: those of its edge.
+fn hostports<'r>(request: &'r PageRequest, route: &Entry) -> &'r [String] {
+    let edge = route.key.parent_key().and_then(|edge| request.snapshot.get(&edge));
+    edge.and_then(|edge| edge.spec_as::<HttpsEdge>()).map(|edge| edge.hostports.as_slice()).unwrap_or_default()
+}
+
+/// The text by which a route is sorted by host: its first one, and its key. Routes without a host are the last ones.
+fn sorted_host(request: &PageRequest, route: &Entry) -> String {
+    let host = hostports(request, route).first().map_or_else(|| "~".to_owned(), |host| host.to_lowercase());
+    format!("{host} {}", route.key.path())
+}
+
+/// The paths of the routes of followed sources that others have changed, as far as the status of a source lists them.
+pub(super) fn changed_by_hand(request: &PageRequest) -> BTreeSet<String> {
+    let views = views(&request.app, &request.snapshot, None);
+    views.into_iter().flat_map(|view| view.drifted).map(|drifted| drifted.path).collect()
+}
+
+/// A table of routes. `by_hand` has the paths of those that others have changed.
+pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>], by_hand: &BTreeSet<String>) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label="Routes" {
             table {
                 thead { tr {
-                    th scope="col" { "Route" } th scope="col" { "Access" } th scope="col" { "Match" } th scope="col" { "Source" }
+                    th scope="col" { "Route" } th scope="col" { "Protected by" } th scope="col" { "Host" }
+                    th scope="col" { "Match" } th scope="col" { "Source" }
                 } }
                 tbody {
                     @for entry in rows {
                         @let route = entry.spec_as::<HttpsEdgeRoute>();
+                        @let hostports = hostports(request, entry);
                         tr {
                             th scope="row" {
                                 a href=(request.to_resource(&entry.key).unwrap_or_default()) {
                                     (request.snapshot.full_name(entry))
                                 }
+                                @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
                             }
-                            td { (lock_list(&locks_of(request, entry))) }
+                            td { (lock_icons(&locks_of(request, entry))) }
+                            td {
+                                @for hostport in hostports.iter().take(MOST_HOSTPORTS) { code { (hostport) } " " }
+                                @if hostports.len() > MOST_HOSTPORTS { "and " (hostports.len() - MOST_HOSTPORTS) " more" }
+                            }
                             td {
                                 @if let Some(route) = route {
                                     code { (route.r#match) } " "

@@ -7,6 +7,8 @@ use crate::server::prelude::*;
 
 /// The time of one search.
 const LONGEST: Duration = Duration::from_millis(60);
+/// The most resources that are sorted: the first ones of the sequence.
+const MOST_SORTED: usize = 50_000;
 /// How many resources are looked at between two looks at the clock.
 const STEPS: usize = 64;
 
@@ -34,6 +36,30 @@ impl TableScan {
             last = Some(entry);
         }
         Self { rows, last: None, is_cut: false }
+    }
+
+    /// A page of resources in the order of a text that each of them has alone, after one of these texts. Only the texts of a page
+    /// are kept. Returns the text of the last row, too, if there are more.
+    pub(super) fn sorted<'s>(
+        entries: impl Iterator<Item = &'s Arc<Entry>>,
+        mut text: impl FnMut(&Entry) -> String,
+        after: &str,
+        keep: impl Fn(&Entry) -> bool,
+    ) -> (Self, Option<String>) {
+        let mut first: BTreeMap<String, Arc<Entry>> = BTreeMap::new();
+        for entry in entries.take(MOST_SORTED) {
+            let text = text(entry);
+            let is_early = first.len() <= ROWS || first.last_key_value().is_some_and(|(last, _)| text < *last);
+            if text.as_str() > after && is_early && keep(entry) {
+                first.insert(text, Arc::clone(entry));
+                if first.len() > ROWS + 1 {
+                    first.pop_last();
+                }
+            }
+        }
+        let next = if first.len() > ROWS { first.keys().nth(ROWS - 1).cloned() } else { None };
+        let rows = first.into_values().take(ROWS).collect();
+        (Self { rows, last: None, is_cut: false }, next)
     }
 
     /// The words of the link to the next page.

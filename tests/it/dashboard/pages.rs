@@ -105,7 +105,8 @@ fn an_edge_shows_what_is_protected_and_what_is_open() {
     let page = browser.page(&format!("/ui/edges/{edge}"));
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
     assert!(at(&open) < at(&route), "the exact path is tried first");
-    assert!(page.contains("open to everybody") && page.contains("</svg>webhook_verification</span>"), "{page}");
+    assert!(!page.contains("open to everybody") && page.contains("</svg>webhook_verification</span>"), "{page}");
+    assert!(browser.page(&format!("/ui/edges/{edge}/routes/{open}")).contains("open to everybody"));
     let only = |access: &str| browser.page(&format!("/ui/routes?access={access}"));
     assert!(only("open").contains(&open) && !only("open").contains(&route));
     assert!(only("protected").contains(&route) && !only("protected").contains(&open));
@@ -206,6 +207,38 @@ fn a_change_by_hand_is_shown_at_once_with_when_it_is_put_back() {
     assert_eq!(server.call("POST", "/sources/shop/suspend", Some(suspend)).status, 200);
     let text = browser.page("/ui/sources/shop");
     assert!(text.contains("Put back: not while the source is suspended."), "{text}");
+}
+
+#[test]
+fn routes_are_sorted_by_host_and_those_changed_by_hand_are_marked() {
+    let route = |name: &str| {
+        format!(
+            "    - {{name: {name}, match_type: exact_path, match: /{name}, backend: {{backend_id: bkd_1}}, \
+             compression: {{}}}}\n"
+        )
+    };
+    let edge = |name: &str, host: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:\n  \
+             hostports: ['{host}.example.com:443']\n  routes:\n{}",
+            route("one") + &route("two")
+        )
+    };
+    let server = Server::following("shop", &format!("{}---\n{}", edge("first", "zebra"), edge("second", "ant")));
+    let browser = Browser::signed_in(&server, &server.viewer);
+    let page = browser.page("/ui/routes?sort=host");
+    let at = |page: &str, text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    assert!(at(&page, "ant.example.com:443") < at(&page, "zebra.example.com:443"), "{page}");
+    assert!(!page.contains("changed by hand"), "{page}");
+    let edges = server.call("GET", "/edges/https", None);
+    let routes = format!("/edges/https/{}/routes", edges.str("/https_edges/0/id"));
+    let listed = server.call("GET", &routes, None);
+    let (id, by_hand) = (listed.str("/routes/0/id"), json!({"description": "by hand"}));
+    assert_eq!(server.call("PATCH", &format!("{routes}/{id}"), Some(by_hand)).status, 200);
+    let page = browser.page("/ui/routes");
+    assert_eq!(page.matches("changed by hand").count(), 1, "{page}");
+    let (_, row) = page.split_once(&format!("/routes/{id}\"")).unwrap();
+    assert!(row.split_once("</tr>").unwrap().0.contains("changed by hand"), "{page}");
 }
 
 #[test]
