@@ -250,7 +250,7 @@ fn patched(mut old: Map<String, Value>, mut new: Map<String, Value>) -> Result<(
 }
 
 /// YAML without unset values: null, "", [], {} and 0 mean unset (D14). No value is an empty text.
-pub(super) fn yaml(value: Option<Value>) -> Result<String, JsonError> {
+pub(crate) fn yaml(value: Option<Value>) -> Result<String, JsonError> {
     let Some(mut value) = value else { return Ok(String::new()) };
     prune_unset(&mut value);
     serde_yaml::to_string(&value).map_err(JsonError::new)

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use similar::{ChangeTag, TextDiff};
 
 use super::elements::{Tone, badge};
+use crate::plan::redacted_plan::yaml;
 use crate::server::operations::history::document::HistoryResource;
 use crate::server::prelude::*;
 
@@ -14,12 +15,10 @@ const MOST_LINES: usize = 400;
 /// The unchanged lines around a change.
 const CONTEXT: usize = 3;
 
-/// The difference between the fields of a resource before and after a change. Secrets are hidden already.
+/// The difference between the fields of a resource before and after a change, as YAML without unset values, as plans have it.
+/// Secrets are hidden already.
 pub(super) fn fields(before: Option<&Value>, after: Option<&Value>) -> Markup {
-    let text = |side: Option<&Value>| {
-        let text = side.and_then(|side| serde_json::to_string_pretty(side).ok());
-        text.map(|text| text + "\n").unwrap_or_default()
-    };
+    let text = |side: Option<&Value>| yaml(side.cloned()).unwrap_or_default();
     let (before, after) = (text(before), text(after));
     let diff = TextDiff::configure().timeout(LONGEST).diff_lines(before.as_str(), after.as_str());
     let mut lines: Vec<(&str, &str, String)> = Vec::new();
@@ -100,12 +99,11 @@ mod tests {
 
     #[test]
     fn lines_are_marked_and_escaped() {
-        let shown = fields(Some(&json!({"a": "<b>", "c": 1})), Some(&json!({"a": "<i>", "c": 1}))).into_string();
-        assert!(
-            shown.contains("<span class=\"removed\">-   &quot;a&quot;: &quot;&lt;b&gt;&quot;,\n</span>"),
-            "{shown}"
-        );
-        assert!(shown.contains("<span class=\"added\">+   &quot;a&quot;: &quot;&lt;i&gt;&quot;,\n</span>"), "{shown}");
+        let (before, after) = (json!({"a": "<b>", "c": 1, "d": null}), json!({"a": "<i>", "c": 1, "d": null}));
+        let shown = fields(Some(&before), Some(&after)).into_string();
+        assert!(shown.contains("<span class=\"removed\">- a: &lt;b&gt;\n</span>"), "{shown}");
+        assert!(shown.contains("<span class=\"added\">+ a: &lt;i&gt;\n</span>"), "{shown}");
+        assert!(shown.contains("<span class=\"same\">  c: 1\n</span>") && !shown.contains("null"), "{shown}");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) struct PageFrame<'a> {
     pub title: &'a str,
     /// The name of the page in the navigation.
     pub section: &'a str,
-    /// The owner who is signed in.
+    /// Who is signed in.
     pub who: &'a str,
     /// The text that the form to sign out has.
     pub form_token: &'a str,

@@ -64,6 +64,8 @@ use actions::{revoke_key, rollback, source_actions};
 use page::DashboardPage;
 use session::{provider_sign_in, sign_in};
 
+pub(in crate::server) use page::no_page;
+
 /// All pages that need a session.
 static PAGES: [&DashboardPage; 17] = [
     &overview::PAGE,

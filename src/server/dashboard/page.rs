@@ -4,13 +4,14 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::response::Redirect;
 use axum::routing::{MethodRouter, get};
-use maud::Markup;
+use maud::{Markup, html};
 use std::fmt::Display;
 use tokio::time::timeout;
 
 use super::access_effect::AccessEffect;
 use super::layout::{self, PageFrame};
 use super::session::cookie;
+use crate::model::ApiKey;
 use crate::model::key::segment;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session::DashboardSession;
@@ -193,6 +194,31 @@ impl PageRequest {
     }
 }
 
+/// Who reads a page, as its frame shows it.
+struct PageReader {
+    name: String,
+    form_token: String,
+    /// The revision that the page shows.
+    revision: u64,
+}
+
+impl PageReader {
+    /// A key has the name that its description gives it, if it has one.
+    fn new(PageRequest { app, caller, session, snapshot, .. }: &PageRequest) -> Self {
+        let current = app.served.store.snapshot();
+        let key = current.get(&Key::new(Kind::ApiKey, caller.key.clone()));
+        let description = key.and_then(|key| key.spec_as::<ApiKey>()).map_or("", |key| key.description.as_str());
+        let name = if description.is_empty() { caller.name().to_owned() } else { escaped(description).into_owned() };
+        Self { name, form_token: session.form_token.clone(), revision: snapshot.revision }
+    }
+
+    /// The frame of a page that stays as it is.
+    fn frame<'a>(&'a self, root: &'a str, title: &'a str, section: &'a str) -> PageFrame<'a> {
+        let Self { name, form_token, revision } = self;
+        PageFrame { root, title, section, who: name, form_token, revision: *revision, is_live: false }
+    }
+}
+
 /// The route of a page.
 pub(super) fn serve(page: &'static DashboardPage) -> MethodRouter<AppState> {
     get(move |State(app): State<AppState>, request: Request| async move {
@@ -250,7 +276,24 @@ async fn answer(
             None => request.lacks_writer = true,
         }
     }
-    rendered(page, request, renewed, page.render).await
+    let reader = PageReader::new(&request);
+    let shown = rendered(page, request, renewed, page.render).await;
+    shown.or_else(|error| match error.code() {
+        Code::NotFound | Code::RevisionNotFound | Code::RevisionGone => Ok(missing(error, here, &reader)),
+        _ => Err(error),
+    })
+}
+
+/// The page in place of what does not exist, with the way to everything else.
+fn missing(error: ApiError, here: &Here, reader: &PageReader) -> Response {
+    let message = error.message();
+    failure(error, |_| layout::page(&reader.frame(&here.root, "Not found", ""), &html! { p { (message) } }))
+}
+
+/// The response to a browser that asks for a page that the dashboard does not have.
+pub(in crate::server) fn no_page(request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    failed(ApiError::with_code(Code::NotFound, "there is no page at this address"), &Here::new(&parts))
 }
 
 /// The request for a page, and the cookie that renews its session if that is due. Returns none without a session.
@@ -360,15 +403,9 @@ where
     let draw = move |cancel: Cancel| {
         request.cancel = cancel;
         let content = render(&request)?;
-        let frame = PageFrame {
-            root: &request.root,
-            title: &content.title,
-            section: content.section,
-            who: request.caller.name(),
-            form_token: &request.session.form_token,
-            revision: request.snapshot.revision,
-            is_live: request.at.is_none() && !page.is_still,
-        };
+        let reader = PageReader::new(&request);
+        let is_live = request.at.is_none() && !page.is_still;
+        let frame = PageFrame { is_live, ..reader.frame(&request.root, &content.title, content.section) };
         let html = layout::page(&frame, &content.body).into_string();
         Ok((html, request, render))
     };

@@ -35,17 +35,20 @@ pub(super) fn operation_routes(state: &AppState) -> Router {
         .merge(login::routes())
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
         .with_state(state.clone())
-        .fallback(move |request: Request| std::future::ready(no_endpoint(has_dashboard, &request)))
+        .fallback(move |request: Request| std::future::ready(no_endpoint(has_dashboard, request)))
         .layer(middleware::from_fn(metrics::observe))
 }
 
-/// The response for a path that nothing has. A browser at the root is shown the way to the dashboard.
-fn no_endpoint(has_dashboard: bool, request: &Request) -> Response {
-    let mut accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let is_browser = accepted.any(|value| value.contains("text/html"));
+/// The response for a path that nothing has. A browser at the root is shown the way to the dashboard, and a page inside of it.
+fn no_endpoint(has_dashboard: bool, request: Request) -> Response {
+    let accepts_pages = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/html"));
+    let is_browser = request.headers().get_all(header::ACCEPT).iter().any(accepts_pages);
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
-    match has_dashboard && is_browser && is_read && request.uri().path() == "/" {
-        true => Redirect::to("ui/").into_response(),
-        false => ApiError::no_endpoint().into_response(),
+    let path = request.uri().path();
+    let (is_root, is_inside) = (path == "/", path.starts_with("/ui/"));
+    match has_dashboard && is_browser && is_read {
+        true if is_root => Redirect::to("ui/").into_response(),
+        true if is_inside => dashboard::no_page(request),
+        _ => ApiError::no_endpoint().into_response(),
     }
 }

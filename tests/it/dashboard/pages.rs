@@ -92,7 +92,13 @@ fn no_page_has_markup_of_others_or_a_secret() {
     for missing in ["edges/x", "edges/x/routes/y", "sources/x", "revisions/99", "revisions/x"] {
         let answer = browser.get(&format!("/ui/{missing}"));
         assert!(answer.status == 404 && answer.text.starts_with("<!DOCTYPE html>"), "{missing}: {}", answer.text);
+        assert!(answer.text.contains("<nav class=\"sections\""), "{missing} leads on: {}", answer.text);
     }
+    let nothing = browser.get("/ui/nope/at/all");
+    assert!(nothing.status == 404 && nothing.text.contains("there is no page at this address"), "{}", nothing.text);
+    assert!(nothing.text.contains("href=\"../../\""), "it leads to the overview: {}", nothing.text);
+    let program = server.send("GET", "/ui/nope", &[("Accept".into(), "*/*".into())], None);
+    assert_eq!((program.status, program.str("/error_code")), (404, "ERR_EDGEWRIGHT_NOT_FOUND"));
 }
 
 #[test]
