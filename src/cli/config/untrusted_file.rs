@@ -99,7 +99,7 @@ pub(crate) enum CheckedOptions {
     OfStore,
 }
 
-/// Those of some options that the command that runs uses, and that neither a flag nor a variable sets.
+/// Returns the options that the command that runs uses and neither a flag nor a variable sets, of some options.
 fn unset<'n>(
     command: &Command,
     matches: &ArgMatches,

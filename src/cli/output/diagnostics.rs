@@ -16,7 +16,7 @@ const MOST: usize = 500;
 const MOST_OF_FILE: usize = 20;
 /// The most files whose omitted diagnostics are counted separately.
 const MOST_FILES: usize = 20;
-/// What is said of a place in another file, before its label.
+/// The words before the label of a place in another file.
 const HERE: &str = "also here";
 
 /// Prints diagnostics to stderr, in colour if the terminal supports it.

@@ -32,7 +32,7 @@ pub(super) struct PageFrame<'a> {
     pub title: &'a str,
     /// The name of the page in the navigation.
     pub section: &'a str,
-    /// Who is signed in.
+    /// The name of the one who is signed in.
     pub who: &'a str,
     /// The text that the form to sign out has.
     pub form_token: &'a str,

@@ -194,7 +194,7 @@ impl PageRequest {
     }
 }
 
-/// Who reads a page, as its frame shows it.
+/// The reader of a page, as its frame shows them.
 struct PageReader {
     name: String,
     form_token: String,

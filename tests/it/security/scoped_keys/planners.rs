@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{key, manifest, reconciliation, refused, route_of, start};
 use crate::support::{
+    manifests::bare_edge,
     program::Folder,
     server::{Answer, Server},
     users::run_with_token,
@@ -79,9 +80,7 @@ fn a_plan_that_writes_no_secret_has_none_that_nobody_reviewed() {
     let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
     let (_, applier) = key(&server, json!({"apply": ["shop"]}));
     // The source has a secret, and the plan only adds an edge without one.
-    let edge = "---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: plain}\n\
-                spec: {hostports: ['plain.example.com:443']}\n";
-    let text = manifest("shop", "shop-secret-1", "first") + edge;
+    let text = format!("{}---\n{}", manifest("shop", "shop-secret-1", "first"), bare_edge("plain", ""));
     let mut body = reconciliation("shop", &text, true).unwrap_or_default();
     let planned = server.call_as(&planner, "POST", "/reconciliations", Some(body.clone()));
     let reviewed = planned.str("/outcome").to_owned();
