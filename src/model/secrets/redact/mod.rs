@@ -22,7 +22,7 @@
 //! name of a secret field means none.
 //!
 //! Whoever shows the text writes `(hidden)` in place of a masked part. After the first syntax error the structure is
-//! unknown, so only the names of fields at the starts of lines are shown, and the name of a resource behind them.
+//! unknown, so only the names of fields at the starts of lines are shown.
 //!
 //! # What it never does
 //!

@@ -17,8 +17,6 @@ const MOST_LEVELS: usize = 128;
 const MOST_EVENTS: usize = 1_000_000;
 /// The characters between values. What follows the last three is a name, which is no value of a field.
 const SYNTAX: [char; 11] = ['-', '?', ':', ',', '[', ']', '{', '}', '&', '!', '*'];
-/// The start of a line with the name of a resource.
-const NAMED: &str = "metadata: {name: ";
 /// The key of an HTTP status in the free-form configuration of a policy's action.
 const STATUS: &str = "status_code";
 /// Scalars that say nothing.
@@ -361,10 +359,6 @@ impl<'f> ExcerptReader<'_, 'f> {
             if self.fields.has_name(name) && behind.starts_with(':') {
                 self.mask.show(start..end - behind.len() + 1);
             }
-            if let Some(name) = resource_name(line) {
-                let from = start + NAMED.len();
-                self.candidates.push(QuotableText { range: from..from + name.len(), value: None, anchor: 0 });
-            }
         }
     }
 
@@ -388,15 +382,6 @@ impl<'f> ExcerptReader<'_, 'f> {
             }
         }
     }
-}
-
-/// The name of a resource in a line that cannot be read, such as one without its last bracket: what follows the fields in front
-/// of it and has the form of a name.
-fn resource_name(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix(NAMED)?;
-    let name = rest.split([',', '}', '\n', '\r']).next()?.trim_end();
-    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
-    (!name.is_empty() && name.bytes().all(is_name) && quotable_key(name) == name).then_some(name)
 }
 
 /// Whether a text is an HTTP status. Three digits are no secret.
