@@ -39,8 +39,8 @@ pub(crate) enum Args {
         /// Name of the context (default: the current one).
         #[arg(value_name = "NAME", value_parser = context_name, conflicts_with = "effective")]
         name: Option<String>,
-        /// Show the store or server, the token's origin and the source that a command with the same flags, variables and
-        /// configuration file would use, and why.
+        /// Show the configuration file, and the store or server, the token's origin and the source that a command with the
+        /// same flags and variables would use, and why.
         #[arg(long)]
         effective: bool,
         /// Source that the command names.
@@ -123,11 +123,14 @@ fn items(contexts: &Contexts) -> Vec<ListItem> {
 /// The flags that only matter for what a command would use.
 const EFFECTIVE_FLAGS: [&str; 5] = ["store", "server", "context", "version_header", "source"];
 
-/// The settings that a command would use, one per line with its reason. If they are those of the current context, they are for
+/// The configuration file, and the settings that a command would use, one per line with its reason. If they are those of the current context, they are for
 /// commands that only read, and the last line says what all others use.
 fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -> String {
     let server = &place.server;
     let mut facts: Vec<(&str, String, String)> = Vec::new();
+    if let Some((path, why)) = origins.config.origin() {
+        facts.push(("configuration file", path.display().to_string(), why.to_owned()));
+    }
     let of_context = server.used_context().map(|(name, _)| format!("context {name}")).unwrap_or_default();
     match (server.url(), server.used_context()) {
         (Some(url), Some((name, context))) => {

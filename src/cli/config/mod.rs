@@ -125,6 +125,12 @@ impl Config {
         }
     }
 
+    /// The path of the file if there is one, and why it is read.
+    pub(crate) fn origin(&self) -> Option<(&Path, &'static str)> {
+        let why = if self.named { "variable EDGEWRIGHT_CONFIG" } else { "found in the working folder" };
+        (!self.path.as_os_str().is_empty()).then_some((self.path.as_path(), why))
+    }
+
     /// Fails with the errors of the sections that a command uses.
     pub(super) fn check(&mut self, used: &[ConfigSection]) -> Result<(), Failure> {
         let errors = std::mem::take(&mut self.errors).into_iter();

@@ -206,6 +206,11 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
         format!("server: {} (variable EDGEWRIGHT_SERVER)\ntoken: set (variable EDGEWRIGHT_TOKEN)\n", url(&serve));
     assert!(told.starts_with(&of_variables) && !told.contains(&serve.token), "{told}");
     assert_refused(&run_as_user(&folder, "context show --store none.db"), "`--store` requires `--effective`");
+    folder.write("own.yaml", "lints: {}\n");
+    let mut command = user(&folder, "context show --effective --store none.db");
+    command.env("EDGEWRIGHT_CONFIG", "own.yaml");
+    let of_file = "configuration file: own.yaml (variable EDGEWRIGHT_CONFIG)\n";
+    assert_eq!(finish(command, "").out, format!("{of_file}{of_store}"));
     // Another login replaces the token, and keeps the rest.
     assert_eq!(login(&folder, &serve, "prod").code, 0);
     assert_eq!(run_as_user(&folder, "context show").out, expected);
