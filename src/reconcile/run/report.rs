@@ -136,10 +136,10 @@ impl RunReport {
             }
             RunReport::RolledBack { commit } => {
                 let undone = match commit {
-                    Some(commit) => format!("the manifests of commit {commit} declare"),
-                    None => "the manifests declare".to_owned(),
+                    Some(commit) => format!("the manifests of commit {commit}"),
+                    None => "the manifests".to_owned(),
                 };
-                (Reason::RolledBack, format!("a rollback undid what {undone}; nothing is applied until they change"))
+                (Reason::RolledBack, format!("held since a rollback undid {undone}; applied again when they change"))
             }
             RunReport::Drifted { drifted, fight_until, .. } => {
                 let left = format!("{} left as is", number_of(*drifted, "drifted resource"));

@@ -205,16 +205,21 @@ impl SourceHandle {
     }
 
     /// Shows that a rollback undid the manifests of the last sync: until the next one, the status must not say that they are in
-    /// effect.
-    pub(crate) fn note_rollback(&self, store: &Store, revision: u64) {
-        if self.suspension().is_some() || self.health.condition().status != Status::Synced {
+    /// effect. They still are if it only undid what others had changed since.
+    pub(crate) fn note_rollback(&self, store: &Store, after: &Snapshot) {
+        let known = self.health.condition();
+        if self.suspension().is_some() || known.status != Status::Synced {
+            return;
+        }
+        let has_same = store.has_same(&self.source, known.observed_revision, after);
+        if or_warn(&self.source, "cannot tell what the rollback undid", has_same) == Some(true) {
             return;
         }
         let commit = self.status.applied().and_then(|sync| sync.commit);
         self.status.find_applied(store, &self.source);
         // Last: a reader who sees the state also sees the commit.
         let (reason, message) = RunReport::RolledBack { commit }.condition();
-        self.health.result(reason, message, revision);
+        self.health.result(reason, message, after.revision);
     }
 
     /// Whether the history has an attempt with this digest, and the source has been so since.

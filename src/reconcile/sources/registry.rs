@@ -74,7 +74,7 @@ impl SourceRegistry {
         for handle in self.iter() {
             let rejected = after.rejected(&handle.source);
             if !rejected.is_empty() && rejected != before.rejected(&handle.source) {
-                handle.note_rollback(store, after.revision);
+                handle.note_rollback(store, after);
             }
             handle.request_sync();
         }

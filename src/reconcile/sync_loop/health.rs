@@ -90,7 +90,7 @@ pub struct Condition {
     pub reason: Reason,
     /// The reason as one sentence.
     pub message: String,
-    /// When the status last changed.
+    /// When the status last changed, or a rollback began to hold the source.
     pub last_transition_time: Timestamp,
     /// The revision of the store after the last run.
     pub observed_revision: u64,
@@ -218,7 +218,9 @@ impl Health {
             state.last_success = Some(now);
         }
         state.is_applied |= status == Status::Synced || reason == Reason::PartlyApplied;
-        if state.condition.status != status {
+        // What was out of sync before a rollback is no part of what it holds.
+        let is_news = reason == Reason::RolledBack && state.condition.reason != reason;
+        if state.condition.status != status || is_news {
             let restored = state.restored.take().filter(|(before, _)| *before == status);
             state.condition.last_transition_time = restored.map_or(now, |(_, since)| since);
         }
@@ -434,6 +436,10 @@ mod tests {
         assert_eq!(first.last_transition_time, second.last_transition_time);
         assert_eq!((second.kind, second.status, second.reason), ("Synced", Status::OutOfSync, Reason::Failed));
         assert!(health.last_success().is_none());
+        let later = || health.condition().last_transition_time > second.last_transition_time;
+        std::thread::sleep(Duration::from_millis(2));
+        health.result(Reason::RolledBack, "held".into(), 2);
+        assert!(later(), "a rollback holds it from now on");
     }
 
     #[test]

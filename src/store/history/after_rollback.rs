@@ -281,6 +281,12 @@ impl Store {
         }
     }
 
+    /// Whether a source has in a state what it had at a revision. False if that is no longer known.
+    pub(crate) fn has_same(&self, source: &str, revision: u64, state: &Snapshot) -> Result<bool, StoreError> {
+        let all = TransferredPaths::default();
+        Ok(self.digest_at(revision, source, &all)? == Some(self.digest_of(state, source, &all)?))
+    }
+
     /// A keyed digest of what a source has in a state, without some resources: what its manifests declare, once they are
     /// applied.
     fn digest_of(&self, state: &Snapshot, source: &str, transferred: &TransferredPaths) -> Result<String, StoreError> {

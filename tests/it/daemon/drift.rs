@@ -51,6 +51,19 @@ fn soon(serve: &Serve, what: &str, is_wanted: impl Fn(&Value) -> bool) {
 }
 
 #[test]
+fn a_rollback_that_puts_back_drift_leaves_a_source_in_sync() {
+    let (_folder, serve) = source("warn");
+    change(&serve, "by hand");
+    let answer = serve.call("POST", "/rollbacks", &json!({"to": 2}).to_string());
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let found = in_status(&serve, "the end of the drift", |found| {
+        assert_ne!(found["conditions"][0]["reason"], "RolledBack", "{found:#}");
+        found["state"] == "Synced"
+    });
+    assert_eq!((&found["counts"]["drifted"], &the_edge(&serve)["description"]), (&json!(0), &json!("a")), "{found:#}");
+}
+
+#[test]
 fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() {
     let (folder, serve) = source("warn");
     assert_eq!((&status(&serve)["state"], &status(&serve)["drift"]), (&json!("Synced"), &json!("warn")));
