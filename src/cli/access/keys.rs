@@ -121,14 +121,16 @@ fn revoke(place: &StoreOrServer, retention: &RetentionArgs, id: &str, log: &Loca
         }
         None => id,
     };
+    // A key that does not exist is no mistake in the URL.
+    let unknown = |failure: Failure| failure.with_help(Code::NotFound, "list the keys with `edgewright keys list`");
     let revoked = match place.client()? {
-        Some(client) => delete_key(&client, id)?,
+        Some(client) => delete_key(&client, id).map_err(unknown)?,
         None => {
             let key = Key::new(Kind::ApiKey, Id::new(id));
             let opened = place.store.open_existing(retention)?;
             let known = keys_in_store(&opened.snapshot()).into_iter().find(|known| known.id == id);
             let log = log.open(&place.store)?;
-            commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
+            commit(&opened, log, vec![Operation::Delete { key, with_children: true }]).map_err(unknown)?;
             known
         }
     };

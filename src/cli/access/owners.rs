@@ -70,16 +70,15 @@ impl Args {
                 warnings.iter().for_each(|warning| say(warning));
             }
             Args::SetRole { place, retention, owner, role, log } => {
+                // An owner that does not exist is no mistake in the URL.
+                let help = "list the owners with `edgewright owners list`";
+                let unknown = |failure: Failure| failure.with_help(Code::NotFound, help);
                 match place.client()? {
-                    Some(client) => {
-                        // An owner that does not exist is no mistake in the URL.
-                        let help = "run `edgewright owners list` to list the owners";
-                        set_owner_role(&client, &owner, role)
-                            .map_err(|failure| failure.with_help(Code::NotFound, help))?;
-                    }
+                    Some(client) => set_owner_role(&client, &owner, role).map_err(unknown)?,
                     None => {
                         let store = place.store.open_existing(&retention)?;
-                        commit(&store, log.open(&place.store)?, vec![set_role(Id::new(&owner), role)])?;
+                        let log = log.open(&place.store)?;
+                        commit(&store, log, vec![set_role(Id::new(&owner), role)]).map_err(unknown)?;
                     }
                 }
                 say(&format!("Set the role of {owner} to {}.", role.as_str()));

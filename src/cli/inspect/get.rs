@@ -99,7 +99,8 @@ impl Args {
             }
         };
         if found.is_empty() {
-            say(&format!("No {} found.", plural(name_of(kind))));
+            let name = if kind == Kind::ApiKey { "API key" } else { name_of(kind) };
+            say(&format!("No {} found.", plural(name)));
             if kind == Kind::EventSource {
                 // Users ask for the sources that own resources, too.
                 say("Sources of manifests are in `edgewright status`.");

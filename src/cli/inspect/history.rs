@@ -251,9 +251,15 @@ fn verify(place: &StoreOrServer) -> CommandResult {
     let hash: String = verified.hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let scrubbed = scrubbed_text(verified.scrubbed);
     print(format!(
-        "{} records verified: {} to {last}{scrubbed}, chain hash {hash}…\n",
-        verified.records, verified.oldest
+        "{} verified: {} to {last}{scrubbed}, chain hash {hash}…\n",
+        records_text(verified.records),
+        verified.oldest
     ))
+}
+
+/// A number of records.
+pub(crate) fn records_text(count: u64) -> String {
+    number_of(usize::try_from(count).unwrap_or(usize::MAX), "record")
 }
 
 /// The number of scrubbed records, if there are any.

@@ -78,8 +78,8 @@ impl StoreChange for Rollback {
     fn remarks(applied: u64) -> Vec<String> {
         let before = applied.saturating_sub(1);
         vec![
-            "A server that follows a source holds these manifests until you commit a change.".to_owned(),
-            "For other sources, the next `reconcile` applies them again.".to_owned(),
+            "A server does not apply the undone manifests again until they change; your own next `reconcile` does."
+                .to_owned(),
             format!("To undo this rollback, run `edgewright rollback --to {before}`."),
         ]
     }

@@ -2,7 +2,7 @@
 
 use super::store_args::StoreArgs;
 use crate::cli::command_prelude::*;
-use crate::cli::inspect::history::scrubbed_text;
+use crate::cli::inspect::history::{records_text, scrubbed_text};
 use crate::store::commit::header::Verified;
 use crate::store::folder::harmless_damage;
 use crate::store::maintenance::backup_read::BackupFile;
@@ -87,7 +87,7 @@ fn report(found: &StoreCheck, index: &str) -> String {
     let StoreCheck { revision, history, resources, sealed, references, former, former_lost, .. } = found;
     let history = match history {
         Some(Verified { records, oldest, scrubbed, .. }) => {
-            format!("{records} records from record {oldest}{}", scrubbed_text(*scrubbed))
+            format!("{} from record {oldest}{}", records_text(*records), scrubbed_text(*scrubbed))
         }
         None => "damaged".to_owned(),
     };

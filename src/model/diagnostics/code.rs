@@ -286,7 +286,7 @@ codes! {
         => "Stop the other process. If it is an edgewright server, work through it instead: add `--server URL`, and set EDGEWRIGHT_TOKEN to the token of an API key.";
     StoreFormat "STORE_FORMAT" 500
         "The folder is not a store, or a newer version of edgewright wrote it."
-        => "Check --store, or use the newer version.";
+        => "Check --store. If a newer version of edgewright wrote the store, use that version.";
     StoreCorrupt "STORE_CORRUPT" 500
         "The store's files are damaged."
         => "Run `edgewright store repair`, which keeps a copy and shows what can be recovered, or restore a backup, or reconcile the manifests into a new store: their IDs stay the same.";

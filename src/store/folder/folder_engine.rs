@@ -101,7 +101,7 @@ impl FolderEngine {
         interrupted_restore::check_complete(folder)?;
         if !Self::exists(folder)? && sidecar_files::holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
-            return Err(StoreError::new(Code::StoreFormat, message));
+            return Err(StoreError::new(Code::StoreFormat, message).help("set --store to the folder of your store"));
         }
         local_mark::check_writable(folder)?;
         files::create_folder(folder)?;

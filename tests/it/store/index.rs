@@ -68,7 +68,7 @@ fn a_command_leaves_its_state_in_sled_and_the_index_to_a_server() {
     folder.ok("reconcile m");
     assert_eq!(states(), ["state.0000000002"], "nothing has changed");
     assert!(!store.join("index").exists(), "no command needs the index");
-    assert!(folder.ok("history verify").out.starts_with("1 records verified: 1 to 1, "));
+    assert!(folder.ok("history verify").out.starts_with("1 record verified: 1 to 1, "));
     assert_eq!(positions(&store), [1], "a process that stays makes the index");
     assert!(store.join("index").exists());
 }

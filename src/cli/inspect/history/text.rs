@@ -219,6 +219,9 @@ fn numbers(changes: &[ResourceChange]) -> Vec<String> {
         }
         let noun = |kind: Kind| match short_name_of(kind) {
             "" => "owner",
+            // In a sentence, the name that a command line takes is no word, or another one.
+            "ca" => "authority",
+            "source" => "event source",
             name => name,
         };
         let mut items: Vec<String> = counts.iter().map(|(kind, count)| number_of(*count, noun(*kind))).collect();
@@ -297,6 +300,13 @@ mod tests {
             created(Kind::HttpsEdgeRoute, 13).chain(created(Kind::HttpsEdge, 1)).collect();
         changes.push(change(Kind::Owner, Some(json!({"role": "editor"})), None));
         assert_eq!(numbers(&changes), ["14 created: 1 edge, 13 routes", "1 deleted: 1 owner"]);
+        let named: Vec<ResourceChange> =
+            created(Kind::CertificateAuthority, 2).chain(created(Kind::EventSource, 2)).collect();
+        let lines = numbers(&named);
+        assert!(
+            lines.iter().any(|line| line.contains("2 authorities") && line.contains("2 event sources")),
+            "{lines:?}"
+        );
         for kind in Kind::all() {
             changes.extend(created(kind.kind, 1_000));
         }
