@@ -207,7 +207,7 @@ impl CreateArgs {
             unknown_sources(scope, sources).iter().for_each(|warning| say(warning));
         }
         if scope.is_none() && has == Some(Role::Editor) {
-            say("The key may apply every source. To limit it, create it with --apply SOURCE.");
+            say("The key may apply every source. To limit it, create another with --apply SOURCE, and revoke it.");
         }
         Ok(())
     }
@@ -309,9 +309,8 @@ fn item(key: ListedKey, roles: &HashMap<String, Role>) -> ListItem {
 /// The columns that are no field of a key, or whose text is another one.
 fn columns(key: &ListedKey, roles: &HashMap<String, Role>) -> Vec<(&'static str, String)> {
     let role = key.role(roles);
-    let is_limited = key.scope.is_some() || role != Some(Role::Editor);
-    let of_all = || if is_limited { String::new() } else { "(none)".to_owned() };
-    let scope = key.scope.as_ref().map_or_else(of_all, KeyScope::to_string);
+    let without = || role.map_or("", Role::without_scope).to_owned();
+    let scope = key.scope.as_ref().map_or_else(without, KeyScope::to_string);
     vec![("role", role.map_or("", Role::as_str).to_owned()), ("scope", scope), ("owner", key.owner_id.clone())]
 }
 

@@ -6,27 +6,37 @@ use crate::model::rules;
 
 /// The most keys that the warning names.
 const MOST_NAMED: usize = 3;
+/// What to do about a key: no command changes the scope of one.
+const REPLACE_IT: &str = "create another with --apply SOURCE, and revoke it";
 
 /// Warns of keys without limits, unless only admins have any.
 pub(crate) fn wide_keys(snapshot: &Snapshot) -> Option<String> {
     warning(rules::keys_of_every_source(snapshot))
 }
 
-/// Warns of listed keys without limits, by the roles of their owners: a line, and the IDs of those that are no admin's if they are
-/// few.
+/// Warns of listed keys without limits, by the roles of their owners: a line for each that is no admin's if they are few.
 pub(super) fn wide_keys_of(keys: &[ListedKey], roles: &HashMap<String, Role>) -> Vec<String> {
-    let count = |keys: &[ListedKey]| {
-        rules::count_wide(keys.iter().filter_map(|key| Some((key.scope.as_ref(), key.role(roles)?))))
+    let is_wide = |key: &&ListedKey| {
+        let limits = key.role(roles).map(|role| (key.scope.as_ref(), role));
+        rules::count_wide(limits.into_iter()) > 0
     };
-    let counted = count(keys);
-    let is_meant = |key: &&ListedKey| counted.1 <= MOST_NAMED && count(std::slice::from_ref(*key)).1 > 0;
-    let ids = keys.iter().filter(is_meant).map(|key| format!("  {}", key.id));
-    warning(counted).into_iter().chain(ids).collect()
+    let wide: Vec<&ListedKey> = keys.iter().filter(is_wide).collect();
+    if wide.len() > MOST_NAMED {
+        return warning(wide.len()).into_iter().collect();
+    }
+    let name = |key: &ListedKey| match key.description.as_str() {
+        "" => key.id.clone(),
+        description => format!("\"{description}\" ({})", key.id),
+    };
+    wide.into_iter().map(|key| format!("Key {} may apply every source: {REPLACE_IT}", name(key))).collect()
 }
 
-fn warning((admins, others): (usize, usize)) -> Option<String> {
-    let all = admins + others;
-    let keys = number_of(all, "API key");
-    let advice = if others == 1 { "Give it a scope." } else { "Give them scopes." };
-    (others > 0).then(|| format!("{keys} may apply every source ({others} not owned by an admin). {advice}"))
+fn warning(count: usize) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some(format!("1 API key that is no admin's may apply every source: {REPLACE_IT}")),
+        _ => Some(format!(
+            "{count} API keys that are no admin's may apply every source: create others with --apply SOURCE, and revoke them"
+        )),
+    }
 }

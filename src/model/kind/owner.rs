@@ -35,6 +35,16 @@ impl Role {
     pub(crate) fn sees_secrets(self) -> bool {
         self >= Role::Editor
     }
+
+    /// What a key without a scope may do, in words.
+    pub(crate) fn without_scope(self) -> &'static str {
+        match self {
+            Role::Gateway => "gateway configuration",
+            Role::Viewer | Role::Planner => "reads only",
+            Role::Editor => "every source",
+            Role::Admin => "everything",
+        }
+    }
 }
 
 impl Check for Owner {}

@@ -153,19 +153,14 @@ pub(crate) fn key_role(snapshot: &Snapshot, key: &ApiKey) -> Option<Role> {
     Some(most.map_or(owner, |most| owner.min(most)))
 }
 
-/// Counts the keys that may apply every source: of admins, and of others.
-pub(crate) fn keys_of_every_source(snapshot: &Snapshot) -> (usize, usize) {
+/// Counts the keys that may apply every source, and are no admin's.
+pub(crate) fn keys_of_every_source(snapshot: &Snapshot) -> usize {
     count_wide(keys(snapshot).filter_map(|(_, key)| Some((key.scope.as_deref(), key_role(snapshot, key)?))))
 }
 
-/// Counts the scopes and roles that may apply every source: of admins, and of others.
-pub(crate) fn count_wide<'k>(keys: impl Iterator<Item = (Option<&'k KeyScope>, Role)>) -> (usize, usize) {
-    let wide = keys.filter(|(scope, _)| scope.is_none_or(KeyScope::may_apply_all));
-    wide.fold((0, 0), |(admins, others), (_, role)| match role {
-        Role::Admin => (admins + 1, others),
-        Role::Editor => (admins, others + 1),
-        Role::Gateway | Role::Viewer | Role::Planner => (admins, others),
-    })
+/// Counts the scopes and roles that may apply every source, and are no admin's.
+pub(crate) fn count_wide<'k>(keys: impl Iterator<Item = (Option<&'k KeyScope>, Role)>) -> usize {
+    keys.filter(|(scope, role)| *role == Role::Editor && scope.is_none_or(KeyScope::may_apply_all)).count()
 }
 
 /// Returns the owners of keys that may do everything, at most three. Of many keys, only the newest and the oldest are looked at:

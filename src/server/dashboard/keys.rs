@@ -113,7 +113,11 @@ fn row(request: &PageRequest, entry: &Entry, shows_role: bool, revokes: bool) ->
             }
             td data-label="Owner" { (key.owner_id) }
             @if shows_role { td data-label="Role" { (role.map(|role| role.as_str()).unwrap_or("–")) } }
-            td data-label="Scope" { @match &key.scope { Some(scope) => (scope_of(request, scope)), None => "none", } }
+            td data-label="Scope" { @match (&key.scope, role.filter(|_| shows_role)) {
+                (Some(scope), _) => (scope_of(request, scope)),
+                (None, Some(role)) => (role.without_scope()),
+                (None, None) => "none",
+            } }
             td data-label="Last use" { @match used { Some(at) => (time(&at.to_string(), request.now)), None => "not used", } }
             td data-label="Created" { (time(&entry.created_at.to_string(), request.now)) }
             @if revokes {
