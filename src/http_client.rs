@@ -121,6 +121,12 @@ pub(crate) fn reason_without_url(error: &Error) -> String {
     reason(error).unwrap_or_else(|| "the request failed".to_owned())
 }
 
+/// Whether a request failed because the certificate of the server is from an authority that is not trusted.
+pub(crate) fn is_unknown_issuer(error: &Error) -> bool {
+    let unknown = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+    matches!(error, Error::Io(error) if tls_error(error) == Some(&unknown))
+}
+
 /// Whether the host of a URL is this machine. Brackets can enclose an address.
 pub(crate) fn is_this_machine(host: &str) -> bool {
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

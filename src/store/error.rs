@@ -1,6 +1,6 @@
 //! Errors of opening, reading and writing a store, and of commits.
 
-use std::{fmt, io, path::Path};
+use std::{borrow::Cow, fmt, io, path::Path};
 
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ pub struct StoreError {
     /// The message: one sentence without a full stop.
     pub message: String,
     /// How to fix the error, if that is not what the code says.
-    pub help: Option<&'static str>,
+    pub help: Option<Cow<'static, str>>,
 }
 
 impl StoreError {
@@ -31,8 +31,8 @@ impl StoreError {
 
     /// Sets how to fix the error.
     #[must_use]
-    pub fn help(self, help: &'static str) -> Self {
-        Self { help: Some(help), ..self }
+    pub fn help(self, help: impl Into<Cow<'static, str>>) -> Self {
+        Self { help: Some(help.into()), ..self }
     }
 
     /// Creates the error of a failed file operation; `doing` completes "cannot …".
@@ -48,7 +48,7 @@ impl StoreError {
 
 impl From<StoreError> for Diagnostic {
     fn from(error: StoreError) -> Self {
-        Diagnostic::error(error.code, error.message).help(error.help.unwrap_or(error.code.info().cure))
+        Diagnostic::error(error.code, error.message).help(error.help.unwrap_or(Cow::Borrowed(error.code.info().cure)))
     }
 }
 

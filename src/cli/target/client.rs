@@ -298,7 +298,11 @@ fn read(
             return missing(&reason);
         }
         let unreached = Diagnostic::error(Code::Unreadable, format!("cannot reach {at}: {reason}"));
-        SendError::Refused(unreached.help("check the URL in --server, and that the server is running").into())
+        let help = match http_client::is_unknown_issuer(&error) {
+            true => "set SSL_CERT_FILE to the file of its authority, or log in with `--ca-file FILE`",
+            false => "check the URL in --server, and that the server is running",
+        };
+        SendError::Refused(unreached.help(help).into())
     })?;
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();

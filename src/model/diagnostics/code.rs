@@ -199,7 +199,7 @@ codes! {
         => "Send the header that the message names.";
     Forbidden "FORBIDDEN" 403
         "The API key's owner does not have the required role, the key's scope does not cover the request, or the request would change a key or an owner with a role above its own. In manifests: the source declares a resource or reads a variable that its entry in the configuration file does not allow, or a manifest reads a variable of edgewright itself."
-        => "Use a key with the role and the scope that the message names, or ask an admin. For a source, change the manifest, or its `scope` or `variables` in the configuration file.";
+        => "Use a key with the role and the scope that the message names, or ask an admin.";
     InsecureTransport "INSECURE_TRANSPORT" 403
         "The connection would not be encrypted: `serve` would listen on other addresses than loopback without TLS, the gateway configuration, which has private keys, was asked for without TLS from another machine, or a request with a client certificate would be forwarded to a server without TLS. Only the address of the connection counts: headers such as `X-Forwarded-For` have no effect."
         => "Start the server with --tls-cert and --tls-key. Behind a reverse proxy on the same machine, listen on a loopback address.";

@@ -184,7 +184,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         // Nothing failed, and the message says who writes.
         if error.code == Code::NotTheWriter {
-            let help = error.help.unwrap_or(error.code.info().cure);
+            let help = error.help.unwrap_or(error.code.info().cure.into());
             return Self::new(Fault::new(error.code, error.message).help(help)).retry_after(TAKEOVER);
         }
         // The reason contains local paths, so it goes to the log and not to the client.

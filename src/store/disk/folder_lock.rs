@@ -74,10 +74,17 @@ fn hold(
 
 /// Returns the error for a folder that another process has open.
 fn locked_error(folder: &Path) -> StoreError {
-    let server = noted_server(folder).map(|url| format!(" at {url}")).unwrap_or_default();
+    let server = noted_server(folder);
+    let at = server.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
     let folder = folder.display();
-    let message = format!("the store {folder} is in use by another process, perhaps `edgewright serve`{server}");
-    StoreError::new(Code::StoreLocked, message)
+    let message = format!("the store {folder} is in use by another process, perhaps `edgewright serve`{at}");
+    let error = StoreError::new(Code::StoreLocked, message);
+    match server {
+        Some(url) => error.help(format!(
+            "add `--server {url}`, and set EDGEWRIGHT_TOKEN to the token of an API key; or stop the other process"
+        )),
+        None => error,
+    }
 }
 
 /// Notes in the lock of an open store where its server listens, for the message to other processes. It is only a hint, so it

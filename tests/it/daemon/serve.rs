@@ -168,9 +168,8 @@ fn a_store_has_one_process_at_a_time() {
         let run = folder.run(line);
         assert_eq!((run.code, run.out.as_str()), (1, ""), "{line}\n{}", run.all());
         assert!(run.err.contains("ERR_EDGEWRIGHT_STORE_LOCKED"), "{line}\n{}", run.err);
-        let cure =
-            "help: Stop the other process. If it is an edgewright server, work through it instead: add `--server URL`";
-        assert!(run.err.contains(cure), "{line}\n{}", run.err);
+        let cure = format!("help: add `--server http://{}`, and set EDGEWRIGHT_TOKEN to the token", serve.address);
+        assert!(run.err.contains(&cure), "{line}\n{}", run.err);
         let server = format!("perhaps `edgewright serve` at http://{}", serve.address);
         assert!(run.err.contains(&server), "{line}\n{}", run.err);
     }

@@ -55,7 +55,11 @@ fn check_one(caller: &Caller, current: &Snapshot, operation: &Operation) -> Resu
 fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation: &Operation) -> Result<(), Fault> {
     let key = operation.key();
     if key.kind == Kind::Owner {
-        return Err(refusal("an API key with a scope cannot create owners or change their roles", current));
+        let message = match operation {
+            Operation::Create { .. } if caller.role != Role::Admin => "only an admin can create keys of other owners",
+            _ => "an API key with a scope cannot create owners or change their roles",
+        };
+        return Err(refusal(message, current));
     }
     // Also in the plan of a source: a manifest can declare a key.
     if !own.may_write(Kind::ApiKey) {

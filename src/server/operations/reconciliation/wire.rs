@@ -254,7 +254,7 @@ impl ReconciliationItem {
 }
 
 /// The help for a source that the server reconciles from its own manifests.
-pub(crate) const FOLLOWED_HELP: &str = "change those manifests, or apply under another source name";
+pub(crate) const FOLLOWED_HELP: &str = "change those manifests";
 
 /// Why no others can be applied under the name of such a source.
 pub(crate) fn followed_message(source: &str) -> String {
