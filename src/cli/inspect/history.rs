@@ -131,6 +131,7 @@ impl Args {
             to: self.to,
             commit: self.commit.clone(),
         };
+        let only = filter.resource.clone();
         let records = match &origin {
             ResourceReader::Server(client, _) => self.records_on_server(client, &filter)?,
             ResourceReader::Store(store, _) => self.records_in_store(store, filter)?,
@@ -138,7 +139,8 @@ impl Args {
         if records.is_empty() {
             say("No records found.");
         }
-        let detail = RecordDetail { changes: self.changes, calls: self.format == HistoryForm::Wide };
+        let calls = self.format == HistoryForm::Wide;
+        let detail = RecordDetail { changes: self.changes, calls, only: only.as_deref() };
         let (mut lines, mut names) = (String::new(), ParentNames::new(&origin));
         for record in records {
             lines += &match self.format {

@@ -408,6 +408,12 @@ fn a_route_is_named_as_plans_show_it() {
     for (line, run) in lines.iter().zip(everywhere(&folder, &lines)) {
         assert!(run.out.lines().count() > 1, "{line}: {}", run.all());
     }
+    // Of a large record, only the resource that was asked for.
+    for line in ["history --resource storefront/checkout", "history --changes --resource storefront/checkout"] {
+        let told = folder.ok(line).out;
+        assert!(told.contains("    + HttpsEdgeRoute storefront/checkout"), "{line}: {told}");
+        assert!(told.matches("\n    + ").count() == 1 && !told.contains(" created: "), "{line}: {told}");
+    }
     let of_other = folder.run("get route payments/checkout");
     assert_eq!((of_other.code, of_other.err.contains("no https-edge-route")), (1, true), "{}", of_other.all());
     let twice = folder.run("get route storefront/checkout --edge payments");

@@ -25,11 +25,13 @@ const WIDTH: usize = 80;
 
 /// The details in the text of a record, besides the names of its resources.
 #[derive(Clone, Copy)]
-pub(super) struct RecordDetail {
+pub(super) struct RecordDetail<'p> {
     /// The fields of each resource before and after.
     pub changes: bool,
     /// The calls.
     pub calls: bool,
+    /// The path of the only resource to show, whatever else the record changed.
+    pub only: Option<&'p str>,
 }
 
 /// The names of parents, which a record does not have.
@@ -71,7 +73,11 @@ impl<'r> ParentNames<'r> {
 }
 
 /// A record as a headline, the message, and the resources.
-pub(super) fn text(shown: &ShownRecord, detail: RecordDetail, names: &mut ParentNames<'_>) -> Result<String, Failure> {
+pub(super) fn text(
+    shown: &ShownRecord,
+    detail: RecordDetail<'_>,
+    names: &mut ParentNames<'_>,
+) -> Result<String, Failure> {
     let ShownRecord { record, key_description } = shown;
     let revision = record.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string());
     let outcome = record.outcome;
@@ -87,14 +93,16 @@ pub(super) fn text(shown: &ShownRecord, detail: RecordDetail, names: &mut Parent
         line(record.message.clone());
     }
     names.add(&record.resources);
+    let is_shown = |change: &&ResourceChange| detail.only.is_none_or(|path| change.path == path);
+    let changes: Vec<&ResourceChange> = record.resources.iter().filter(is_shown).collect();
     if detail.changes {
-        for change in &record.resources {
+        for change in &changes {
             let place = change.declared_at.as_deref().map(|place| format!(" ({place})")).unwrap_or_default();
             line(format!("{} {} {}{place}", sign(change), change.kind, names.full_name(change)?));
             fields(change).for_each(|field| line(format!("  {field}")));
         }
-    } else if record.resources.len() <= MOST_RESOURCES {
-        for change in &record.resources {
+    } else if changes.len() <= MOST_RESOURCES {
+        for change in &changes {
             let details = details_of(change).map(|details| format!("  {details}")).unwrap_or_default();
             line(format!("{} {} {}{details}", sign(change), change.kind, names.full_name(change)?));
         }
@@ -103,14 +111,14 @@ pub(super) fn text(shown: &ShownRecord, detail: RecordDetail, names: &mut Parent
     }
     // What has no resource, such as the end of an exchange of names, is a call alone.
     let most = match detail {
-        RecordDetail { calls: true, changes: true } => usize::MAX,
+        RecordDetail { calls: true, changes: true, .. } => usize::MAX,
         RecordDetail { calls: true, .. } => MOST_CALLS,
         _ if record.resources.is_empty() => MOST_CALLS,
         _ => 0,
     };
     record.calls.iter().take(most).for_each(|call| line(call.clone()));
     let is_cut = most < record.calls.len() && most > 0;
-    let is_counted = !detail.changes && record.resources.len() > MOST_RESOURCES;
+    let is_counted = !detail.changes && changes.len() > MOST_RESOURCES;
     if let Some(revision) = record.revision.filter(|_| is_cut || is_counted) {
         line(format!("… run `edgewright history show {revision}` for all of it"));
     }
