@@ -3,8 +3,10 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
+use super::known_sources::{self, owns_nothing};
 use crate::cli::command_prelude::*;
 use crate::manifest::export::export;
+use crate::reconcile::DEFAULT_SOURCE;
 use crate::server::operations::export::{ADOPT, ExportedManifests, PATH, SOURCE};
 
 /// The start of the names of files that are not yet in place. Hidden files are not manifests.
@@ -42,12 +44,25 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let source = self.place.server.source().unwrap_or(&self.source);
+        // Without --source, somebody may want to see what is left out.
+        let is_missing = |exported: &ExportedManifests| exported.files.is_empty() && source != DEFAULT_SOURCE;
         let exported = match self.place.client()? {
-            Some(client) => from_server(&client, source, self.adopt)?,
+            Some(client) => {
+                let exported = from_server(&client, source, self.adopt)?;
+                if is_missing(&exported) {
+                    return Err(owns_nothing(source, &known_sources::of_server(&client)).into());
+                }
+                exported
+            }
             None => {
                 let store = self.place.store.read_existing()?;
                 let snapshot = store.snapshot();
-                ExportedManifests::new(export(&snapshot, source, self.adopt, clock::now())?, snapshot.revision)
+                let found = export(&snapshot, source, self.adopt, clock::now())?;
+                let exported = ExportedManifests::new(found, snapshot.revision);
+                if is_missing(&exported) {
+                    return Err(owns_nothing(source, &known_sources::of_store(&snapshot)).into());
+                }
+                exported
             }
         };
         if self.target == "-" {

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use clap::{ArgAction, Subcommand, ValueEnum};
 
 use super::get::ResourceReader;
+use super::known_sources;
 use crate::cli::command_prelude::*;
 use crate::cli::operate::revision::{
     commit_prefix, revision_failure, revision_in_store, revision_name, revision_on_server,
@@ -138,6 +139,9 @@ impl Args {
         };
         if records.is_empty() {
             say("No records found.");
+            if let Some(unknown) = self.source.as_deref().and_then(|source| unknown_source(source, &origin)) {
+                say(&unknown);
+            }
         }
         let calls = self.format == HistoryForm::Wide;
         let detail = RecordDetail { changes: self.changes, calls, only: only.as_deref() };
@@ -202,6 +206,17 @@ impl Args {
     fn unless_enough(&self, count: usize) -> ControlFlow<()> {
         if count < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
+}
+
+/// What to say about a source that neither the history nor the state has.
+fn unknown_source(source: &str, origin: &ResourceReader) -> Option<String> {
+    let known = match origin {
+        ResourceReader::Store(_, snapshot) => known_sources::of_store(snapshot),
+        ResourceReader::Server(client, _) => known_sources::of_server(client),
+    };
+    let unknown = (!known.contains(source)).then(|| known_sources::owns_nothing(source, &known))?;
+    let help = unknown.help.unwrap_or_default();
+    Some(format!("{}; {help}", unknown.message))
 }
 
 /// A record, with the present description of its API key.

@@ -168,6 +168,13 @@ fn keys_routes_without_names_and_routes_of_other_edges_come_back() {
     assert!(export.err.contains("owned by source `team` (1)"), "{}", export.err);
     assert_eq!(folder.ok("plan out").out, "No changes: 3 unchanged.\n");
     folder.ok("export --source team theirs");
+    let misspelt = folder.run("export --source taem nothing");
+    assert_eq!((misspelt.code, misspelt.out.as_str()), (1, ""), "{}", misspelt.all());
+    for said in ["ERR_EDGEWRIGHT_NOT_FOUND", "source `taem` owns nothing", "did you mean `team`?"] {
+        assert!(misspelt.err.contains(said), "{}", misspelt.err);
+    }
+    let history = folder.ok("history --source taem");
+    assert!(history.err.ends_with("source `taem` owns nothing; did you mean `team`?\n"), "{}", history.err);
     let text = folder.read("theirs/routes-of-other-edges.yaml");
     assert!(text.contains("  edge: edghts_") && text.contains("prevent_destroy: true"), "{text}");
     assert_eq!(folder.ok("plan --source team theirs").out, "No changes: 1 unchanged.\n");

@@ -1,0 +1,25 @@
+//! The sources of a store or a server by name, for the advice about a name that none of them has.
+
+use crate::cli::command_prelude::*;
+use crate::server::operations::sources::view::SourceList;
+
+/// The sources that own resources in a store.
+pub(super) fn of_store(snapshot: &Snapshot) -> BTreeSet<String> {
+    snapshot.iter().filter_map(|entry| Some(entry.claim.as_deref()?.source.clone())).collect()
+}
+
+/// The sources of a server; none if it does not list them.
+pub(super) fn of_server(client: &ApiClient) -> BTreeSet<String> {
+    let listed: Option<SourceList> = client.get("/sources").ok();
+    listed.into_iter().flat_map(|list| list.sources).map(|source| source.name).collect()
+}
+
+/// The failure for a source that owns nothing, with the name that may be meant.
+pub(super) fn owns_nothing(source: &str, known: &BTreeSet<String>) -> Diagnostic {
+    let help = suggest(
+        source,
+        known.iter().map(String::as_str),
+        "see the sources of resources with `edgewright get edges -o wide`",
+    );
+    Diagnostic::error(Code::NotFound, format!("source `{}` owns nothing", printable(source))).help(help)
+}
