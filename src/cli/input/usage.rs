@@ -38,6 +38,9 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
 const PATH_COMMANDS: [&str; 8] = ["plan", "reconcile", "apply", "validate", "test", "prove", "fmt", "diff"];
 const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
+/// The commands whose argument is a source.
+const SOURCE_COMMANDS: [&str; 2] = ["suspend", "resume"];
+
 /// The options of other tools for a change without a question, and what the commands have in their place.
 const CONFIRMATIONS: [&str; 4] = ["--yes", "-y", "--auto-approve", "--force"];
 const CONFIRMED: &[(&[&str], &str)] = &[
@@ -138,7 +141,7 @@ fn tip(table: &[(&[&str], &str)], word: &str) -> Option<String> {
     table.iter().find(|(words, _)| words.contains(&word)).map(|(_, tip)| (*tip).to_owned())
 }
 
-/// The tip for an option that names manifests, or confirms or prevents a change.
+/// The tip for an option that names manifests or a source, or confirms or prevents a change.
 fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Option<String> {
     let mut arguments = arguments.skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let command = arguments.next()?;
@@ -148,9 +151,13 @@ fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Opti
     if DRY_RUNS.contains(&option) {
         return tip(NEVER_APPLIES, &command);
     }
+    let value = arguments.skip_while(|argument| argument != option).nth(1).filter(|value| !value.starts_with('-'));
+    if option == "--source" && SOURCE_COMMANDS.contains(&command.as_str()) {
+        let source = value.unwrap_or_else(|| "SOURCE".to_owned());
+        return Some(format!("the source needs no option: run `edgewright {command} {}`", escape(&source)));
+    }
     let command = Some(command).filter(|command| PATH_COMMANDS.contains(&command.as_str()))?;
-    let path = arguments.skip_while(|argument| argument != option).nth(1);
-    let path = path.filter(|path| !path.starts_with('-')).unwrap_or_else(|| "PATH".to_owned());
+    let path = value.unwrap_or_else(|| "PATH".to_owned());
     let tip = || format!("to name manifests, run `edgewright {command} {}`", escape(&path));
     PATH_OPTIONS.contains(&option).then(tip)
 }
@@ -214,8 +221,8 @@ mod tests {
         let command = || {
             let path = Arg::new("path").num_args(1..);
             let keys = Command::new("keys").subcommand(Command::new("create"));
-            let names =
-                ["plan", "login", "logout", "reconcile", "destroy"].map(|name| Command::new(name).arg(path.clone()));
+            let names = ["plan", "login", "logout", "reconcile", "destroy", "suspend"]
+                .map(|name| Command::new(name).arg(path.clone()));
             Command::new("edgewright").subcommands(names).subcommand(keys)
         };
         for (line, expected) in [
@@ -224,6 +231,7 @@ mod tests {
             ("plan -f m", Some("run `edgewright plan m`")),
             ("plan --file=m", Some("run `edgewright plan PATH`")),
             ("plan -f", Some("run `edgewright plan PATH`")),
+            ("suspend --source shop", Some("run `edgewright suspend shop`")),
             ("login -f m", None),
             ("plan -x m", None),
             ("reconcile m --yes", Some("omit it: `reconcile`")),

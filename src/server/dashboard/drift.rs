@@ -8,6 +8,7 @@ use super::sources::unknown;
 use crate::model::DriftedResource;
 use crate::model::key::segment;
 use crate::plan::format::json::Spot;
+use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::operations::sources::drift_view::DriftRepair;
 use crate::server::operations::sources::view::SourceView;
 use crate::server::prelude::*;
@@ -79,6 +80,9 @@ fn resource(request: &PageRequest, drifted: &DriftedResource, source: &SourceVie
                 }
             }
             p { @match source.drift_repair() {
+                DriftRepair::Never if source.drift == DriftPolicy::Warn.as_str() => {
+                    "It stays: the source only reports drift. Commit it, or undo it by hand."
+                },
                 DriftRepair::Never => "It stays until somebody changes it back, or the manifests.",
                 repair => { "Put back: " (when(request, &repair, source)) "." }
             } }

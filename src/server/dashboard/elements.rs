@@ -6,11 +6,14 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::page::PageRequest;
+use crate::model::ApiKey;
 use crate::model::author::PERSON;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::operations::history::document::HistoryAuthor;
 use crate::server::prelude::*;
 
+/// The most keys that are looked at for the description of an owner.
+const MOST_LOOKED_AT: usize = 1000;
 /// The digits of a commit that are shown.
 const COMMIT_DIGITS: usize = 10;
 
@@ -116,6 +119,14 @@ pub(super) fn commit(id: &str, forge: &ForgeLinks) -> Markup {
     let short: String = id.chars().take(COMMIT_DIGITS).collect();
     let shown = html! { @if !id.is_empty() { code title=(id) { (short) } } };
     linked(forge.commit(id).as_deref(), shown)
+}
+
+/// An owner by the description of the newest key that has one, which says more than the ID.
+pub(super) fn owner(request: &PageRequest, id: &str) -> Markup {
+    let newest = request.snapshot.newest_first(Kind::ApiKey, None, u64::MAX).take(MOST_LOOKED_AT);
+    let mut keys = newest.filter_map(|entry| entry.spec_as::<ApiKey>());
+    let described = keys.find(|key| key.owner_id == id && !key.description.is_empty());
+    html! { b title=(id) { (described.map_or(id, |key| key.description.as_str())) } }
 }
 
 /// A place in a file at a commit, with a link to the forge of its source.

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::access_effect::compared_revision;
 use super::certificates::{expiring, is_soon};
-use super::elements::{Tone, author, badge, commit, nothing, time};
+use super::elements::{Tone, author, badge, commit, nothing, owner, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::sources::{card, last_attempts, unknown};
 use super::{certificates, drift, keys, revisions, server_health};
@@ -141,7 +141,7 @@ fn suspended(request: &PageRequest, sources: &[SourceView]) -> Markup {
             @for (view, suspension) in suspended {
                 li {
                     a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) }
-                    " by " b { (suspension.by) } " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
+                    " by " (owner(request, &suspension.by)) " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
                     @if suspension.until.is_empty() { ", until it is resumed" } @else { ", ends " (time(&suspension.until, request.now)) }
                 }
             }

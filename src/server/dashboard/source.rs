@@ -14,7 +14,7 @@ use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view;
-use crate::server::operations::sources::view::{SourceView, SyncView};
+use crate::server::operations::sources::view::{SourceState, SourceView, SyncView};
 use crate::store::history::select::HistorySearch;
 use crate::store::{CommitHeader, HistoryFilter};
 
@@ -75,6 +75,9 @@ fn location(request: &PageRequest, source: &SourceView) -> Markup {
         (
             "Drift",
             html! { @match source.drift.as_str() {
+                "enforce" if source.state == SourceState::Synced && source.counts.drifted == 0 => {
+                    "none; would be put back at the next sync"
+                },
                 "enforce" => { "put back: " (drift::when(request, &source.drift_repair(), source)) },
                 "warn" => "reported, and left as it is",
                 "off" => "left as it is",

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, author, badge, commit, file_place, lasting, nothing, time};
+use super::elements::{Tone, author, badge, commit, file_place, lasting, nothing, owner, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::model::Severity;
 use crate::model::key::segment;
@@ -88,7 +88,7 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
                 @if !view.since.is_empty() && !request.lacks_writer { " " small { (lasting(&view.since, request.now)) } }
             }
             @if let Some(suspension) = &view.suspension {
-                p { "Suspended by " b { (suspension.by) } " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
+                p { "Suspended by " (owner(request, &suspension.by)) " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
                     @if suspension.until.is_empty() { ", until it is resumed" } @else { ", ends " (time(&suspension.until, request.now)) } }
             }
             @for condition in &view.conditions { @if !is_good { p { (condition.message) } } }

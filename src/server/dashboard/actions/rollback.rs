@@ -14,7 +14,7 @@ use crate::plan::redacted_plan::RedactedChange;
 use crate::plan::{DeletionBudget, Effect};
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session_credentials::request_headers;
-use crate::server::dashboard::elements::{Tone, badge, nothing, time};
+use crate::server::dashboard::elements::{Tone, badge, nothing, owner, time};
 use crate::server::dashboard::page::{
     DashboardPage, Here, PageContent, PageRequest, admitted, failed, rendered, to_sign_in,
 };
@@ -187,7 +187,7 @@ fn outlook(request: &PageRequest, source: &str) -> Markup {
     html! {
         @match &suspension {
             Some(Some(suspension)) => {
-                "suspended by " b { (suspension.by) } " " (time(&suspension.since.to_string(), request.now)) ". It stays so, and is \
+                "suspended by " (owner(request, &suspension.by)) " " (time(&suspension.since.to_string(), request.now)) ". It stays so, and is \
                  held once it is resumed, until its manifests change."
             },
             Some(None) => "held: the server does not apply these manifests again until they change.",

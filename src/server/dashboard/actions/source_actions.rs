@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::action::{ActionDone, ActionForm, DashboardAction, form};
 use crate::model::key::segment;
-use crate::server::dashboard::elements::{commit, counted, due, time};
+use crate::server::dashboard::elements::{commit, counted, due, owner, time};
 use crate::server::dashboard::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::handler_prelude::*;
 use crate::server::operations::checks::RequestBody;
@@ -73,12 +73,16 @@ fn before_suspend(request: &PageRequest) -> Result<PageContent, ApiError> {
     };
     let body = html! {
         @if let Some(suspension) = &source.suspension {
-            p { "It is suspended already by " b { (suspension.by) } ": " q { (suspension.reason) } ". This replaces it." }
+            p { "It is suspended already by " (owner(request, &suspension.by)) ": " q { (suspension.reason) } ". This replaces it." }
         }
         h2 { "What this does" }
         ul {
             li { "Nothing of the source is applied until it is resumed, or until the time is over. What is in effect stays"
-                @if let Some(applied) = &source.last_applied { ": " (commit(&applied.commit, &request.forge(&source.name))) " of " (time(&applied.at, request.now)) }
+                @if let Some(applied) = &source.last_applied {
+                    @if applied.commit.is_empty() { ": revision " (applied.revision) ", applied " }
+                    @else { ": " (commit(&applied.commit, &request.forge(&source.name))) " of " }
+                    (time(&applied.at, request.now))
+                }
                 "." }
             li { "A run that is under way does not apply its plan." }
             li { "New commits are still planned, and the page of the source shows what they would change." }
@@ -95,7 +99,7 @@ fn before_resume(request: &PageRequest) -> Result<PageContent, ApiError> {
         @match &source.suspension {
             None => p { "The source is not suspended." },
             Some(suspension) => {
-                p { "Suspended by " b { (suspension.by) } " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) } }
+                p { "Suspended by " (owner(request, &suspension.by)) " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) } }
                 h2 { "What this does" }
                 ul {
                     li { "The source is synced at once, and then as before." }
