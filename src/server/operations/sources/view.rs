@@ -189,7 +189,7 @@ pub(crate) struct ConditionView {
     pub reason: String,
     /// The reason in one sentence.
     pub message: String,
-    /// When the status last changed.
+    /// When the status last changed, or a rollback began to hold the source.
     pub last_transition_time: String,
     /// The revision of the store after the last run.
     pub observed_revision: u64,
