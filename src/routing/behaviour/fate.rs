@@ -60,6 +60,11 @@ impl<'s> Fate<'s> {
         self.route?.spec_as()
     }
 
+    /// The full name of the edge or the route.
+    pub(in crate::routing) fn full_name(&self, entry: &Entry) -> String {
+        self.state.full_name(entry)
+    }
+
     /// How the edge terminates TLS. Without the module, it has the defaults.
     pub(crate) fn tls(&self) -> Option<TlsTermination> {
         Some(self.edge_spec()?.tls_termination.as_deref().cloned().unwrap_or_default())

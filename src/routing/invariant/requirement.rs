@@ -3,18 +3,20 @@
 use std::collections::BTreeSet;
 
 use super::flaw::{Flaw, FlawExtent, FlawPlace};
-use crate::model::kind::invariant::Invariant;
+use crate::model::host_pattern::covers_hosts;
+use crate::model::kind::invariant::{Invariant, InvariantScope};
 use crate::model::module::policies::Policies;
 use crate::model::module::tls_termination::TlsTermination;
-use crate::model::traffic::{Stage, StepEffect, TracedRequest};
-use crate::model::{AnyModule, Entry, Module, Path, Slot, Snapshot};
-use crate::routing::behaviour::Fate;
+use crate::model::traffic::{Stage, StepEffect, TracedRequest, host_name};
+use crate::model::{AnyModule, Entry, HttpsEdgeRoute, Module, Path, Slot, Snapshot};
+use crate::routing::behaviour::{Fate, hostports};
 use crate::routing::endpoint_restrictions::EndpointRestrictions;
 use crate::routing::missing_tls::{MissingTls, PLAIN_HTTP};
 use crate::routing::routed_state::RoutedState;
+use crate::routing::selector::Selector;
 use crate::syntax::text::printable;
 
-/// The most IP policies that a cure names: one of them is enough.
+/// The most IP policies and matches that a cure names: one of them is enough.
 const MOST_NAMED: usize = 3;
 /// The method that a login can let pass. The modules treat all others alike.
 const PREFLIGHT: &str = "OPTIONS";
@@ -125,12 +127,14 @@ impl<'s> RequirementJudge<'s> {
                 );
                 let list = met.module.access_lists().into_iter().next().map(|(field, _)| field).unwrap_or_default();
                 let flaw = Flaw::certain(clause, met.place).at(Path::from([met.slot.name, list.as_str()]));
-                flaw.cured_by(format!("remove `{}` from this list", printable(other)))
+                let (module, of) = (met.slot.name, requests.name_of(met.place));
+                flaw.cured_by(format!("remove `{}` from `{module}` of {of}", printable(other)))
             }
             None => {
                 let some: Vec<&str> = only.iter().take(MOST_NAMED).map(String::as_str).collect();
-                let cure =
-                    format!("add `ip_restriction: {{ip_policy_ids: [{}]}}` to the route", printable(&some.join(", ")));
+                let module = format!("`ip_restriction: {{ip_policy_ids: [{}]}}`", printable(&some.join(", ")));
+                let cure = requests.closing(&invariant.scope, &module);
+                let cure = cure.unwrap_or_else(|| format!("add {module} to the route"));
                 let clause = format!("reaches the backend `{backend}` from any address");
                 requests.lacking(clause, cure, |met| met.module.ip_policies().is_some_and(is_within))
             }
@@ -143,6 +147,16 @@ impl<'s> JudgedRequests<'_, 's> {
     /// The backend that the requests reach, unless they end before it.
     fn backend(self) -> Option<String> {
         self.fate.backend().map(printable)
+    }
+
+    /// The edge or route that takes the requests, for a message.
+    fn name_of(self, place: FlawPlace) -> String {
+        let (noun, entry) = match place {
+            FlawPlace::Edge => ("edge", self.fate.edge),
+            FlawPlace::Route => ("route", self.fate.route),
+        };
+        let name = entry.map(|entry| printable(&self.fate.full_name(entry))).unwrap_or_default();
+        format!("{noun} `{name}`")
     }
 
     /// The enabled modules that the requests meet.
@@ -159,6 +173,53 @@ impl<'s> JudgedRequests<'_, 's> {
         // The edge of many routes is not to blame for each of them.
         let flaw = if met.place == FlawPlace::Route { flaw.at([name, "enabled"]) } else { flaw };
         flaw.cured_by(format!("enable `{name}`"))
+    }
+
+    /// How to add a module if the route takes other requests than those of a scope, too. On the route itself, the module would
+    /// restrict these as well.
+    fn closing(self, scope: &InvariantScope, module: &str) -> Option<String> {
+        let matches = self.closer_matches(scope);
+        let named: Vec<String> = matches.iter().take(MOST_NAMED).map(|it| format!("`{}`", printable(it))).collect();
+        let named = named.join(", ");
+        let routes = match matches.len() {
+            0 => return None,
+            1 => format!("a route for {named}"),
+            2..=MOST_NAMED => format!("routes for {named}"),
+            count => format!("routes for {named} and {} more", count - MOST_NAMED),
+        };
+        Some(format!("add {routes} with {module}, or restrict the whole route"))
+    }
+
+    /// The matches of routes that would take the requests of a scope only; none if the route takes no others.
+    fn closer_matches(self, scope: &InvariantScope) -> BTreeSet<String> {
+        let route = self.fate.route_spec().filter(|_| !self.fate.passes_through());
+        let selected = route.and_then(|route| Some((Selector::from_route(route)?, route.r#match.as_str())));
+        let Some((selector, text)) = selected else { return BTreeSet::new() };
+        let taken: Vec<String> = match selector.host.as_str() {
+            "" => self.fate.edge.into_iter().flat_map(hostports).map(|(host, _)| host).collect(),
+            host => vec![host.to_owned()],
+        };
+        let listed: Vec<String> = scope.hosts.iter().map(|host| host_name(host)).collect();
+        let is_listed = |own: &&String| listed.iter().any(|host| covers_hosts(host, own));
+        let are_hosts_listed = listed.is_empty() || taken.iter().all(|own| is_listed(&own));
+        let hosts: Vec<&str> = if are_hosts_listed {
+            vec![text.split_once('/').map_or(text, |(host, _)| host)]
+        } else {
+            let narrower = listed.iter().filter(|host| taken.iter().any(|own| covers_hosts(own, host)));
+            taken.iter().filter(is_listed).chain(narrower).map(String::as_str).collect()
+        };
+        let prefixes = &scope.path_prefixes;
+        let are_paths_listed =
+            prefixes.is_empty() || prefixes.iter().any(|prefix| selector.path.starts_with(prefix.as_str()));
+        let paths: Vec<&str> = if are_paths_listed {
+            vec![selector.path]
+        } else {
+            prefixes.iter().map(String::as_str).filter(|prefix| prefix.starts_with(selector.path)).collect()
+        };
+        if are_hosts_listed && are_paths_listed {
+            return BTreeSet::new();
+        }
+        hosts.iter().flat_map(|host| paths.iter().map(move |path| format!("{host}{path}"))).collect()
     }
 
     /// The doubt about the requests because of a module whose effect is unknown.
@@ -213,10 +274,11 @@ impl<'s> JudgedRequests<'_, 's> {
             false => listed.iter().map(String::as_str).find(|it| it.eq_ignore_ascii_case(PREFLIGHT) == are_preflights),
         };
         let request = TracedRequest { method: listed?.to_ascii_uppercase(), ..TracedRequest::default() };
-        self.unmet_by(&request, required, &self.backend()?)
+        self.unmet_by(&request, invariant, &self.backend()?)
     }
 
-    fn unmet_by(self, request: &TracedRequest, required: &[String], backend: &str) -> Option<Flaw> {
+    fn unmet_by(self, request: &TracedRequest, invariant: &Invariant, backend: &str) -> Option<Flaw> {
+        let required = &invariant.requires_any;
         let (mut doubt, mut passed, mut passing) = (None, String::new(), None);
         for met in self.modules().filter(|met| required.iter().any(|name| name == met.slot.name)) {
             let is_policy = met.slot.name == Policies::SLOT;
@@ -248,7 +310,13 @@ impl<'s> JudgedRequests<'_, 's> {
         let clause = format!("reaches the backend `{backend}` without {}{passed}", any_of(required));
         let cure = match passing {
             Some(name) => format!("let `{name}` check these requests, too"),
-            None => format!("add {} to the route or its edge", any_of(required)),
+            None => {
+                let is_of_routes = |name: &&String| HttpsEdgeRoute::SLOTS.iter().any(|slot| slot.name == **name);
+                let of_routes: Vec<String> = required.iter().filter(is_of_routes).cloned().collect();
+                let closing =
+                    if of_routes.is_empty() { None } else { self.closing(&invariant.scope, &any_of(&of_routes)) };
+                closing.unwrap_or_else(|| format!("add {} to the route or its edge", any_of(required)))
+            }
         };
         let flaw = self.lacking(clause, cure, |met| required.iter().any(|name| name == met.slot.name));
         Some(Flaw { method: request.method.clone(), ..flaw })
