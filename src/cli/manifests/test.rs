@@ -98,8 +98,13 @@ impl Args {
     }
 
     fn conclude(&self, report: &Report) -> CommandResult {
-        self.output.announce(report, None)?;
-        if let Some(tests) = report.tests.as_ref().filter(|_| self.output.shows_text()) {
+        let tests = report.tests.as_ref().filter(|_| self.output.shows_text());
+        // The result of a request has its differences.
+        let is_result = |it: &&Diagnostic| it.code == Name::Code(Code::RouteTestFailed) && it.place.is_some();
+        let others = report.diagnostics.iter().filter(|it| tests.is_none() || !is_result(it));
+        diagnostics::diagnostics(&others.cloned().collect::<Vec<_>>());
+        diagnostics::count(&report.diagnostics, report.files);
+        if let Some(tests) = tests {
             print(self.text(tests))?;
         }
         self.output.conclude(report)?;

@@ -9,6 +9,7 @@ use super::excerpt::{Excerpt, HIDDEN};
 use crate::cli::prelude::*;
 use crate::model::diagnostics::diagnostic::counted;
 use crate::model::{MOST_FAULTS, Place};
+use crate::syntax::text::escaped_lines;
 
 /// The most diagnostics printed to a terminal.
 const MOST: usize = 500;
@@ -144,7 +145,7 @@ pub(crate) fn say_all(line: &str) -> io::Result<()> {
 }
 
 /// Prints how many files were read and what was found.
-pub(super) fn count(diagnostics: &[Diagnostic], files: usize) {
+pub(crate) fn count(diagnostics: &[Diagnostic], files: usize) {
     let mut line = format!("{} read: {}", number_of(files, "file"), counted(diagnostics, Severity::Error));
     if diagnostics.iter().any(|it| it.counts_as(Severity::Warning)) {
         line += &format!(", {}", counted(diagnostics, Severity::Warning));
@@ -172,7 +173,7 @@ impl DiagnosticReport {
         };
         let facts = MietteDiagnostic::new(escaped(&diagnostic.message)).with_severity(severity);
         let mut facts = facts.with_code(diagnostic.code.to_string());
-        facts.help = diagnostic.help.as_deref().map(|help| escaped(help).into_owned());
+        facts.help = diagnostic.help.as_deref().map(escaped_lines);
         let excerpt = diagnostic.place.as_ref().map(|place| {
             let places = std::iter::once(place).chain(here.iter().map(|(place, _)| place));
             let excerpt = Excerpt::new(&place.file, &places.map(|it| it.span.clone()).collect::<Vec<_>>());

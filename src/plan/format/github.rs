@@ -4,7 +4,10 @@ use std::fmt::Write;
 
 use super::diagnostics::{limited, path_of, position};
 use super::verdict::{store_note, summary, verdict};
-use crate::{model::Diagnostic, plan::behaviour, plan::report::Report, syntax::text::escaped};
+use crate::model::Diagnostic;
+use crate::plan::behaviour;
+use crate::plan::report::Report;
+use crate::syntax::text::{escaped, escaped_lines};
 
 /// The most annotations. GitHub shows ten errors and ten warnings of a step; the others are for readers of the log.
 const MOST: usize = 1_000;
@@ -55,7 +58,7 @@ fn annotation(it: &Diagnostic) -> String {
     properties.push(format!("title={}", property(&it.code.to_string())));
     let mut text = escaped(&it.message).into_owned();
     if let Some(help) = &it.help {
-        text += &format!("\n{}", escaped(help));
+        text += &format!("\n{}", escaped_lines(help));
     }
     for (place, label) in &it.related {
         text += &format!("\n{}: {}", escaped(&position(place)), escaped(label));

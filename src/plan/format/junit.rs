@@ -185,7 +185,8 @@ fn lines(diagnostics: &[&Diagnostic]) -> String {
             line += &format!("\n  {}: {}", legal(&position(place)), legal(label));
         }
         if let Some(help) = &it.help {
-            line += &format!("\n  help: {}", legal(help));
+            let help: Vec<String> = help.split('\n').map(legal).collect();
+            line += &format!("\n  help: {}", help.join("\n  "));
         }
         line
     });

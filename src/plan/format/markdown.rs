@@ -99,7 +99,8 @@ fn item(it: &Diagnostic) -> String {
         line += &format!("<br>{}: {}", code(&position(place)), inline(label));
     }
     if let Some(help) = &it.help {
-        line += &format!("<br>help: {}", inline(help));
+        let help: Vec<String> = help.split('\n').map(inline).collect();
+        line += &format!("<br>help: {}", help.join("<br>"));
     }
     line + "\n"
 }

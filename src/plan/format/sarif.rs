@@ -9,7 +9,7 @@ use super::diagnostics::{limited, path_of, plain_path};
 use crate::lint::{self, Level};
 use crate::model::{Diagnostic, Name, Place, Severity};
 use crate::plan::report::Report;
-use crate::syntax::text::escaped;
+use crate::syntax::text::{escaped, escaped_lines};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
@@ -95,7 +95,7 @@ fn lint_level(level: Level) -> &'static str {
 fn result(it: &Diagnostic, place: Value, index: usize, seen: &mut HashMap<blake3::Hash, usize>) -> Value {
     let code = it.code.to_string();
     let text = match &it.help {
-        Some(help) => format!("{}\nhelp: {}", escaped(&it.message), escaped(help)),
+        Some(help) => format!("{}\nhelp: {}", escaped(&it.message), escaped_lines(help)),
         None => escaped(&it.message).into_owned(),
     };
     let related = it.related.iter().take(MOST_RELATED).enumerate().map(

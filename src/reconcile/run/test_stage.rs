@@ -71,7 +71,7 @@ pub(super) fn run_tests(
                     Some(Segment::Key(field)) => field.as_str(),
                     _ => "expect",
                 };
-                let cure = format!("correct the routes, or `{field}` in the test; way: {}", way.trace);
+                let cure = format!("correct the routes, or `{field}` in the test\nway: {}", way.trace);
                 let fault = Fault::new(Code::RouteTestFailed, message).at(path).help(cure);
                 found.push(match declared.test.informing_only {
                     true => declared.origin.warning(fault),

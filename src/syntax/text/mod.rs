@@ -134,6 +134,11 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Like [`escaped`], for a text of several lines.
+pub(crate) fn escaped_lines(text: &str) -> String {
+    text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
+}
+
 fn on_one_line(text: &str) -> Cow<'_, str> {
     // Most texts have only printable ASCII characters, of which none alters_display.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(alters_display) {
@@ -204,6 +209,7 @@ mod tests {
         }
         let long = "ü".repeat(1000);
         assert_eq!(escaped(&long), long);
+        assert_eq!(escaped_lines("a\tb\nc\r"), "a\\tb\nc\\r");
     }
 
     #[test]

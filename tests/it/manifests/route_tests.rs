@@ -93,8 +93,13 @@ fn a_source_whose_test_fails_is_not_applied() {
         assert_eq!(told, expected, "{verb}");
         assert_eq!(found[0]["file"], "m/tests.yaml");
         let help = found[0]["help"].as_str().unwrap();
-        assert!(help.ends_with("; way: edge `shop` by shop.example.com:443, no route matches /admin"), "{help}");
+        assert!(help.ends_with("\nway: edge `shop` by shop.example.com:443, no route matches /admin"), "{help}");
     }
+    let run = folder.run("test m");
+    assert_eq!(run.all().matches("the verdict is `unserved`, not `blocked`").count(), 1, "{}", run.all());
+    has(&run, &["failed  m/tests.yaml:8  shop: robots stay out", "errors"]);
+    let validated = folder.run("validate m").err;
+    assert!(validated.contains("\n        way: edge `shop` by shop.example.com:443"), "{validated}");
     // What is left aside is not applied either.
     folder.write("m/other.yaml", &edge_with("a", "{x: 1}"));
     assert_eq!(folder.run("reconcile m --isolate").code, 3);
@@ -234,5 +239,5 @@ fn a_gateway_is_asked_what_the_tests_ask() {
     let open = server_that_answers(|_| Some((200, "{}")));
     let run = folder.run(&format!("test m --live {open}"));
     assert_eq!(run.code, 3, "{}", run.all());
-    has(&run, &["robots stay out: the gateway answers 200, which is not `blocked`", "m/tests.yaml:8"]);
+    has(&run, &["m/tests.yaml:8  shop: robots stay out", "the gateway answers 200, which is not `blocked`"]);
 }
