@@ -9,7 +9,7 @@ use crate::manifest::with_source;
 use crate::model::Kind;
 use crate::plan::proof_report::ProofReport;
 use crate::reconcile::prelude::*;
-use crate::routing::invariant::{is_refused, prove};
+use crate::routing::invariant::{Breach, BreachGroup, prove};
 
 /// Judges each invariant in a state in which a source has its resolved resources. Returns what breaks it, if the source
 /// declares the invariant, or the resource to blame.
@@ -26,19 +26,21 @@ pub(super) fn judge_invariants(
     }
     let state = with_source(state, source, &resolved.desired);
     let mut found = Vec::new();
-    for breach in prove(&state, now).iter().flat_map(|proof| &proof.breaches) {
+    let proofs = prove(&state, now);
+    let place = |breach: &Breach<'_>| {
         let (culprit, invariant) = (breach.culprit(), &breach.invariant.key);
-        let is_own = resolved.desired.contains_key(culprit);
-        let Some(key) = [culprit, invariant].into_iter().find(|key| resolved.desired.contains_key(*key)) else {
-            continue;
-        };
-        let fault = breach.fault(&state, is_own);
+        let key = [culprit, invariant].into_iter().find(|key| resolved.desired.contains_key(*key))?;
+        Some((key.clone(), key == culprit))
+    };
+    for group in proofs.iter().flat_map(|proof| BreachGroup::all(&proof.breaches, place)) {
+        let fault = group.fault(&state);
         let unplaced = || {
             let help = fault.help.clone().unwrap_or_default();
-            Diagnostic::error(fault.code, fault_message(key, &fault)).help(help)
+            Diagnostic::error(fault.code, fault_message(&group.key, &fault)).help(help)
         };
-        let placed = resolved.diagnostic(&Subject::Resource(key.clone()), fault.clone()).unwrap_or_else(unplaced);
-        let severity = if is_refused(breach) { Severity::Error } else { Severity::Warning };
+        let subject = Subject::Resource(group.key.clone());
+        let placed = resolved.diagnostic(&subject, fault.clone()).unwrap_or_else(unplaced);
+        let severity = if group.is_refused() { Severity::Error } else { Severity::Warning };
         found.push(Diagnostic { severity, ..placed });
     }
     found

@@ -60,7 +60,7 @@ pub(crate) fn broken_behind_others(
                 }
                 None => "the routes of other sources".to_owned(),
             };
-            let fault = breach.fault(&alone, true);
+            let fault = breach.fault(&alone, culprit, true);
             let message = format!("without {needed}, {}", fault.message);
             found.push((culprit.clone(), Fault { message, ..fault }));
         }

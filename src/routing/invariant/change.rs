@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use super::breach_group::BreachGroup;
 use super::changed_requests::{ChangedRequests, effective_changes};
 use super::flaw::FlawExtent;
 use super::invariant_index::InvariantIndex;
@@ -34,10 +35,10 @@ pub(crate) fn enforce(
     }
     let changed = effective_changes(before, after, changed);
     let (mut refusals, mut doubts) = (Vec::<Refusal>::new(), Vec::new());
-    for breach in breaches(before, after, &changed, now) {
-        let (key, is_culprit) = blamed(&breach, after, &changed);
-        let fault = breach.fault(after, is_culprit);
-        if !is_refused(&breach) {
+    let found = breaches(before, after, &changed, now);
+    for group in BreachGroup::all(&found, |breach| Some(blamed(breach, after, &changed))) {
+        let (is_refused, fault, key) = (group.is_refused(), group.fault(after), group.key);
+        if !is_refused {
             doubts.push((key, fault));
             continue;
         }

@@ -25,6 +25,7 @@
 //! not know which other spellings of a path an upstream understands: it compares texts, as routes do.
 
 mod behind_others;
+mod breach_group;
 mod change;
 mod changed_requests;
 mod flaw;
@@ -36,6 +37,7 @@ mod standing;
 mod tests;
 
 pub(crate) use behind_others::broken_behind_others;
+pub(crate) use breach_group::BreachGroup;
 pub(crate) use change::{enforce, is_refused};
 pub(crate) use changed_requests::depend_on;
 pub use proof::ProofAnswer;

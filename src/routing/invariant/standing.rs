@@ -116,11 +116,10 @@ impl<'s> Breach<'s> {
         self.flaw.culprit(&self.fate).unwrap_or(&self.invariant.key)
     }
 
-    /// The fault of this breach in a state. It is at a field of the culprit if that is what it is reported at.
-    pub(crate) fn fault(&self, state: &Snapshot, is_at_culprit: bool) -> Fault {
+    /// The fault of this breach in a state, which is reported at a resource: at a field of it if that is the culprit.
+    pub(super) fn fault(&self, state: &Snapshot, key: &Key, is_at_culprit: bool) -> Fault {
         let (request, clause) = (self.request_text(), &self.flaw.clause);
-        let name = name_of(self.invariant);
-        let description = self.invariant.spec_as::<Invariant>().map(|it| escaped(&it.description)).unwrap_or_default();
+        let (name, description) = (self.invariant_name(), self.invariant_description());
         let (code, message) = match self.flaw.is_certain {
             true => {
                 let message = format!("{request} {clause}, which breaks the invariant {name}: {description}");
@@ -132,17 +131,12 @@ impl<'s> Breach<'s> {
                 (Code::InvariantUnproven, message)
             }
         };
-        let fault = Fault::new(code, message).help(self.help(state, is_at_culprit));
+        let fault = Fault::new(code, message).help(self.help(state, key, is_at_culprit));
         if is_at_culprit { fault.at(self.flaw.path.clone()) } else { fault.at(Path::root()) }
     }
 
-    /// How to meet the invariant, and the way of the request.
-    fn help(&self, state: &Snapshot, is_at_culprit: bool) -> String {
-        let owner = match self.invariant.source() {
-            Some(SURROUNDING_OWNER) => "the owner of the manifests in `--with`".to_owned(),
-            Some(source) => format!("the owner of source `{}`", printable(source)),
-            None => "the owner of the invariant".to_owned(),
-        };
+    /// How to meet the invariant, and on a line of its own the way of the request.
+    fn help(&self, state: &Snapshot, key: &Key, is_at_culprit: bool) -> String {
         let cure = match self.flaw.cure.as_str() {
             "" => "check what this depends on",
             cure => cure,
@@ -157,7 +151,19 @@ impl<'s> Breach<'s> {
             ),
             None => cure.to_owned(),
         };
-        format!("{cure}, or ask {owner} for an exemption; way: {}", self.way(state))
+        format!("{cure}, or {}\nway: {}", self.exemption(state, key), self.way(state))
+    }
+
+    /// How whoever changes a resource gets an exemption.
+    fn exemption(&self, state: &Snapshot, key: &Key) -> String {
+        let changing = state.get(key).and_then(|entry| entry.source());
+        match self.invariant.source() {
+            _ if *key == self.invariant.key => "add an entry to `exemptions`".to_owned(),
+            Some(source) if changing == Some(source) => "add an entry to the `exemptions` of the invariant".to_owned(),
+            Some(SURROUNDING_OWNER) => "ask the owner of the manifests in `--with` for an exemption".to_owned(),
+            Some(source) => format!("ask the owner of source `{}` for an exemption", printable(source)),
+            None => "ask the owner of the invariant for an exemption".to_owned(),
+        }
     }
 
     /// The route that took the request before a change of it, if a route of another source takes it after that; and both
@@ -172,7 +178,27 @@ impl<'s> Breach<'s> {
     /// The method and URL of the request, for a message.
     pub(super) fn request_text(&self) -> String {
         let example = if self.is_any_host { ", for example," } else { "" };
-        format!("`{} {}`{example}", self.request.method, escaped(&self.url()))
+        format!("{}{example}", self.request_code())
+    }
+
+    /// The method and URL of the request as code.
+    pub(super) fn request_code(&self) -> String {
+        format!("`{} {}`", self.request.method, escaped(&self.url()))
+    }
+
+    /// The name of the invariant, with its source, or its ID if no source owns it.
+    pub(super) fn invariant_name(&self) -> String {
+        match self.invariant.claim.as_deref() {
+            Some(claim) if claim.source == SURROUNDING_OWNER => format!("`{}` in `--with`", printable(&claim.name)),
+            Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
+            None => format!("`{}`", self.invariant.key.id),
+        }
+    }
+
+    /// The description of the invariant.
+    pub(super) fn invariant_description(&self) -> String {
+        let spec = self.invariant.spec_as::<Invariant>();
+        spec.map(|it| escaped(&it.description).into_owned()).unwrap_or_default()
     }
 
     /// The URL of the request.
@@ -205,13 +231,4 @@ impl<'s> Breach<'s> {
 fn pattern_of(class: &RequestClass<'_>) -> TracedRequest {
     let (host, port) = class.hosts().next().map(|host| (host.pattern.clone(), host.port)).unwrap_or_default();
     TracedRequest { method: "GET".to_owned(), host, port, path: class.path.to_string(), ..TracedRequest::default() }
-}
-
-/// The name of an invariant, with its source, or its ID if no source owns it.
-fn name_of(invariant: &Entry) -> String {
-    match invariant.claim.as_deref() {
-        Some(claim) if claim.source == SURROUNDING_OWNER => format!("`{}` in `--with`", printable(&claim.name)),
-        Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
-        None => format!("`{}`", invariant.key.id),
-    }
 }

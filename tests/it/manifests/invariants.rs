@@ -82,6 +82,7 @@ fn an_invariant_that_does_not_hold_is_refused_at_its_line() {
     assert_eq!(run.code, 3, "{}", run.all());
     let said = said(&run.err);
     assert!(said.contains("INVARIANT_BROKEN") && said.contains("platform/invariants.yaml:5:3"), "{said}");
+    assert!(said.contains("or add an entry to `exemptions` way: edge `shop`"), "{said}");
     let alone = folder.run("validate platform");
     assert_eq!(alone.code, 0, "{}", alone.all());
     // Together, the manifests show it without a store.
@@ -294,10 +295,43 @@ fn a_refusal_says_how_to_meet_the_invariant() {
     folder.write("platform/invariants.yaml", &offices);
     let open = refused(&shop(""));
     assert!(open.contains("add `ip_restriction: {ip_policy_ids: [ipp_offices, ipp_vpn]}` to the route, or"), "{open}");
+    // The route takes other requests, too, which nobody wants to close.
+    let whole = refused(&shop("").replace("match: /admin", "match: /"));
+    let closing = "add a route for `/admin` with `ip_restriction: {ip_policy_ids: [ipp_offices, ipp_vpn]}`, or restrict the \
+                   whole route, or ask";
+    assert!(whole.contains(closing), "{whole}");
+    let hosts = refused(&shop("").replace("shop.example.com:443", "*.com:443"));
+    assert!(hosts.contains("add a route for `*.example.com/admin` with `ip_restriction"), "{hosts}");
+    let other = refused(&shop("      ip_restriction: {ip_policy_ids: [ipp_home]}\n"));
+    assert!(other.contains("remove `ipp_home` from `ip_restriction` of route `shop/admin`, or ask"), "{other}");
     let tls = platform("").replace("requires_any: [oidc, saml]", "min_tls_version: '1.2'");
     folder.write("platform/invariants.yaml", &tls);
     let old = refused(&shop("  tls_termination: {min_version: '1.0'}\n"));
     assert!(old.contains("set `min_version` to 1.2, or remove it, or ask the owner"), "{old}");
+}
+
+#[test]
+fn the_author_of_an_invariant_gets_one_error_about_it() {
+    let folder = folder();
+    let edges: Vec<String> = (1..=7).map(|n| shop("").replace("shop", &format!("shop{n}"))).collect();
+    folder.write("shop/shop.yaml", &edges.join("---\n"));
+    folder.ok("reconcile shop --source shop");
+    let run = folder.run("plan platform --source platform");
+    assert_eq!(run.code, 3, "{}", run.all());
+    assert_eq!(run.err.matches("INVARIANT_BROKEN\n").count(), 1, "{}", run.err);
+    let text = said(&run.err);
+    for part in [
+        "7 kinds of requests break the invariant `admin-login` of source `platform`, for example `GET https://shop",
+        "`, which reaches the backend `bkd_shop",
+        "correct these edges and routes, or add an entry to `exemptions` way: edge `shop",
+        "and 2 more",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert_eq!(run.err.matches("\n        way: edge").count(), 5, "{}", run.err);
+    // Whoever declares both corrects either.
+    let both = said(&folder.run("validate platform shop").err);
+    assert!(both.contains("or add an entry to the `exemptions` of the invariant way:"), "{both}");
 }
 
 #[test]
