@@ -8,16 +8,21 @@ use crate::manifest::load;
 use crate::plan::Detail;
 use crate::plan::format::verdict::answers;
 use crate::plan::proof_report::{InvariantProof, ProofReport};
-use crate::reconcile::{plan, validate_loaded};
+use crate::reconcile::{Prepared, validate_loaded};
 use crate::server::operations::proofs::PATH;
+
+/// What is done to manifests with a store or server.
+const AMONG: &str = "Judging the manifests among the resources of";
+/// How to have invariants if neither manifests nor a store or server have any.
+const IN_OTHERS: &str = "declare an `Invariant`, or add --with and the folder that declares them";
 
 /// Show whether the invariants hold for all requests.
 ///
 /// For each invariant, the answer is `proven`, `refuted` with a request that breaks it, `depends` with what nobody can tell,
 /// or `unused` if no edge serves requests in its scope. Without paths, reads the store or, with --server, asks a running
-/// server. With paths, reads only the manifests or, with --store or --server, judges them among everything that these have,
-/// as if they had been applied. Exits with code 3 if a change would be refused because of an answer, and with code 1 if there
-/// are no invariants.
+/// server. With paths, reads only the manifests or, with the flag --store or a server, judges them among everything that these
+/// have, as if they had been applied; the invariants in --with count, too. Exits with code 3 if a change would be refused because
+/// of an answer, and with code 1 if there are no invariants.
 #[derive(Debug, clap::Args)]
 // `prove` shows no plan.
 #[command(mut_arg("full", |argument| argument.hide(true)))]
@@ -58,6 +63,9 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let mut report = if self.reads_manifests() { self.of_manifests(lints)? } else { self.of_state()? };
+        if self.reads_manifests() && is_unjudged(&report) {
+            report.proofs = None;
+        }
         let judged = report.proofs.as_ref().map_or(0, |proofs| proofs.invariants.len());
         if judged == 0 && !report.has_errors() {
             report.diagnostics.push(self.nothing_judged());
@@ -72,6 +80,8 @@ impl Args {
                 "the manifests declare none",
                 "add --server or --store to judge those of a server or store, or --with and the folder that declares them",
             ),
+            (true, true, _) => ("neither the manifests nor the server have any", IN_OTHERS),
+            (true, false, true) => ("neither the manifests nor the store have any", IN_OTHERS),
             (_, true, _) => ("the server has none", "declare an `Invariant`, and apply it"),
             (_, false, _) => ("the store has none", "declare an `Invariant`, and apply it"),
         };
@@ -81,8 +91,12 @@ impl Args {
     /// The answers about the state of a store or server.
     fn of_state(&self) -> Result<Report, Failure> {
         let proofs = match self.place.client()? {
-            Some(client) => client.get(PATH)?,
+            Some(client) => {
+                self.say_where("Judging the invariants of");
+                client.get(PATH)?
+            }
             None => {
+                self.say_where("Judging the invariants of");
                 let store = self.place.store.read_existing()?;
                 during("Proving", || ProofReport::new(&store.snapshot(), clock::now()))
             }
@@ -90,20 +104,32 @@ impl Args {
         Ok(Report { command: "prove", proofs: Some(proofs), ..Report::default() })
     }
 
+    /// Says which server or store is asked. An environment variable or a context may have chosen it.
+    fn say_where(&self, doing: &str) {
+        say(&match self.place.server.url() {
+            Some(url) => format!("{doing} the server `{url}`."),
+            None => format!("{doing} the store `{}`.", self.place.store.shown()),
+        });
+    }
+
     /// The answers about manifests.
     fn of_manifests(&self, lints: LintLevels) -> Result<Report, Failure> {
         let tree = self.review.tree(&self.paths, &self.loading);
         if let Some(url) = self.place.server.url() {
+            self.say_where(AMONG);
             return ServerTarget::new(url, &self.place.server, self.reported.options(tree, lints))?.prove();
         }
         let source = &self.reported.source;
         if self.names_store {
+            self.say_where(AMONG);
             let store = self.place.store.read_existing()?;
             let options = Options { tree, source: source.clone(), lints, ..Options::default() };
             return Ok(during("Proving", || {
                 let snapshot = store.snapshot();
-                let planned = plan(&options, &snapshot);
-                let (source, proofs) = (report_source(source), Some(planned.proofs(&snapshot, source)));
+                let prepared = Prepared::load(options);
+                let planned = prepared.plan(&snapshot);
+                let state = prepared.with_surrounding_invariants(&snapshot);
+                let (source, proofs) = (report_source(source), Some(planned.proofs(&state, source)));
                 let report = planned.report_with("prove", Detail::Effects);
                 Report { source, proofs, plan: None, refusals: Vec::new(), ..report }
             }));
@@ -121,8 +147,9 @@ impl Args {
             true => self.output.announce(report, None)?,
             false => diagnostics::diagnostics(&report.diagnostics),
         }
-        if let Some(proofs) = report.proofs.as_ref().filter(|_| self.output.shows_text()) {
-            print(text(proofs))?;
+        if self.output.shows_text() {
+            let unjudged = || "not judged: the manifests have errors\n".to_owned();
+            print(report.proofs.as_ref().map_or_else(unjudged, text))?;
         }
         self.output.conclude(report)?;
         let refuses = report.proofs.as_ref().is_some_and(ProofReport::refuses);
@@ -132,6 +159,13 @@ impl Args {
             _ => Exit::Done,
         })
     }
+}
+
+/// Whether a report has errors because of which the resources of the manifests are not known.
+fn is_unjudged(report: &Report) -> bool {
+    let of_judging = [Code::InvariantBroken, Code::InvariantUnproven, Code::RouteTestFailed].map(Name::Code);
+    let is_judged = |it: &Diagnostic| matches!(it.code, Name::Lint(_)) || of_judging.contains(&it.code);
+    report.diagnostics.iter().any(|it| it.severity == Severity::Error && !is_judged(it))
 }
 
 /// The answers for a terminal.

@@ -86,6 +86,24 @@ impl Loaded {
         let resolved = resolve_offline(&surrounding, &Snapshot::default(), SURROUNDING_OWNER);
         replace(state, |entry| !is_surrounding(entry), &resolved.desired)
     }
+
+    /// A state with the surrounding invariants, also in place of those with the same IDs that differ.
+    pub(crate) fn with_surrounding_invariants(&self, state: &Snapshot) -> Snapshot {
+        let surrounding = self.surrounding_state();
+        let differs =
+            |entry: &&Arc<Entry>| state.get(&entry.key).is_none_or(|known| !known.spec().same(entry.spec().as_ref()));
+        let declared = surrounding.newest_first(Kind::Invariant, None, u64::MAX);
+        let added: BTreeMap<Key, &Arc<Entry>> =
+            declared.filter(differs).map(|entry| (entry.key.clone(), entry)).collect();
+        if added.is_empty() {
+            return state.clone();
+        }
+        let others = state.iter().filter(|entry| !added.contains_key(&entry.key));
+        let staying: Vec<Entry> = others.map(|entry| Entry::clone(entry)).collect();
+        let first = staying.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
+        let added = added.values().zip(first..).map(|(entry, order)| Entry { order, ..Entry::clone(entry) });
+        Snapshot::restore(state.revision, 0, iter::empty(), staying.into_iter().chain(added))
+    }
 }
 
 /// A state in which a source has other resources.

@@ -143,6 +143,11 @@ impl Prepared {
         self.loaded.surrounding_state()
     }
 
+    /// A state with the invariants of the surrounding manifests.
+    pub(crate) fn with_surrounding_invariants(&self, state: &Snapshot) -> Snapshot {
+        self.loaded.with_surrounding_invariants(state)
+    }
+
     /// Sets the clock that tells the time of the lints.
     pub(crate) fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }

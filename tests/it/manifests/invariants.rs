@@ -261,7 +261,23 @@ fn prove_judges_manifests_among_what_a_store_or_server_has_if_one_is_named() {
     let mut by_variable = folder.command("prove shop --source shop");
     by_variable.env("EDGEWRIGHT_SERVER", url(&serve)).env("EDGEWRIGHT_TOKEN", &serve.token);
     breaks(&finish(by_variable, ""));
+    // Invariants beside the manifests count, too, wherever these are judged.
+    folder.write("beside/invariants.yaml", &platform("").replace("admin-login", "beside"));
+    let counts = |run: &Run, place: &str| {
+        breaks(run);
+        assert!(run.out.contains("refuted  beside (--with)"), "{}", run.all());
+        assert!(said(&run.err).contains(&format!("Judging the manifests among the resources of the {place}")));
+    };
+    let mut by_variable = folder.command("prove shop --source shop --with beside");
+    by_variable.env("EDGEWRIGHT_SERVER", url(&serve)).env("EDGEWRIGHT_TOKEN", &serve.token);
+    counts(&finish(by_variable, ""), &format!("server `{}`.", url(&serve)));
     drop(serve);
+    counts(&folder.run("prove shop --source shop --with beside --store store"), "store `store`.");
+
+    folder.edit("shop/shop.yaml", "backend_id:", "backend:");
+    let invalid = folder.run("prove shop --source shop --store store");
+    assert_eq!((invalid.code, &*invalid.out), (3, "not judged: the manifests have errors\n"), "{}", invalid.all());
+    folder.write("shop/shop.yaml", &shop(""));
 
     folder.ok("destroy --source platform --confirm platform");
     let empty = folder.run("prove");

@@ -172,7 +172,10 @@ impl<'a> ReconciliationJob<'a> {
         if self.wants_routing {
             self.routing = Some(review::routing_of_plan(&snapshot, &planned)?);
         }
-        self.proofs = self.proves.then(|| planned.proofs(&snapshot, &self.options.source));
+        self.proofs = self.proves.then(|| {
+            let state = prepared.with_surrounding_invariants(&snapshot);
+            planned.proofs(&state, &self.options.source)
+        });
         if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
             warn_unreviewed(&mut planned);
             let saved = self.saved(&prepared.masked().plan(&snapshot), Secrets::Masked)?;
