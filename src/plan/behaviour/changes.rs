@@ -64,11 +64,12 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
             RequestPattern { origins: vec!["more requests".to_owned()], path: String::new(), except: Vec::new() };
         let (before, after, example) = Default::default();
         let change = "not told: too many different matches".to_owned();
-        changes.push(BehaviourChange { opens: true, change, before, after, requests: vec![pattern], example });
+        let (opens, weakens_tls, requests) = (true, false, vec![pattern]);
+        changes.push(BehaviourChange { opens, weakens_tls, change, before, after, requests, example });
     }
     changes.extend(unrouted_changes(before, after, changed));
     let first = |change: &BehaviourChange| change.requests.first().map(|it| (it.origins.clone(), it.path.clone()));
-    changes.sort_by_cached_key(|change| (!change.opens, first(change)));
+    changes.sort_by_cached_key(|change| (!change.opens, !change.weakens_tls, first(change)));
     BehaviourDiff { changes }
 }
 
@@ -82,7 +83,8 @@ fn uncompared(unvisited: &UnvisitedEdge<'_, 2>, states: [&Snapshot; 2]) -> Behav
     let origins = vec![format!("all hosts of `{}`", if now.is_empty() { &then } else { &now })];
     let pattern = RequestPattern { origins, path: String::new(), except: Vec::new() };
     let (change, example) = (format!("not compared: {unvisited}"), String::new());
-    BehaviourChange { opens: true, change, before: then, after: now, requests: vec![pattern], example }
+    let (opens, weakens_tls, requests) = (true, false, vec![pattern]);
+    BehaviourChange { opens, weakens_tls, change, before: then, after: now, requests, example }
 }
 
 impl ChangedClasses<'_> {
@@ -98,6 +100,7 @@ impl ChangedClasses<'_> {
         });
         BehaviourChange {
             opens: difference.opens,
+            weakens_tls: difference.weakens_tls,
             change: difference.words,
             before: name((from, before)),
             after: name((to, after)),

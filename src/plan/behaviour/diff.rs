@@ -6,16 +6,17 @@ use serde::{Deserialize, Serialize};
 /// How requests are treated differently once a plan is applied.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BehaviourDiff {
-    /// The differences; those that open access first. Empty if every request is treated as before.
+    /// The differences; those that open access first, then those that weaken TLS. Empty if every request is treated as before.
     pub changes: Vec<BehaviourChange>,
 }
 
 /// Requests that are treated differently in the same way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BehaviourChange {
-    /// Whether fewer sorts of modules restrict access, none does where there was no backend, or clients can use an older
-    /// version of TLS.
+    /// Whether fewer sorts of modules restrict access, or none does where there was no backend.
     pub opens: bool,
+    /// Whether clients can use an older version of TLS, or TLS no longer ends at the edge.
+    pub weakens_tls: bool,
     /// The difference, in words.
     pub change: String,
     /// The edge that served the requests, by its name in the manifests or ID; empty if there was none.

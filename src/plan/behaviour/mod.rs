@@ -10,7 +10,7 @@
 //! Classes of requests with different fates before and after the plan
 //! ([`behaviour`](crate::routing::behaviour)) are put into words (`wording.rs`), and those with the same words and the
 //! same edges are one [`BehaviourChange`] with the patterns of its requests (`patterns.rs`). What opens access comes
-//! first.
+//! first, and what weakens TLS next.
 //!
 //! # An example
 //!

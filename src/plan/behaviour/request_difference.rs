@@ -10,10 +10,10 @@ use crate::routing::Trace;
 /// treated alike.
 pub(crate) fn request_difference([before, after]: [(&Snapshot, &Trace); 2], port: u16) -> String {
     let [then, now] = [before, after].map(|(state, traced)| traced.fate(state));
-    let (mut opens, mut parts) = (false, Vec::new());
+    let (mut opens, mut weakens_tls, mut parts) = (false, false, Vec::new());
     if !then.is_like(&now) {
         let difference = WordedDifference::new(&then, &now, port);
-        opens = difference.opens;
+        (opens, weakens_tls) = (difference.opens, difference.weakens_tls);
         parts.push(difference.words);
     }
     // They are on the way of every request that a route handles.
@@ -23,5 +23,5 @@ pub(crate) fn request_difference([before, after]: [(&Snapshot, &Trace); 2], port
         opens |= change.opens;
         parts.push(change.change);
     }
-    marked(opens, &parts.join("; "))
+    marked(opens, weakens_tls, &parts.join("; "))
 }

@@ -15,7 +15,8 @@ const MOST_PATTERNS: usize = 3;
 /// The sentence about the whole diff of a plan, which changes resources of some kinds that are not compared.
 pub(crate) fn summary(diff: &BehaviourDiff, is_empty_plan: bool, uncompared: &BTreeSet<&str>) -> String {
     let opening = diff.changes.iter().filter(|change| change.opens).count();
-    match (diff.changes.len(), opening) {
+    let weakening = diff.changes.iter().filter(|change| change.weakens_tls).count();
+    match (diff.changes.len(), opening + weakening) {
         (0, _) if is_empty_plan => "Behaviour: no request is treated differently.".to_owned(),
         (0, _) if !uncompared.is_empty() => {
             let invariant = Kind::Invariant.facts().name;
@@ -34,19 +35,19 @@ pub(crate) fn summary(diff: &BehaviourDiff, is_empty_plan: bool, uncompared: &BT
         }
         (0, _) => "Behaviour: no request is treated differently. The plan is a safe refactoring.".to_owned(),
         (all, 0) => format!("Behaviour: {} in how requests are treated.", number_of(all, "change")),
-        (all, open) => {
-            let verb = if open == 1 { "opens" } else { "open" };
-            format!(
-                "Behaviour: {} in how requests are treated, of which {open} {verb} access.",
-                number_of(all, "change")
-            )
+        (all, _) => {
+            let counted = [(opening, "opens access", "open access"), (weakening, "weakens TLS", "weaken TLS")];
+            let counted = counted.into_iter().filter(|(count, ..)| *count > 0);
+            let told = counted.map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more }));
+            let told = told.collect::<Vec<_>>().join(", ");
+            format!("Behaviour: {} in how requests are treated, of which {told}.", number_of(all, "change"))
         }
     }
 }
 
-/// The lines of the changes: the requests, and what becomes of them.
+/// The lines of the changes: the requests, and what becomes of them. Those that open access or weaken TLS are marked.
 pub(crate) fn lines(diff: &BehaviourDiff) -> Vec<(bool, String)> {
-    let shown = diff.changes.iter().take(MOST_CHANGES).map(|change| (change.opens, line(change)));
+    let shown = diff.changes.iter().take(MOST_CHANGES).map(|change| (change.opens || change.weakens_tls, line(change)));
     let omitted = diff.changes.len().saturating_sub(MOST_CHANGES);
     let more = (omitted > 0).then(|| (false, format!("… and {omitted} more: use --format json to list all")));
     shown.chain(more).collect()
@@ -65,12 +66,18 @@ fn line(change: &BehaviourChange) -> String {
     if count > MOST_PATTERNS {
         requests += &format!(" and {} more", count - MOST_PATTERNS);
     }
-    format!("{requests}: {}", marked(change.opens, &change.change))
+    format!("{requests}: {}", marked(change.opens, change.weakens_tls, &change.change))
 }
 
-/// The words of a change, which tell first that it opens access.
-pub(super) fn marked(opens: bool, words: &str) -> String {
-    if opens { format!("opens access: {words}") } else { words.to_owned() }
+/// The words of a change, which tell first that it opens access or weakens TLS.
+pub(super) fn marked(opens: bool, weakens_tls: bool, words: &str) -> String {
+    let mark = match (opens, weakens_tls) {
+        (true, true) => "opens access, weakens TLS: ",
+        (true, false) => "opens access: ",
+        (false, true) => "weakens TLS: ",
+        (false, false) => "",
+    };
+    format!("{mark}{words}")
 }
 
 /// The URLs of a pattern as code, with its first exceptions. Those without a path are words.
@@ -91,7 +98,8 @@ mod tests {
 
     fn change(opens: bool, words: &str, requests: Vec<RequestPattern>) -> BehaviourChange {
         let (before, after, example) = Default::default();
-        BehaviourChange { opens, change: words.to_owned(), before, after, requests, example }
+        let weakens_tls = words.starts_with("TLS ");
+        BehaviourChange { opens, weakens_tls, change: words.to_owned(), before, after, requests, example }
     }
 
     fn pattern(origins: &[&str], path: &str, except: &[&str]) -> RequestPattern {
@@ -111,6 +119,11 @@ mod tests {
             summary(&diff, false, &compared),
             "Behaviour: 1 change in how requests are treated, of which 1 opens access."
         );
+        let old = change(false, "TLS 1.2 or newer → passes through", vec![pattern(&["https://a"], "/*", &[])]);
+        let both = BehaviourDiff { changes: [diff.changes, vec![old]].concat() };
+        assert!(summary(&both, false, &compared).ends_with("of which 1 opens access, 1 weakens TLS."));
+        let expected = "`https://a/*`: weakens TLS: TLS 1.2 or newer → passes through";
+        assert_eq!(lines(&both).last(), Some(&(true, expected.to_owned())));
         let none = BehaviourDiff::default();
         assert!(summary(&none, false, &compared).ends_with("a safe refactoring.") && lines(&none).is_empty());
         let told = summary(&none, false, &BTreeSet::from(["TlsCertificate"]));

@@ -24,7 +24,7 @@ pub(super) fn unrouted_changes(before: &Snapshot, after: &Snapshot, changed: &BT
 fn unrouted(requests: String, opens: bool, change: String) -> BehaviourChange {
     let pattern = RequestPattern { origins: vec![requests], path: String::new(), except: Vec::new() };
     let (before, after, example) = Default::default();
-    BehaviourChange { opens, change, before, after, requests: vec![pattern], example }
+    BehaviourChange { opens, weakens_tls: false, change, before, after, requests: vec![pattern], example }
 }
 
 /// The policies of each enforced restriction of all endpoints.

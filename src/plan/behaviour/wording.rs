@@ -20,9 +20,10 @@ pub(super) fn closes(words: &str) -> bool {
 /// The difference between two fates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WordedDifference {
-    /// Whether fewer sorts of modules restrict access, none does where there was no backend, or clients can use an older
-    /// version of TLS.
+    /// Whether fewer sorts of modules restrict access, or none does where there was no backend.
     pub opens: bool,
+    /// Whether clients can use an older version of TLS, or TLS no longer ends at the edge.
+    pub weakens_tls: bool,
     /// The words.
     pub words: String,
 }
@@ -51,7 +52,7 @@ impl WordedDifference {
             }
             (false, false) => "no edge serves the host any longer, which answered 404".to_owned(),
         };
-        Self { opens: false, words }
+        Self { opens: false, weakens_tls: false, words }
     }
 }
 
@@ -70,21 +71,30 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     let (had, has) = (then.protections(port), now.protections(port));
     let RestrictionDifference { lost, gained, words: mut parts } = RestrictionDifference::new(&had, &has);
     let were_refused = then.backend().is_none() && has.is_empty();
-    let oldest_tls = then.oldest_tls(port).zip(now.oldest_tls(port)).filter(|(was, is)| was != is);
-    let allows_older_tls = oldest_tls.is_some_and(|(was, is)| is < was);
-    let opens = now.backend().is_some() && (!lost.is_empty() || were_refused || allows_older_tls);
+    let opens = now.backend().is_some() && (!lost.is_empty() || were_refused);
+    let oldest_tls = (then.oldest_tls(port), now.oldest_tls(port));
+    let weakens_tls = match oldest_tls {
+        (Some(was), is) => now.backend().is_some() && is.is_none_or(|is| is < was),
+        (None, _) => false,
+    };
     let backend = |fate: &Fate<'_>| fate.backend().map_or_else(|| "none".to_owned(), printable);
     if then.backend() != now.backend() {
         parts.push(format!("backend {} → {}", backend(then), backend(now)));
     }
-    if let Some((was, is)) = oldest_tls {
-        parts.push(format!("TLS {} or newer → TLS {} or newer", was.as_str(), is.as_str()));
-    } else if then.tls() != now.tls() {
-        parts.push(match (then.passes_through(), now.passes_through()) {
+    match oldest_tls {
+        (Some(was), Some(is)) if was != is => {
+            parts.push(format!("TLS {} or newer → TLS {} or newer", was.as_str(), is.as_str()));
+        }
+        (Some(was), None) => {
+            let is = if now.passes_through() { "passes through" } else { "none at this edge" };
+            parts.push(format!("TLS {} or newer → {is}", was.as_str()));
+        }
+        _ if then.tls() != now.tls() => parts.push(match (then.passes_through(), now.passes_through()) {
             (false, true) => "TLS passes through to the upstream".to_owned(),
             (true, false) => "TLS terminates at the edge".to_owned(),
             _ => "`tls_termination` configured differently".to_owned(),
-        });
+        }),
+        _ => {}
     }
     let (before, after) = (then.modules(), now.modules());
     let told = |name: &str| lost.contains(&name) || gained.contains(&name) || name == Backend::SLOT;
@@ -107,7 +117,7 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
     if !differs.is_empty() {
         parts.push(format!("{} configured differently", names(&differs)));
     }
-    WordedDifference { opens, words: parts.join("; ") }
+    WordedDifference { opens, weakens_tls, words: parts.join("; ") }
 }
 
 impl RestrictionDifference {
