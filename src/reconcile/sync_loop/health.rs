@@ -437,7 +437,7 @@ mod tests {
         assert_eq!((second.kind, second.status, second.reason), ("Synced", Status::OutOfSync, Reason::Failed));
         assert!(health.last_success().is_none());
         let later = || health.condition().last_transition_time > second.last_transition_time;
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(1100));
         health.result(Reason::RolledBack, "held".into(), 2);
         assert!(later(), "a rollback holds it from now on");
     }

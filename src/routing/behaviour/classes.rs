@@ -25,7 +25,7 @@ use crate::model::{Entry, Key, Snapshot};
 /// The classes of a visit for each host and each match of an edge.
 const CLASSES_PER_MATCH: usize = 16;
 /// The classes beyond these, of all edges of a visit.
-const MOST_CLASSES: usize = if cfg!(test) { 20_000 } else { 2_000_000 };
+const MOST_CLASSES: usize = if cfg!(test) { 20_000 } else { 200_000 };
 
 /// The classes to visit.
 #[derive(Debug, Clone, Copy)]
@@ -195,6 +195,10 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
             matched.entry(host, ());
         }
         let (mut hosts, matches) = (0, sides.iter().map(|side| side.table.routes().len()).sum::<usize>());
+        let hostports: usize = group.hosts.values().map(Vec::len).sum();
+        let own = CLASSES_PER_MATCH.saturating_mul(hostports + matched.len() + matches);
+        let most = left.saturating_add(own);
+        let unvisited = |hosts| UnvisitedEdge { fates: sides.each_ref().map(EdgeSide::unrouted), hosts, matches };
         let mut ports = Vec::new();
         for (port, hostports) in &group.hosts {
             let mut alike: BTreeMap<LevelKey<'_, N>, Vec<HostClass>> = BTreeMap::new();
@@ -205,17 +209,19 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
                     continue;
                 }
                 hosts += 1;
+                // Each matched host is one of its own at each port of a wildcard.
+                if hosts > most {
+                    return Err(unvisited(hosts));
+                }
                 let key = LevelKey { scopes, matched: matched_hosts(&sides, &host.probe(), *port) };
                 alike.entry(key).or_default().push(host);
             }
             ports.push((*port, alike));
         }
-        let own = CLASSES_PER_MATCH.saturating_mul(hosts + matches);
-        let (most, mut classes, mut levels) = (left.saturating_add(own), 0, Vec::new());
+        let (mut classes, mut levels) = (0, Vec::new());
         for (port, alike) in ports {
             let made = HostLevels::new(&sides, port, alike, self.scopes, most.saturating_sub(classes));
-            let unvisited = || UnvisitedEdge { fates: sides.each_ref().map(EdgeSide::unrouted), hosts, matches };
-            let made = made.ok_or_else(unvisited)?;
+            let made = made.ok_or_else(|| unvisited(hosts))?;
             classes += made.classes();
             levels.push((port, made));
         }

@@ -16,6 +16,11 @@ impl<T> Default for HostTree<T> {
 }
 
 impl<T> HostTree<T> {
+    /// The number of patterns.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The value of a pattern, which is added with the given one if it is missing.
     pub(super) fn entry(&mut self, pattern: &str, value: T) -> &mut T {
         self.0.entry(order_of(pattern)).or_insert(value)

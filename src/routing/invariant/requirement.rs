@@ -111,13 +111,7 @@ impl<'s> RequirementJudge<'s> {
             return Some(doubt.letting(extent));
         }
         if let Some(other) = other_of_endpoints.filter(|_| others.is_none()) {
-            let clause = format!(
-                "reaches the backend `{backend}` from the addresses of the IP policy `{}`, which an `IpRestriction` \
-                 admits",
-                printable(&other)
-            );
-            let cure = format!("remove `{}` from the `IpRestriction`", printable(&other));
-            return Some(Flaw::certain(clause, FlawPlace::Route).cured_by(cure).letting(extent));
+            return Some(admitted_to_endpoints(&backend, &other).letting(extent));
         }
         let flaw = match others {
             Some((met, other)) => {
@@ -141,6 +135,15 @@ impl<'s> RequirementJudge<'s> {
         };
         Some(flaw.letting(extent))
     }
+}
+
+/// An IP policy that only a restriction of all endpoints names.
+fn admitted_to_endpoints(backend: &str, policy: &str) -> Flaw {
+    let policy = printable(policy);
+    let clause = format!(
+        "reaches the backend `{backend}` from the addresses of the IP policy `{policy}`, which an `IpRestriction` admits"
+    );
+    Flaw::certain(clause, FlawPlace::Route).cured_by(format!("remove `{policy}` from the `IpRestriction`"))
 }
 
 impl<'s> JudgedRequests<'_, 's> {

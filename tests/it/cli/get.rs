@@ -280,7 +280,7 @@ fn keys_have_the_same_columns_in_every_list_and_every_list_is_sorted() {
         folder.ok(&format!("keys create --role {role} --owner usr_{name} --description {name}"));
     }
     let listed = folder.ok("keys list").out;
-    assert!(listed.starts_with("DESCRIPTION  ROLE     SCOPE  ID\n"), "{listed}");
+    assert!(listed.starts_with("DESCRIPTION  ROLE     SCOPE                  ID\n"), "{listed}");
     assert_eq!(folder.ok("get keys").out, listed);
     let descriptions = |line: &str| first_words(&folder.ok(line).out)[1..].join(" ");
     assert_eq!(descriptions("keys list"), "three two one");
