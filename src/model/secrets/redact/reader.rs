@@ -274,9 +274,10 @@ impl<'f> ExcerptReader<'_, 'f> {
             let is_plain = scalar.value == text && scalar.anchor == 0;
             let value = (!is_plain && !scalar.is_block).then(|| scalar.value.to_owned());
             self.candidates.push(QuotableText { range, value, anchor: scalar.anchor });
-        } else if !expected.is_hidden && !expected.is_secret && LITERALS.contains(&text) {
-            self.mask.show(range);
-        } else if !expected.is_secret && expected.key == STATUS && is_status(text) && self.is_in_shown_mapping() {
+        } else if !expected.is_secret
+            && ((!expected.is_hidden && LITERALS.contains(&text))
+                || (expected.key == STATUS && is_status(text) && self.is_in_shown_mapping()))
+        {
             self.mask.show(range);
         } else if expected.is_secret || may_be_public || scalar.anchor != 0 {
             self.secrets.add(scalar.value, self.fields);
