@@ -142,6 +142,8 @@ impl Cluster {
         match fault {
             Fault::KillServer => {
                 replica.signal("KILL");
+                // Otherwise it may still seem to run when it is started again.
+                replica.serve.as_mut().unwrap().ended();
                 pause(random.random_range(0..4000));
             }
             Fault::EndServer => {
