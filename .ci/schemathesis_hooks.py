@@ -234,7 +234,7 @@ def map_case(context, case):
         if isinstance(case.body.get("trace"), dict):
             case.body["trace"]["url"] = "https://shop.example.com/cart"
             case.body.update({"compare": False, "dry_run": True})
-        elif case.body.get("compare"):
+        elif case.body.get("compare") or case.body.get("assume_values"):
             case.body["dry_run"] = True
     if case.path == "/edges/https/{id}" and isinstance(case.body, dict):
         # The edge has client certificates and a route, which an edge that passes TLS through cannot have.
