@@ -102,6 +102,7 @@ impl InvariantProof {
             return self.unused();
         }
         match (self.classes, self.exempt) {
+            (0, 0) => "over no class of requests".to_owned(),
             (0, exempt) => format!("an exemption counts for all requests in its scope: {}", classes(exempt)),
             (count, 0) => format!("over {}", classes(count)),
             (count, exempt) => format!("over {}, {exempt} more exempt", classes(count)),

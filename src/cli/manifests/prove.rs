@@ -220,6 +220,7 @@ mod tests {
         let exempt = proof(ProofAnswer::Proven, 0, 2).coverage();
         assert_eq!(exempt, "an exemption counts for all requests in its scope: 2 classes of requests");
         assert_eq!(proof(ProofAnswer::Refuted, 1, 0).coverage(), "over 1 class of requests");
+        assert_eq!(proof(ProofAnswer::Depends, 0, 0).coverage(), "over no class of requests", "too many of them");
         let all = ProofReport { invariants: vec![proof(ProofAnswer::Depends, 2, 0), unused] };
         assert_eq!(answers(&all), "2 invariants: 0 proven, 1 unused, 1 depends");
     }
