@@ -282,7 +282,8 @@ impl Upkeep {
             }
             let Some(oldest) = oldest else { return Ok((kept, large, 0)) };
             // What is dated in the future was written by another clock, and says nothing: it is as old as what follows it.
-            let sql = "SELECT coalesce(max(position), 0) FROM edgewright.commits WHERE at < $1 AND position <                        (SELECT coalesce(min(position), $3::bigint) FROM edgewright.commits WHERE at BETWEEN $1 AND $2)";
+            let sql = "SELECT coalesce(max(position), 0) FROM edgewright.commits WHERE at < $1 AND position < \
+                       (SELECT coalesce(min(position), $3::bigint) FROM edgewright.commits WHERE at BETWEEN $1 AND $2)";
             let old: i64 = with.query_one(sql, &[&oldest, &now, &tip]).await?.try_get(0)?;
             Ok((kept, large, old))
         })?;
