@@ -246,7 +246,7 @@ impl Store {
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<Vec<Operation>, E>,
     ) -> Result<Committed, Declined<E>> {
-        self.commit_next(attempt, |current| make(current).map(NextState::Operations))
+        self.commit_next(attempt, |current| make(current).map(|operations| NextState::Operations(operations, None)))
     }
 
     /// Returns a channel of all later revisions, in order.

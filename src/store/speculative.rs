@@ -143,10 +143,8 @@ impl NextSnapshot {
 
 /// The changes of a commit to the state that it was computed from.
 pub(crate) enum NextState {
-    /// The operations to apply.
-    Operations(Vec<Operation>),
-    /// The operations to apply, and what invariants said about them before.
-    Judged(Vec<Operation>, Box<JudgedOperations>),
+    /// The operations to apply, and what invariants said about them before, if they were asked.
+    Operations(Vec<Operation>, Option<Box<JudgedOperations>>),
     /// The result of operations that were tried on this state, and their calls.
     Speculative(Arc<SpeculativeCommit>, Vec<String>),
     /// No other resources: a source accepts those of the state, so that none of its manifests are rejected any longer (D78).
@@ -157,7 +155,7 @@ impl NextState {
     /// Whether nothing changes.
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            NextState::Operations(operations) | NextState::Judged(operations, _) => operations.is_empty(),
+            NextState::Operations(operations, _) => operations.is_empty(),
             NextState::Speculative(..) | NextState::Accepted => false,
         }
     }
@@ -165,7 +163,7 @@ impl NextState {
     /// Dates an attempt: resources are as old as the record that creates them.
     pub(super) fn dated(&self, attempt: Attempt) -> Attempt {
         match self {
-            NextState::Operations(_) | NextState::Judged(..) | NextState::Accepted => attempt,
+            NextState::Operations(..) | NextState::Accepted => attempt,
             NextState::Speculative(tried, _) => {
                 Attempt { at: tried.at, began: attempt.began.min(tried.began), ..attempt }
             }
@@ -175,13 +173,13 @@ impl NextState {
     /// Returns the state after `before`.
     pub(super) fn next(&self, before: &Snapshot, at: Timestamp) -> Result<NextSnapshot, Refusal> {
         match self {
-            NextState::Judged(operations, judged) if judged.stands(before) => {
-                let (after, changed) = before.apply(operations, at)?;
-                Ok(NextSnapshot { after, changed: Arc::new(changed), doubts: judged.verdict.clone()? })
-            }
-            NextState::Operations(operations) | NextState::Judged(operations, _) => {
-                NextSnapshot::new(before, operations, at).map_err(CommitRefusals::into_one)
-            }
+            NextState::Operations(operations, judged) => match judged.as_ref().filter(|it| it.stands(before)) {
+                Some(judged) => {
+                    let (after, changed) = before.apply(operations, at)?;
+                    Ok(NextSnapshot { after, changed: Arc::new(changed), doubts: judged.verdict.clone()? })
+                }
+                None => NextSnapshot::new(before, operations, at).map_err(CommitRefusals::into_one),
+            },
             NextState::Speculative(tried, _) => {
                 let SpeculativeCommit { after, changed, doubts, .. } = tried.as_ref();
                 Ok(NextSnapshot { after: after.clone(), changed: Arc::clone(changed), doubts: doubts.clone() })
@@ -196,9 +194,7 @@ impl NextState {
     /// Returns the calls, for the history.
     pub(super) fn into_calls(self) -> Vec<String> {
         match self {
-            NextState::Operations(operations) | NextState::Judged(operations, _) => {
-                operations.iter().map(ToString::to_string).collect()
-            }
+            NextState::Operations(operations, _) => operations.iter().map(ToString::to_string).collect(),
             NextState::Speculative(_, calls) => calls,
             NextState::Accepted => {
                 vec!["(in sync: the manifests that a rollback undid can be applied again)".to_owned()]
@@ -288,7 +284,7 @@ mod tests {
         let (later, next) =
             (applied(&edges, edge("c")), |it: &NextState, state: &Snapshot| it.next(state, clock::now()).is_ok());
         let judged = JudgedOperations::new(&state, std::slice::from_ref(&admin)).unwrap();
-        let state_of = NextState::Judged(vec![admin], Box::new(judged));
+        let state_of = NextState::Operations(vec![admin], Some(Box::new(judged)));
         assert!(!next(&state_of, &state) && next(&state_of, &later), "without the invariant, the route is fine");
     }
 }

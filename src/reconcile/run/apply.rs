@@ -109,7 +109,7 @@ fn next_state(
             let calls = plan.each_operation().into_par_iter().map(ToString::to_string).collect();
             Ok(NextState::Speculative(Arc::clone(tried), calls))
         }
-        _ => with_hashes(plan, tokens).map(NextState::Operations),
+        _ => with_hashes(plan, tokens).map(|operations| NextState::Operations(operations, None)),
     }
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
                 }
                 planned = accept(current, plan(current)).map_err(Stop::Declined)?;
             }
-            let Some(plan) = &planned.plan else { return Ok(NextState::Operations(Vec::new())) };
+            let Some(plan) = &planned.plan else { return Ok(NextState::Operations(Vec::new(), None)) };
             permit().map_err(Stop::Declined)?;
             next_state(plan, planned.tried.as_ref(), current, tokens).map_err(|error| Stop::Declined(error.into()))
         });

@@ -308,10 +308,7 @@ impl ApiRequest<'_> {
                         .map(|entry| render(&app.served.base_urls, &visibility, current, entry))
                         .transpose(),
                 })?;
-                Ok(match judged {
-                    Some(judged) => NextState::Judged(operations, Box::new(judged)),
-                    None => NextState::Operations(operations),
-                })
+                Ok(NextState::Operations(operations, judged.map(Box::new)))
             });
             warnings.extend(entered.iter().flat_map(|queued| doubts_in_header(queued.doubts())));
             (app, entered, warnings)
