@@ -12,7 +12,7 @@ use crate::cli::config::Config;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::output::{check_not_discarded, is_readable_by_others, print_all};
 use crate::cli::target::{ListedKey, create_key, delete_key, list_keys};
-use crate::model::{AnyResource, ApiKey, Entry, Faults, KeyScope, Operation, Owner, rules};
+use crate::model::{AnyResource, ApiKey, Entry, Faults, KeyScope, Operation, rules};
 use crate::reconcile::run::token;
 use crate::server::operations::sources::MOST_UNFOLLOWED;
 use crate::server::operations::sources::view::SourceList;
@@ -267,18 +267,9 @@ pub(crate) fn create(
     spec: ApiKey,
     hand_out: impl FnOnce(&Secret) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let owner = spec.owner_id.clone();
     check(&spec)?;
-    let mut operations = Vec::new();
-    match (rules::role_of(&store.snapshot(), &owner), role) {
-        (None, role) => {
-            let key = Key::new(Kind::Owner, Id::new(&owner));
-            let spec = Arc::new(Owner { role: role.unwrap_or_default() });
-            operations.push(Operation::create(key, spec));
-        }
-        (Some(has), Some(wanted)) if has != wanted => return Err(role_conflict(&owner, has)),
-        (Some(_), _) => {}
-    }
+    let owner = rules::new_owner(&store.snapshot(), &spec.owner_id, role);
+    let mut operations = Vec::from_iter(owner.map_err(|has| role_conflict(&spec.owner_id, has))?);
     let key = Key::new(Kind::ApiKey, ids::fresh_id(Kind::ApiKey));
     let (token, hash) = tokens::token(&key.id);
     operations.push(Operation::Create { key, spec: Arc::new(spec), claim: None, token: Some(hash) });

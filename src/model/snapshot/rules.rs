@@ -1,6 +1,7 @@
 //! Rules that span several resources, which a single Spec cannot check.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -16,6 +17,7 @@ use crate::model::kind::https_edge::HttpsEdge;
 use crate::model::kind::owner::{Owner, Role};
 use crate::model::module::Slot;
 use crate::model::module::tls_termination::TerminateAt;
+use crate::model::operation::Operation;
 use crate::model::reference::Reference;
 use crate::model::resource::any_resource::AnyResource;
 
@@ -185,4 +187,17 @@ pub(crate) fn some_admins(snapshot: &Snapshot) -> Vec<&str> {
 pub(crate) fn role_of(snapshot: &Snapshot, owner: &str) -> Option<Role> {
     let key = Key::new(Kind::Owner, Id::new(owner));
     snapshot.get(&key)?.spec_as::<Owner>().map(|owner| owner.role)
+}
+
+/// Returns the operation that creates the owner of a new API key if there is none yet, as an editor by default. Fails with the
+/// role of the owner if it is not the requested one.
+pub(crate) fn new_owner(snapshot: &Snapshot, owner: &str, role: Option<Role>) -> Result<Option<Operation>, Role> {
+    match (role_of(snapshot, owner), role) {
+        (None, role) => {
+            let spec = Arc::new(Owner { role: role.unwrap_or_default() });
+            Ok(Some(Operation::create(Key::new(Kind::Owner, Id::new(owner)), spec)))
+        }
+        (Some(has), Some(role)) if has != role => Err(has),
+        (Some(_), _) => Ok(None),
+    }
 }

@@ -1,7 +1,7 @@
 //! The owner of a new API key, which its request creates if needed (D23).
 
 use super::endpoint::OWNER_ROLE;
-use crate::model::{ApiKey, Owner};
+use crate::model::ApiKey;
 use crate::server::handler_prelude::*;
 
 /// The role that a request gives the owner of its key. The owner and the key are one commit, so that no key has another role
@@ -22,17 +22,9 @@ pub(super) fn set_owner(
     if key.owner_id.is_empty() {
         key.owner_id = caller.owner.to_string();
     }
-    match (rules::role_of(snapshot, &key.owner_id), role) {
-        (None, role) => {
-            let spec = Arc::new(Owner { role: role.unwrap_or_default() });
-            let key = Key::new(Kind::Owner, Id::new(&key.owner_id));
-            Ok(Some(Operation::Create { key, spec, claim: None, token: None }))
-        }
-        (Some(has), Some(role)) if has != role => {
-            let message = format!("`{}` already has the role `{}`", printable(&key.owner_id), has.as_str());
-            let fault = Fault::new(Code::Conflict, message).at(OWNER_ROLE);
-            Err(ApiError::new(fault.help("omit the role, or change it with `edgewright owners set-role`")))
-        }
-        (Some(_), _) => Ok(None),
-    }
+    rules::new_owner(snapshot, &key.owner_id, role).map_err(|has| {
+        let message = format!("`{}` already has the role `{}`", printable(&key.owner_id), has.as_str());
+        let fault = Fault::new(Code::Conflict, message).at(OWNER_ROLE);
+        ApiError::new(fault.help("omit the role, or change it with `edgewright owners set-role`"))
+    })
 }
