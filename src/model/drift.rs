@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::author::{Author, key_of};
 use super::diagnostics::Path;
 use super::id::Id;
+use super::key::Key;
 use super::snapshot::Snapshot;
 
 /// The fields of a resource, with secrets as digests.
@@ -186,6 +187,19 @@ impl Drift {
     pub(crate) fn changed(&self) -> impl Iterator<Item = &FieldDrift> {
         self.fields.iter().filter(|field| field.state != DriftState::Pending)
     }
+}
+
+impl DriftedResource {
+    /// Creates it from the drift of a resource, without the fields that only the manifests have changed.
+    pub(crate) fn new(key: &Key, name: String, drift: &Drift) -> Self {
+        let (kind, id, path) = (key.kind.to_string(), key.id.to_string(), key.path());
+        Self { kind, name, id, path, fields: drift.changed().cloned().collect() }
+    }
+}
+
+/// Whether only others have changed fields, and the manifests none of them.
+pub(crate) fn only_others_changed(fields: &[FieldDrift]) -> bool {
+    fields.iter().all(|field| field.state == DriftState::Drift)
 }
 
 /// Displays what happened, on one line.

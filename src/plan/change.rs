@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::behaviour::BehaviourDiff;
 use super::weakened_invariant::WeakenedInvariant;
 use super::{effect::Effect, exposure::Exposure, kept_resources::KeptResource, summary::Summary};
-use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, DriftState, Entry, Fault, Id, Key, Kind, Operation};
+use crate::model::drift::only_others_changed;
+use crate::model::{AnyResource, ApiKey, Code, Diagnostic, Drift, Entry, Fault, Id, Key, Kind, Operation};
 use crate::tenancy::certificates::LostCertificate;
 
 /// The operations to run, and the revision they are based on.
@@ -150,7 +151,7 @@ impl Change {
     }
 
     fn only_reverts_drift(&self) -> bool {
-        let is_drift = |drift: &Drift| drift.fields.iter().all(|field| field.state == DriftState::Drift);
+        let is_drift = |drift: &Drift| only_others_changed(&drift.fields);
         let is_claim = |operation: &Operation| matches!(operation, Operation::Claim { .. });
         self.drift.as_ref().is_some_and(is_drift) && !self.operations.iter().any(is_claim)
     }

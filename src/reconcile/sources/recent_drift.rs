@@ -20,7 +20,8 @@
 //! position. It does not know the manifests: whether these have changed the same field is for the next plan to say.
 
 use super::handle::SourceHandle;
-use crate::model::{DriftState, DriftedResource};
+use crate::model::DriftedResource;
+use crate::model::drift::only_others_changed;
 use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::sync_loop::status::{MOST_DRIFTED, SourceStatus};
@@ -235,7 +236,7 @@ impl ReadRecords {
         for (key, written) in self.written.iter().filter(|(_, it)| it.source == handle.source) {
             let path = key.path();
             if let Some(at) = resources.iter().position(|it| it.path == path) {
-                let is_pending = resources.get(at).is_some_and(|it| !is_drift(it));
+                let is_pending = resources.get(at).is_some_and(|it| !only_others_changed(&it.fields));
                 // It counts as pending already: its manifest has changed, too.
                 if is_pending && !matches!(written.drift, Some(None)) {
                     continue;
@@ -248,7 +249,7 @@ impl ReadRecords {
             };
             (count, is_recent) = (count + 1, true);
             if resources.len() < MOST_DRIFTED {
-                resources.extend(drift.map(|drift| written.described(key, drift)));
+                resources.extend(drift.map(|drift| DriftedResource::new(key, written.name.clone(), drift)));
             }
         }
         if handle.settings.drift == DriftPolicy::Off {
@@ -258,23 +259,6 @@ impl ReadRecords {
         let since = base.filter(|base| self.from > base.saturating_add(1)).map(|_| self.from.min(snapshot.revision));
         KnownDrift { count, resources, is_recent, since }
     }
-}
-
-impl WrittenResource {
-    fn described(&self, key: &Key, drift: &Drift) -> DriftedResource {
-        DriftedResource {
-            kind: key.kind.to_string(),
-            name: self.name.clone(),
-            id: key.id.to_string(),
-            path: key.path(),
-            fields: drift.changed().cloned().collect(),
-        }
-    }
-}
-
-/// Whether only others have changed a resource.
-fn is_drift(resource: &DriftedResource) -> bool {
-    resource.fields.iter().all(|field| field.state == DriftState::Drift)
 }
 
 #[cfg(test)]

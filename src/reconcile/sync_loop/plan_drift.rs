@@ -27,7 +27,7 @@
 //! label is missing. It tells nobody whether a secret that they do not see is as a manifest guesses.
 
 use crate::background::yield_to_requests;
-use crate::model::drift::{DriftFields, ForeignWrite};
+use crate::model::drift::{DriftFields, ForeignWrite, only_others_changed};
 use crate::model::secrets::serialization_mode::without_digests;
 use crate::model::{AnyResource, DriftState, DriftedResource, Kind};
 use crate::plan::Effect;
@@ -153,21 +153,16 @@ fn wanted(planned: &PlanResult, key: &Key) -> Option<Arc<dyn AnyResource>> {
 
 /// Whether a change does nothing but revert what others have changed. If the manifests have changed as well, it is pending.
 pub(super) fn is_drift_alone(change: &Change) -> bool {
-    change.drift.as_ref().is_some_and(|drift| drift.fields.iter().all(|field| field.state == DriftState::Drift))
+    change.drift.as_ref().is_some_and(|drift| only_others_changed(&drift.fields))
 }
 
 /// The resources of a plan that others have changed.
 pub(super) fn drifted(plan: &Plan) -> impl Iterator<Item = DriftedResource> {
-    plan.changes.iter().filter_map(|change| {
+    let drifted = |change: &Change| {
         let drift = change.drift.as_ref()?;
-        Some(DriftedResource {
-            kind: change.key.kind.to_string(),
-            name: change.name.clone(),
-            id: change.key.id.to_string(),
-            path: change.key.path(),
-            fields: drift.changed().cloned().collect(),
-        })
-    })
+        Some(DriftedResource::new(&change.key, change.name.clone(), drift))
+    };
+    plan.changes.iter().filter_map(drifted)
 }
 
 /// Leaves out of a plan what would revert drift. What both the manifests and others have changed stays in it. What was judged
