@@ -76,14 +76,20 @@ struct WrittenResource {
 }
 
 impl RecentDrift {
-    /// Returns the drift of each followed source, in their order. Takes the status of each.
-    pub(crate) fn of(&self, store: &Store, followed: &[(&SourceHandle, &SourceStatus)]) -> Vec<KnownDrift> {
-        if followed.is_empty() {
+    /// Returns the drift of each followed source, in their order. Takes the status of each, in the same order.
+    pub(crate) fn current(
+        &self,
+        store: &Store,
+        handles: &[Arc<SourceHandle>],
+        statuses: &[SourceStatus],
+    ) -> Vec<KnownDrift> {
+        if handles.is_empty() {
             return Vec::new();
         }
+        let followed: Vec<(&SourceHandle, &SourceStatus)> = handles.iter().map(|it| &**it).zip(statuses).collect();
         let mut read = self.0.lock();
         let snapshot = store.snapshot();
-        let updated = read.update(store, &snapshot, followed);
+        let updated = read.update(store, &snapshot, &followed);
         if let Err(error) = &updated {
             // What was not read to its end is read again.
             read.newest = 0;
@@ -288,7 +294,7 @@ mod tests {
     }
 
     /// A store to which `shop` has applied an edge as revision 1, and the handle of that source.
-    fn shop(drift: DriftPolicy) -> (Store, SourceHandle) {
+    fn shop(drift: DriftPolicy) -> (Store, Arc<SourceHandle>) {
         let store = Store::open(MEMORY).unwrap();
         let claim = Some(Arc::new(Claim { source: "shop".into(), name: "a".into(), ..Claim::default() }));
         let spec = Arc::new(HttpsEdge { description: "applied".into(), ..HttpsEdge::default() });
@@ -296,13 +302,13 @@ mod tests {
         let suspensions = Arc::new(Suspensions::open(Arc::new(Store::open(MEMORY).unwrap())).unwrap());
         let options = Options { source: "shop".to_owned(), ..Options::default() };
         let source = FollowedSource { options, drift, ..FollowedSource::default() };
-        (store, SourceHandle::new(&source, suspensions, channel().0, None, Clock::default()))
+        (store, Arc::new(SourceHandle::new(&source, suspensions, channel().0, None, Clock::default())))
     }
 
-    fn known(drift: &RecentDrift, store: &Store, handle: &SourceHandle, planned_at: Option<u64>) -> KnownDrift {
+    fn known(drift: &RecentDrift, store: &Store, handle: &Arc<SourceHandle>, planned_at: Option<u64>) -> KnownDrift {
         let mut status = SourceStatus::default();
         status.findings.planned_at = planned_at;
-        drift.of(store, &[(handle, &status)]).pop().unwrap()
+        drift.current(store, std::slice::from_ref(handle), &[status]).pop().unwrap()
     }
 
     #[test]

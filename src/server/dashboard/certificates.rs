@@ -48,7 +48,7 @@ pub(super) fn is_soon(second: i64, now: Timestamp) -> bool {
 
 /// The hostports that terminate TLS and have no certificate; nothing if there are none.
 fn without_certificate(request: &PageRequest) -> Markup {
-    let hostports = request.app.dashboard.hostports.of(&request.snapshot);
+    let hostports = request.app.dashboard.hostports.at(&request.snapshot);
     let (shown, count) = (hostports.without_certificate().take(MOST_BARE), hostports.without_certificate().count());
     html! {
         @if count > 0 {
@@ -62,7 +62,7 @@ fn without_certificate(request: &PageRequest) -> Markup {
 
 /// How many hostports have no certificate, with a link to them; nothing if all have one.
 pub(super) fn bare_count(request: &PageRequest) -> Markup {
-    let count = request.app.dashboard.hostports.of(&request.snapshot).without_certificate().count();
+    let count = request.app.dashboard.hostports.at(&request.snapshot).without_certificate().count();
     html! {
         @if count > 0 { p { (badge(Tone::Warning, "no certificate")) " " a href=(request.to("certificates#without")) { (bare_hostports(count)) } } }
     }
@@ -84,7 +84,7 @@ fn hostport_link(request: &PageRequest, hostport: &TlsHostport) -> Markup {
 
 /// A table of certificates.
 pub(super) fn table(request: &PageRequest, rows: &[Expiry]) -> Markup {
-    let hostports = request.app.dashboard.hostports.of(&request.snapshot);
+    let hostports = request.app.dashboard.hostports.at(&request.snapshot);
     html! {
         div.scroll.cards tabindex="0" role="region" aria-label="Certificates" {
             table {

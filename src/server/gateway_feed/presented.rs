@@ -72,7 +72,7 @@ pub(crate) struct KnownTlsHostports(Lock<(Weak<Snapshot>, Arc<TlsHostports>)>);
 
 impl KnownTlsHostports {
     /// Returns the hostports of a state.
-    pub(in crate::server) fn of(&self, snapshot: &Arc<Snapshot>) -> Arc<TlsHostports> {
+    pub(in crate::server) fn at(&self, snapshot: &Arc<Snapshot>) -> Arc<TlsHostports> {
         let mut last = self.0.lock();
         let is_other = |key: &Key| matches!(key.kind, Kind::HttpsEdge | Kind::TlsCertificate);
         let is_same = last

@@ -83,10 +83,10 @@ fn hostports_are_known_by_the_certificates_that_they_present_now() {
     let edges = [create_edge("edghts_1", &["a.example.com:443", "b.example.com:8443", "b.example.com:80"])];
     let before = after(&Snapshot::default(), &edges);
     let shown = |hostports: Vec<&TlsHostport>| hostports.into_iter().map(|it| it.hostport.clone()).collect::<Vec<_>>();
-    let bare = known.of(&before);
+    let bare = known.at(&before);
     assert_eq!(shown(bare.without_certificate().collect()), ["a.example.com:443", "b.example.com:8443"]);
     let state = after(&before, &[create(("cert_1", ONE)), create(("cert_2", TWO)), create(("cert_4", FOUR))]);
-    let hostports = known.of(&state);
+    let hostports = known.at(&state);
     let at: jiff::Timestamp = "2030-01-01T00:00:00Z".parse().unwrap_or_default();
     let of = |id: &str, at| {
         let (presenting, others) = hostports.of_certificate(id, at);

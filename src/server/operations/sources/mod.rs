@@ -198,11 +198,9 @@ pub(crate) fn views(
     let mut owned: HashMap<&str, usize> =
         inventory.by_source.iter().map(|(source, owned)| (source.as_str(), *owned)).collect();
     let followed = sources.registry.now();
-    let all: Vec<(&str, SourceStatus)> =
-        followed.iter().map(|handle| (handle.source.as_str(), handle.status.current())).collect();
-    let known: Vec<(&SourceHandle, &SourceStatus)> =
-        followed.iter().zip(&all).map(|(handle, (_, status))| (handle.as_ref(), status)).collect();
-    let drift = sources.recent_drift.of(&served.store, &known);
+    let statuses: Vec<SourceStatus> = followed.iter().map(|handle| handle.status.current()).collect();
+    let drift = sources.recent_drift.current(&served.store, &followed, &statuses);
+    let all: Vec<(&str, &SourceStatus)> = followed.iter().map(|handle| handle.source.as_str()).zip(&statuses).collect();
     let view = |(handle, drift): (&Arc<SourceHandle>, KnownDrift)| {
         let count = owned.get(handle.source.as_str()).copied().unwrap_or_default();
         SourceView::followed(handle, &all, count, &served.base_urls.base_url).with_drift(drift, snapshot.revision)

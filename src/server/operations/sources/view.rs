@@ -287,7 +287,7 @@ impl SourceView {
     /// The status of a source that owns so many resources. `others` are all sources of the server.
     pub(super) fn followed(
         handle: &SourceHandle,
-        others: &[(&str, SourceStatus)],
+        others: &[(&str, &SourceStatus)],
         owned: usize,
         base_url: &str,
     ) -> Self {

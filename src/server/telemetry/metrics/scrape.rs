@@ -158,8 +158,7 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
 fn drifted(app: &AppState, page: &mut Exposition) {
     let followed = app.sources.registry.now();
     let statuses: Vec<SourceStatus> = followed.iter().map(|it| it.status.current()).collect();
-    let known: Vec<(&SourceHandle, &SourceStatus)> = followed.iter().map(|it| &**it).zip(&statuses).collect();
-    let drift = app.sources.recent_drift.of(&app.served.store, &known);
+    let drift = app.sources.recent_drift.current(&app.served.store, &followed, &statuses);
     page.gauge(
         "edgewright_drifted_resources",
         "Drifted resources of a source that are not reverted.",
