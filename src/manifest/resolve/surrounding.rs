@@ -84,7 +84,7 @@ impl Loaded {
         declared.report_duplicates(&mut Vec::new());
         let surrounding = Loaded { declared: OnceLock::from(declared), ..Loaded::default() };
         let resolved = resolve_offline(&surrounding, &Snapshot::default(), SURROUNDING_OWNER);
-        replace(state, |entry| !is_surrounding(entry), &resolved.desired)
+        replace(state, |entry| !is_surrounding(entry), resolved.desired.values().map(entry_of))
     }
 
     /// A state with the surrounding invariants, also in place of those with the same IDs that differ.
@@ -98,26 +98,26 @@ impl Loaded {
         if added.is_empty() {
             return state.clone();
         }
-        let others = state.iter().filter(|entry| !added.contains_key(&entry.key));
-        let staying: Vec<Entry> = others.map(|entry| Entry::clone(entry)).collect();
-        let first = staying.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
-        let added = added.values().zip(first..).map(|(entry, order)| Entry { order, ..Entry::clone(entry) });
-        Snapshot::restore(state.revision, 0, iter::empty(), staying.into_iter().chain(added))
+        replace(state, |entry| !added.contains_key(&entry.key), added.values().map(|entry| Entry::clone(entry)))
     }
 }
 
 /// A state in which a source has other resources.
 pub(crate) fn with_source(state: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Snapshot {
-    replace(state, |entry| !entry.is_owned_by(source) && !desired.contains_key(&entry.key), desired)
+    let stays = |entry: &Entry| !entry.is_owned_by(source) && !desired.contains_key(&entry.key);
+    replace(state, stays, desired.values().map(entry_of))
+}
+
+/// The entry of a desired resource.
+fn entry_of(wanted: &Desired) -> Entry {
+    let created = Entry::new(wanted.key.clone(), Arc::clone(&wanted.spec), Timestamp::UNIX_EPOCH, 0);
+    Entry { claim: Some(wanted.claim.clone()), ..created }
 }
 
 /// A state with the resources that stay, and others behind them.
-fn replace(state: &Snapshot, stays: impl Fn(&Entry) -> bool, desired: &BTreeMap<Key, Desired>) -> Snapshot {
+fn replace(state: &Snapshot, stays: impl Fn(&Entry) -> bool, added: impl Iterator<Item = Entry>) -> Snapshot {
     let staying: Vec<Entry> = state.iter().filter(|entry| stays(entry)).map(|entry| Entry::clone(entry)).collect();
     let first = staying.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
-    let added = desired.values().zip(first..).map(|(wanted, order)| Entry {
-        claim: Some(wanted.claim.clone()),
-        ..Entry::new(wanted.key.clone(), Arc::clone(&wanted.spec), Timestamp::UNIX_EPOCH, order)
-    });
+    let added = added.zip(first..).map(|(entry, order)| Entry { order, ..entry });
     Snapshot::restore(state.revision, 0, iter::empty(), staying.into_iter().chain(added))
 }
