@@ -136,7 +136,7 @@ fn severity_of(own: Option<Level>, lints: &LintLevels, lint: &str) -> Option<Sev
 }
 
 /// Judges what a plan opens and weakens by the levels of the lints. What is denied is refused.
-pub(super) fn judge_opened(origins: &Origins, lints: &LintLevels, plan: &mut Plan) {
+pub(super) fn judge_exposure(origins: &Origins, lints: &LintLevels, plan: &mut Plan) {
     let level = |key: &Key, lint: &str| {
         let own = origins.get(key).and_then(|it| it.facts.levels.get(lint)).copied();
         match severity_of(own, lints, lint) {
@@ -145,22 +145,16 @@ pub(super) fn judge_opened(origins: &Origins, lints: &LintLevels, plan: &mut Pla
             Some(Severity::Error) => Level::Deny,
         }
     };
-    let mut denied = Vec::new();
-    for exposure in &mut plan.opened {
-        exposure.level = level(&exposure.key, ACCESS_OPENED);
-        if exposure.level == Level::Deny {
-            denied.extend(exposure.diagnostic().map(|found| (exposure.key.clone(), found)));
-        }
-    }
-    for weakened in &mut plan.weakened {
-        weakened.level = level(&weakened.key, INVARIANT_WEAKENED);
-        if weakened.level == Level::Deny {
-            denied.extend(weakened.diagnostic().map(|found| (weakened.key.clone(), found)));
-        }
-    }
-    plan.refusals.extend(denied.into_iter().map(|(key, found)| match origins.get(&key) {
-        Some(declared) => found.at(declared.origin.place(&Path::root(), FaultTarget::Value)),
-        None => found,
+    plan.opened.iter_mut().for_each(|it| it.level = level(&it.key, ACCESS_OPENED));
+    plan.weakened.iter_mut().for_each(|it| it.level = level(&it.key, INVARIANT_WEAKENED));
+    let opened = plan.opened.iter().map(|it| (&it.key, it.diagnostic()));
+    let weakened = plan.weakened.iter().map(|it| (&it.key, it.diagnostic()));
+    plan.refusals.extend(opened.chain(weakened).filter_map(|(key, found)| {
+        let denied = found.filter(|it| it.severity == Severity::Error)?;
+        Some(match origins.get(key) {
+            Some(declared) => denied.at(declared.origin.place(&Path::root(), FaultTarget::Value)),
+            None => denied,
+        })
     }));
 }
 

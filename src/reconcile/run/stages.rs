@@ -21,7 +21,7 @@
 
 mod changes_from;
 
-use super::lint_stage::{findings, judge_opened};
+use super::lint_stage::{findings, judge_exposure};
 use super::options::{DEFAULT_SOURCE, LintLevels, Options};
 use super::plan_result::PlanResult;
 use super::proof_stage::judge_invariants;
@@ -296,7 +296,7 @@ impl Prepared {
             Err(refusals) => PlanEnd::without_plan(resolved.refused(refusals, snapshot), differing),
             Ok(_) if stops() => PlanEnd::without_plan(resolved.cancelled(), differing),
             Ok(tried) => {
-                judge_opened(&resolved.origins, &options.lints, &mut plan);
+                judge_exposure(&resolved.origins, &options.lints, &mut plan);
                 if options.behaviour {
                     note_behaviour(&mut plan, tried.as_deref());
                 }
@@ -336,7 +336,7 @@ impl Prepared {
     /// the tests fails, there is no plan to apply.
     pub(super) fn judge_again(&self, mut planned: PlanResult, snapshot: &Snapshot) -> PlanResult {
         if let Some(plan) = &mut planned.plan {
-            judge_opened(&planned.origins, &self.options.lints, plan);
+            judge_exposure(&planned.origins, &self.options.lints, plan);
         }
         if !self.runs_tests || self.loaded.tests.is_empty() {
             return planned;

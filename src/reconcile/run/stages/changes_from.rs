@@ -21,7 +21,7 @@ use crate::manifest::resolve::resolve;
 use crate::manifest::{self, with_source};
 use crate::model::Snapshot;
 use crate::plan::diff;
-use crate::reconcile::run::lint_stage::judge_opened;
+use crate::reconcile::run::lint_stage::judge_exposure;
 use crate::reconcile::run::speculative::apply_speculatively;
 
 impl Prepared {
@@ -53,7 +53,7 @@ impl Prepared {
                     Some(after)
                 }
             };
-            judge_opened(&planned.origins, &options.lints, &mut plan);
+            judge_exposure(&planned.origins, &options.lints, &mut plan);
             if let Some(after) = after.filter(|_| options.behaviour) {
                 plan.note_behaviour(&state, &after);
             }
