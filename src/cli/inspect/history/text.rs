@@ -13,6 +13,7 @@ use crate::server::operations::history::document::{HistoryAuthor, HistoryEntry};
 use crate::store::history::change_description::ChangeOutline;
 use crate::store::history::commits::is_dirty;
 use crate::store::{ChangeEvent, OWNED_BY, ResourceChange};
+use crate::syntax::text::beginning;
 
 /// The most resources of a record that a list names; of more, it shows how many there are.
 const MOST_RESOURCES: usize = 10;
@@ -97,8 +98,7 @@ pub(super) fn text(
     let changes: Vec<&ResourceChange> = record.resources.iter().filter(is_shown).collect();
     if detail.changes {
         for change in &changes {
-            let place = change.declared_at.as_deref().map(|place| format!(" ({place})")).unwrap_or_default();
-            line(format!("{} {} {}{place}", sign(change), change.kind, names.full_name(change)?));
+            line(headline(change, names)?);
             fields(change).for_each(|field| line(format!("  {field}")));
         }
     } else if changes.len() <= MOST_RESOURCES {
@@ -140,14 +140,18 @@ pub(super) fn entry(entry: HistoryEntry, names: &mut ParentNames<'_>) -> Result<
     let changes: Vec<ResourceChange> = resources.into_iter().filter_map(to_change).collect();
     names.add(&changes);
     for change in &changes {
-        let place = change.declared_at.as_deref().map(|place| format!(" ({place})")).unwrap_or_default();
-        let head = format!("{} {} {}{place}", sign(change), change.kind, names.full_name(change)?);
-        let _ = writeln!(text, "{}", escaped(&head));
+        let _ = writeln!(text, "{}", escaped(&headline(change, names)?));
         for field in fields(change) {
             let _ = writeln!(text, "  {}", escaped(&field));
         }
     }
     Ok(text)
+}
+
+/// The sign, kind and name of a change, with the place of its manifest.
+fn headline(change: &ResourceChange, names: &mut ParentNames<'_>) -> Result<String, Failure> {
+    let place = change.declared_at.as_deref().map(|place| format!(" ({place})")).unwrap_or_default();
+    Ok(format!("{} {} {}{place}", sign(change), change.kind, names.full_name(change)?))
 }
 
 /// The author, with the commits that a rollback left, and the message and author of the commit. A key with a description needs no
@@ -264,12 +268,7 @@ fn field_text(field: &str, value: &Value) -> String {
     {
         return owner_text(&claim);
     }
-    let mut text = value.to_string();
-    if let Some((at, _)) = text.char_indices().nth(LONGEST_VALUE) {
-        text.truncate(at);
-        text.push('…');
-    }
-    format!("{field}: {text}")
+    format!("{field}: {}", beginning(&value.to_string(), LONGEST_VALUE))
 }
 
 /// Which source owns a resource, and on which terms.
