@@ -23,7 +23,7 @@ use super::replicas::forwarder::Forwarder;
 use super::resources::page_cache::PageCache;
 use super::resources::write_policy::RestWrites;
 use super::state::{Admissions, AppState, Caches, ServedStore, Telemetry};
-use super::telemetry::proofs::KeptProofs;
+use super::telemetry::proofs::ProofCache;
 use super::telemetry::security::SecurityLog;
 use crate::server::prelude::*;
 
@@ -74,7 +74,7 @@ impl App {
     pub fn new(store: Arc<Store>, settings: Settings) -> Self {
         let base_urls = base_urls(&store, &settings.base_url, &settings.saml_base_url);
         let version_header = settings.version_header.clone();
-        let proofs = KeptProofs::start(&store);
+        let proofs = ProofCache::start(&store);
         let make = move || Bytes::from(openapi::document(&settings.version_header, settings.base_path()).to_string());
         Self(AppState {
             access: Arc::new(AccessControl {

@@ -23,7 +23,7 @@ use super::resources::write_policy::RestWrites;
 use super::telemetry::metrics::inventory::Inventories;
 use super::telemetry::metrics::pages::ScrapedPages;
 use super::telemetry::metrics::syncs::SyncTimes;
-use super::telemetry::proofs::KeptProofs;
+use super::telemetry::proofs::ProofCache;
 use crate::reconcile::sources::recent_drift::RecentDrift;
 use crate::server::prelude::*;
 
@@ -146,7 +146,7 @@ pub(crate) struct Telemetry {
     /// The counts for the metrics page.
     pub inventories: Inventories,
     /// The last answers about the invariants.
-    pub proofs: KeptProofs,
+    pub proofs: ProofCache,
     /// The metrics pages that are on their way.
     pub scraped: ScrapedPages,
     /// The reads of gateways from this process.

@@ -23,7 +23,7 @@ const MOST_EXPIRIES: usize = 1000;
 
 /// The last answers.
 #[derive(Default)]
-pub(crate) struct KeptProofs {
+pub(crate) struct ProofCache {
     answers: Arc<LastAnswers>,
     /// The thread ends with it.
     _alive: Option<Sender<()>>,
@@ -65,7 +65,7 @@ pub(in crate::server) struct ProvenState {
     pub expiries: Vec<Expiry>,
 }
 
-impl KeptProofs {
+impl ProofCache {
     /// Starts to prove the invariants of a store. The thread ends with the store, too.
     pub(in crate::server) fn start(store: &Arc<Store>) -> Self {
         let (store, answers) = (Arc::downgrade(store), Arc::<LastAnswers>::default());
@@ -96,9 +96,8 @@ impl KeptProofs {
 
     /// The last answers, if they are those of the current revision.
     pub(in crate::server) fn current(&self, store: &Store) -> Option<Arc<ProvenState>> {
-        let (known, state) = (self.last(), store.snapshot());
-        let has_ended = known.until.is_some_and(|until| until <= clock::now());
-        (!has_ended && known.state.is_same(&state)).then_some(known)
+        let known = self.last();
+        known.stands(&store.snapshot(), clock::now()).then_some(known)
     }
 
     /// The answers of the current revision. Proves them if they are not known.
@@ -113,13 +112,22 @@ impl ProvenState {
         self.state.revision
     }
 
+    /// Whether an exemption has ended since.
+    fn has_ended(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// Whether the answers are those of a state.
+    fn stands(&self, state: &Snapshot, now: Timestamp) -> bool {
+        !self.has_ended(now) && self.state.is_same(state)
+    }
+
     /// Answers for a later state; none if it is the same one and no exemption has ended since.
     fn next(&self, state: Arc<Snapshot>, now: Timestamp) -> Option<Self> {
-        let has_ended = self.until.is_some_and(|until| until <= now);
-        if !has_ended && self.state.is_same(&state) {
+        if self.stands(&state, now) {
             return None;
         }
-        if !has_ended && !state.changed_since(&self.state).any(|key| depend_on(key.kind)) {
+        if !self.has_ended(now) && !state.changed_since(&self.state).any(|key| depend_on(key.kind)) {
             let (report, expiries) = (Arc::clone(&self.report), self.expiries.clone());
             return Some(Self { state, until: self.until, report, expiries });
         }
