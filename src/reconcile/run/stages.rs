@@ -215,11 +215,11 @@ impl Prepared {
     }
 
     /// The changes from `snapshot` before anything judges them: who may not make them need not wait for that. None if the
-    /// manifests have errors, with which `plan` ends.
+    /// manifests have errors, with which `plan` ends. The run of who may make them resolves and compares again by design: it plans
+    /// from its own snapshot.
     pub(crate) fn unjudged_changes(&self, snapshot: &Snapshot) -> Option<Plan> {
-        let Options { source, prune, budget, key_owner, cancel, .. } = &self.options;
         let is_faulty = self.loaded.diagnostics.iter().any(|it| it.severity == Severity::Error);
-        if is_faulty || cancel.is_cancelled() {
+        if is_faulty || self.options.cancel.is_cancelled() {
             return None;
         }
         let mut resolved = stage("resolve", || self.resolve(snapshot));
@@ -228,11 +228,18 @@ impl Prepared {
         }
         let seen = self.seen(&mut resolved, snapshot).ok()?;
         let snapshot = seen.as_ref().unwrap_or(snapshot);
-        let only = resolved.may_differ.as_ref();
-        let mut plan =
-            stage("diff", || diff(snapshot, &resolved.desired, source, *prune, *budget, key_owner.as_ref(), only));
-        note_stated(&mut plan, &resolved);
-        Some(plan)
+        Some(self.changes(&resolved, snapshot, self.options.prune, resolved.may_differ.as_ref()))
+    }
+
+    /// The changes from `snapshot` to a resolved source, with a note of the event sources whose manifests state the ID of their
+    /// subscription. `only` has the resources that may differ; none if these may be any.
+    fn changes(&self, resolved: &Resolution, snapshot: &Snapshot, prune: bool, only: Option<&BTreeSet<Key>>) -> Plan {
+        let Options { source, budget, key_owner, .. } = &self.options;
+        let (desired, owner) = (&resolved.desired, key_owner.as_ref());
+        let mut plan = stage("diff", || diff(snapshot, desired, source, prune, *budget, owner, only));
+        let states = |key: &&Key| resolved.origins.get(*key).is_some_and(|it| it.states_subscription());
+        plan.stated = plan.changes.iter().map(|change| &change.key).filter(states).cloned().collect();
+        plan
     }
 
     /// Judges a resolved source, and plans it if that found no error. The function is long because it has all stages after
@@ -267,9 +274,7 @@ impl Prepared {
             // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
             let prune = options.prune && !faulty;
             let only = may_differ.as_ref().filter(|_| !faulty);
-            let (desired, owner) = (&resolved.desired, options.key_owner.as_ref());
-            let mut plan =
-                stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
+            let plan = self.changes(&resolved, snapshot, prune, only);
             // Only the next run on a followed source asks for them.
             let is_followed = !faulty && self.memo.is_some();
             let differing: Option<BTreeSet<Key>> = is_followed.then(|| {
@@ -279,7 +284,6 @@ impl Prepared {
             if stops() {
                 return PlanEnd::without_plan(resolved.cancelled(), differing);
             }
-            note_stated(&mut plan, &resolved);
             let refused = options.scope.refused(snapshot, &plan.each_operation(), &plan.stated, &options.source);
             if refused.is_empty() {
                 break (plan, differing);
@@ -405,12 +409,6 @@ impl Prepared {
         }
         planned
     }
-}
-
-/// Notes the event sources of a plan whose manifests state the ID of their subscription.
-fn note_stated(plan: &mut Plan, resolved: &Resolution) {
-    let states = |key: &&Key| resolved.origins.get(*key).is_some_and(|it| it.states_subscription());
-    plan.stated = plan.changes.iter().map(|change| &change.key).filter(states).cloned().collect();
 }
 
 /// Plans the changes from one set of manifests to another, without a store.
