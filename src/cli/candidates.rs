@@ -16,12 +16,11 @@ use super::config::untrusted_file::CheckedOptions;
 use super::input::empty_variables::without_empty_variables;
 use super::input::option_origins::{CurrentContext, OptionOrigins};
 use super::inspect::get::{self, ResourceReader, kinds, parse_kind, plurals, short_name_of};
-use super::inspect::status;
+use super::inspect::{known_sources, status};
 use crate::cli::command_prelude::*;
 use crate::cli::output::list::option_value;
 use crate::lint::LINTS;
 use crate::model::diagnostics::code::REGISTRY;
-use crate::server::operations::sources::view::SourceList;
 
 /// No answer takes longer.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -101,13 +100,8 @@ fn candidates(wanted: Candidates, program: Command, words: &[String]) -> Option<
         }
         Candidates::Values(values) => values.into_iter().collect(),
         Candidates::Sources => match resources(program, words)? {
-            ResourceReader::Store(_, snapshot) => {
-                snapshot.iter().filter_map(|entry| Some(entry.claim.as_deref()?.source.clone())).collect()
-            }
-            ResourceReader::Server(client, _) => {
-                let list: SourceList = client.get("/sources").ok()?;
-                list.sources.into_iter().map(|source| source.name).collect()
-            }
+            ResourceReader::Store(_, snapshot) => known_sources::of_store(&snapshot),
+            ResourceReader::Server(client, _) => known_sources::of_server(&client),
         },
         Candidates::Ids(kind) => resources(program, words)?.ids(kind).ok()?.into_iter().collect(),
         Candidates::Names(Some(kind)) => resources(program, words)?.names(kind, typed).ok()?.into_iter().collect(),

@@ -9,6 +9,7 @@ use super::role::role;
 use super::wide_keys::wide_keys_of;
 use crate::cli::command_prelude::*;
 use crate::cli::config::Config;
+use crate::cli::inspect::known_sources;
 use crate::cli::output::list::{ListArgs, ListItem};
 use crate::cli::output::{check_not_discarded, is_readable_by_others, print_all};
 use crate::cli::target::{ListedKey, create_key, delete_key, list_keys};
@@ -196,7 +197,7 @@ impl CreateArgs {
                 }
                 created?;
                 let snapshot = opened.snapshot();
-                (rules::role_of(&snapshot, &owner_id), Some(known_sources(&snapshot, config)))
+                (rules::role_of(&snapshot, &owner_id), Some(sources_in_store(&snapshot, config)))
             }
         };
         // A token on stdout has the ID in it.
@@ -244,11 +245,10 @@ fn role_conflict(owner: &str, has: Role) -> Failure {
 }
 
 /// The sources that own resources in a store, and those that a server with the same configuration follows.
-fn known_sources(snapshot: &Snapshot, config: &Config) -> Vec<String> {
-    let owning = snapshot.iter().filter_map(|entry| Some(entry.claim.as_deref()?.source.as_str()));
-    let followed = config.sources.iter().map(|source| source.name.as_str());
-    let names: BTreeSet<&str> = owning.chain(followed).collect();
-    names.into_iter().map(str::to_owned).collect()
+fn sources_in_store(snapshot: &Snapshot, config: &Config) -> Vec<String> {
+    let mut names = known_sources::of_store(snapshot);
+    names.extend(config.sources.iter().map(|source| source.name.clone()));
+    Vec::from_iter(names)
 }
 
 /// The sources of a server, if it lists all of them.

@@ -1,15 +1,15 @@
-//! The sources of a store or a server by name, for the advice about a name that none of them has.
+//! The sources of a store or a server by name, for completions and for the advice about a name that none of them has.
 
 use crate::cli::command_prelude::*;
 use crate::server::operations::sources::view::SourceList;
 
 /// The sources that own resources in a store.
-pub(super) fn of_store(snapshot: &Snapshot) -> BTreeSet<String> {
-    snapshot.iter().filter_map(|entry| Some(entry.claim.as_deref()?.source.clone())).collect()
+pub(crate) fn of_store(snapshot: &Snapshot) -> BTreeSet<String> {
+    snapshot.iter().filter_map(|entry| entry.source()).map(str::to_owned).collect()
 }
 
 /// The sources of a server; none if it does not list them.
-pub(super) fn of_server(client: &ApiClient) -> BTreeSet<String> {
+pub(crate) fn of_server(client: &ApiClient) -> BTreeSet<String> {
     let listed: Option<SourceList> = client.get("/sources").ok();
     listed.into_iter().flat_map(|list| list.sources).map(|source| source.name).collect()
 }
