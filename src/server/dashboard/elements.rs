@@ -19,8 +19,9 @@ const COMMIT_DIGITS: usize = 10;
 
 const SOON: i64 = 5;
 const MINUTE: i64 = 60;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+/// An hour and a day, in seconds.
+pub(super) const HOUR: i64 = 60 * MINUTE;
+pub(super) const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 366 * DAY;
 
 /// How a badge looks.

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::access_effect::compared_revision;
 use super::certificates::{expiring, is_soon};
-use super::elements::{Tone, author, badge, commit, nothing, owner, time};
+use super::elements::{DAY, HOUR, Tone, author, badge, commit, nothing, owner, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::sources::{card, last_attempts, unknown};
 use super::{certificates, drift, keys, revisions, server_health};
@@ -27,9 +27,6 @@ const MOST_ATTEMPTS: usize = 20;
 /// How many records are read for them, and how many at once.
 const MOST_RECORDS: u64 = 1000;
 const RECORDS: usize = 100;
-/// An hour and a day, in seconds.
-const HOUR: i64 = 3600;
-const DAY: i64 = 24 * HOUR;
 /// The most sources and certificates that are shown.
 const MOST_SOURCES: usize = 20;
 const MOST_CERTIFICATES: usize = 5;
