@@ -72,7 +72,7 @@ pub(crate) struct DriftedResource {
 /// A write to a resource by anyone but its source. A resource that existed before and after has only the fields that
 /// differ.
 #[derive(Debug, Clone)]
-pub(crate) struct ForeignWrite {
+pub(crate) struct ExternalWrite {
     /// The fields before, or none if the resource did not exist.
     pub before: Option<Value>,
     /// The fields after, or none if the resource no longer existed.
@@ -112,7 +112,7 @@ impl Drift {
         source: &str,
         live: Option<&DriftFields>,
         wanted: &DriftFields,
-        writes: &[ForeignWrite],
+        writes: &[ExternalWrite],
     ) -> Option<Self> {
         let newest = writes.first()?;
         let Some(live) = live else {
@@ -142,7 +142,7 @@ impl Drift {
 
     /// Compares what a source applied last with what the store has, if nobody knows what the manifests declare now. `writes` are
     /// those of others since then, newest first. What others have created is none.
-    pub(crate) fn since_applied(source: &str, live: Option<&DriftFields>, writes: &[ForeignWrite]) -> Option<Self> {
+    pub(crate) fn since_applied(source: &str, live: Option<&DriftFields>, writes: &[ExternalWrite]) -> Option<Self> {
         if writes.iter().any(|write| write.before.is_none()) {
             return None;
         }
@@ -235,7 +235,7 @@ impl fmt::Display for DriftedResource {
 }
 
 impl FieldDrift {
-    fn new(field: String, state: DriftState, writes: &[ForeignWrite]) -> Self {
+    fn new(field: String, state: DriftState, writes: &[ExternalWrite]) -> Self {
         let value = |side: &Option<Value>| side.as_ref().and_then(|side| side.pointer(&field)).cloned();
         let has_value = |side: &Option<Value>| value(side).is_some_and(|value| !value.is_null());
         let set = writes.iter().find(|write| value(&write.before) != value(&write.after)).or(writes.first());
@@ -266,14 +266,14 @@ impl FieldDrift {
     }
 }
 
-impl ForeignWrite {
+impl ExternalWrite {
     fn field(&self, field: String, state: DriftState, removed: bool) -> FieldDrift {
         FieldDrift { field, state, removed, by: self.by.clone(), revision: Some(self.revision), at: self.at.clone() }
     }
 }
 
 /// Undoes writes, newest first.
-fn undo(mut fields: DriftFields, writes: &[ForeignWrite]) -> DriftFields {
+fn undo(mut fields: DriftFields, writes: &[ExternalWrite]) -> DriftFields {
     for write in writes {
         let side = |side: &Option<Value>| side.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
         for name in side(&write.after).keys() {
@@ -341,11 +341,11 @@ mod tests {
         value.as_object().cloned().unwrap()
     }
 
-    fn write(revision: u64, before: Value, after: Value) -> ForeignWrite {
+    fn write(revision: u64, before: Value, after: Value) -> ExternalWrite {
         let side = |value: Value| Some(value).filter(|value| !value.is_null());
         let owner = after.is_null().then(|| "shop".to_owned());
         let (by, at) = (format!("key {revision}"), "now".to_owned());
-        ForeignWrite { before: side(before), after: side(after), owner, by, revision, at }
+        ExternalWrite { before: side(before), after: side(after), owner, by, revision, at }
     }
 
     fn states(drift: Option<Drift>) -> Vec<(String, DriftState, Option<u64>)> {

@@ -1,4 +1,4 @@
-//! `edgewright suspend`: a followed source is looked at and not applied (D84).
+//! `edgewright suspend`: a followed source is planned and not applied (D84).
 
 use ureq::http::Method;
 

@@ -220,7 +220,7 @@ impl ReadRecords {
         let is_wanted = |it: &WrittenResource| it.source == source && it.drift.is_none();
         let wanted = self.written.iter().filter(|(_, it)| is_wanted(it)).map(|(key, _)| key.clone());
         let keys: Vec<Key> = wanted.take(MOST_LOOKUPS).collect();
-        let writes = store.foreign_writes(&keys, source, snapshot.revision)?;
+        let writes = store.external_writes(&keys, source, snapshot.revision)?;
         for key in keys {
             // What has another owner now is no drift of this one.
             let entry = snapshot.get(&key);

@@ -219,8 +219,8 @@ impl Health {
         }
         state.is_applied |= status == Status::Synced || reason == Reason::PartlyApplied;
         // What was out of sync before a rollback is no part of what it holds.
-        let is_news = reason == Reason::RolledBack && state.condition.reason != reason;
-        if state.condition.status != status || is_news {
+        let begins_hold = reason == Reason::RolledBack && state.condition.reason != reason;
+        if state.condition.status != status || begins_hold {
             let restored = state.restored.take().filter(|(before, _)| *before == status);
             state.condition.last_transition_time = restored.map_or(now, |(_, since)| since);
         }

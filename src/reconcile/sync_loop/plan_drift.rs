@@ -27,7 +27,7 @@
 //! label is missing. It tells nobody whether a secret that they do not see is as a manifest guesses.
 
 use crate::background::yield_to_requests;
-use crate::model::drift::{DriftFields, ForeignWrite, only_others_changed};
+use crate::model::drift::{DriftFields, ExternalWrite, only_others_changed};
 use crate::model::secrets::serialization_mode::without_digests;
 use crate::model::{AnyResource, DriftState, DriftedResource, Kind};
 use crate::plan::Effect;
@@ -82,7 +82,7 @@ pub(crate) fn find_drift(
     let mut keys: Vec<Key> = drifting.map(written).collect();
     let unknown = keys.len().saturating_sub(MOST_LOOKUPS);
     keys.truncate(MOST_LOOKUPS);
-    let writes = store.foreign_writes(&keys, source, snapshot.revision)?;
+    let writes = store.external_writes(&keys, source, snapshot.revision)?;
     let mut found = Vec::new();
     for (at, change) in plan.changes.iter().enumerate() {
         yield_to_requests();
@@ -124,7 +124,7 @@ fn hide_secrets(fields: &mut DriftFields) {
 }
 
 /// Removes the digests of secrets from writes.
-fn without_secrets(writes: &[ForeignWrite]) -> Vec<ForeignWrite> {
+fn without_secrets(writes: &[ExternalWrite]) -> Vec<ExternalWrite> {
     let mut writes = writes.to_vec();
     for write in &mut writes {
         write.before.iter_mut().chain(&mut write.after).for_each(without_digests);

@@ -56,9 +56,9 @@ fn check_writes(store: &Store) -> Result<(), String> {
 }
 
 /// Returns why sources are not ready, and warnings of others.
-fn check_sources(following: &SourceRegistry) -> (Vec<String>, String) {
+fn check_sources(registry: &SourceRegistry) -> (Vec<String>, String) {
     let (mut missing, mut warnings) = (Vec::new(), String::new());
-    let all = following.now();
+    let all = registry.now();
     // One source needs no name.
     let several = all.len() > 1;
     for handle in all.iter() {

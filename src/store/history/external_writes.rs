@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use serde_json::Value;
 
 use super::{blame::SetBy, change_description::OWNED_BY};
-use crate::model::drift::{DriftFields, ForeignWrite, writer};
+use crate::model::drift::{DriftFields, ExternalWrite, writer};
 use crate::model::{AnyResource, Key, Secrets, Snapshot};
 use crate::store::commit::header::{CommitHeader, ResourceChange};
 use crate::store::engine::ResourceHistoryQuery;
@@ -36,18 +36,18 @@ pub(crate) struct Provenance {
 impl Store {
     /// Finds what others have written to fields since a source last wrote them, up to a revision, newest first. Resources
     /// without such writes are left out.
-    pub(crate) fn foreign_writes(
+    pub(crate) fn external_writes(
         &self,
         keys: &[Key],
         source: &str,
         upto: u64,
-    ) -> Result<HashMap<Key, Vec<ForeignWrite>>, StoreError> {
+    ) -> Result<HashMap<Key, Vec<ExternalWrite>>, StoreError> {
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
         let (state, reader) = (self.snapshot(), self.entry_reader());
         let paths: Vec<String> = keys.iter().map(Key::path).collect();
-        let mut searches: Vec<ForeignSearch> = keys.iter().map(|_| ForeignSearch::default()).collect();
+        let mut searches: Vec<ExternalSearch> = keys.iter().map(|_| ExternalSearch::default()).collect();
         let wanted = ResourceHistoryQuery { paths: &paths, before: u64::MAX, source: None };
         self.engine.resource_histories(wanted, &mut |number, header, entry| {
             let Some(search) = searches.get_mut(number) else { return Ok(ControlFlow::Break(())) };
@@ -95,17 +95,17 @@ impl Store {
 
 /// The search for what others have written to a resource, from its newest commit to older ones.
 #[derive(Debug, Default)]
-struct ForeignSearch {
-    writes: Vec<ForeignWrite>,
+struct ExternalSearch {
+    writes: Vec<ExternalWrite>,
     /// The fields that the source itself has written since. It may have left others as somebody had set them.
     own: BTreeSet<String>,
     /// How many commits were read.
     read: usize,
 }
 
-impl ForeignSearch {
+impl ExternalSearch {
     /// Adds what a commit wrote. Returns whether older ones do not matter.
-    fn add(&mut self, is_own: bool, mut write: ForeignWrite, is_received: bool) -> bool {
+    fn add(&mut self, is_own: bool, mut write: ExternalWrite, is_received: bool) -> bool {
         let is_whole = write.before.is_none() || write.after.is_none();
         if is_own {
             self.own.extend([&write.before, &write.after].into_iter().flatten().flat_map(names_in));
@@ -137,7 +137,7 @@ fn written_by(
     change: ResourceChange,
     source: &str,
     state: &Snapshot,
-) -> (ForeignWrite, bool) {
+) -> (ExternalWrite, bool) {
     let ResourceChange { mut before, mut after, .. } = change;
     let owner_in = |side: &mut Option<Value>| {
         let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
@@ -147,7 +147,7 @@ fn written_by(
     let was_there = before.is_some() && owner.as_deref() != Some(source);
     let is_received = was_there && next.as_deref() == Some(source);
     let (by, at) = (writer(&header.author, state), header.at.to_string());
-    let write = ForeignWrite { before, after, owner, by, revision, at };
+    let write = ExternalWrite { before, after, owner, by, revision, at };
     (write, is_received)
 }
 
@@ -193,7 +193,8 @@ mod tests {
         history(&Store::open(&path).unwrap());
         for to_read in [false, true] {
             let store = if to_read { Store::open_to_read(&path) } else { Store::open(&path) }.unwrap();
-            let found = |upto| store.foreign_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
+            let found =
+                |upto| store.external_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
             let told = |upto| found(upto).into_iter().map(|it| (it.revision, it.by)).collect::<Vec<_>>();
             let (hand, again) = ((4, "API key ak_1 of usr_1".to_owned()), (5, "command line".to_owned()));
             assert_eq!(told(5), [again, hand.clone()]);
@@ -214,7 +215,7 @@ mod tests {
         let claim = Claim::new("pay", "a");
         let taken = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
         commit(&store, Author::source("pay", None), taken);
-        let writes = |upto| store.foreign_writes(&[key()], "pay", upto).unwrap();
+        let writes = |upto| store.external_writes(&[key()], "pay", upto).unwrap();
         assert!(writes(6).is_empty(), "{:?}", writes(6));
         commit(&store, Author::Local, patch("by hand since"));
         assert_eq!(writes(7).remove(&key()).map(|writes| writes.len()), Some(1));
@@ -230,7 +231,7 @@ mod tests {
         let claim = Claim::new("shop", "a");
         let adopted = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
         commit(&store, Author::source("shop", None), adopted);
-        let writes = |upto| store.foreign_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
+        let writes = |upto| store.external_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
         assert!(writes(3).is_empty(), "{:?}", writes(3));
         commit(&store, Author::Local, patch("by hand since"));
         assert_eq!(writes(4).into_iter().map(|it| it.revision).collect::<Vec<_>>(), [4]);

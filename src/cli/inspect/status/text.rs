@@ -164,8 +164,8 @@ static COLUMNS: [Column; 12] = [
     (AGE, |source, now| age(&source.since, now).unwrap_or_default()),
     ("COMMIT", |source, _| applied(source)),
     (ATTEMPTED, |source, _| attempted(source)),
-    (TAG, |source, _| source.last_applied.as_ref().map(|look| look.tag.clone()).unwrap_or_default()),
-    ("SYNCED", |source, _| source.last_applied.as_ref().map(|look| look.revision.to_string()).unwrap_or_default()),
+    (TAG, |source, _| source.last_applied.as_ref().map(|sync| sync.tag.clone()).unwrap_or_default()),
+    ("SYNCED", |source, _| source.last_applied.as_ref().map(|sync| sync.revision.to_string()).unwrap_or_default()),
     ("PENDING", |source, _| {
         let counts = &source.counts;
         (counts.pending_create + counts.pending_change + counts.pending_delete).to_string()

@@ -127,7 +127,7 @@ fn followed(app: &AppState, name: &str) -> Result<Arc<SourceHandle>, ApiError> {
     app.sources.registry.find(name).ok_or_else(|| unknown(name))
 }
 
-/// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
+/// Suspends a source: it is planned and not applied until it is resumed or the suspension ends.
 pub(in crate::server) async fn suspend(
     source: SourceInPath,
     caller: Caller,
