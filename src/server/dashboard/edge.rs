@@ -13,7 +13,7 @@ use crate::routing::{TracedRequest, passes_tls_through};
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 
-pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}", render);
+pub(super) static PAGE: DashboardPage = DashboardPage::new("/ui/edges/{p0}", render).of_writer();
 
 /// The most routes that are shown in the order in which they are tried. Those of a larger edge are shown by ID, in pages.
 const MOST_ORDERED: usize = 500;
@@ -105,7 +105,7 @@ fn tried_routes(request: &PageRequest, entry: &Entry, edge: &HttpsEdge) -> Marku
             p { "The edge has over " (MOST_ORDERED) " routes: they are listed by ID. "
                 a href=(request.to("trace")) { "Trace a request" } " to find the one that takes it." }
         }
-        (routes::table(request, &rows, &routes::changed_by_hand(request)))
+        (routes::table(request, &rows))
         (pager(request, "after", after.is_empty(), next, text))
     }
 }

@@ -58,8 +58,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             (choice("Order", "sort", &ORDERS, &sort))
             button { "Show" }
         }
-        @if request.lacks_writer { p { "What was changed by hand is not marked: the server that writes does not answer." } }
-        @if !scan.rows.is_empty() { (table(request, &scan.rows, &changed_by_hand(request))) }
+        @if !scan.rows.is_empty() { (table(request, &scan.rows)) }
         @else if is_filtered { (nothing(if scan.is_cut { "Nothing found yet: the search can be continued." } else { "No route is selected here." })) }
         @else { (nothing("There is no route yet. Routes are declared with their edge.")) }
         (pager(request, "after", after.is_empty(), next, scan.next_text()))
@@ -100,14 +99,16 @@ fn sorted_host(request: &PageRequest, route: &Entry) -> String {
 }
 
 /// The paths of the routes of followed sources that others have changed, as far as the status of a source lists them.
-pub(super) fn changed_by_hand(request: &PageRequest) -> BTreeSet<String> {
+fn changed_by_hand(request: &PageRequest) -> BTreeSet<String> {
     let views = views(&request.app, &request.snapshot, None);
     views.into_iter().flat_map(|view| view.drifted).map(|drifted| drifted.path).collect()
 }
 
-/// A table of routes. `by_hand` has the paths of those that others have changed.
-pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>], by_hand: &BTreeSet<String>) -> Markup {
+/// A table of routes, in which those that others have changed are marked. Only the server that writes knows these.
+pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
+    let by_hand = changed_by_hand(request);
     html! {
+        @if request.lacks_writer { p { "What was changed by hand is not marked: the server that writes does not answer." } }
         div.scroll tabindex="0" role="region" aria-label="Routes" {
             table {
                 thead { tr {
