@@ -123,8 +123,8 @@ fn items(contexts: &Contexts) -> Vec<ListItem> {
 /// The flags that only matter for what a command would use.
 const EFFECTIVE_FLAGS: [&str; 5] = ["store", "server", "context", "version_header", "source"];
 
-/// The configuration file, and the settings that a command would use, one per line with its reason. If they are those of the current context, they are for
-/// commands that only read, and the last line says what all others use.
+/// The configuration file, and the settings that a command would use, one per line with its reason. If they are those
+/// of the current context, they are for commands that only read, and the last line says what all others use.
 fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -> String {
     let server = &place.server;
     let mut facts: Vec<(&str, String, String)> = Vec::new();

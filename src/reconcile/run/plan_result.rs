@@ -131,7 +131,8 @@ impl PlanResult {
         self.left_out.iter().map(|it| format!("{} {} ({})", it.key.kind, name(it), it.key.id)).collect()
     }
 
-    /// The warnings of what the plan opens, weakens and takes from others, at their manifests. They come first: a reviewer must see them.
+    /// The warnings of what the plan opens, weakens and takes from others, at their manifests. They come first: a
+    /// reviewer must see them.
     fn exposure_warnings(&self) -> Vec<Diagnostic> {
         let exposures = self.plan.iter().flat_map(|plan| &plan.opened);
         let opened = exposures.filter_map(|exposure| {

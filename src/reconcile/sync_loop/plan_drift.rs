@@ -58,8 +58,9 @@ impl HeldChanges {
     }
 }
 
-/// Looks up what others have changed of the resources that a plan changes, and where they declare what uses the ones that it
-/// keeps, and adds it to the plan. Does not change what the plan does. Secrets that the reader of the plan does not see, if `sees` tells them, are not compared.
+/// Looks up what others have changed of the resources that a plan changes, and where they declare what uses the ones
+/// that it keeps, and adds it to the plan. Does not change what the plan does. Secrets that the reader of the plan does
+/// not see, if `sees` tells them, are not compared.
 pub(crate) fn find_drift(
     store: &Store,
     source: &str,
