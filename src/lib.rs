@@ -178,7 +178,8 @@
 //!   asks for it with [`Secrets`](resources::Secrets).
 //! - [`Lint`](report::Lint): a check for a probable mistake in legal configuration; one file each, and one table.
 //! - [`Invariant`](resources::Invariant): what must hold for all requests of a scope. `routing::invariant` proves it, and
-//!   `store::speculative` refuses what breaks it.
+//!   `store::speculative` refuses what breaks it. `GET /proofs`, the metrics and the status of sources share the proofs of
+//!   a revision (`server::telemetry::proofs`).
 //!
 //! In addition, `routing` implements `edgewright trace` and `edgewright replay`, `manifest::export` turns a Snapshot back into
 //! manifests, and `manifest::format` formats their text.
@@ -206,12 +207,14 @@
 //!   (`manifest::resolve`) → lints → `plan::diff` against the Snapshot → the plan is tried on the Snapshot, where it must
 //!   break no invariant (`store::speculative`, D120) → what it opens is judged (`plan::exposure`, D113) → the route tests
 //!   of the source run on the result (`routing::route_test`, D118) → `plan::render` or a format (`plan::format`) → exit
-//!   code. Without `--dry-run` the plan is committed as one revision with one history record. With `--server` the files go
-//!   to `server::operations::reconciliation`, which does the same on its own store, and also answers reviews of a folder
-//!   among what it has (`validate`, `diff`, `trace`, D111). Documents in plain YAML are read directly, and all others by serde_yaml (`syntax::yaml`, D76).
+//!   code. Without `--dry-run` the plan is committed as one revision with one history record. With `--server` the files
+//!   go to `server::operations::reconciliation`, which does the same on its own store, and also answers reviews of a
+//!   folder among what it has (`validate`, `diff`, `trace`, D111). Documents in plain YAML are read directly, and all
+//!   others by serde_yaml (`syntax::yaml`, D76).
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`server::http::service`) →
-//!   `server::http::endpoint_paths` → the handler of the action → typed body (`model::decode`) → one operation → the
-//!   queue of the store, which one thread fills for all small writes while another one waits for the disk
+//!   `server::http::endpoint_paths` → the handler of the action → typed body (`model::decode`) → one operation → if
+//!   invariants depend on it, their judgement, in a place of its own (`store::speculative::JudgedOperations`, D120) →
+//!   the queue of the store, which one thread fills for all small writes while another one waits for the disk
 //!   (`server::resources::commit_executor`) → the log, with one sync for all that wait (`store::group_commit`) → View →
 //!   bytes. The bytes of a whole resource are cached with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
