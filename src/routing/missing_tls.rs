@@ -1,8 +1,8 @@
-//! Where nobody can tell whether an edge applies a module: where TLS does not end at the edge (D120).
+//! Where a module lacks TLS: where it does not end at the edge, or at a port without it (D120).
 //!
-//! A module that reads requests, such as a login, needs an edge that terminates TLS. One that checks the connection, such as
-//! `mutual_tls`, also needs a port with TLS. Rules refuse most of the other modules on an edge that passes TLS through, but not on
-//! one whose `tls_termination` is disabled.
+//! One that checks the connection, such as `mutual_tls`, has an unknown effect there. One that reads requests, such as a login,
+//! also reads those of plain HTTP: traces and comparisons take its effect for certain, and only invariants call it a doubt. Rules
+//! refuse most of the other modules on an edge that passes TLS through, but not on one whose `tls_termination` is disabled.
 
 use crate::model::module::tls_termination::{TerminateAt, TlsTermination};
 use crate::model::traffic::Stage;
@@ -28,6 +28,12 @@ impl MissingTls {
             return Some(Self::AtEdge);
         }
         (stage == Stage::Connection && port == PLAIN_HTTP).then_some(Self::AtPort)
+    }
+
+    /// Like [`for_module`](Self::for_module), for modules that check the connection only: the others also read requests
+    /// without TLS.
+    pub(super) fn for_connection(slot: &Slot, stage: Stage, edge: &dyn AnyResource, port: u16) -> Option<Self> {
+        if stage == Stage::Connection { Self::for_module(slot, stage, edge, port) } else { None }
     }
 
     /// Why nobody can tell, for the note of a step.

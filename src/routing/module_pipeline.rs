@@ -56,7 +56,7 @@ pub(super) fn staged_steps(
     of_endpoints: Option<PipelineStep>,
     patterns: &mut CompiledPatterns,
 ) -> Vec<PipelineStep> {
-    let mut steps = staged(request, edge.modules().chain(route.modules()), Some(edge), patterns);
+    let mut steps = staged(request, edge.modules().chain(route.modules()), edge, patterns);
     if let Some(step) = of_endpoints {
         steps.insert(steps.partition_point(|other| other.stage < step.stage), step);
     }
@@ -76,15 +76,13 @@ fn reached(steps: Vec<PipelineStep>) -> Vec<PipelineStep> {
 fn staged<'a>(
     request: &TracedRequest,
     modules: impl Iterator<Item = (&'static Slot, &'a dyn AnyModule)>,
-    edge: Option<&dyn AnyResource>,
+    edge: &dyn AnyResource,
     patterns: &mut CompiledPatterns,
 ) -> Vec<PipelineStep> {
     let mut staged: Vec<PipelineStep> = Vec::new();
     for (slot, module) in modules.filter(|(_, module)| module.enabled()) {
         for step in module.steps_with(request, patterns) {
-            // Modules that read requests also read those of plain HTTP.
-            let edge = edge.filter(|_| step.stage == Stage::Connection);
-            let missing = edge.and_then(|edge| MissingTls::for_module(slot, step.stage, edge, request.port));
+            let missing = MissingTls::for_connection(slot, step.stage, edge, request.port);
             let step = PipelineStep::new(slot.name, step);
             staged.push(match missing {
                 Some(missing) => step.without_tls(missing),
@@ -120,7 +118,7 @@ mod tests {
 
     fn through(host: &Host) -> Vec<PipelineStep> {
         let modules = Host::SLOTS.iter().filter_map(|slot| Some((slot, (slot.get)(host)?)));
-        reached(staged(&request(), modules, None, &mut CompiledPatterns::default()))
+        reached(staged(&request(), modules, &HttpsEdge::default(), &mut CompiledPatterns::default()))
     }
 
     #[test]

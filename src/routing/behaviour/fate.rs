@@ -103,9 +103,7 @@ impl<'s> Fate<'s> {
     pub(crate) fn protections(&self, port: u16) -> Protections {
         let (Some(edge), Some(_)) = (self.edge, self.route) else { return Protections::new() };
         let edge: &dyn AnyResource = edge.spec().as_ref();
-        let connects = |it: &FateModule<'_>| {
-            it.stage != Stage::Connection || MissingTls::for_module(it.slot, it.stage, edge, port).is_none()
-        };
+        let connects = |it: &FateModule<'_>| MissingTls::for_connection(it.slot, it.stage, edge, port).is_none();
         protections(self.modules().into_iter().filter(connects).map(|it| (it.slot, it.module)))
     }
 
