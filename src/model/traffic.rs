@@ -11,6 +11,9 @@ use super::diagnostics::{Code, Fault};
 use super::names::names;
 use crate::syntax::text::printable;
 
+/// The port of plain HTTP, where no edge terminates TLS.
+pub(crate) const PLAIN_HTTP: u16 = 80;
+
 /// A client's request.
 #[derive(Debug, Clone, Default)]
 pub struct TracedRequest {

@@ -5,11 +5,8 @@
 //! refuse most of the other modules on an edge that passes TLS through, but not on one whose `tls_termination` is disabled.
 
 use crate::model::module::tls_termination::{TerminateAt, TlsTermination};
-use crate::model::traffic::Stage;
+use crate::model::traffic::{PLAIN_HTTP, Stage};
 use crate::model::{AnyResource, Module as _, Slot};
-
-/// The port of plain HTTP.
-pub(super) const PLAIN_HTTP: u16 = 80;
 
 /// The TLS that a module lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

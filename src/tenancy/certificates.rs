@@ -4,12 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
-use crate::model::traffic::{host_name, host_port};
+use crate::model::traffic::{PLAIN_HTTP, host_name, host_port};
 use crate::model::{Claim, Code, Desired, Entry, Fault, HttpsEdge, Id, Key, Kind, Snapshot, TlsCertificate, rules};
 use crate::syntax::text::printable;
-
-/// The port of plain HTTP, where no edge terminates TLS.
-pub(crate) const PLAIN_HTTP: u16 = 80;
 
 /// Whether an edge presents a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,10 @@ use std::net::IpAddr;
 
 use foldhash::HashSet;
 
-use super::{plain_http_hostport::PLAIN_HTTP, prelude::*};
-use crate::{model::rules, syntax::x509::SubjectAlternativeNames};
+use super::prelude::*;
+use crate::model::rules;
+use crate::model::traffic::PLAIN_HTTP;
+use crate::syntax::x509::SubjectAlternativeNames;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

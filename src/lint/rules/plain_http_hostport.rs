@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::prelude::*;
+use crate::model::traffic::PLAIN_HTTP;
 use crate::model::{AnyResource, rules};
 use crate::routing::table::RouteTable;
 
@@ -18,9 +19,6 @@ pub(crate) static LINT: Lint = Lint {
     cure: "Serve the host on port 443 only, or bind the route to it with a port in its match, such as `wiki.example.com:443/`.",
     check: LintCheck::Edge(check),
 };
-
-/// The port of plain HTTP.
-pub(super) const PLAIN_HTTP: u16 = 80;
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut plain: Vec<(&Key, &HttpsEdge, usize, String)> = Vec::new();

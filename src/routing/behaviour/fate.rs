@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::{TlsTermination, TlsVersion};
-use crate::model::traffic::Stage;
+use crate::model::traffic::{PLAIN_HTTP, Stage};
 use crate::model::{
     AnyModule, AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Module, Secrets, Slot, Snapshot,
 };
-use crate::routing::missing_tls::{MissingTls, PLAIN_HTTP};
+use crate::routing::missing_tls::MissingTls;
 use crate::routing::order::in_traffic_order;
 use crate::routing::selector::passes_tls_through;
 

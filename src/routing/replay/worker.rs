@@ -10,11 +10,10 @@ use foldhash::{HashMap, HashMapExt as _};
 use super::decision_cache::DecisionCache;
 use super::tally::{ClassKey, LinePlace, ReplayClass, ReplayExample, ReplayTally, RequestCount};
 use crate::model::module::agent_patterns::CompiledPatterns;
-use crate::model::traffic::TracedRequest;
+use crate::model::traffic::{PLAIN_HTTP, TracedRequest};
 use crate::model::{AnyModule, Slot};
 use crate::routing::behaviour::Fate;
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
-use crate::routing::missing_tls::PLAIN_HTTP;
 use crate::routing::module_pipeline::staged_steps;
 use crate::routing::treatment::{RequestKnowledge, RequestTreatment};
 

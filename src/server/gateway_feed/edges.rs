@@ -10,7 +10,7 @@ use crate::model::kind::ip_restriction::Traffic;
 use crate::model::module::mutual_tls::MutualTls;
 use crate::model::module::saml::Saml;
 use crate::model::module::tls_termination::{TerminateAt, TlsTermination};
-use crate::model::traffic::host_name;
+use crate::model::traffic::{PLAIN_HTTP, host_name};
 use crate::model::{
     AnyResource, CertificateAuthority, Entry, HttpsEdge, HttpsEdgeRoute, IpRestriction, JsonError, MatchType, Module,
 };
@@ -18,7 +18,6 @@ use crate::routing::order::{in_match_order, in_traffic_order};
 use crate::routing::passes_tls_through;
 use crate::server::operations::saml::signer::Signer;
 use crate::server::prelude::*;
-use crate::tenancy::certificates::PLAIN_HTTP;
 
 /// The field for the key of a service provider.
 const SAML_KEY: &str = "request_signing_private_key_pem";
