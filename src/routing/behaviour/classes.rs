@@ -1,7 +1,8 @@
 //! The visit of the classes: which hosts the same edges serve, and how their routes split hosts and paths further.
 //!
 //! A visit ends in a time that grows with the hosts and matches, and with the classes that differ. Two matches can make a class of
-//! requests that no other one has, so there can be as many classes as pairs of matches: beyond a limit, an edge is not visited.
+//! requests that no other one has, so there can be as many classes as pairs of matches. A wildcard at many ports also has a class
+//! for each host in matches at each port. Beyond a limit, an edge is not visited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,8 +23,9 @@ use super::served_edges::{EdgesAt, ServedEdges, hostports};
 use crate::background::yield_to_requests;
 use crate::model::{Entry, Key, Snapshot};
 
-/// The classes of a visit for each host and each match of an edge.
-const CLASSES_PER_MATCH: usize = 16;
+/// The most classes of a visit, and of its hosts alone, for each hostport, each host in matches or scopes, and each match of
+/// an edge, beside those of [`MOST_CLASSES`].
+const CLASSES_PER_PART: usize = 16;
 /// The classes beyond these, of all edges of a visit.
 const MOST_CLASSES: usize = if cfg!(test) { 20_000 } else { 200_000 };
 
@@ -38,12 +40,14 @@ pub(crate) enum ClassScope<'a> {
     ChangedAndServed(&'a BTreeSet<Key>),
 }
 
-/// An edge that is not visited, because its matches split its requests into too many classes.
+/// An edge that is not visited, because its hosts and matches split its requests into too many classes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnvisitedEdge<'s, const N: usize> {
     /// The edge in each state, without a route.
     pub(crate) fates: [Fate<'s>; N],
+    /// The classes of its hosts, as far as they were counted.
     hosts: usize,
+    /// The matches of its routes in all states.
     matches: usize,
 }
 
@@ -196,13 +200,13 @@ impl<'s, 'q, const N: usize> Visit<'s, 'q, N> {
         }
         let (mut hosts, matches) = (0, sides.iter().map(|side| side.table.routes().len()).sum::<usize>());
         let hostports: usize = group.hosts.values().map(Vec::len).sum();
-        let own = CLASSES_PER_MATCH.saturating_mul(hostports + matched.len() + matches);
+        let own = CLASSES_PER_PART.saturating_mul(hostports + matched.len() + matches);
         let most = left.saturating_add(own);
         let unvisited = |hosts| UnvisitedEdge { fates: sides.each_ref().map(EdgeSide::unrouted), hosts, matches };
         let mut ports = Vec::new();
-        for (port, hostports) in &group.hosts {
+        for (port, on_port) in &group.hosts {
             let mut alike: BTreeMap<LevelKey<'_, N>, Vec<HostClass>> = BTreeMap::new();
-            for host in hostports.iter().flat_map(|hostport| self.split_hosts(hostport, *port, &matched)) {
+            for host in on_port.iter().flat_map(|hostport| self.split_hosts(hostport, *port, &matched)) {
                 let scopes: Vec<usize> =
                     self.scopes.iter().enumerate().filter(|(_, it)| it.has_host(&host)).map(|(at, _)| at).collect();
                 if scopes.is_empty() && !self.scopes.is_empty() {
