@@ -94,8 +94,7 @@ pub(crate) fn each_pair_in<'s>(
     if scopes.is_empty() {
         return Vec::new();
     }
-    let visit = &mut |class: &RequestClass<'_>, fates: [Fate<'s>; 2]| visit(class, fates);
-    Visit::new([before, after], scope, scopes).run(visit)
+    Visit::new([before, after], scope, scopes).run(&mut visit)
 }
 
 /// Visits the classes with different fates in two states. Needs memory for what changed only. Not all have an example. Returns
