@@ -40,7 +40,7 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
     let mut found: BTreeMap<Alike<'_>, ChangedClasses<'_>> = BTreeMap::new();
     let (mut origins, mut left) = (LastOrigins::default(), MOST_PATHS);
     let unvisited = each_difference(before, after, ClassScope::Changed(changed), |class, then, now| {
-        let port = class.hosts().next().map(|host| host.port).unwrap_or_default();
+        let port = class.port();
         let difference = WordedDifference::new(&then, &now, port);
         let edges: [Option<&Entry>; 2] = [then.edge, now.edge].map(|edge| edge.map(AsRef::as_ref));
         let [from, to] = edges.map(|edge| edge.map(|edge| &edge.key));

@@ -35,7 +35,7 @@ impl Plan {
 pub(crate) fn opened_requests(changed: &BTreeSet<Key>, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
     let mut found: BTreeMap<Loss, Exposure> = BTreeMap::new();
     let unvisited = each_difference(before, after, ClassScope::ChangedAndServed(changed), |class, then, now| {
-        let port = class.hosts().next().map(|host| host.port).unwrap_or_default();
+        let port = class.port();
         for (from, to, lost) in losses(&then, &now, port) {
             let has = now.protections(port);
             let known = found.entry((from.key.clone(), to.key.clone(), lost.clone()));

@@ -22,6 +22,11 @@ impl<'c> RequestClass<'c> {
         self.groups.iter().flat_map(|group| group.iter())
     }
 
+    /// The port, which is the same for all hosts.
+    pub(crate) fn port(&self) -> u16 {
+        self.hosts().next().map(|host| host.port).unwrap_or_default()
+    }
+
     /// Whether the class has a request.
     #[cfg(test)]
     pub(crate) fn contains(&self, request: &TracedRequest) -> bool {

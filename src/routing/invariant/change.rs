@@ -130,7 +130,7 @@ fn changed_breaches<'s>(
     let mut index = InvariantIndex::default();
     let unvisited =
         each_pair_in(before, after, scope, &scopes, |class: &RequestClass<'_>, [then, fate]: [Fate<'s>; 2]| {
-            let Some(port) = class.hosts().next().map(|host| host.port) else { return };
+            let port = class.port();
             for at in index.about(class, judged.iter().map(|(invariant, ..)| invariant)) {
                 let Some((invariant, is_new, breaches)) = judged.get_mut(at) else { continue };
                 if !invariant.concerns(class, &fate) || invariant.exempts(class) {

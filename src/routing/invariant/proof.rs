@@ -104,7 +104,7 @@ pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvari
         invariants.into_iter().map(|invariant| (invariant, 0, 0, Breaches::default())).collect();
     let mut index = InvariantIndex::default();
     let unvisited = each_class_in(state, &scopes, |class: &RequestClass<'_>, fate: Fate<'s>| {
-        let Some(port) = class.hosts().next().map(|host| host.port) else { return };
+        let port = class.port();
         for at in index.about(class, proofs.iter().map(|(invariant, ..)| invariant)) {
             let Some((invariant, classes, exempt, breaches)) = proofs.get_mut(at) else { continue };
             if !invariant.concerns(class, &fate) {
