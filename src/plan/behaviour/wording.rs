@@ -2,7 +2,7 @@
 
 use crate::model::Module;
 use crate::model::module::backend::Backend;
-use crate::routing::behaviour::{Fate, FateModule, Protections};
+use crate::routing::behaviour::{Fate, FateModule, Protections, missing_protections};
 use crate::syntax::text::printable;
 
 /// The words before and after the names of new restrictions.
@@ -123,10 +123,7 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
 impl RestrictionDifference {
     /// Describes what restricts access after a change and did not before, and the other way round.
     pub(super) fn new(had: &Protections, has: &Protections) -> Self {
-        let only_in = |one: &Protections, other: &Protections| -> Vec<&'static str> {
-            one.iter().filter(|(sort, _)| !other.contains_key(*sort)).map(|(_, name)| *name).collect()
-        };
-        let (lost, gained) = (only_in(had, has), only_in(has, had));
+        let (lost, gained) = (missing_protections(had, has), missing_protections(has, had));
         let left: Vec<&str> = has.values().copied().collect();
         let mut words = Vec::new();
         if !lost.is_empty() {

@@ -5,7 +5,7 @@ use crate::lint::Level;
 use crate::model::{AnyModule, AnyResource, Kind, Operation, Slot};
 use crate::plan::change::{Change, Plan};
 use crate::plan::effect::Effect;
-use crate::routing::behaviour::protections;
+use crate::routing::behaviour::{missing_protections, protections};
 use crate::syntax::text::printable;
 
 impl Plan {
@@ -36,8 +36,7 @@ impl Change {
         }
         let had = protections(before.modules());
         let has = protections(before.slots().iter().filter_map(|slot| Some((slot, self.module_after(before, slot)?))));
-        let lost: Vec<&str> =
-            had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, module)| *module).collect();
+        let lost = missing_protections(&had, &has);
         (!lost.is_empty()).then(|| exposure(lost, has.into_values().collect()))
     }
 

@@ -8,7 +8,9 @@ use crate::lint::Level;
 use crate::model::{Entry, Key, Snapshot};
 use crate::plan::change::Plan;
 use crate::plan::weakened_invariant::weakened_invariants;
-use crate::routing::behaviour::{ClassScope, Fate, Protections, RequestClass, each_difference, url_of};
+use crate::routing::behaviour::{
+    ClassScope, Fate, Protections, RequestClass, each_difference, missing_protections, url_of,
+};
 use crate::syntax::text::printable;
 use crate::tenancy::certificates::lost_certificates;
 
@@ -65,7 +67,7 @@ fn losses<'s>(then: &Fate<'s>, now: &Fate<'s>, port: u16) -> Vec<(&'s Arc<Entry>
     // Without a backend, requests are refused.
     let (Some(edge), Some(route), Some(_)) = (now.edge, now.route, now.backend()) else { return Vec::new() };
     let (had, has) = (then.protections(port), now.protections(port));
-    let lost: Vec<&str> = had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, module)| *module).collect();
+    let lost = missing_protections(&had, &has);
     if lost.is_empty() && has.is_empty() && then.backend().is_none() {
         return then.route.map(|from| (from, route, Vec::new())).into_iter().collect();
     }

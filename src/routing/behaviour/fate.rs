@@ -172,6 +172,11 @@ pub(crate) fn protections<'m>(modules: impl Iterator<Item = (&'static Slot, &'m 
     restricting.map(|(slot, _)| (if slot.is_login { "login" } else { slot.name }, slot.name)).collect()
 }
 
+/// Returns the modules that restrict access, of the sorts that are gone.
+pub(crate) fn missing_protections(had: &Protections, has: &Protections) -> Vec<&'static str> {
+    had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, name)| *name).collect()
+}
+
 /// Whether both have the same Spec, and it references nothing that could differ.
 fn is_unchanged(one: &Entry, other: &Entry) -> bool {
     let is_same = || Arc::ptr_eq(one.spec(), other.spec()) || one.spec().same(other.spec().as_ref());

@@ -52,7 +52,7 @@ mod tests;
 pub(crate) use classes::each_class;
 pub(crate) use classes::{ClassScope, UnvisitedEdge, each_class_in, each_difference, each_pair_in};
 pub(super) use fate::content;
-pub(crate) use fate::{Fate, FateModule, Protections, protections};
+pub(crate) use fate::{Fate, FateModule, Protections, missing_protections, protections};
 pub(crate) use host_class::HostClass;
 pub(super) use host_tree::reversed;
 pub(crate) use path_class::PathClass;

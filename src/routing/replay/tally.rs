@@ -6,7 +6,7 @@ use super::distinct::DistinctCount;
 use crate::model::Module as _;
 use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::TlsTermination;
-use crate::routing::behaviour::{Fate, FateModule};
+use crate::routing::behaviour::{Fate, FateModule, missing_protections};
 use crate::routing::edge_table::RoutedTo;
 use crate::routing::endpoint_restrictions::{EndpointRestrictions, OF_ENDPOINTS};
 use crate::routing::treatment::RequestOutcome;
@@ -110,9 +110,8 @@ impl ReplayClass {
         let tls = (both && then.tls() != now.tls()).then_some(TlsTermination::SLOT);
         let differing_bounds = only_if(was_bound && is_bound && !bounds.admit_like(new_bounds));
         let changed = tls.into_iter().chain(differing_bounds).chain(differs.map(|it| it.slot.name)).collect();
-        let protections = now.protections(port);
         let loses_protection = new_bounds.ip_policies.len() < bounds.ip_policies.len()
-            || then.protections(port).keys().any(|sort| !protections.contains_key(sort));
+            || !missing_protections(&then.protections(port), &now.protections(port)).is_empty();
         let opens = both && is.backend_id.is_some() && (was.backend_id.is_none() || loses_protection);
         Self {
             lost: missing(&had, &has, was_bound && !is_bound),
