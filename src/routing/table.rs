@@ -96,6 +96,11 @@ impl<'w> RouteTable<'w> {
         table
     }
 
+    /// Whether the edge passes TLS through, so that it sees no paths.
+    pub(super) fn passes_through(&self) -> bool {
+        self.passes_through
+    }
+
     /// The routes that match something, with their selectors.
     pub(crate) fn routes(&self) -> &[(KnownRoute<'w>, Selector<'w>)] {
         &self.routes

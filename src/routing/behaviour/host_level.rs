@@ -220,7 +220,7 @@ impl<'t> LevelPaths<'t> {
                 .flat_map(|port| side.selectors(host, port))
                 .map(|selector| (selector.is_exact, selector.path))
                 .collect();
-            if side.reads_paths() {
+            if side.decides_by_path() {
                 let own = prefixes_of(&own);
                 taken = Some(taken.map_or_else(|| own.clone(), |taken| taken.both(&own)));
             }
