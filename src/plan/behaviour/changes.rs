@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::diff::{BehaviourChange, BehaviourDiff, RequestPattern};
 use super::patterns::ChangedPaths;
-use super::unrouted::unrouted_changes;
+use super::unrouted::{unrouted_changes, worded_change};
 use super::wording::WordedDifference;
 use crate::model::{Entry, Key, Snapshot};
 use crate::plan::change::Plan;
-use crate::routing::behaviour::{ClassScope, Fate, HostClass, UnvisitedEdge, each_difference, url_of};
+use crate::routing::behaviour::{ClassScope, HostClass, UnvisitedEdge, each_difference, url_of};
 use crate::syntax::text::printable;
 
 /// The most groups of hosts whose paths are told apart in a class. More are told together.
@@ -60,12 +60,8 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
         found.into_iter().map(|((difference, ..), classes)| classes.change(difference, [before, after])).collect();
     changes.extend(unvisited.iter().map(|edge| uncompared(edge, [before, after])));
     if left == 0 {
-        let pattern =
-            RequestPattern { origins: vec!["more requests".to_owned()], path: String::new(), except: Vec::new() };
-        let (before, after, example) = Default::default();
         let change = "not told: too many different matches".to_owned();
-        let (opens, weakens_tls, requests) = (true, false, vec![pattern]);
-        changes.push(BehaviourChange { opens, weakens_tls, change, before, after, requests, example });
+        changes.push(worded_change("more requests".to_owned(), true, change));
     }
     changes.extend(unrouted_changes(before, after, changed));
     let first = |change: &BehaviourChange| change.requests.first().map(|it| (it.origins.clone(), it.path.clone()));
@@ -75,23 +71,21 @@ fn compare(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Beha
 
 /// The change of an edge whose requests are too many to compare. It may open them.
 fn uncompared(unvisited: &UnvisitedEdge<'_, 2>, states: [&Snapshot; 2]) -> BehaviourChange {
-    let [before, after] = states;
-    let name =
-        |fate: &Fate<'_>, state: &Snapshot| fate.edge.map(|edge| printable(&state.full_name(edge))).unwrap_or_default();
-    let [then, now] = &unvisited.fates;
-    let (then, now) = (name(then, before), name(now, after));
-    let origins = vec![format!("all hosts of `{}`", if now.is_empty() { &then } else { &now })];
-    let pattern = RequestPattern { origins, path: String::new(), except: Vec::new() };
-    let (change, example) = (format!("not compared: {unvisited}"), String::new());
-    let (opens, weakens_tls, requests) = (true, false, vec![pattern]);
-    BehaviourChange { opens, weakens_tls, change, before: then, after: now, requests, example }
+    let ([then, now], [former, current]) = (unvisited.fates, states);
+    let before = edge_name(then.edge.map(AsRef::as_ref), former);
+    let after = edge_name(now.edge.map(AsRef::as_ref), current);
+    let requests = format!("all hosts of `{}`", if after.is_empty() { &before } else { &after });
+    let change = worded_change(requests, true, format!("not compared: {unvisited}"));
+    BehaviourChange { before, after, ..change }
+}
+
+/// The name of an edge of a state for a message; empty without one.
+fn edge_name(edge: Option<&Entry>, state: &Snapshot) -> String {
+    edge.map(|edge| printable(&state.full_name(edge))).unwrap_or_default()
 }
 
 impl ChangedClasses<'_> {
     fn change(self, difference: WordedDifference, states: [&Snapshot; 2]) -> BehaviourChange {
-        let name = |(edge, state): (Option<&Entry>, &Snapshot)| {
-            edge.map(|edge| printable(&state.full_name(edge))).unwrap_or_default()
-        };
         let [from, to] = self.edges;
         let [before, after] = states;
         let requests = self.paths.iter().flat_map(|(origins, paths)| {
@@ -102,8 +96,8 @@ impl ChangedClasses<'_> {
             opens: difference.opens,
             weakens_tls: difference.weakens_tls,
             change: difference.words,
-            before: name((from, before)),
-            after: name((to, after)),
+            before: edge_name(from, before),
+            after: edge_name(to, after),
             requests: requests.collect(),
             example: self.example,
         }

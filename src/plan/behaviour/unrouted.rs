@@ -21,7 +21,7 @@ pub(super) fn unrouted_changes(before: &Snapshot, after: &Snapshot, changed: &BT
 }
 
 /// The change of requests that are named in words.
-fn unrouted(requests: String, opens: bool, change: String) -> BehaviourChange {
+pub(super) fn worded_change(requests: String, opens: bool, change: String) -> BehaviourChange {
     let pattern = RequestPattern { origins: vec![requests], path: String::new(), except: Vec::new() };
     let (before, after, example) = Default::default();
     BehaviourChange { opens, weakens_tls: false, change, before, after, requests: vec![pattern], example }
@@ -53,7 +53,7 @@ pub(super) fn endpoints_change(before: &Snapshot, after: &Snapshot) -> Option<Be
         lists => format!("`ip_restriction` by {}", printable(&lists.concat().join(", "))),
     };
     let opens = had.keys().any(|key| !has.contains_key(key));
-    Some(unrouted("all hosts".to_owned(), opens, format!("{} → {}", shown(&then), shown(&now))))
+    Some(worded_change("all hosts".to_owned(), opens, format!("{} → {}", shown(&then), shown(&now))))
 }
 
 /// The enabled modules of a TLS edge. The edge itself belongs to another system, and stays without them.
@@ -93,6 +93,6 @@ fn tls_edge_change(states: [&Snapshot; 2], edges: [Option<&Arc<Entry>>; 2]) -> O
     let ([older, newer], [then, now]) = (edges, states);
     let (before, after) = (name(older, then), name(newer, now));
     let requests = format!("all hosts of TlsEdge {}", after.as_ref().or(before.as_ref())?);
-    let change = unrouted(requests, !lost.is_empty(), parts.join("; "));
+    let change = worded_change(requests, !lost.is_empty(), parts.join("; "));
     Some(BehaviourChange { before: before.unwrap_or_default(), after: after.unwrap_or_default(), ..change })
 }
