@@ -3,6 +3,7 @@
 use super::finding::Findings;
 use super::view::{EdgeView, HostView};
 use super::world::World;
+use crate::model::Severity;
 use crate::model::names::names;
 
 /// A lint level: the effect of a finding.
@@ -17,6 +18,17 @@ pub enum Level {
 }
 
 names!(Level: Allow "allow", Warn "warn", Deny "deny");
+
+impl Level {
+    /// The severity of a finding; none if it is hidden.
+    pub(crate) fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Allow => None,
+            Self::Warn => Some(Severity::Warning),
+            Self::Deny => Some(Severity::Error),
+        }
+    }
+}
 
 /// A lint, with the text for `edgewright explain`.
 pub struct Lint {

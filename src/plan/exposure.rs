@@ -28,7 +28,7 @@ pub(crate) mod opened_requests;
 use std::fmt::{self, Display, Formatter};
 
 use crate::lint::Level;
-use crate::model::{Diagnostic, Key, Name, Severity};
+use crate::model::{Diagnostic, Key, Name};
 
 /// The lint whose level decides what an exposure does.
 pub(crate) const ACCESS_OPENED: &str = "access-opened";
@@ -57,11 +57,7 @@ pub struct Exposure {
 impl Exposure {
     /// The warning or error to report; none if the lint is allowed.
     pub(crate) fn diagnostic(&self) -> Option<Diagnostic> {
-        let severity = match self.level {
-            Level::Allow => return None,
-            Level::Warn => Severity::Warning,
-            Level::Deny => Severity::Error,
-        };
+        let severity = self.level.severity()?;
         let example = self.example.iter().map(|url| format!("`{url}` is one of these requests; "));
         let how = match self.level {
             Level::Deny => "restrict it, or set the annotation `edgewright/lint.access-opened: allow (REASON)`",

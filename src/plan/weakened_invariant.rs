@@ -10,7 +10,7 @@ use std::fmt::{self, Display, Formatter};
 use crate::lint::Level;
 use crate::model::host_pattern::covers_hosts;
 use crate::model::kind::invariant::{InvariantExemption, InvariantScope, UnprovenLevel};
-use crate::model::{Diagnostic, Invariant, Key, Kind, Name, Severity, Snapshot};
+use crate::model::{Diagnostic, Invariant, Key, Kind, Name, Snapshot};
 use crate::syntax::text::printable;
 
 /// The lint whose level decides what a weakened invariant does.
@@ -33,11 +33,7 @@ pub struct WeakenedInvariant {
 impl WeakenedInvariant {
     /// The warning or error to report; none if the lint is allowed.
     pub(crate) fn diagnostic(&self) -> Option<Diagnostic> {
-        let severity = match self.level {
-            Level::Allow => return None,
-            Level::Warn => Severity::Warning,
-            Level::Deny => Severity::Error,
-        };
+        let severity = self.level.severity()?;
         let help = match (self.level, self.weaker.is_empty()) {
             (Level::Deny, true) => {
                 "restore it, or run without `--deny invariant-weakened` once its removal is agreed on"
