@@ -9,7 +9,7 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::lint::Level;
 use crate::model::host_pattern::covers_hosts;
-use crate::model::kind::invariant::{InvariantExemption, InvariantScope, UnprovenLevel};
+use crate::model::kind::invariant::{InvariantExemption, InvariantScope, UnprovenLevel, covers_backend};
 use crate::model::{Diagnostic, Invariant, Key, Kind, Name, Snapshot};
 use crate::syntax::text::printable;
 
@@ -89,17 +89,16 @@ pub(super) fn weakened_invariants(
 /// The fields that may refuse less than those of the former invariant.
 fn weaker_fields(former: &Invariant, now: &Invariant) -> Vec<&'static str> {
     let is_narrower = |former: &[String], now: &[String]| is_bounded(former, now, |own, other| own == other);
-    let is_backend_within = |own: &str, other: &str| match other.strip_suffix('*') {
-        Some(start) => own.starts_with(start),
-        None => own == other,
-    };
     let denied_doubts = (former.unproven, now.unproven) == (UnprovenLevel::Deny, UnprovenLevel::Warn);
     let is_known = |exemption: &InvariantExemption| former.exemptions.iter().any(|it| is_exempt_within(exemption, it));
     let found = [
         (!is_scope_within(&former.scope, &now.scope), "`scope` has fewer requests"),
         (!is_narrower(&former.requires_any, &now.requires_any), "`requires_any` admits more"),
         (!is_narrower(&former.only_from, &now.only_from), "`only_from` admits more"),
-        (!is_bounded(&former.backends, &now.backends, is_backend_within), "`backends` admits more"),
+        (
+            !is_bounded(&former.backends, &now.backends, |own, other| covers_backend(other, own)),
+            "`backends` admits more",
+        ),
         (now.min_tls_version < former.min_tls_version, "`min_tls_version` is older"),
         (!former.keeps.iter().all(|name| now.keeps.contains(name)), "`keeps` has fewer modules"),
         (denied_doubts, "`unproven` no longer denies"),
