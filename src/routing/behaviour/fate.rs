@@ -67,7 +67,7 @@ impl<'s> Fate<'s> {
 
     /// How the edge terminates TLS. Without the module, it has the defaults.
     pub(crate) fn tls(&self) -> Option<TlsTermination> {
-        Some(self.edge_spec()?.tls_termination.as_deref().cloned().unwrap_or_default())
+        self.edge.and_then(|edge| tls_of(edge))
     }
 
     /// The oldest version of TLS that clients can use at a port; none if TLS does not end at the edge.
@@ -126,11 +126,7 @@ impl<'s> Fate<'s> {
             return true;
         }
         let (modules, others) = (self.modules(), other.modules());
-        self.tls() == other.tls()
-            && modules.len() == others.len()
-            && modules.iter().zip(&others).all(|(one, another)| {
-                one.slot == another.slot && (has_same_effect(one.slot) || self.treats_alike(one, other, another))
-            })
+        self.tls() == other.tls() && are_alike((self.state, &modules), (other.state, &others), has_same_effect)
     }
 
     /// Whether a module has the same effect as one of another fate.
@@ -154,15 +150,25 @@ fn is_edge_alike(one: (&Snapshot, &Arc<Entry>), other: (&Snapshot, &Arc<Entry>))
     if is_unchanged(one.1, other.1) {
         return true;
     }
-    let tls = |edge: &Entry| {
-        let edge = edge.spec_as::<HttpsEdge>()?;
-        Some(edge.tls_termination.as_deref().cloned().unwrap_or_default())
-    };
     let (modules, others) = (modules_of(one.1), modules_of(other.1));
-    tls(one.1) == tls(other.1)
-        && modules.len() == others.len()
-        && modules.iter().zip(&others).all(|(module, another)| {
-            module.slot == another.slot && is_like((one.0, module.module), (other.0, another.module))
+    tls_of(one.1) == tls_of(other.1) && are_alike((one.0, &modules), (other.0, &others), |_| false)
+}
+
+/// How an edge terminates TLS. Without the module, it has the defaults.
+fn tls_of(edge: &Entry) -> Option<TlsTermination> {
+    Some(edge.spec_as::<HttpsEdge>()?.tls_termination.as_deref().cloned().unwrap_or_default())
+}
+
+/// Whether modules of two states have the same effect in the same order: those of some slots have, however they are configured.
+fn are_alike(
+    (state, modules): (&Snapshot, &[FateModule<'_>]),
+    (other, others): (&Snapshot, &[FateModule<'_>]),
+    has_same_effect: impl Fn(&Slot) -> bool,
+) -> bool {
+    modules.len() == others.len()
+        && modules.iter().zip(others).all(|(one, another)| {
+            let is_alike = || is_like((state, one.module), (other, another.module));
+            one.slot == another.slot && (has_same_effect(one.slot) || is_alike())
         })
 }
 
