@@ -19,6 +19,7 @@ use super::delegation::consent_to_ask_for;
 use crate::background::yield_to_requests;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::{Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, host_port};
+use crate::routing::behaviour::wider;
 use crate::syntax::text::printable;
 
 /// A host in its normal form, and a port.
@@ -84,10 +85,8 @@ impl<'s> HostOwners<'s> {
         if let Some(server) = self.served.get(added) {
             return if server.is_open { None } else { found(host, server) };
         }
-        let above = host.match_indices('.').filter(|(dot, _)| *dot > 0 && host.get(..*dot) != Some("*"));
-        let above = above.filter_map(|(dot, _)| Some(format!("*{}", host.get(dot..)?)));
         // The host itself, or else the closest wildcard, which has its traffic now.
-        let closest = std::iter::once(host.clone()).chain(above).find_map(|host| {
+        let closest = std::iter::once(host.clone()).chain(wider(host)).find_map(|host| {
             let address = (host, *port);
             Some((self.owner(&address)?, address.0))
         });

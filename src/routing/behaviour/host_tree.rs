@@ -51,7 +51,7 @@ impl<T> HostTree<T> {
 }
 
 /// The wildcards of whole labels that cover a pattern and more, the longest first.
-pub(super) fn wider(pattern: &str) -> impl Iterator<Item = String> {
+pub(crate) fn wider(pattern: &str) -> impl Iterator<Item = String> {
     let text = pattern.strip_prefix('*').unwrap_or(pattern);
     let dots = text.match_indices('.').map(|(dot, _)| dot).filter(|dot| *dot > 0);
     dots.filter_map(move |dot| Some(format!("*{}", text.get(dot..)?)))

@@ -55,6 +55,7 @@ pub(super) use fate::content;
 pub(crate) use fate::{Fate, FateModule, Protections, missing_protections, protections};
 pub(crate) use host_class::HostClass;
 pub(super) use host_tree::reversed;
+pub(crate) use host_tree::wider;
 pub(crate) use path_class::PathClass;
 pub(crate) use request_class::{RequestClass, url_of};
 pub(crate) use request_scope::RequestScope;
