@@ -7,7 +7,7 @@ type HostOrder = (String, bool);
 
 /// Patterns of hosts in their normal form, with a value for each.
 #[derive(Debug, Clone)]
-pub(super) struct HostTree<T>(BTreeMap<HostOrder, T>);
+pub(in crate::routing) struct HostTree<T>(BTreeMap<HostOrder, T>);
 
 impl<T> Default for HostTree<T> {
     fn default() -> Self {
@@ -17,12 +17,12 @@ impl<T> Default for HostTree<T> {
 
 impl<T> HostTree<T> {
     /// The number of patterns.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::routing) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The value of a pattern, which is added with the given one if it is missing.
-    pub(super) fn entry(&mut self, pattern: &str, value: T) -> &mut T {
+    pub(in crate::routing) fn entry(&mut self, pattern: &str, value: T) -> &mut T {
         self.0.entry(order_of(pattern)).or_insert(value)
     }
 
@@ -43,6 +43,11 @@ impl<T> HostTree<T> {
         pattern.strip_prefix('*').map(reversed).is_some_and(|suffix| self.range(&suffix).next().is_some())
     }
 
+    /// Whether a pattern is one of these, covers one of them, or is covered by one.
+    pub(in crate::routing) fn meets(&self, pattern: &str) -> bool {
+        self.get(pattern).is_some() || self.has_below(pattern) || wider(pattern).any(|wider| self.get(&wider).is_some())
+    }
+
     fn range<'t>(&'t self, suffix: &'t str) -> impl Iterator<Item = &'t HostOrder> {
         let from = self.0.range::<HostOrder, _>((suffix.to_owned(), false)..).map(|(order, _)| order);
         // A wildcard does not cover the host that is its suffix.
@@ -58,7 +63,7 @@ pub(crate) fn wider(pattern: &str) -> impl Iterator<Item = String> {
 }
 
 /// A text from its end.
-pub(in crate::routing) fn reversed(text: &str) -> String {
+pub(super) fn reversed(text: &str) -> String {
     text.chars().rev().collect()
 }
 
@@ -90,6 +95,8 @@ mod tests {
         assert_eq!(tree.below("*.eu.example.com"), ["b.eu.example.com"]);
         assert!(tree.below("a.example.com").is_empty() && !tree.has_below("*.b.eu.example.com"));
         assert!(tree.has_below("*eu.example.com") && tree.get("a.org").is_some());
+        assert!(["a.org", "*.org", "c.b.eu.example.com"].into_iter().all(|pattern| tree.meets(pattern)));
+        assert!(!["b.org", "*.a.org", "*.us.org"].into_iter().any(|pattern| tree.meets(pattern)));
     }
 
     #[test]

@@ -54,8 +54,9 @@ pub(crate) use classes::{ClassScope, UnvisitedEdge, each_class_in, each_differen
 pub(super) use fate::content;
 pub(crate) use fate::{Fate, FateModule, Protections, missing_protections, protections};
 pub(crate) use host_class::HostClass;
-pub(super) use host_tree::reversed;
+pub(super) use host_tree::HostTree;
 pub(crate) use host_tree::wider;
+pub(super) use path_beginnings::PathBeginnings;
 pub(crate) use path_class::PathClass;
 pub(crate) use request_class::{RequestClass, url_of};
 pub(crate) use request_scope::RequestScope;

@@ -5,10 +5,10 @@ use std::ops::Bound;
 
 /// Beginnings of paths, of which none begins with another one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct PathBeginnings<'s>(BTreeSet<&'s str>);
+pub(in crate::routing) struct PathBeginnings<'s>(BTreeSet<&'s str>);
 
 impl<'s> PathBeginnings<'s> {
-    pub(super) fn new(paths: BTreeSet<&'s str>) -> Self {
+    pub(in crate::routing) fn new(paths: BTreeSet<&'s str>) -> Self {
         let mut shortest: Vec<&str> = Vec::new();
         for path in paths {
             // In this order, all that begins with a path follows it.
@@ -36,7 +36,7 @@ impl<'s> PathBeginnings<'s> {
     }
 
     /// Whether a request can be selected by a path and by one of these, if all of them are prefixes.
-    pub(super) fn meet(&self, path: &str) -> bool {
+    pub(in crate::routing) fn meet(&self, path: &str) -> bool {
         let from = (Bound::Included(path), Bound::Unbounded);
         self.begin(path) || self.0.range::<str, _>(from).next().is_some_and(|longer| longer.starts_with(path))
     }

@@ -78,8 +78,7 @@ impl<'s, const N: usize> ServedEdges<'s, N> {
 
     /// Whether a hostport can change what another one of the judged edges serves.
     fn competes(&self, host: &str, port: u16) -> bool {
-        let Some(tree) = self.ports.get(&port) else { return false };
-        tree.get(host).is_some() || tree.has_below(host) || wider(host).any(|wider| tree.get(&wider).is_some())
+        self.ports.get(&port).is_some_and(|tree| tree.meets(host))
     }
 
     fn judge(&mut self, edge: &'s Arc<Entry>, at: usize) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::model::kind::invariant::InvariantScope;
 use crate::model::traffic::{host_name, host_port};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot};
-use crate::routing::behaviour::{content, reversed};
+use crate::routing::behaviour::{HostTree, PathBeginnings, content};
 use crate::routing::selector::Selector;
 
 /// The changed resources on which invariants depend, without those of which only texts for people changed.
@@ -30,83 +30,57 @@ pub(crate) fn depend_on(kind: Kind) -> bool {
 
 /// The requests that a change of edges and routes can have an effect on, or a few more.
 #[derive(Debug, Default)]
-pub(super) struct ChangedRequests {
-    /// The patterns of hosts from their ends, in normal form.
-    reversed: BTreeSet<String>,
-    /// The wildcards among them, without the asterisk.
-    wildcards: BTreeSet<String>,
-    /// The beginnings of paths.
-    paths: BTreeSet<String>,
+pub(super) struct ChangedRequests<'s> {
+    hosts: HostTree<()>,
+    paths: PathBeginnings<'s>,
     /// Whether an edge changes, so that all of its paths do.
     has_any_path: bool,
     /// The sources of what takes these requests after the change. None if an edge changes, which may leave them to another one.
     sources: Option<BTreeSet<String>>,
 }
 
-impl ChangedRequests {
+impl<'s> ChangedRequests<'s> {
     /// The requests of changed edges, and those near changed routes.
-    pub(super) fn new(states: [&Snapshot; 2], changed: &BTreeSet<Key>) -> Self {
-        let (mut found, mut edges) = (Self::default(), BTreeSet::new());
+    pub(super) fn new(states: [&'s Snapshot; 2], changed: &BTreeSet<Key>) -> Self {
+        let (mut edges, mut paths, mut has_any_path) = (BTreeSet::new(), BTreeSet::new(), false);
         for key in changed {
             match key.kind {
                 Kind::HttpsEdge => {
-                    found.has_any_path = true;
+                    has_any_path = true;
                     edges.insert(key.clone());
                 }
                 Kind::HttpsEdgeRoute => {
                     edges.extend(key.parent_key());
                     let routes = states.into_iter().filter_map(|state| state.get(key)?.spec_as::<HttpsEdgeRoute>());
-                    found.paths.extend(routes.filter_map(|route| Some(Selector::from_route(route)?.path.to_owned())));
+                    paths.extend(routes.filter_map(Selector::from_route).map(|selector| selector.path));
                 }
                 _ => {}
             }
         }
         let [_, after] = states;
         let takers = || edges.iter().flat_map(|edge| after.get(edge).into_iter().chain(after.children(edge)));
-        found.sources =
-            (!found.has_any_path).then(|| takers().filter_map(|entry| entry.source()).map(str::to_owned).collect());
+        let sources = (!has_any_path).then(|| takers().filter_map(|entry| entry.source()).map(str::to_owned).collect());
+        let mut hosts = HostTree::default();
         for key in &edges {
             for edge in states.into_iter().filter_map(|state| state.get(key)?.spec_as::<HttpsEdge>()) {
                 for (host, _) in edge.hostports.iter().filter_map(|text| host_port(text)) {
-                    found.reversed.insert(reversed(&host));
-                    found.wildcards.extend(host.strip_prefix('*').map(str::to_owned));
+                    hosts.entry(&host, ());
                 }
             }
         }
-        found
+        Self { hosts, paths: PathBeginnings::new(paths), has_any_path, sources }
     }
 
     /// Whether some of them may be in a scope.
     pub(super) fn meet(&self, scope: &InvariantScope) -> bool {
-        let meets_host = scope.hosts.is_empty() || scope.hosts.iter().any(|host| self.meet_host(&host_name(host)));
+        let meets_host = scope.hosts.is_empty() || scope.hosts.iter().any(|host| self.hosts.meets(&host_name(host)));
         let meets_path = || {
             let any = self.has_any_path || scope.path_prefixes.is_empty();
-            any || scope.path_prefixes.iter().any(|prefix| self.meet_path(prefix))
+            any || scope.path_prefixes.iter().any(|prefix| self.paths.meet(prefix))
         };
         let is_taken_by = |sources: &BTreeSet<String>| scope.sources.iter().any(|source| sources.contains(source));
         let meets_source = || scope.sources.is_empty() || self.sources.as_ref().is_none_or(is_taken_by);
-        !self.reversed.is_empty() && meets_host && meets_path() && meets_source()
-    }
-
-    /// Whether a pattern in normal form covers one of these, or one of these covers it.
-    fn meet_host(&self, pattern: &str) -> bool {
-        let begin = reversed(pattern.strip_prefix('*').unwrap_or(pattern));
-        let has_narrower = || {
-            let mut ends_alike =
-                self.reversed.range::<String, _>(begin.clone()..).take_while(|host| host.starts_with(&begin));
-            ends_alike.any(|host| host.len() > begin.len())
-        };
-        let is_or_has = if pattern.starts_with('*') { has_narrower() } else { self.reversed.contains(&begin) };
-        let mut ends = (1..=pattern.len()).filter_map(|at| pattern.get(at..));
-        is_or_has || ends.any(|end| self.wildcards.contains(end))
-    }
-
-    /// Whether a path can begin with a prefix and with one of these.
-    fn meet_path(&self, prefix: &str) -> bool {
-        let is_longer =
-            self.paths.range::<String, _>(prefix.to_owned()..).next().is_some_and(|path| path.starts_with(prefix));
-        let mut beginnings = (0..=prefix.len()).filter_map(|end| prefix.get(..end));
-        is_longer || beginnings.any(|beginning| self.paths.contains(beginning))
+        self.hosts.len() > 0 && meets_host && meets_path() && meets_source()
     }
 }
 
@@ -116,11 +90,13 @@ mod tests {
 
     #[test]
     fn a_scope_is_met_by_hosts_and_paths_that_it_can_share() {
-        let (hosts, paths) = (["*.eu.example.com", "a.org"], ["/a/b", "/x"]);
+        let mut hosts = HostTree::default();
+        for host in ["*.eu.example.com", "a.org"] {
+            hosts.entry(host, ());
+        }
         let requests = ChangedRequests {
-            reversed: hosts.iter().map(|host| reversed(host)).collect(),
-            wildcards: hosts.iter().filter_map(|host| host.strip_prefix('*')).map(str::to_owned).collect(),
-            paths: paths.iter().map(ToString::to_string).collect(),
+            hosts,
+            paths: PathBeginnings::new(BTreeSet::from(["/a/b", "/x"])),
             has_any_path: false,
             sources: Some(BTreeSet::from(["shop".to_owned()])),
         };
