@@ -14,7 +14,7 @@ use crate::routing::endpoint_restrictions::EndpointRestrictions;
 use crate::routing::missing_tls::MissingTls;
 use crate::routing::routed_state::RoutedState;
 use crate::routing::selector::Selector;
-use crate::syntax::text::printable;
+use crate::syntax::text::{first_of, printable};
 
 /// The most IP policies and matches that a cure names: one of them is enough.
 const MOST_NAMED: usize = 3;
@@ -182,15 +182,13 @@ impl<'s> JudgedRequests<'_, 's> {
     /// restrict these as well.
     fn closing(self, scope: &InvariantScope, module: &str) -> Option<String> {
         let matches = self.closer_matches(scope);
-        let named: Vec<String> = matches.iter().take(MOST_NAMED).map(|it| format!("`{}`", printable(it))).collect();
-        let named = named.join(", ");
         let routes = match matches.len() {
             0 => return None,
-            1 => format!("a route for {named}"),
-            2..=MOST_NAMED => format!("routes for {named}"),
-            count => format!("routes for {named} and {} more", count - MOST_NAMED),
+            1 => "a route",
+            _ => "routes",
         };
-        Some(format!("add {routes} with {module}, or restrict the whole route"))
+        let named = first_of(matches.iter().map(|it| format!("`{}`", printable(it))), MOST_NAMED);
+        Some(format!("add {routes} for {named} with {module}, or restrict the whole route"))
     }
 
     /// The matches of routes that would take the requests of a scope only; none if the route takes no others.
