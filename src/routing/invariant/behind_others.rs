@@ -15,7 +15,8 @@ use jiff::Timestamp;
 use super::change::{breaches, is_refused};
 use super::changed_requests::effective_changes;
 use crate::model::traffic::TracedRequest;
-use crate::model::{Entry, Fault, HttpsEdge, HttpsEdgeRoute, Key, Kind, Operation, Snapshot};
+use crate::model::{Entry, Fault, HttpsEdge, Key, Kind, Operation, Snapshot};
+use crate::routing::routed_state::RoutedState;
 use crate::routing::selector::passes_tls_through;
 use crate::routing::table::RouteTable;
 use crate::syntax::text::printable;
@@ -78,10 +79,7 @@ fn routes_of_others(state: &Snapshot, edges: &BTreeSet<Key>, source: &str) -> Ve
 /// The route of an edge that takes a request.
 fn taker<'s>(state: &'s Snapshot, edge: &Key, request: &TracedRequest) -> Option<&'s Arc<Entry>> {
     let passes_through = passes_tls_through(state.get(edge)?.spec_as::<HttpsEdge>()?);
-    // In the order of their keys.
-    let routes =
-        state.children_after(edge, None).filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?)));
-    let table = RouteTable::new(passes_through, routes);
+    let table = RouteTable::new(passes_through, RoutedState::stored(state, "").routes(edge));
     let (key, _) = table.serving(&request.host, request.port, &request.path)?;
     state.get(key)
 }
