@@ -122,28 +122,19 @@ fn causing_set(resolved: &Resolution, finding: &Finding) -> Option<String> {
 /// The severity of a lint's findings about a subject; `None` if they are allowed.
 fn severity(resolved: &Resolution, lints: &LintLevels, subject: &Subject, lint: &str) -> Option<Severity> {
     let own = resolved.levels(subject).and_then(|levels| levels.get(lint)).copied();
-    severity_of(own, lints, lint)
+    level_of(own, lints, lint).severity()
 }
 
-/// The severity of a lint's findings where manifests set this level, if any.
-fn severity_of(own: Option<Level>, lints: &LintLevels, lint: &str) -> Option<Severity> {
+/// The level of a lint where manifests set this one, if any.
+fn level_of(own: Option<Level>, lints: &LintLevels, lint: &str) -> Level {
     let default = || lint::find(lint).map_or(Level::Warn, |lint| lint.default);
-    match own.or_else(|| lints.levels.get(lint).copied()).unwrap_or_else(default) {
-        Level::Allow => None,
-        Level::Warn => Some(Severity::Warning),
-        Level::Deny => Some(Severity::Error),
-    }
+    own.or_else(|| lints.levels.get(lint).copied()).unwrap_or_else(default)
 }
 
 /// Judges what a plan opens and weakens by the levels of the lints. What is denied is refused.
 pub(super) fn judge_exposure(origins: &Origins, lints: &LintLevels, plan: &mut Plan) {
     let level = |key: &Key, lint: &str| {
-        let own = origins.get(key).and_then(|it| it.facts.levels.get(lint)).copied();
-        match severity_of(own, lints, lint) {
-            None => Level::Allow,
-            Some(Severity::Warning) => Level::Warn,
-            Some(Severity::Error) => Level::Deny,
-        }
+        level_of(origins.get(key).and_then(|it| it.facts.levels.get(lint)).copied(), lints, lint)
     };
     plan.opened.iter_mut().for_each(|it| it.level = level(&it.key, ACCESS_OPENED));
     plan.weakened.iter_mut().for_each(|it| it.level = level(&it.key, INVARIANT_WEAKENED));
