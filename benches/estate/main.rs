@@ -14,9 +14,11 @@ mod load;
 mod measures;
 mod options;
 mod pem;
+mod plain;
 mod process;
 mod reference;
 mod render;
+mod replicas;
 mod requests;
 mod table;
 

@@ -49,7 +49,7 @@ impl Run {
         (!self.options.small).then_some(met)
     }
 
-    fn rounds(&self) -> std::ops::Range<usize> {
+    pub(crate) fn rounds(&self) -> std::ops::Range<usize> {
         0..self.options.rounds
     }
 

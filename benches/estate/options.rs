@@ -6,7 +6,7 @@ use crate::{
     corpus::{FEWEST, GROUP, Shape},
     dashboard,
     measures::{self, Run},
-    requests,
+    replicas, requests,
     table::Row,
 };
 
@@ -27,8 +27,8 @@ pub(crate) static MEASURES: [(&str, Measure); 11] = [
     ("patch", requests::patch),
     ("dashboard", dashboard::dashboard),
 ];
-/// The measurement that takes ten times as long as all others; only on request.
-static TENFOLD: (&str, Measure) = ("tenfold", measures::tenfold);
+/// The measurements that are made only on request: one takes ten times as long as all others, one needs a database.
+static ON_REQUEST: [(&str, Measure); 2] = [("tenfold", measures::tenfold), ("replicas", replicas::replicas)];
 
 /// Measure whole runs of the program against reference points of the same run.
 #[derive(Debug, Clone, clap::Parser)]
@@ -45,9 +45,12 @@ pub(crate) struct Options {
     /// Check in a few seconds that every measurement works; judges no time.
     #[arg(long)]
     pub small: bool,
-    /// Measure these lines only; `tenfold` compares with ten times the routes.
+    /// Measure these lines only; `tenfold` compares with ten times the routes, `replicas` needs `--database`.
     #[arg(long, num_args = 1.., value_name = "ROW", value_parser = names())]
     pub only: Vec<String>,
+    /// The address of an empty database of PostgreSQL, for `--only replicas`.
+    #[arg(long, value_name = "URL")]
+    pub database: Option<String>,
     /// Write the table to a JSON file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -78,7 +81,7 @@ fn rounds(text: &str) -> Result<usize, String> {
 }
 
 fn names() -> clap::builder::PossibleValuesParser {
-    let names = MEASURES.iter().chain([&TENFOLD]).map(|(name, _)| *name);
+    let names = MEASURES.iter().chain(&ON_REQUEST).map(|(name, _)| *name);
     clap::builder::PossibleValuesParser::new(names.collect::<Vec<_>>())
 }
 
@@ -102,9 +105,7 @@ impl Options {
     pub(crate) fn measures(&self) -> Vec<(&'static str, Measure)> {
         let is_asked_for = |name: &str| self.only.iter().any(|only| only == name);
         let mut found: Vec<(&'static str, Measure)> = MEASURES.to_vec();
-        if is_asked_for(TENFOLD.0) {
-            found.push(TENFOLD);
-        }
+        found.extend(ON_REQUEST.iter().filter(|(name, _)| is_asked_for(name)));
         found.retain(|(name, _)| self.only.is_empty() || is_asked_for(name));
         found
     }

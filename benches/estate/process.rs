@@ -139,7 +139,12 @@ impl Drop for Guard {
 impl Server {
     /// Starts `edgewright serve` on a free port and waits until it is ready.
     pub(crate) fn start(scratch: &Path, arguments: &[&str]) -> Self {
-        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
+        Self::start_at(scratch, "127.0.0.1:0", arguments)
+    }
+
+    /// Starts `edgewright serve` on an address and waits until it is ready.
+    pub(crate) fn start_at(scratch: &Path, listen: &str, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "--listen", listen];
         all.extend(arguments);
         let mut command = command(scratch, &all, &[]);
         let began = Instant::now();

@@ -24,18 +24,19 @@ use crate::{
     table::{Row, median, rate, time},
 };
 
-/// The connections for small responses and for large ones.
-const CONNECTIONS: usize = 32;
+/// The connections for small responses.
+pub(crate) const CONNECTIONS: usize = 32;
+/// The connections for large responses.
 const LARGE_CONNECTIONS: usize = 8;
 /// The clients that change routes at the same time.
-const WRITERS: usize = 64;
+pub(crate) const WRITERS: usize = 64;
 /// The most routes of an apply through the server: more do not fit in a request.
 const MOST_APPLIED: usize = 100_000;
 /// The load before the apply begins.
 const HEAD_START: Duration = Duration::from_millis(50);
 
 /// GETs of these paths in turn, with a different order for each connection.
-fn gets(paths: &[String], token: &str) -> Requests {
+pub(crate) fn gets(paths: &[String], token: &str) -> Requests {
     let messages: Vec<Vec<u8>> = paths.iter().map(|path| message("GET", path, token, b"")).collect();
     Arc::new(move |connection: usize, number: usize, out: &mut Vec<u8>| {
         // A large prime spreads the requests over all routes.
@@ -45,7 +46,7 @@ fn gets(paths: &[String], token: &str) -> Requests {
 }
 
 /// PATCHes of the description: each connection has a route of its own, and each description is new.
-fn patches(paths: &[String], token: &str) -> Requests {
+pub(crate) fn patches(paths: &[String], token: &str) -> Requests {
     let (paths, token, counter) = (paths.to_vec(), token.to_owned(), AtomicUsize::new(0));
     Arc::new(move |connection: usize, _: usize, out: &mut Vec<u8>| {
         let body = format!("{{\"description\":\"Change {}\"}}", counter.fetch_add(1, Ordering::Relaxed));
@@ -53,7 +54,7 @@ fn patches(paths: &[String], token: &str) -> Requests {
     })
 }
 
-fn under_load(run: &Run, address: SocketAddr, connections: usize, requests: &Requests) -> Figures {
+pub(crate) fn under_load(run: &Run, address: SocketAddr, connections: usize, requests: &Requests) -> Figures {
     load::run(address, connections, &Until::Elapsed(run.options.load_time()), requests)
 }
 
