@@ -149,7 +149,7 @@ impl StoreArgs {
         let missing = self.store.ancestors().take_while(is_missing).last().unwrap_or(&self.store);
         let name = missing.file_name()?.to_str()?;
         let entries = fs::read_dir(folder_of(missing)).ok()?;
-        let is_store = |path: &PathBuf| path.is_dir() && store_exists(path).unwrap_or_default();
+        let is_store = |path: &PathBuf| path.is_dir() && Store::exists(path).unwrap_or_default();
         let stores = entries.flatten().take(MOST_COMPARED).map(|entry| entry.path()).filter(is_store);
         let names: Vec<String> = stores.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
         let near = nearest(name, names.iter().map(String::as_str))?;
