@@ -19,8 +19,8 @@ use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::store::{Attempt, Declined, JudgedOperations, NextState, QueuedCommit, ids, tokens};
 use crate::syntax::yaml::Tape;
 
-/// A write in the queue of the store, and what to warn of.
-type EnteredWrite = (AppState, Result<QueuedCommit<ApiError>, Declined<ApiError>>, Vec<String>);
+/// A write in the queue of the store, what to warn of, and its changes to keys and owners.
+type EnteredWrite = (AppState, Result<QueuedCommit<ApiError>, Declined<ApiError>>, Vec<String>, Option<SecurityNote>);
 
 /// How often a change is judged while others commit, before that is left to its commit.
 const MOST_JUDGEMENTS: usize = 3;
@@ -40,6 +40,8 @@ struct ApiRequest<'a> {
     size: usize,
     /// The faults of path parameters that the body repeats.
     repeated: Vec<Fault>,
+    /// The role that the request gives the owner of its key.
+    owner_role: Option<Role>,
     /// The request's changes to keys and owners, for the security log.
     people: Option<SecurityNote>,
     /// Warnings that a source owns what the request has changed.
@@ -102,8 +104,9 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
     };
     let visibility = visibility.for_revision(snapshot.revision, current);
     let repeated = body_fields::take_parameters(&mut content, endpoint, &parameters);
-    let (kind, headers, people, owned) = (endpoint.kind, parts.headers, None, Vec::new());
-    let call = ApiRequest { app, caller, visibility, snapshot, kind, headers, size, repeated, people, owned };
+    let (kind, headers, owner_role, people, owned) = (endpoint.kind, parts.headers, None, None, Vec::new());
+    let call =
+        ApiRequest { app, caller, visibility, snapshot, kind, headers, size, repeated, owner_role, people, owned };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
@@ -164,14 +167,13 @@ async fn dispatch(
 impl ApiRequest<'_> {
     async fn create(&mut self, mut key: Key, content: Tape, query: Option<&str>) -> ApiResult {
         let (kind, info) = (self.kind, self.kind.info());
-        let owner_role = key_owner::requested_role(query)?;
-        if owner_role.is_some() {
+        self.owner_role = key_owner::requested_role(query)?;
+        if self.owner_role.is_some() {
             // The response may tell which role an owner has.
             self.app.access.admit_again(&self.snapshot, &Intent::Owners, &self.headers)?;
         }
         let (spec, faults) = with_body(self.size, move || body_fields::decode(kind, content.root(), None)).await?;
         let mut spec = body_fields::without_faults(spec, self.with_faults(faults))?;
-        let mut operations = Vec::new();
         let mut token = None;
         if info.prefix.is_empty() {
             let field = spec.to_json(Secrets::Masked)?.get(info.id_parameter).and_then(Value::as_str).map(Id::new);
@@ -181,7 +183,9 @@ impl ApiRequest<'_> {
         }
         if let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>() {
             let mut api_key = api_key.clone();
-            operations.extend(key_owner::set_owner(&mut api_key, owner_role, &self.caller, &self.snapshot)?);
+            if api_key.owner_id.is_empty() {
+                api_key.owner_id = self.caller.owner.to_string();
+            }
             spec = Arc::new(api_key);
             token = Some(tokens::token(&key.id));
         }
@@ -189,8 +193,8 @@ impl ApiRequest<'_> {
             check_id(&self.snapshot, info.parent, parent)?;
         }
         let hash = token.as_ref().map(|(_, hash)| hash.clone());
-        operations.push(Operation::Create { key: key.clone(), spec, claim: None, token: hash });
-        let snapshot = self.commit(&key, None, operations).await?;
+        let operation = Operation::Create { key: key.clone(), spec, claim: None, token: hash };
+        let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         let rendered = match token {
             Some((token, _)) => with_token(&self.render(&snapshot, entry)?, &token)?,
@@ -283,8 +287,7 @@ impl ApiRequest<'_> {
         let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.visibility);
         let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
         let visibility = self.visibility.clone();
-        let note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
-        let address = guards::client_of(&self.headers);
+        let (address, owner_role) = (guards::client_of(&self.headers), self.owner_role);
         let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
         let mut operations = operations;
         if !owned.look_up_known(&operations) {
@@ -296,10 +299,13 @@ impl ApiRequest<'_> {
         }
         let judged = Box::pin(self.judged(&operations)).await?;
         let enter = move || -> EnteredWrite {
-            let mut warnings = Vec::new();
+            let (mut warnings, mut note) = (Vec::new(), None);
             let entered = app.served.store.enter(attempt, |current| -> Result<NextState, ApiError> {
+                let (operations, conflict) = key_owner::with_owner(operations, owner_role, current);
                 permission::allows_request(&caller, address, &operations, current)
                     .map_err(|fault| caller.refused(fault))?;
+                conflict.map_or(Ok(()), Err)?;
+                note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
                 warnings = owned.check(current, &operations).map_err(ApiError::new)?;
                 precondition.check(|| match slot {
                     Some(slot) => render_module(&app.served.base_urls, &visibility, current, &key, slot),
@@ -311,14 +317,14 @@ impl ApiRequest<'_> {
                 Ok(NextState::Operations(operations, judged.map(Box::new)))
             });
             warnings.extend(entered.iter().flat_map(|queued| doubts_in_header(queued.doubts())));
-            (app, entered, warnings)
+            (app, entered, warnings, note)
         };
-        let settle = |(app, entered, warnings): EnteredWrite| {
+        let settle = |(app, entered, warnings, note): EnteredWrite| {
             let committed = entered.and_then(|entered| app.served.store.settle(entered));
-            committed.map(|committed| (committed.snapshot, warnings))
+            committed.map(|committed| (committed.snapshot, warnings, note))
         };
         let committed = self.app.writes.executor.commit(quick, enter, settle).await;
-        let (snapshot, warnings) = committed.ok_or_else(ApiError::internal)??;
+        let (snapshot, warnings, note) = committed.ok_or_else(ApiError::internal)??;
         (self.people, self.owned) = (note, warnings);
         Ok(snapshot)
     }

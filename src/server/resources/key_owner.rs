@@ -11,20 +11,26 @@ pub(super) fn requested_role(query: Option<&str>) -> Result<Option<Role>, ApiErr
     query::parsed(query, OWNER_ROLE, Role::from_name, message)
 }
 
-/// Sets the owner of a key: the caller by default. Returns the operation that creates the owner if there is none yet, as an
-/// editor by default. The commit checks who may create it.
-pub(super) fn set_owner(
-    key: &mut ApiKey,
+/// Adds the operation that creates the owner of a new key if there is none, as an editor by default. It is decided at the revision
+/// that changes: another request may have created the owner since this one began, with another role. Returns that conflict
+/// beside the operations, since only those who may create the key learn it. The commit checks who may create the owner.
+pub(super) fn with_owner(
+    operations: Vec<Operation>,
     role: Option<Role>,
-    caller: &Caller,
-    snapshot: &Snapshot,
-) -> Result<Option<Operation>, ApiError> {
-    if key.owner_id.is_empty() {
-        key.owner_id = caller.owner.to_string();
+    current: &Snapshot,
+) -> (Vec<Operation>, Option<ApiError>) {
+    let of_key = |operation: &Operation| match operation {
+        Operation::Create { .. } => operation.spec_as::<ApiKey>().map(|key| key.owner_id.clone()),
+        _ => None,
+    };
+    let Some(owner) = operations.iter().find_map(of_key) else { return (operations, None) };
+    match rules::new_owner(current, &owner, role) {
+        Ok(created) => (created.into_iter().chain(operations).collect(), None),
+        Err(has) => {
+            let message = format!("`{}` already has the role `{}`", printable(&owner), has.as_str());
+            let fault = Fault::new(Code::Conflict, message).at(OWNER_ROLE);
+            let help = "omit the role, or change it with `edgewright owners set-role`";
+            (operations, Some(ApiError::new(fault.help(help))))
+        }
     }
-    rules::new_owner(snapshot, &key.owner_id, role).map_err(|has| {
-        let message = format!("`{}` already has the role `{}`", printable(&key.owner_id), has.as_str());
-        let fault = Fault::new(Code::Conflict, message).at(OWNER_ROLE);
-        ApiError::new(fault.help("omit the role, or change it with `edgewright owners set-role`"))
-    })
 }

@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
 
 use crate::support::{
+    http::http,
     manifests::edge_with,
     program::{CONFIG_VARIABLE, Folder, finish},
     users::{CONTEXTS, assert_refused, client, login, run_as_user, run_with_token, url, user},
@@ -57,6 +58,36 @@ fn a_key_and_the_role_of_its_owner_are_one_revision() {
     assert_eq!(revision(), before + 1);
     assert_eq!(serve.get("/owners/bot_gateway").json()["role"], "gateway");
     assert_eq!(serve.call_as(made.out.trim(), "GET", "/whoami", "").json()["role"], "gateway");
+}
+
+#[test]
+fn of_parallel_new_keys_each_has_the_requested_role_or_is_refused() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let (address, bearer) = (serve.address.as_str(), format!("Bearer {}", serve.token));
+    let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2")];
+    for owner in (0..8).map(|number| format!("bot_parallel_{number}")) {
+        let body = format!(r#"{{"owner_id":"{owner}"}}"#);
+        let create = |role: &'static str| {
+            (role, http(address, "POST", &format!("/api_keys?owner_role={role}"), &headers, &body))
+        };
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let roles = ["viewer", "planner", "editor", "gateway"].into_iter().cycle().take(20);
+            let running: Vec<_> = roles.map(|role| scope.spawn(move || create(role))).collect();
+            running.into_iter().map(|request| request.join().unwrap()).collect()
+        });
+        let made = serve.get(&format!("/owners/{owner}")).json();
+        let has = made["role"].as_str().unwrap();
+        for (role, answer) in &answers {
+            if *role == has {
+                assert_eq!(answer.status, 201, "{owner} {role}: {}", answer.body);
+            } else {
+                let refused = (answer.status, answer.code());
+                assert_eq!(refused, (409, "ERR_EDGEWRIGHT_CONFLICT".to_owned()), "{owner} {role}: {}", answer.body);
+                assert!(answer.contains(&format!("already has the role `{has}`")), "{}", answer.body);
+            }
+        }
+    }
 }
 
 #[test]
