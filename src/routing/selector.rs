@@ -37,12 +37,8 @@ impl<'a> Selector<'a> {
             return None;
         }
         let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
-        let (host, port) = match host.rsplit_once(':') {
-            // Most matches are paths alone.
-            _ if host.is_empty() => (String::new(), None),
-            Some((name, port)) => with_port(name, port).unwrap_or_else(|| (host_name(host), None)),
-            None => (host_name(host), None),
-        };
+        // Most matches are paths alone.
+        let (host, port) = if host.is_empty() { (String::new(), None) } else { host_and_port(host) };
         Some(Self {
             host,
             port,
@@ -98,10 +94,18 @@ impl<'a> Selector<'a> {
     }
 }
 
+/// Returns the host of a match in its normal form, and its port if it has one.
+pub(crate) fn host_and_port(host: &str) -> (String, Option<u16>) {
+    let with_port = host.rsplit_once(':').and_then(|(name, port)| with_port(name, port));
+    with_port.unwrap_or_else(|| (host_name(host), None))
+}
+
 /// The host in its normal form, and the port behind it; `None` if they are no hostport. A full name can end with a dot.
 fn with_port(name: &str, port: &str) -> Option<(String, Option<u16>)> {
-    let whole = format!("{}:{port}", name.strip_suffix('.').unwrap_or(name));
-    let (name, port) = parse_hostport(&whole).ok()?;
+    let whole = name.strip_suffix('.').unwrap_or(name);
+    // A port does not change how a host is read, and matches have wildcards that no hostport has: `*-eu.example.com`.
+    let checked = if name.contains('*') && !name.contains(':') { "wildcard" } else { whole };
+    let (_, port) = parse_hostport(&format!("{checked}:{port}")).ok()?;
     Some((host_name(name), Some(port)))
 }
 
@@ -142,9 +146,23 @@ mod tests {
             assert_eq!(selector.map(|it| it.host).as_deref(), Some(host), "{text}");
         }
         let rank = |text: &str| Selector::new(MatchType::PathPrefix, text)?.rank_address("shop.example.com", 443);
+        assert_eq!([rank("*p.example.com/a"), rank("*p.example.com:443/a")], [Some(HostRank::Wildcard(13)); 2]);
+        assert_eq!([rank("*:443/a"), rank("*p.example.com:8443/a")], [Some(HostRank::Wildcard(0)), None]);
         assert_eq!(rank("Shop.example.com./a"), Some(HostRank::Literal));
         assert_eq!(rank("Shop.example.com.:443/a"), Some(HostRank::Literal));
         assert_eq!(rank("Shop.example.com.:8443/a"), None);
         assert_eq!([rank("shop.example.com../a"), rank("[shop.example.com]/a")], [None, None]);
+    }
+
+    #[test]
+    fn a_port_does_not_change_how_a_wildcard_is_read() {
+        for host in
+            ["*", "*.example.com", "*a.Example.com", "*a.example.com.", "**.x", "a.*.com", "a*.com", "*.1", "*..x"]
+        {
+            let (without, with) = (format!("{host}/a"), format!("{host}:8443/a"));
+            let read = |text: &str| Selector::new(MatchType::PathPrefix, text).map(|it| (it.host, it.port));
+            let expected = read(&without).map(|(host, _)| (host, Some(8443)));
+            assert_eq!(read(&with), expected, "{with}");
+        }
     }
 }

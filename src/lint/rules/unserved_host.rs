@@ -9,6 +9,7 @@ use foldhash::{HashMap, HashSet};
 use super::prelude::*;
 use super::unreachable_path::{self, is_regex};
 use crate::model::diagnostics::check::parse_hostport;
+use crate::routing::selector::host_and_port;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -52,13 +53,17 @@ impl ServedHosts {
     pub(super) fn cover(&self, host: &str) -> bool {
         let by_wildcard = || suffixes(host).any(|suffix| self.names.contains(&format!("*{suffix}")));
         let by_name = || match host.strip_prefix('*') {
-            Some(suffix) if suffix.starts_with('.') => self.suffixes.contains(suffix),
-            // A wildcard for a part of a label: its effect is uncertain.
-            Some(_) => true,
+            // A wildcard for a part of a label: which labels it covers is uncertain.
+            Some(suffix) => suffixes(suffix).next().is_none_or(|labels| self.suffixes.contains(labels)),
             None => self.names.contains(host),
         };
-        by_name() || by_wildcard()
+        !has_stray_wildcard(host) && (by_name() || by_wildcard())
     }
+}
+
+/// Whether the host of a match has an asterisk that is no wildcard, but literal text: no host has one.
+fn has_stray_wildcard(host: &str) -> bool {
+    host.strip_prefix('*').unwrap_or(host).contains('*')
 }
 
 fn suffixes(name: &str) -> impl Iterator<Item = &str> {
@@ -68,10 +73,7 @@ fn suffixes(name: &str) -> impl Iterator<Item = &str> {
 /// Returns the host of a match as it is written, in its normal form, and with its port.
 pub(in crate::lint) fn matched_host(text: &str) -> Option<(&str, String, Option<u16>)> {
     let host = text.split('/').next().filter(|host| !host.is_empty())?;
-    let (name, port) = match host_port(host) {
-        Some((name, port)) => (name, Some(port)),
-        None => (host_name(host), None),
-    };
+    let (name, port) = host_and_port(host);
     Some((host, name, port))
 }
 
@@ -90,7 +92,10 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
             let edge = view.edge_of(key).or_else(|| others.get(parent).copied());
             ServedHosts::of(edge)
         });
-        let is_host = parse_hostport(&if port.is_some() { host.to_owned() } else { format!("{host}:443") }).is_ok();
+        // In a match, a wildcard can be a part of its first label.
+        let label = host.strip_prefix('*').filter(|rest| !rest.starts_with('.'));
+        let whole = label.map_or_else(|| host.to_owned(), |rest| format!("x{rest}"));
+        let is_host = parse_hostport(&if port.is_some() { whole } else { format!("{whole}:443") }).is_ok();
         // The hostports of an edge without any, or of an unknown one, may follow.
         let is_known = !served.is_empty();
         let is_served = served.cover(&name) && port.is_none_or(|port| served.ports.contains(&port));
@@ -110,7 +115,9 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         } else if is_regex(text) {
             help = Some("Write the literal path. To match everything below it, use `path_prefix` and end it with `/`.");
             "a match cannot be a regular expression".to_owned()
-        } else if !is_host || (elsewhere.is_none() && !name.contains('.')) {
+        } else if has_stray_wildcard(&name) && name.contains('.') {
+            format!("`{shown}` is not a host: a wildcard must be its first character, as in `*.shop.com`")
+        } else if !is_host || (elsewhere.is_none() && !name.contains(['.', '*'])) {
             // `api/*` is a path written in the syntax of another product, and its slash is not the only mistake.
             yields_to = Some(unreachable_path::LINT.name);
             let meant = Some(text).filter(|text| is_plain_path(text) && !name.contains('.'));
@@ -160,10 +167,13 @@ mod tests {
         {
             assert!(hosts.cover(&host_name(host)), "{host}");
         }
-        for host in ["*", "*.b.eu.example.com", "[2001:db8::1]"] {
+        for host in ["*", "*com", "*.b.eu.example.com", "*b.eu.example.com", "*op.example.com", "[2001:db8::1]"] {
             assert!(hosts.cover(&host_name(host)), "{host}");
         }
         for host in ["checkout", "example.com", "eu.example.com", "a.shop.example.com", "*.example.org", "shop"] {
+            assert!(!hosts.cover(&host_name(host)), "{host}");
+        }
+        for host in ["*a.example.org", "**", "**.eu.example.com", "*.*.example.com", "a.*.eu.example.com"] {
             assert!(!hosts.cover(&host_name(host)), "{host}");
         }
     }

@@ -147,6 +147,32 @@ fn a_path_without_its_slash_is_told_with_it() {
 }
 
 #[test]
+fn a_wildcard_that_no_request_meets_is_told_with_and_without_a_port() {
+    let lint = LINTS.iter().find(|lint| lint.name == "unserved-host").unwrap();
+    let said = |matched: &str| {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec:\n  \
+             hostports: ['*.example.com:443']\n  routes:\n    - name: a\n      match_type: path_prefix\n      \
+             match: '{matched}'\n      backend: {{backend_id: bkd_1}}\n"
+        );
+        let found = findings(&text, lint, Level::Warn);
+        found.into_iter().find(|it| it.code == Name::Lint("unserved-host")).map(|it| it.message).unwrap_or_default()
+    };
+    for matched in ["*a.example.com/x", "*a.example.com:443/x", "*/x", "*:443/x", "*.example.com:443/x"] {
+        assert_eq!(said(matched), "", "{matched}");
+    }
+    for host in ["*a.example.com:8443", "*:8443", "*a.example.org", "*a.example.org:443"] {
+        assert_eq!(said(&format!("{host}/x")), format!("no hostport of this edge covers `{host}`"));
+    }
+    for host in ["a.*.example.com", "a.*.example.com:443", "**.example.com", "**.example.com:443", "*.*.com:443"] {
+        let expected = format!("`{host}` is not a host: a wildcard must be its first character, as in `*.shop.com`");
+        assert_eq!(said(&format!("{host}/x")), expected);
+    }
+    assert!(said("*.example.com:0/x").contains("`*.example.com:0` is read as a host"));
+    assert!(said("*a.example.com:0/x").contains("`*a.example.com:0` is read as a host"));
+}
+
+#[test]
 fn a_manifest_sets_the_level_of_a_lint_for_itself() {
     let folder = Folder::new();
     let route = |annotation: &str| {
