@@ -1,5 +1,7 @@
 //! `edgewright suspend`: a followed source is planned and not applied (D84).
 
+use std::num::TryFromIntError;
+
 use ureq::http::Method;
 
 use crate::cli::command_prelude::*;
@@ -42,19 +44,29 @@ impl Args {
                 .help("use a time such as 2h, or omit --for to suspend the source until you resume it")
                 .into());
         }
-        let until = self.time.map(|time| clock::now().checked_add(time)).transpose().map_err(|_| {
-            Diagnostic::error(Code::OutOfRange, "`--for` is too long").help("use a shorter time, or none")
-        })?;
+        let too_long =
+            || Diagnostic::error(Code::OutOfRange, "`--for` is too long").help("use a shorter time, or none");
         let (named, replaced) = match self.place.client()? {
             Some(client) => {
-                let until = until.map(|until| until.to_string()).unwrap_or_default();
-                let body = json::bytes(&SourceSuspend { reason: self.reason, until }, Secrets::Masked)?;
+                let for_seconds = self.time.map(whole_seconds).transpose().map_err(|_| too_long())?;
+                let wanted = SourceSuspend { reason: self.reason, until: String::new(), for_seconds };
+                let body = json::bytes(&wanted, Secrets::Masked)?;
                 let path = format!("/sources/{}/suspend", segment(&self.source));
-                let status: SourceView = client.change(&Method::POST, &path, Some(&body), SEE_SUSPENSION)?;
+                let status: Result<SourceView, Failure> =
+                    client.change(&Method::POST, &path, Some(&body), SEE_SUSPENSION);
+                let status = status.map_err(|failure| match failure.has_code(Code::UnknownField) {
+                    // It knows the other fields.
+                    true => {
+                        client.too_old("it cannot suspend a source for a time", "upgrade the server, or omit --for")
+                    }
+                    false => failure,
+                })?;
                 (status.suspension.as_ref().map(suspension_text), status.replaced_suspension)
             }
             None => {
-                let suspension = Suspension::new(self.reason, "command line", until)?;
+                let since = clock::now();
+                let until = self.time.map(|time| since.checked_add(time)).transpose().map_err(|_| too_long())?;
+                let suspension = Suspension::new(self.reason, "command line", since, until)?;
                 let store = Arc::new(self.place.store.open_existing(&self.retention)?);
                 let is_known = store.snapshot().iter().any(|entry| entry.is_owned_by(&self.source));
                 let replaced = Suspensions::open(store)?.set(&self.source, Some(suspension), Author::Local)?;
@@ -73,4 +85,9 @@ impl Args {
         }
         Ok(Exit::Done)
     }
+}
+
+/// The seconds of a duration, rounded up. The server counts them by its own clock, which also ends the suspension.
+fn whole_seconds(time: Duration) -> Result<u32, TryFromIntError> {
+    u32::try_from(time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0)))
 }

@@ -53,8 +53,8 @@ pub(crate) struct Suspension {
 }
 
 impl Suspension {
-    /// A suspension that begins now. The path of a fault is the field.
-    pub(crate) fn new(reason: String, by: &str, until: Option<Timestamp>) -> Result<Self, Fault> {
+    /// A suspension that begins now, by the clock of the process that has the store. The path of a fault is the field.
+    pub(crate) fn new(reason: String, by: &str, since: Timestamp, until: Option<Timestamp>) -> Result<Self, Fault> {
         let at = |field: &str| Path::root().join(field);
         if reason.trim().is_empty() {
             let fault = Fault::new(Code::Required, "`reason` is required").at(at("reason"));
@@ -68,7 +68,6 @@ impl Suspension {
             let fault = Fault::new(Code::NotAllowed, "`reason` contains an API token").at(at("reason"));
             return Err(fault.help("remove it, and revoke the key with `edgewright keys revoke`"));
         }
-        let since = clock::now();
         if until.is_some_and(|until| until <= since) {
             return Err(Fault::new(Code::OutOfRange, "`until` must be in the future").at(at("until")));
         }
@@ -199,7 +198,7 @@ mod tests {
     use crate::store::engine::Query;
 
     fn suspension(reason: &str) -> Suspension {
-        Suspension::new(reason.to_owned(), "usr_a", None).unwrap()
+        Suspension::new(reason.to_owned(), "usr_a", clock::now(), None).unwrap()
     }
 
     #[test]
@@ -248,8 +247,9 @@ mod tests {
     fn a_suspension_has_a_reason_and_ends_in_the_future() {
         let long = "x".repeat(MOST_REASON_BYTES + 1);
         for reason in ["", " ", "a\nb", long.as_str()] {
-            assert!(Suspension::new(reason.to_owned(), "usr_a", None).is_err(), "{reason:?}");
+            assert!(Suspension::new(reason.to_owned(), "usr_a", clock::now(), None).is_err(), "{reason:?}");
         }
-        assert!(Suspension::new("a fix".to_owned(), "usr_a", Some(clock::now())).is_err());
+        let now = clock::now();
+        assert!(Suspension::new("a fix".to_owned(), "usr_a", now, Some(now)).is_err());
     }
 }

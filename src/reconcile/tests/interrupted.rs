@@ -19,7 +19,7 @@ use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::sync_loop::health::Reason;
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
 use crate::reconcile::{Options, Prepared};
-use crate::store::Store;
+use crate::store::{Store, clock};
 
 /// Much longer than anything takes that is waited for.
 const LONG: Duration = Duration::from_secs(60);
@@ -58,7 +58,7 @@ fn source(tree: Arc<dyn Tree>) -> FollowedSource {
 }
 
 fn suspension(reason: &str) -> Suspension {
-    Suspension::new(reason.to_owned(), "usr_a", None).unwrap()
+    Suspension::new(reason.to_owned(), "usr_a", clock::now(), None).unwrap()
 }
 
 fn applied(store: &Store, prepared: &Prepared, may_apply: &dyn Fn() -> bool) -> RunResult {

@@ -136,6 +136,19 @@ fn a_key_never_has_more_rights_than_it_was_asked_for() {
 }
 
 #[test]
+fn a_server_that_cannot_count_the_time_of_a_suspension_is_too_old() {
+    let folder = Folder::new();
+    let old = server_that_answers(|_| {
+        let unknown = r#"{"error_code": "ERR_EDGEWRIGHT_UNKNOWN_FIELD", "msg": "unknown field `for_seconds`"}"#;
+        Some((400, unknown))
+    });
+    let run = through(&folder, &old, "suspend shop --reason x --for 2h");
+    assert_refused(&run, "is too old: it cannot suspend a source for a time");
+    let run = through(&folder, &old, "suspend shop --reason x --for 5000000000");
+    assert_refused(&run, "`--for` is too long");
+}
+
+#[test]
 fn a_command_that_the_server_turns_away_sends_its_request_again() {
     static REQUESTS: AtomicUsize = AtomicUsize::new(0);
     let folder = Folder::new();

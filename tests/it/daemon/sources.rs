@@ -4,14 +4,15 @@ use std::{fs, time::Duration};
 
 use edgewright::{Store, resources::Author, storage::Query};
 
-use serde_json::json;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::support::{
     git::{git, head},
     manifests::edge,
-    program::{CONFIG, Folder, copy, until, within},
+    program::{CONFIG, Folder, copy, finish, until, within},
     sources::{in_state, repository, shown, soon_shown, status, two_sources, until_logged},
-    users::client,
+    users::{client, client_command, url},
 };
 
 /// Far below the 30 seconds after which a source is synced without an event.
@@ -325,6 +326,26 @@ fn a_suspended_source_is_synced_and_not_applied() {
 }
 
 #[test]
+fn the_time_of_a_suspension_is_counted_by_the_clock_of_the_server() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    let lasted = |found: &Value| {
+        let time = |field: &str| found["suspension"][field].as_str().unwrap().parse::<Timestamp>().unwrap();
+        time("until").duration_since(time("since")).as_secs()
+    };
+    for ahead in [-3 * 3600, 3 * 3600] {
+        let mut command = client_command(&folder, &url(&serve), &serve.token, "suspend shop --reason fix --for 2h");
+        command.env("FAILPOINTS", format!("clock=return({ahead})"));
+        let run = finish(command, "");
+        assert_eq!(run.code, 0, "{}", run.all());
+        let found = status(&serve, "shop");
+        assert_eq!(lasted(&found), 2 * 3600, "a client {ahead} s ahead: {found:#}");
+    }
+    let answer = serve.call("POST", "/sources/shop/suspend", r#"{"reason": "fix", "for_seconds": 90}"#);
+    assert_eq!((answer.status, lasted(&answer.json())), (200, 90), "{}", answer.body);
+}
+
+#[test]
 fn a_suspension_ends_by_itself() {
     let folder = two_sources();
     folder.write(CONFIG, "sources:\n- {name: shop, path: shop, suspend: false}\n");
@@ -374,6 +395,14 @@ fn a_suspension_is_checked() {
         ("/sources/shop/suspend", r#"{"reason": " "}"#, 400, "/reason"),
         ("/sources/shop/suspend", r#"{"reason": "x", "until": "soon"}"#, 400, "/until"),
         ("/sources/shop/suspend", r#"{"reason": "x", "until": "2020-01-01T00:00:00Z"}"#, 400, "/until"),
+        ("/sources/shop/suspend", r#"{"reason": "x", "for_seconds": 0}"#, 400, "/for_seconds"),
+        ("/sources/shop/suspend", r#"{"reason": "x", "for_seconds": -5}"#, 400, "/for_seconds"),
+        (
+            "/sources/shop/suspend",
+            r#"{"reason": "x", "until": "2999-01-01T00:00:00Z", "for_seconds": 60}"#,
+            400,
+            "/for_seconds",
+        ),
         ("/sources/nothing/suspend", r#"{"reason": "x"}"#, 404, ""),
         ("/sources/nothing/resume", "", 404, ""),
     ] {

@@ -161,17 +161,14 @@ fn done(source: &str, what: &str, made: Response) -> ActionDone {
 async fn suspend(form: ActionForm) -> Result<ActionDone, ApiError> {
     let (reason, span) = (form.field("reason"), form.field("for"));
     let unknown = || ApiError::with_code(Code::Parameter, "`for` must be one of the durations of the form");
-    let until = match span.as_str() {
-        "" => String::new(),
-        span if SPANS.iter().any(|(known, _)| *known == span) => {
-            let seconds: i64 = span.parse().map_err(|_| unknown())?;
-            let until = Timestamp::from_second(clock::now().as_second().saturating_add(seconds));
-            until.map_err(|_| unknown())?.to_string()
-        }
+    let for_seconds = match span.as_str() {
+        "" => None,
+        span if SPANS.iter().any(|(known, _)| *known == span) => Some(span.parse::<u32>().map_err(|_| unknown())?),
         _ => return Err(unknown()),
     };
     let source = SourceInPath::new(&form.app, &form.parameter)?;
-    let made = sources::suspend(source, form.caller, JsonBody(SourceSuspend { reason, until })).await?;
+    let suspension = SourceSuspend { reason, until: String::new(), for_seconds };
+    let made = sources::suspend(source, form.caller, JsonBody(suspension)).await?;
     Ok(done(&form.parameter, "suspend", made))
 }
 

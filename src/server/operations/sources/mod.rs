@@ -133,15 +133,33 @@ pub(in crate::server) async fn suspend(
     caller: Caller,
     JsonBody(wanted): JsonBody<SourceSuspend>,
 ) -> ApiResult {
-    let until = match wanted.until.trim() {
-        "" => None,
-        text => Some(text.parse::<Timestamp>().map_err(|_| {
-            let fault = Fault::new(Code::InvalidFormat, "`until` must be a time such as 2027-01-31T18:00:00Z");
-            ApiError::new(fault.at("until"))
-        })?),
-    };
-    let suspension = Suspension::new(wanted.reason, caller.name(), until).map_err(ApiError::new)?;
+    let since = clock::now();
+    let until = end(&wanted, since).map_err(ApiError::new)?;
+    let suspension = Suspension::new(wanted.reason, caller.name(), since, until).map_err(ApiError::new)?;
     source.change(move |handle| handle.set_suspension(Some(suspension), caller.author())).await
+}
+
+/// When a suspension that begins now ends. This server decides when it is over, so a duration is counted by its clock: that of
+/// a client may be wrong.
+fn end(wanted: &SourceSuspend, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+    let fault = |code, field: &'static str, message: &str| Fault::new(code, message).at(field);
+    match (wanted.until.trim(), wanted.for_seconds) {
+        ("", None) => Ok(None),
+        ("", Some(0)) => Err(fault(Code::OutOfRange, "for_seconds", "`for_seconds` must be greater than 0")),
+        ("", Some(seconds)) => {
+            let end = now.checked_add(Duration::from_secs(seconds.into()));
+            let too_long = |_| fault(Code::OutOfRange, "for_seconds", "`for_seconds` is too large");
+            end.map(Some).map_err(too_long)
+        }
+        (text, None) => {
+            let message = "`until` must be a time such as 2027-01-31T18:00:00Z";
+            text.parse().map(Some).map_err(|_| fault(Code::InvalidFormat, "until", message))
+        }
+        (_, Some(_)) => {
+            let both = fault(Code::NotAllowed, "for_seconds", "`for_seconds` cannot be set together with `until`");
+            Err(both.help("remove one of them"))
+        }
+    }
 }
 
 /// Ends the suspension of a source, and accepts a commit that the source refuses because it was rewound.

@@ -164,6 +164,9 @@ pub(crate) struct SourceSuspend {
     /// When the suspension ends, such as `2027-01-31T18:00:00Z`; empty if it has no end.
     #[serde(default)]
     pub until: String,
+    /// After how many seconds it ends instead, by the clock of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_seconds: Option<u32>,
 }
 
 /// How a source is resumed.
