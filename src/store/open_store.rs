@@ -9,7 +9,6 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 
 use super::attempt::{Attempt, Commit, Committed};
-use super::clock;
 use super::commit::batch::Tip;
 use super::commit::codec;
 use super::commit::header::{Retention, Verified};
@@ -296,7 +295,7 @@ impl Store {
     /// began before a new data key. A store without data keys has its root secret.
     pub(crate) fn passing_secrets(&self) -> Vec<[u8; 32]> {
         match &self.keyring {
-            Some(keyring) => keyring.passing_secrets(clock::now()),
+            Some(keyring) => keyring.passing_secrets(),
             None => vec![self.root_secret],
         }
     }

@@ -70,6 +70,11 @@ impl KnownTime {
         Self { reached, jump: None, removed: None }
     }
 
+    /// The trusted time.
+    pub(crate) fn reached(&self) -> Timestamp {
+        self.reached
+    }
+
     /// The trusted time, and where the clock is instead, if that does not count yet.
     pub(crate) fn disagreement(&self) -> Option<(Timestamp, Timestamp)> {
         self.jump.map(|jump| (self.reached, jump))

@@ -242,8 +242,11 @@ impl Keyring {
 
     /// The secrets for what lasts some hours, such as sessions: that of the data key that encrypts, and then those of the keys that
     /// it has replaced in these hours. A secret ends with its key.
-    pub(crate) fn passing_secrets(&self, now: Timestamp) -> Vec<[u8; KEY]> {
+    pub(crate) fn passing_secrets(&self) -> Vec<[u8; KEY]> {
         let ring = self.ring.load();
+        // The trusted time has dated the keys, and the clock may be far from it: by the clock, a key that was replaced a moment ago
+        // could seem to be years old, and everybody would be signed out.
+        let now = ring.time.reached();
         let lasts = |key: &&DataKey| key.retired_at.is_none_or(|at| now.duration_since(at).abs() < PASSES_AFTER);
         let keys = ring.keys.iter().rev().filter(lasts).filter_map(|key| key.key.as_ref());
         keys.map(|key| context(PASSING, &[self.store.as_slice(), key.as_slice()])).collect()

@@ -11,6 +11,7 @@ use super::*;
 use crate::model::Code;
 use crate::store::clock;
 use crate::store::error::StoreError;
+use crate::store::trusted_time::KnownTime;
 
 const ROOT: [u8; 32] = [3; 32];
 
@@ -116,18 +117,35 @@ fn the_secret_of_what_passes_is_that_of_the_newest_data_key_and_for_some_hours_o
     let (file, key) = (MemoryFile::new(), master("one"));
     let (ring, start) = (keyring(&file, &key), clock::now());
     let hours = |hours: i64| start.checked_add(SignedDuration::from_hours(hours)).unwrap();
-    let before = ring.passing_secrets(start);
+    let secrets_at = |hour: i64| {
+        ring.set_known_time(KnownTime::at(hours(hour))).unwrap();
+        ring.passing_secrets()
+    };
+    let before = secrets_at(0);
     assert_eq!(before.len(), 1);
     ring.rotate(hours(1)).unwrap();
-    let after = ring.passing_secrets(hours(2));
+    let after = secrets_at(2);
     assert!(after.len() == 2 && after.last() == before.first());
-    assert_eq!(file.open(&key).unwrap().passing_secrets(hours(2)), after, "every server has the same");
-    assert_eq!(ring.passing_secrets(hours(9)), after.get(..1).unwrap());
+    assert_eq!(file.open(&key).unwrap().passing_secrets(), after, "every server has the same");
+    assert_eq!(secrets_at(9), after.get(..1).unwrap());
     ring.request_rotation(true);
     ring.rotate(hours(10)).unwrap();
     ring.destroy_expired(hours(10), &|_| false).unwrap();
-    let newest = ring.passing_secrets(hours(10));
+    let newest = secrets_at(10);
     assert!(newest.len() == 1 && !after.contains(newest.first().unwrap()), "those of destroyed keys end at once");
+}
+
+#[test]
+fn a_data_key_that_is_replaced_while_the_clock_is_not_trusted_signs_nobody_out() {
+    let (file, key) = (MemoryFile::new(), master("one"));
+    let ring = keyring(&file, &key);
+    // The store was not used for a year, or the clock is a year ahead.
+    let trusted = clock::now().checked_sub(SignedDuration::from_hours(365 * 24)).unwrap();
+    ring.set_known_time(KnownTime::at(trusted)).unwrap();
+    let before = ring.passing_secrets();
+    ring.rotate(trusted).unwrap();
+    let after = ring.passing_secrets();
+    assert!(after.len() == 2 && after.last() == before.first());
 }
 
 #[test]
