@@ -37,6 +37,7 @@ use crate::store::log::parts::KEPT;
 use crate::store::log::reader::LogReader;
 use crate::store::open_store::{Store, is_in_database, shown_address, store_exists};
 use crate::store::seal::{Keyring, MasterKeySource};
+use crate::store::trusted_time::TOLERANCE;
 
 /// The files that a folder may have before a store is restored into it.
 const HARMLESS: [&str; 4] = ["lock", MASTER, STAGING, "lost+found"];
@@ -49,7 +50,7 @@ const OLDER_BACKUP: &str = "use an older backup";
 pub(crate) enum PointInTime {
     /// The end of a revision: the record before the next revision.
     Revision(u64),
-    /// The newest record that had begun by then.
+    /// The record before the first one with a later time.
     Time(Timestamp),
 }
 
@@ -218,33 +219,70 @@ fn verify(store: &Store) -> Result<(), StoreError> {
 
 /// Finds the last record of a point in time.
 fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
+    match point {
+        PointInTime::Revision(revision) => end_of_revision(store, revision),
+        PointInTime::Time(time) => end_at(store, time),
+    }
+}
+
+fn end_of_revision(store: &Store, revision: u64) -> Result<Tip, StoreError> {
     let (mut first, mut found): (Option<Tip>, Option<Tip>) = (None, None);
     store.engine.walk(0, &mut |before, batch| {
         first = first.or(Some(before));
-        let is_within = match point {
-            PointInTime::Revision(revision) => batch.revision == revision,
-            PointInTime::Time(time) => CommitHeader::from_bytes(&batch.header)?.at <= time,
-        };
-        if is_within {
+        if batch.revision == revision {
             found = Some(Tip::after(&batch));
         }
         Ok(())
     })?;
     // Before the first record there was a state, too.
-    let start = first.filter(|first| matches!(point, PointInTime::Revision(revision) if revision == first.revision));
+    let start = first.filter(|first| first.revision == revision);
     found.or(start).ok_or_else(|| {
         let current = store.snapshot().revision;
-        let (message, help) = match point {
-            PointInTime::Revision(revision) if revision > current => {
-                (RevisionError::Future { revision, current }.to_string(), "use an earlier revision, or a newer backup")
-            }
-            PointInTime::Revision(revision) => {
-                let oldest = first.map_or(current, |first| first.revision);
-                (RevisionError::Gone { revision, oldest }.to_string(), OLDER_BACKUP)
-            }
-            PointInTime::Time(time) => (format!("the history in the backup begins after {time}"), OLDER_BACKUP),
+        let (message, help) = if revision > current {
+            (RevisionError::Future { revision, current }.to_string(), "use an earlier revision, or a newer backup")
+        } else {
+            let oldest = first.map_or(current, |first| first.revision);
+            (RevisionError::Gone { revision, oldest }.to_string(), OLDER_BACKUP)
         };
         StoreError::new(Code::RevisionGone, message).help(help)
+    })
+}
+
+/// Finds the last record before the first one with a later time. The time of a record is that of its attempt, so the commit of a
+/// long run has an earlier time than those before it, and so has one of a server whose clock is behind that of the last server: what
+/// follows the first record with a later time was not there yet. If such a record is more than an hour earlier, a clock was wrong,
+/// and only people know which one.
+fn end_at(store: &Store, time: Timestamp) -> Result<Tip, StoreError> {
+    let mut end: Option<Tip> = None;
+    // The end before the first record with a later time, and that time.
+    let mut later: Option<(Tip, Timestamp)> = None;
+    let mut much_earlier: Option<(Tip, Timestamp)> = None;
+    store.engine.walk(0, &mut |before, batch| {
+        let at = CommitHeader::from_bytes(&batch.header)?.at;
+        match later {
+            None if at <= time => end = Some(Tip::after(&batch)),
+            None => later = Some((before, at)),
+            Some((_, first)) if at <= time && first.duration_since(at) > TOLERANCE => {
+                much_earlier = Some((Tip::after(&batch), at));
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    })?;
+    if let (Some((former, first)), Some((last, at))) = (later, much_earlier)
+        && former.revision != last.revision
+    {
+        let (record, other) = (former.position + 1, last.position);
+        let message =
+            format!("the clock went back: record {record} is of {first}, and record {other} after it of {at}");
+        let (before, there) = (former.revision, last.revision);
+        let choice = format!("{before} is the one before record {record}, and {there} the one at record {other}");
+        let help = format!("restore a revision with `--to`: {choice}");
+        return Err(StoreError::new(Code::Conflict, message).help(help));
+    }
+    end.ok_or_else(|| {
+        let message = format!("the history in the backup begins after {time}");
+        StoreError::new(Code::RevisionGone, message).help(OLDER_BACKUP)
     })
 }
 

@@ -20,6 +20,8 @@ use edgewright::{
     storage::{Commit, MEMORY, Query, Verified},
 };
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::support::{
     program::{Folder, MadeFolder, Run, beside, rounds},
     server::Server,
@@ -231,6 +233,43 @@ fn a_point_in_time_is_restored_with_the_history_up_to_it() {
     assert!(!folder.path("at/head").exists());
     assert_eq!(at("2999-01-01T00:00:00Z").code, 0);
     assert_eq!(everything(&folder.path("at")), everything(&folder.path("store")));
+}
+
+/// A backup of a store with a record of each of these minutes.
+fn recorded_at(minutes: &[i64], time: impl Fn(i64) -> Timestamp) -> Folder {
+    let folder = Folder::new();
+    let store = Store::open(folder.path("store")).unwrap();
+    for (number, minute) in minutes.iter().enumerate() {
+        let operations = with_routes(number, 0);
+        store.commit(Commit { base: None, operations, author: Author::Local, at: time(*minute) }).unwrap();
+    }
+    drop(store);
+    folder.ok(&format!("backup {BACKUP}"));
+    folder
+}
+
+#[test]
+fn a_time_is_restored_without_what_came_after_the_first_later_record() {
+    let start = now();
+    let time = |minute: i64| start.checked_add(SignedDuration::from_mins(minute - 200)).unwrap();
+    // The third record is of a run that took long, and the fifth one of a server with another clock.
+    let folder = recorded_at(&[0, 10, 5, 20, 15, 30], time);
+    for (minute, revision) in [(0, 1), (5, 1), (10, 3), (15, 3), (20, 5), (31, 6)] {
+        let store = format!("to-{minute}");
+        hand_key(&folder, &store);
+        let run = folder.ok(&format!("restore {BACKUP} --store {store} --to {}", time(minute)));
+        assert!(run.err.contains(&format!("Restored revision {revision} ")), "{minute}: {}", run.err);
+    }
+    // One clock was a day ahead, or behind.
+    for wrong in [24 * 60, -24 * 60] {
+        let minutes = if wrong > 0 { [0, wrong, 10, 30] } else { [0, 20, wrong, 30] };
+        let folder = recorded_at(&minutes, time);
+        hand_key(&folder, "again");
+        let run = folder.run(&format!("restore {BACKUP} --store again --to {}", time(15)));
+        refused(&run, "ERR_EDGEWRIGHT_CONFLICT", "the clock went back: record 2 is of ");
+        refused(&run, "ERR_EDGEWRIGHT_CONFLICT", "1 is the one before record 2, and 3 the one at record 3");
+        folder.ok(&format!("restore {BACKUP} --store again --to 3"));
+    }
 }
 
 #[test]
