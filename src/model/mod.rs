@@ -34,6 +34,7 @@ pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod reference;
+pub(crate) mod required_secrets;
 pub(crate) mod resource;
 pub(crate) mod route_test;
 pub(crate) mod schema;

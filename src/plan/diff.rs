@@ -11,9 +11,8 @@ use super::deletion_budget::DeletionBudget;
 use super::effect::Effect;
 use super::kept_resources::{KeptResource, used_by_others};
 use crate::background::yield_to_requests;
-use crate::model::{
-    AnyResource, ApiKey, Claim, Code, Desired, Entry, Id, Key, Kind, Operation, Owner, SharedModule, Slot, Snapshot,
-};
+use crate::model::required_secrets::{SET_IN_ANY_CASE, lacks_record, without_incomparable};
+use crate::model::{AnyResource, ApiKey, Claim, Code, Desired, Entry, Id, Key, Kind, Operation, Owner, Snapshot};
 
 /// The hint at a deletion that may be half of a move (D104).
 const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_to` first";
@@ -153,8 +152,8 @@ impl Planner<'_> {
     fn settle(&mut self, wanted: &Desired, same: bool, name: String) {
         let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted, name) };
         let (spec, _) = self.with_owner(wanted);
-        let replaced = without_replaced_secrets(entry, wanted);
-        let operations = match &replaced {
+        let comparable = comparable(self.snapshot, entry, wanted);
+        let operations = match &comparable {
             None if same => Ok(Vec::new()),
             None => changes(&wanted.key, entry.spec().as_ref(), &spec),
             Some(before) => changes(&wanted.key, before.as_ref(), &spec),
@@ -189,6 +188,10 @@ impl Planner<'_> {
             effect = Effect::Delete;
         }
         let mut change = change(wanted, name, effect, Some(entry), operations);
+        if let Some(before) = comparable {
+            change.before = Some(before);
+            change.notes.push(SET_IN_ANY_CASE.to_owned());
+        }
         if let Some(old) = &entry.claim {
             if old.name != wanted.claim.name {
                 change.notes.push(format!("renamed from `{}`", old.name));
@@ -203,9 +206,6 @@ impl Planner<'_> {
                 _ => {}
             }
             change.notes.extend(transfer_notes(old, &wanted.claim));
-            if same && replaced.is_none() && old.required_secrets != wanted.claim.required_secrets {
-                change.notes.push("its secrets are now those that its edge requires".into());
-            }
         }
         self.plan.changes.push(change);
     }
@@ -381,12 +381,16 @@ impl Planner<'_> {
         for change in self.plan.changes.iter_mut().filter(|change| change.effect == Effect::Create) {
             if let Some(at) = gone.get_mut(&identity(change)).and_then(Vec::pop) {
                 change.effect = Effect::Replace;
-                replaced.push(at);
+                replaced.push((at, change.key.clone()));
             }
         }
-        for at in replaced {
-            if let Some(change) = self.plan.changes.get_mut(at) {
-                change.effect = Effect::Replaced;
+        for (at, key) in replaced {
+            let Some(change) = self.plan.changes.get_mut(at) else { continue };
+            change.effect = Effect::Replaced;
+            // The new resource is shown as its difference from this one.
+            let pair = self.snapshot.get(&change.key).zip(self.desired.get(&key));
+            if let Some(before) = pair.and_then(|(entry, wanted)| comparable(self.snapshot, entry, wanted)) {
+                change.before = Some(before);
             }
         }
     }
@@ -396,16 +400,9 @@ impl Planner<'_> {
     }
 }
 
-/// A stored route without the modules that have had secrets of its edge and get secrets of their own. These are set in any
-/// case: a plan tells nobody whether a guess of the other source's secret is right (D103).
-fn without_replaced_secrets(entry: &Entry, wanted: &Desired) -> Option<Arc<dyn AnyResource>> {
-    let copied = entry.claim.as_deref()?.required_secrets.as_deref()?;
-    let still = |name: &str| wanted.claim.required_secrets.as_deref().is_some_and(|still| still.contains_key(name));
-    let is_replaced =
-        |slot: &&Slot| copied.contains_key(slot.name) && !still(slot.name) && wanted.spec.module(slot).is_some();
-    let replaced: Vec<(&'static Slot, Option<SharedModule>)> =
-        wanted.spec.slots().iter().filter(is_replaced).map(|slot| (slot, None)).collect();
-    if replaced.is_empty() { None } else { Some(entry.spec().with_modules(&replaced)) }
+/// The Spec with which a desired one is compared, if not all secrets of the stored one can be (D103).
+fn comparable(snapshot: &Snapshot, entry: &Entry, wanted: &Desired) -> Option<Arc<dyn AnyResource>> {
+    without_incomparable(entry, lacks_record(snapshot, entry), wanted.spec.as_ref(), Some(&wanted.claim))
 }
 
 /// The name in the manifests, prefixed with the parent's name.

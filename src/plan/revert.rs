@@ -23,7 +23,8 @@ use super::change::{Change, Plan, named};
 use super::deletion_budget::DeletionBudget;
 use super::diff::handover_note;
 use super::effect::Effect;
-use crate::model::{Claim, Code, Entry, Key, Kind, Operation, Snapshot};
+use crate::model::required_secrets::{SET_IN_ANY_CASE, lacks_record, without_incomparable};
+use crate::model::{AnyResource, Claim, Code, Entry, Key, Kind, Operation, Snapshot};
 use owners::FormerOwners;
 
 /// Computes the plan that brings back the resources of `target`: those of a source, or all but API keys and their owners.
@@ -80,8 +81,20 @@ impl RevertPlanner<'_> {
 
     fn is_same(&self, then: &Arc<Entry>) -> bool {
         self.current.get(&then.key).is_some_and(|now| {
-            Arc::ptr_eq(now, then) || (now.claim == self.owners.claim(then) && now.lazy_spec.same(then.spec()))
+            let is_same = || {
+                let claim = self.owners.claim(then);
+                now.claim == claim
+                    && now.lazy_spec.same(then.spec())
+                    && self.comparable(now, then, claim.as_deref()).is_none()
+            };
+            Arc::ptr_eq(now, then) || is_same()
         })
+    }
+
+    /// The Spec with which an earlier one is compared, if not all secrets of the present one can be (D103).
+    fn comparable(&self, now: &Entry, then: &Entry, claim: Option<&Claim>) -> Option<Arc<dyn AnyResource>> {
+        let lacks_record = lacks_record(self.current, now) || lacks_record(self.target, then);
+        without_incomparable(now, lacks_record, then.spec().as_ref(), claim)
     }
 
     /// Refuses to bring back a resource without its secrets.
@@ -134,16 +147,19 @@ impl RevertPlanner<'_> {
             let claim = self.owners.claim(then).map(Some);
             operations.extend(claim.map(|claim| Operation::Claim { key: key.clone(), claim }));
         }
-        self.push(then, Effect::Create, Vec::new(), operations);
+        self.push(then, Effect::Create, Vec::new(), operations, None);
     }
 
     fn change(&mut self, now: &Arc<Entry>, then: &Arc<Entry>) {
-        let mut operations = match changes(&then.key, now.spec().as_ref(), then.spec()) {
+        let claim = self.owners.claim(then);
+        let comparable = self.comparable(now, then, claim.as_deref());
+        let before = comparable.as_ref().unwrap_or_else(|| now.spec());
+        let mut operations = match changes(&then.key, before.as_ref(), then.spec()) {
             Ok(operations) => operations,
             Err(error) => return self.plan.refusals.push(error.into()),
         };
         let (mut effect, mut notes) = (Effect::Change, Vec::new());
-        let claim = self.owners.claim(then);
+        notes.extend(comparable.is_some().then(|| SET_IN_ANY_CASE.to_owned()));
         if now.claim != claim {
             let only = operations.is_empty();
             operations.push(Operation::Claim { key: then.key.clone(), claim: claim.clone() });
@@ -176,7 +192,7 @@ impl RevertPlanner<'_> {
                 (None, _) => {}
             }
         }
-        self.push(then, effect, notes, operations);
+        self.push(then, effect, notes, operations, comparable);
     }
 
     fn delete(&mut self, now: &Arc<Entry>) {
@@ -186,17 +202,26 @@ impl RevertPlanner<'_> {
             let help = "keep it, or remove `prevent_destroy` in a separate change first";
             self.plan.refuse(Code::PreventDestroy, message, help);
         }
-        self.push(now, Effect::Delete, Vec::new(), deletion(now));
+        self.push(now, Effect::Delete, Vec::new(), deletion(now), None);
     }
 
-    /// Adds the operations on a resource. An implicit resource without modules comes and goes with its children (D34).
-    fn push(&mut self, entry: &Entry, effect: Effect, notes: Vec<String>, operations: Vec<Operation>) {
+    /// Adds the operations on a resource, and the Spec that it is compared with, unless that is the present one. An implicit
+    /// resource without modules comes and goes with its children (D34).
+    fn push(
+        &mut self,
+        entry: &Entry,
+        effect: Effect,
+        notes: Vec<String>,
+        operations: Vec<Operation>,
+        comparable: Option<Arc<dyn AnyResource>>,
+    ) {
         if operations.is_empty() {
             return;
         }
         let before = self.current.get(&entry.key).map(AsRef::as_ref);
         let change = Change::new(entry.key.clone(), self.name(entry), effect, before, operations);
-        self.plan.changes.push(Change { notes, ..change });
+        let before = comparable.or_else(|| change.before.clone());
+        self.plan.changes.push(Change { notes, before, ..change });
     }
 
     /// The name in the manifests or the ID, prefixed with that of the parent.

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use super::change::{Change, Plan};
 use super::diff::transfer_notes;
 use super::effect::Effect;
+use crate::model::required_secrets::required_secrets;
 use crate::model::{Claim, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot, nearest};
 use crate::syntax::text::printable;
 
@@ -75,8 +76,17 @@ impl Transfer {
         }
         moving.sort_by(|one, other| (one.0.key.kind, &one.2).cmp(&(other.0.key.kind, &other.2)));
         plan.refusals.extend(self.taken_names(current, &moving));
+        let moving_edges: BTreeSet<&Key> =
+            moving.iter().map(|(entry, ..)| &entry.key).filter(|key| key.kind == Kind::HttpsEdge).collect();
         for (entry, old, name) in moving {
+            // On its own edge, a route needs no record.
+            let left_edge = || {
+                let edge = entry.key.parent_key().filter(|edge| !moving_edges.contains(edge))?;
+                let edge = current.get(&edge).filter(|edge| edge.is_owned_by(&self.from))?;
+                required_secrets(edge, entry.spec().as_ref())
+            };
             let claim = Claim {
+                required_secrets: old.required_secrets.clone().or_else(left_edge),
                 source: self.to.clone(),
                 // The manifests of the new source may not have the resource yet, and must not delete it.
                 transfer_to: Some(self.to.clone()),

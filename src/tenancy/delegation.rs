@@ -212,27 +212,6 @@ pub(crate) fn with_required_secrets(spec: Arc<dyn AnyResource>, required: &dyn A
     if modules.is_empty() { spec } else { spec.with_modules(&modules) }
 }
 
-/// The modules of a route whose secrets are those that its edge requires, and the source of the edge, by the names of their
-/// slots.
-pub(crate) fn required_secrets(edge: &Entry, route: &dyn AnyResource) -> Option<Arc<BTreeMap<String, String>>> {
-    let required = edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()?;
-    let required: &dyn AnyResource = required;
-    let source = edge.source().unwrap_or_default();
-    let copied = required
-        .modules()
-        .filter(|(slot, module)| has_secrets(*module) && route.module(slot).is_some_and(|own| own.same(*module)));
-    let found: BTreeMap<String, String> = copied.map(|(slot, _)| (slot.name.to_owned(), source.to_owned())).collect();
-    (!found.is_empty()).then(|| Arc::new(found))
-}
-
-/// Whether a module has secrets.
-pub(crate) fn has_secrets(module: &dyn AnyModule) -> bool {
-    match (module.to_json(Secrets::Revealed), module.to_json(Secrets::Masked)) {
-        (Ok(revealed), Ok(masked)) => revealed != masked,
-        _ => true,
-    }
-}
-
 /// Checks the delegations of a manifest. The paths of faults are below the list.
 pub(crate) fn check(delegations: &[Delegation]) -> Vec<Fault> {
     let mut found = Vec::new();

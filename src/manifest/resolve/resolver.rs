@@ -14,8 +14,9 @@ use crate::manifest::load::declaration::Declaration;
 use crate::manifest::load::kinds::MODULE_SET;
 use crate::manifest::loader::Loaded;
 use crate::manifest::prelude::*;
+use crate::model::required_secrets::required_secrets;
 use crate::model::{Cause, Entry, Path, Suggestions};
-use crate::tenancy::delegation::{has_routes_elsewhere, required_secrets};
+use crate::tenancy::delegation::has_routes_elsewhere;
 
 /// The most places that the diagnostic of an unknown name lists in addition to the first.
 const MOST_PLACES: usize = 10;
@@ -202,7 +203,7 @@ impl<'a> Resolver<'a> {
         self.out.desired.insert(key.clone(), desired);
     }
 
-    /// The modules of a route with secrets of its edge, which another source has.
+    /// The record of the secrets of a route on an edge that another source has.
     fn required_secrets(&self, wanted: &DeclaredResource<'_>) -> Option<Arc<BTreeMap<String, String>>> {
         let edge = wanted.key.parent_key().filter(|edge| !self.out.desired.contains_key(edge))?;
         let edge = self.known.snapshot.get(&edge).filter(|edge| !edge.is_owned_by(self.known.source))?;

@@ -20,8 +20,8 @@
 //! position. It does not know the manifests: whether these have changed the same field is for the next plan to say.
 
 use super::handle::SourceHandle;
-use crate::model::DriftedResource;
 use crate::model::drift::only_others_changed;
+use crate::model::{DriftedResource, Entry};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::sync_loop::status::{MOST_DRIFTED, SourceStatus};
@@ -225,7 +225,8 @@ impl ReadRecords {
             // What has another owner now is no drift of this one.
             let entry = snapshot.get(&key);
             let is_own = entry.is_none_or(|entry| entry.is_owned_by(source));
-            let live = entry.map(|entry| store.digested(entry.spec().as_ref())).transpose()?;
+            let digested = |entry: &Arc<Entry>| store.digested(entry.spec().as_ref(), entry.claim.as_deref());
+            let live = entry.map(digested).transpose()?;
             let writes = writes.get(&key).filter(|_| is_own);
             let drift = writes.and_then(|writes| Drift::since_applied(source, live.as_ref(), writes));
             if let Some(written) = self.written.get_mut(&key) {

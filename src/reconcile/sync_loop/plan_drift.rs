@@ -29,7 +29,7 @@
 use crate::background::yield_to_requests;
 use crate::model::drift::{DriftFields, ExternalWrite, only_others_changed};
 use crate::model::secrets::serialization_mode::without_digests;
-use crate::model::{AnyResource, DriftState, DriftedResource, Kind};
+use crate::model::{AnyResource, Claim, DriftState, DriftedResource, Entry, Kind};
 use crate::plan::Effect;
 use crate::reconcile::prelude::*;
 use crate::reconcile::run::fault_message::fault_message;
@@ -93,10 +93,11 @@ pub(crate) fn find_drift(
         }
         let key = written(change);
         let Some(writes) = writes.get(&key) else { continue };
-        let Some(wanted) = wanted(planned, &change.key) else { continue };
+        let Some((wanted, claim)) = wanted(planned, &change.key) else { continue };
         let entry = snapshot.get(&key);
-        let mut live = entry.map(|entry| store.digested(entry.spec().as_ref())).transpose()?;
-        let mut declared = store.digested(wanted.as_ref())?;
+        let digested = |entry: &Arc<Entry>| store.digested(entry.spec().as_ref(), entry.claim.as_deref());
+        let mut live = entry.map(digested).transpose()?;
+        let mut declared = store.digested(wanted.as_ref(), claim.as_deref())?;
         // The store no longer knows the owner of a deleted resource's secrets.
         let drift = match sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry))) {
             true => Drift::detect(source, live.as_ref(), &declared, writes),
@@ -143,13 +144,14 @@ fn can_drift(change: &Change, source: &str, snapshot: &Snapshot) -> bool {
     }
 }
 
-/// The Spec that a resource has once the plan is applied.
-fn wanted(planned: &PlanResult, key: &Key) -> Option<Arc<dyn AnyResource>> {
+/// The Spec and the claim that a resource has once the plan is applied.
+fn wanted(planned: &PlanResult, key: &Key) -> Option<(Arc<dyn AnyResource>, Option<Arc<Claim>>)> {
     if let Some(entry) = planned.tried.as_ref().and_then(|tried| tried.after().get(key)) {
-        return Some(Arc::clone(entry.spec()));
+        return Some((Arc::clone(entry.spec()), entry.claim.clone()));
     }
     // A refused plan was not tried. The owner of a key may not be in its manifest.
-    planned.desired.get(key).filter(|_| key.kind != Kind::ApiKey).map(|desired| Arc::clone(&desired.spec))
+    let desired = planned.desired.get(key).filter(|_| key.kind != Kind::ApiKey);
+    desired.map(|desired| (Arc::clone(&desired.spec), Some(Arc::clone(&desired.claim))))
 }
 
 /// Whether a change does nothing but revert what others have changed. If the manifests have changed as well, it is pending.

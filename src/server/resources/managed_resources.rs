@@ -1,10 +1,10 @@
 //! Writes over the API to resources that a source owns: which ones are allowed, and what the client is told (D103).
 
 use super::write_policy::WritePolicy;
-use crate::model::{AnyModule, AnyResource, Claim, HttpsEdge, HttpsEdgeRoute};
+use crate::model::required_secrets::has_secrets;
+use crate::model::{AnyModule, AnyResource, Claim, HttpsEdge, HttpsEdgeRoute, Slot};
 use crate::server::handler_prelude::*;
 use crate::syntax::text::printable_path;
-use crate::tenancy::delegation::has_secrets;
 use crate::tenancy::refused_write;
 
 /// The header that names the source whose manifests a request overrides.
@@ -125,8 +125,8 @@ pub(super) struct WriteCheck {
     app: AppState,
     /// The sources that the request names in its header.
     overrides: Vec<String>,
-    /// Whether the caller sees all secrets.
-    sees_all: bool,
+    /// The secrets that the caller sees.
+    visibility: SecretVisibility,
     /// The files and lines of resources, as far as the history has them.
     places: BTreeMap<Key, String>,
 }
@@ -136,7 +136,7 @@ impl WriteCheck {
     pub(super) fn new(app: AppState, headers: &HeaderMap, visibility: &SecretVisibility) -> Self {
         let values = headers.get_all(OVERRIDE).iter();
         let overrides = values.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned()).collect();
-        Self { app, overrides, sees_all: *visibility == SecretVisibility::Everything, places: BTreeMap::new() }
+        Self { app, overrides, visibility: visibility.clone(), places: BTreeMap::new() }
     }
 
     /// The message in the history, if the request overrides a source.
@@ -185,7 +185,8 @@ impl WriteCheck {
         if let Some(fault) = operations.iter().find_map(|operation| refused_write(current, operation)) {
             return Err(fault);
         }
-        for (edge, module) in operations.iter().filter_map(|operation| left_out(current, operation, self.sees_all)) {
+        let sees_all = self.visibility == SecretVisibility::Everything;
+        for (edge, module) in operations.iter().filter_map(|operation| left_out(current, operation, sees_all)) {
             // Without an owner, nobody could lift the requirement.
             let Some(claim) = &edge.claim else { continue };
             if !self.is_suspended(&claim.source) {
@@ -194,6 +195,9 @@ impl WriteCheck {
                 let help = "omit the module from the request, or change `required_modules` in the edge's manifest";
                 return Err(Fault::new(Code::RequiredModule, message).help(help));
             }
+        }
+        if let Some(fault) = operations.iter().find_map(|operation| self.unseen_secret(current, operation)) {
+            return Err(fault);
         }
         let mut warnings = Vec::new();
         for write in &writes {
@@ -210,6 +214,26 @@ impl WriteCheck {
             warnings.push(self.warning(write));
         }
         Ok(warnings)
+    }
+
+    /// Why a request cannot write a module with a secret that a route has from its edge and that the caller does not see: the
+    /// revision or the history would tell a right guess. A sync records that the secret is another source's (D103).
+    fn unseen_secret(&self, current: &Snapshot, operation: &Operation) -> Option<Fault> {
+        let entry = current.get(operation.key())?;
+        let is_unseen = |slot: &Slot| !self.visibility.sees_recorded(current, entry, Some(slot));
+        let module = match operation {
+            Operation::PutModule { slot, .. } => is_unseen(slot).then_some(slot.name)?,
+            Operation::Patch { spec, fields, .. } => {
+                let mut slots = spec.slots().iter().filter(|slot| fields.iter().any(|field| field == slot.name));
+                slots.find(|slot| is_unseen(slot))?.name
+            }
+            _ => return None,
+        };
+        let claim = entry.claim.as_deref()?;
+        let subject = OwnedWrite::new(current, entry, claim).subject();
+        let message = format!("`{module}` of {subject} has or may have a secret of its edge, which you cannot replace");
+        let help = "omit the module from the request, and change it in the manifest of the route";
+        Some(Fault::new(Code::RequiredModule, message).help(help))
     }
 
     fn is_suspended(&self, source: &str) -> bool {

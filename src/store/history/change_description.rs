@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Entry, JsonError, Kind, Secrets, json};
+use super::masking::each_digest;
+use crate::model::{AnyResource, Claim, DigestKey, Entry, JsonError, Kind, Secrets, json};
 use crate::store::commit::entries::CommitEntry;
 use crate::store::commit::header::{ResourceChange, damaged};
 use crate::store::commit::record::{self, LostSecrets};
@@ -46,7 +47,12 @@ impl EntryReader<'_> {
         let whole = |entry: Option<&Entry>| {
             entry.map(|entry| fields(entry, self.digest_key)).transpose().map_err(StoreError::internal)
         };
-        let (before, after) = match (whole(old.as_ref())?, whole(new.as_ref())?) {
+        let mut was = whole(old.as_ref())?;
+        if gets_or_loses_record(old.as_ref(), new.as_ref()) {
+            let fields = was.iter_mut().flat_map(|was| was.values_mut());
+            fields.for_each(|field| bind_digests(field, "unknown", self.digest_key));
+        }
+        let (before, after) = match (was, whole(new.as_ref())?) {
             (Some(was), Some(is)) => {
                 let (was, is) = without_same(was, is);
                 (Some(was), Some(is))
@@ -139,9 +145,44 @@ fn without_same(mut was: SpecFields, mut is: SpecFields) -> (SpecFields, SpecFie
     (was, is)
 }
 
+/// Whether only one of two states of a route records the origin of its secrets, so that they cannot be compared (D103). A
+/// transfer by command leaves them as they are.
+fn gets_or_loses_record(old: Option<&Entry>, new: Option<&Entry>) -> bool {
+    let claims = old.and_then(|old| old.claim.as_deref()).zip(new.and_then(|new| new.claim.as_deref()));
+    claims.is_some_and(|(old, new)| {
+        let is_transfer = old.source != new.source && new.awaits_manifest();
+        old.required_secrets.is_some() != new.required_secrets.is_some() && !is_transfer
+    })
+}
+
+/// The fields of a Spec. A secret that a route has from its edge has another digest than the same one of the route's own, so that
+/// whatever compares digests tells nobody whether a guess is right (D103).
+pub(super) fn digested(
+    spec: &dyn AnyResource,
+    claim: Option<&Claim>,
+    digest_key: &[u8; 32],
+) -> Result<SpecFields, JsonError> {
+    let mut fields = spec.to_json(Secrets::Digested(digest_key))?;
+    for (slot, source) in claim.and_then(|claim| claim.required_secrets.as_deref()).into_iter().flatten() {
+        if let Some(module) = fields.get_mut(slot) {
+            bind_digests(module, &format!("of {source}"), digest_key);
+        }
+    }
+    Ok(fields)
+}
+
+/// Replaces the digests of secrets by others, which are the same only for the same origin.
+fn bind_digests(value: &mut Value, origin: &str, digest_key: &[u8; 32]) {
+    let key = DigestKey::new(*digest_key);
+    each_digest(value, &mut |text| {
+        let digest = key.digest("origin of a secret", &[origin.as_bytes(), text.as_bytes()]).to_hex();
+        *text = format!("(secret {digest:.16})");
+    });
+}
+
 /// The fields of a resource, with its ownership.
 pub(super) fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<SpecFields, JsonError> {
-    let mut fields = entry.spec().to_json(Secrets::Digested(digest_key))?;
+    let mut fields = digested(entry.spec().as_ref(), entry.claim.as_deref(), digest_key)?;
     if let Some(claim) = &entry.claim {
         fields.insert(OWNED_BY.into(), json::value(claim, Secrets::Masked)?);
     }

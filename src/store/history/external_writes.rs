@@ -11,9 +11,10 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use super::{blame::SetBy, change_description::OWNED_BY};
+use super::blame::SetBy;
+use super::change_description::{OWNED_BY, digested};
 use crate::model::drift::{DriftFields, ExternalWrite, writer};
-use crate::model::{AnyResource, Key, Secrets, Snapshot};
+use crate::model::{AnyResource, Claim, Key, Snapshot};
 use crate::store::commit::header::{CommitHeader, ResourceChange};
 use crate::store::engine::ResourceHistoryQuery;
 use crate::store::error::StoreError;
@@ -69,10 +70,9 @@ impl Store {
         Ok(found.filter(|(_, writes)| !writes.is_empty()).collect())
     }
 
-    /// Returns the fields of a Spec in the form of the history.
-    pub(crate) fn digested(&self, spec: &dyn AnyResource) -> Result<DriftFields, StoreError> {
-        let fields = spec.to_json(Secrets::Digested(&self.digest_key));
-        fields.map_err(StoreError::internal)
+    /// Returns the fields of a resource in the form of the history.
+    pub(crate) fn digested(&self, spec: &dyn AnyResource, claim: Option<&Claim>) -> Result<DriftFields, StoreError> {
+        digested(spec, claim, &self.digest_key).map_err(StoreError::internal)
     }
 
     /// Finds the last change of a resource, and the last one by its source, if it has one.
@@ -157,7 +157,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::model::{Author, Claim, HttpsEdge, Id, Kind, Operation};
+    use crate::model::{Author, HttpsEdge, Id, Kind, Operation};
     use crate::store::{Commit, clock};
 
     fn key() -> Key {

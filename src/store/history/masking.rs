@@ -30,7 +30,8 @@ pub(crate) fn hide_change(before: Option<&mut Value>, after: Option<&mut Value>)
     }
 }
 
-fn each_digest(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
+/// Visits the digests of secrets in a value.
+pub(super) fn each_digest(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
     match value {
         Value::String(text) if is_digest(text) => visit(text),
         Value::Array(items) => items.iter_mut().for_each(|item| each_digest(item, visit)),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::model::required_secrets::{has_secrets, lacks_record};
 use crate::model::{AnyResource, Entry, HttpsEdge, KeyScope, Secrets, Slot, Snapshot};
 use crate::server::auth::caller::Caller;
-use crate::tenancy::delegation::has_secrets;
 
 /// The resources whose secrets a caller sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,10 +73,10 @@ impl SecretVisibility {
         if shown { Secrets::Revealed } else { Secrets::Masked }
     }
 
-    /// Whether the caller sees the secrets that the edge of a route requires of it, or has required, in one slot or in all:
-    /// they are those of the edge's source (D103).
+    /// Whether the caller sees the secrets that the edge of a route requires of it, has required, or may have required, in one
+    /// slot or in all: they are those of the edge's source (D103).
     pub(in crate::server) fn sees_required(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
-        if !self.sees_copied(entry, slot) {
+        if !self.sees_recorded(snapshot, entry, slot) {
             return false;
         }
         let Some(edge) = entry.key.parent_key().and_then(|parent| snapshot.get(&parent)) else { return true };
@@ -84,9 +84,17 @@ impl SecretVisibility {
             return true;
         }
         let required = edge.spec_as::<HttpsEdge>().and_then(|edge| edge.required_modules.as_deref());
-        let Some(required) = required else { return true };
-        let required: &dyn AnyResource = required;
-        !required.modules().any(|(it, module)| slot.is_none_or(|slot| slot == it) && has_secrets(module))
+        required.is_none_or(|required| !has_secrets_in(required, slot))
+    }
+
+    /// Like [`sees_required`](Self::sees_required), for the secrets that a route has from its edge already. Without a record,
+    /// these may be any.
+    pub(in crate::server) fn sees_recorded(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
+        let edge = || entry.key.parent_key().and_then(|parent| snapshot.get(&parent));
+        self.sees_copied(entry, slot)
+            && (!lacks_record(snapshot, entry)
+                || edge().is_some_and(|edge| self.sees(edge))
+                || !has_secrets_in(entry.spec().as_ref(), slot))
     }
 
     /// Whether the caller sees the secrets that were copied from an edge into a route, in one slot or in all.
@@ -95,4 +103,9 @@ impl SecretVisibility {
         let mut copied = copied.filter(|(name, _)| slot.is_none_or(|slot| slot.name == name.as_str()));
         copied.all(|(_, source)| self.sees_source(source))
     }
+}
+
+/// Whether a resource has secrets in a slot, or in any.
+fn has_secrets_in(resource: &dyn AnyResource, slot: Option<&Slot>) -> bool {
+    resource.modules().any(|(it, module)| slot.is_none_or(|slot| slot == it) && has_secrets(module))
 }
