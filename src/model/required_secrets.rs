@@ -71,7 +71,7 @@ pub(crate) fn lacks_record(state: &Snapshot, route: &Entry) -> bool {
 /// Whether the secrets of a module can be compared between two states of a route, or between two routes.
 pub(crate) fn are_comparable(one: (&Snapshot, &Entry), other: (&Snapshot, &Entry), slot: &Slot) -> bool {
     let is_known = |state: &Snapshot, route: &Entry| {
-        !lacks_record(state, route) || !route.spec().module(slot).is_some_and(|module| has_secrets(module))
+        !lacks_record(state, route) || !route.spec().module(slot).is_some_and(has_secrets)
     };
     let has_same_origin = || {
         let [origin, another] = [one.1, other.1].map(|route| recorded_source(route.claim.as_deref(), slot));

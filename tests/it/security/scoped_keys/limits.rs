@@ -147,18 +147,18 @@ fn a_scope_is_validated_shown_and_absent_without_one() {
 }
 
 /// An edge that requires a module with a secret, and delegates a path.
-const SHOP: &str = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: guard}\nspec:\n  \
+pub(super) const SHOP: &str = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: guard}\nspec:\n  \
             webhook_verification: {provider: github, secret: shop-secret-1}\n---\n\
             apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop}\nspec:\n  \
             hostports: ['shop.example.com:443']\n  delegates_to: [{source: docs, path_prefix: /docs/}]\n  \
             required_modules: [guard]\n";
 /// A route on it, with a secret of its own.
-const DOCS: &str = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: help}\nspec:\n  edge: shop\n  \
+pub(super) const DOCS: &str = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: help}\nspec:\n  edge: shop\n  \
             match_type: path_prefix\n  match: /docs/\n  backend: {backend_id: bkd_1}\n  \
             oidc: {issuer: 'https://login.example.com', client_id: docs, client_secret: docs-secret-1}\n";
 
 /// The secrets of the route that a key with a scope sees: those of the required module, twice, and its own one.
-fn secrets_of(server: &Server, route: &str, scope: Value) -> [String; 3] {
+pub(super) fn secrets_of(server: &Server, route: &str, scope: Value) -> [String; 3] {
     let (_, token) = key(server, scope);
     let get = |path: &str, place: &str| server.call_as(&token, "GET", path, None).str(place).to_owned();
     [

@@ -4,6 +4,7 @@ mod command_line;
 mod guesses;
 mod limits;
 mod planners;
+mod required_secrets;
 mod rollbacks;
 
 use serde_json::{Value, json};
