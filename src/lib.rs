@@ -213,7 +213,7 @@
 //!   others by serde_yaml (`syntax::yaml`, D76).
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`server::http::service`) →
 //!   `server::http::endpoint_paths` → the handler of the action → typed body (`model::decode`) → one operation → if
-//!   invariants depend on it, their judgement, in a place of its own (`store::speculative::JudgedOperations`, D120) →
+//!   invariants depend on it, their judgement, in a place of its own (`server::resources::pending_write`, D120) →
 //!   the queue of the store, which one thread fills for all small writes while another one waits for the disk
 //!   (`server::resources::commit_executor`) → the log, with one sync for all that wait (`store::group_commit`) → View →
 //!   bytes. The bytes of a whole resource are cached with its entry until it or a child changes.

@@ -130,6 +130,11 @@ impl Store {
         committed
     }
 
+    /// The state after all commits in the queue, which need not be durable yet.
+    pub(crate) fn tip(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.queue.lock().tip)
+    }
+
     /// Records an attempt that changed nothing in the state in the history.
     pub fn note(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
         self.note_prepared(|position| self.prepare_note(position, &attempt, outcome, message, Vec::new()))

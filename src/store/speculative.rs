@@ -7,7 +7,7 @@
 //!
 //! Every commit of this process gets its next state here, so invariants are enforced here (D120). A proof takes long, too. For a
 //! request that changes a single resource, it is made before the commit as well ([`JudgedOperations`]), and counts if nothing has
-//! changed since on which it depends.
+//! changed since on which it depends. If something has, such a request is not committed ([`NextState::judged`]).
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -18,9 +18,9 @@ use jiff::Timestamp;
 
 use super::{attempt::Attempt, clock};
 use crate::model::{Fault, Key, Kind, Operation, Path, Snapshot, snapshot::Refusal};
-use crate::routing::invariant::{depend_on, enforce};
+use crate::routing::invariant::{VerdictInputs, depend_on, enforce};
 
-/// An older try is not committed: its time would be that of the new resources.
+/// An older try is not committed: its time would be that of the new resources. An older verdict does not count: exemptions end.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The state after operations, which a commit can take instead of applying them again. For a large plan that takes as
@@ -71,16 +71,15 @@ impl SpeculativeCommit {
     }
 }
 
+/// What invariants say about operations: the unknown answers, or the reason for refusing the operations.
+type InvariantVerdict = Result<Vec<(Key, Fault)>, Refusal>;
+
 /// The judgement of invariants on operations on a state, before they are committed.
 #[derive(Debug)]
 pub(crate) struct JudgedOperations {
-    before: Snapshot,
-    /// The edges of the changed routes. None if anything else changed on which invariants depend, which has an effect on the
-    /// requests of other edges.
-    edges: Option<BTreeSet<Key>>,
-    /// The unknown answers, or the reason for refusing the operations.
-    verdict: Result<Vec<(Key, Fault)>, Refusal>,
-    began: Instant,
+    inputs: VerdictInputs,
+    verdict: InvariantVerdict,
+    judged: Instant,
 }
 
 impl JudgedOperations {
@@ -93,29 +92,16 @@ impl JudgedOperations {
 
     /// Judges operations on a state. Returns none if it refuses them for another reason.
     pub(crate) fn new(before: &Snapshot, operations: &[Operation]) -> Option<Self> {
-        let (at, began) = (clock::now(), Instant::now());
+        let at = clock::now();
         let (after, changed) = before.apply(operations, at).ok()?;
         let refused = |(first, others)| CommitRefusals { first, others }.into_one();
         let verdict = enforce(before, &after, &changed, at).map_err(refused);
-        let edge_of = |key: &Key| key.parent_key().filter(|_| key.kind == Kind::HttpsEdgeRoute);
-        let edges = changed.iter().filter(|key| depend_on(key.kind)).map(edge_of).collect();
-        Some(Self { before: before.clone(), edges, verdict, began })
+        Some(Self { inputs: VerdictInputs::new(before, &after, &changed), verdict, judged: Instant::now() })
     }
 
     /// Whether the verdict is the same on another state.
-    pub(crate) fn stands(&self, current: &Snapshot) -> bool {
-        let is_of_other_edge = |key: &Key| {
-            let edges = self.edges.as_ref().filter(|_| key.kind == Kind::HttpsEdgeRoute);
-            edges.is_some_and(|edges| key.parent_key().is_some_and(|edge| !edges.contains(&edge)))
-        };
-        // The entry of an edge is also another one if only its routes have changed.
-        let is_same = |key: &Key| {
-            let pair = self.before.get(key).zip(current.get(key));
-            pair.is_some_and(|(one, other)| Arc::ptr_eq(one.spec(), other.spec()) && one.claim == other.claim)
-        };
-        let matters = |key: &Key| depend_on(key.kind) && !is_of_other_edge(key) && !is_same(key);
-        self.began.elapsed() < LONGEST
-            && (self.before.is_same(current) || !current.changed_since(&self.before).any(matters))
+    fn stands(&self, current: &Snapshot) -> bool {
+        self.judged.elapsed() < LONGEST && self.inputs.are_same_in(current)
     }
 }
 
@@ -143,8 +129,8 @@ impl NextSnapshot {
 
 /// The changes of a commit to the state that it was computed from.
 pub(crate) enum NextState {
-    /// The operations to apply, and what invariants said about them before, if they were asked.
-    Operations(Vec<Operation>, Option<Box<JudgedOperations>>),
+    /// The operations to apply, and what invariants say about them on this state, if they were asked before.
+    Operations(Vec<Operation>, Option<InvariantVerdict>),
     /// The result of operations that were tried on this state, and their calls.
     Speculative(Arc<SpeculativeCommit>, Vec<String>),
     /// No other resources: a source accepts those of the state, so that none of its manifests are rejected any longer (D78).
@@ -152,6 +138,20 @@ pub(crate) enum NextState {
 }
 
 impl NextState {
+    /// Returns the commit of operations on a state. None if invariants must be asked about them first: all other writers would
+    /// wait for that here.
+    pub(crate) fn judged(
+        current: &Snapshot,
+        operations: Vec<Operation>,
+        judged: Option<&JudgedOperations>,
+    ) -> Option<Self> {
+        let verdict = judged.filter(|judged| judged.stands(current)).map(|judged| judged.verdict.clone());
+        // What is refused for another reason is not judged.
+        let is_quick =
+            || !JudgedOperations::are_needed(current, &operations) || current.apply(&operations, clock::now()).is_err();
+        (verdict.is_some() || is_quick()).then_some(Self::Operations(operations, verdict))
+    }
+
     /// Whether nothing changes.
     pub(super) fn is_empty(&self) -> bool {
         match self {
@@ -173,13 +173,13 @@ impl NextState {
     /// Returns the state after `before`.
     pub(super) fn next(&self, before: &Snapshot, at: Timestamp) -> Result<NextSnapshot, Refusal> {
         match self {
-            NextState::Operations(operations, judged) => match judged.as_ref().filter(|it| it.stands(before)) {
-                Some(judged) => {
-                    let (after, changed) = before.apply(operations, at)?;
-                    Ok(NextSnapshot { after, changed: Arc::new(changed), doubts: judged.verdict.clone()? })
-                }
-                None => NextSnapshot::new(before, operations, at).map_err(CommitRefusals::into_one),
-            },
+            NextState::Operations(operations, Some(verdict)) => {
+                let (after, changed) = before.apply(operations, at)?;
+                Ok(NextSnapshot { after, changed: Arc::new(changed), doubts: verdict.clone()? })
+            }
+            NextState::Operations(operations, None) => {
+                NextSnapshot::new(before, operations, at).map_err(CommitRefusals::into_one)
+            }
             NextState::Speculative(tried, _) => {
                 let SpeculativeCommit { after, changed, doubts, .. } = tried.as_ref();
                 Ok(NextSnapshot { after: after.clone(), changed: Arc::clone(changed), doubts: doubts.clone() })
@@ -245,14 +245,18 @@ mod tests {
         Operation::Create { key, spec, claim: None, token: None }
     }
 
+    /// The ID of the edge of a host below `example.com`.
+    fn edge_id(name: &str) -> Id {
+        Id::new(&format!("edghts_{}", name.replace('*', "any").replace('.', "-")))
+    }
+
     fn edge(name: &str) -> Operation {
         let spec = json!({"hostports": [format!("{name}.example.com:443")]});
-        create(Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}"))), spec)
+        create(Key::new(Kind::HttpsEdge, edge_id(name)), spec)
     }
 
     fn route(edge: &str, name: &str, matched: &str) -> Operation {
-        let key =
-            Key::child(Kind::HttpsEdgeRoute, Id::new(&format!("edghts_{edge}")), Id::new(&format!("edghtsrt_{name}")));
+        let key = Key::child(Kind::HttpsEdgeRoute, edge_id(edge), Id::new(&format!("edghtsrt_{name}")));
         create(key, json!({"match_type": "path_prefix", "match": matched, "backend": {"backend_id": "bkd_1"}}))
     }
 
@@ -264,27 +268,72 @@ mod tests {
     fn a_verdict_stands_until_something_changes_on_which_it_depends() {
         let spec = json!({"description": "d", "scope": {"path_prefixes": ["/admin"]}, "requires_any": ["oidc"]});
         let invariant = create(Key::new(Kind::Invariant, Id::new("inv_1")), spec);
-        let edges = applied(&applied(&Snapshot::default(), edge("a")), edge("b"));
+        let edges = ["a", "b", "*.b", "c"].into_iter().fold(Snapshot::default(), |state, it| applied(&state, edge(it)));
         let state = applied(&edges, invariant.clone());
         let (open, admin) = (route("a", "1", "/"), route("a", "1", "/admin"));
         assert!(JudgedOperations::are_needed(&state, std::slice::from_ref(&open)));
         assert!(!JudgedOperations::are_needed(&edges, &[open]));
         assert!(JudgedOperations::are_needed(&edges, std::slice::from_ref(&invariant)));
-        let judged = JudgedOperations::new(&state, std::slice::from_ref(&admin)).unwrap();
-        assert!(judged.verdict.is_err() && judged.stands(&state));
         let owner = create(Key::new(Kind::Owner, Id::new("own_1")), json!({"role": "viewer"}));
-        for (change, stands) in
-            [(owner, true), (route("b", "2", "/x"), true), (route("a", "2", "/x"), false), (edge("c"), false)]
-        {
-            assert_eq!(judged.stands(&applied(&state, change.clone())), stands, "{change}");
-        }
+        let other = create(Key::new(Kind::Invariant, Id::new("inv_2")), json!({"description": "e", "keeps": ["oidc"]}));
+        let stand = |operation: &Operation, changes: &[(Operation, bool)]| {
+            let judged = JudgedOperations::new(&state, std::slice::from_ref(operation)).unwrap();
+            assert!(judged.stands(&state));
+            for (change, stands) in changes {
+                assert_eq!(judged.stands(&applied(&state, change.clone())), *stands, "{operation}, then {change}");
+            }
+        };
+        // A route: everything of its edge, and the edges of its host.
+        let changes = [
+            (owner.clone(), true),
+            (other.clone(), false),
+            (route("b", "2", "/x"), true),
+            (route("a", "2", "/x"), false),
+            (edge("d"), true),
+            (edge("*"), false),
+        ];
+        stand(&admin, &changes);
+        // An edge that gets other hosts: also the routes of the edges whose hosts meet these.
+        let changes = [
+            (owner.clone(), true),
+            (other, false),
+            (route("*.b", "2", "/x"), false),
+            (route("b", "2", "/x"), true),
+            (route("c", "2", "/x"), true),
+            (edge("y.b"), true),
+            (edge("*"), false),
+        ];
+        stand(&edge("x.b"), &changes);
+        // An edge that keeps its hosts: only its own routes.
+        let spec = json!({"hostports": ["*.b.example.com:443"], "tls_termination": {"min_version": "1.2"}}).to_string();
+        let spec: Arc<dyn AnyResource> = (Kind::HttpsEdge.info().restore)(&spec).unwrap();
+        let key = Key::new(Kind::HttpsEdge, edge_id("*.b"));
+        let patched = Operation::Patch { key, spec, fields: vec!["tls_termination".to_owned()] };
+        stand(&patched, &[(route("*.b", "2", "/x"), false), (route("b", "2", "/x"), true), (edge("y.b"), false)]);
+        // Every edge.
         let whole = JudgedOperations::new(&edges, &[invariant]).unwrap();
+        assert!(whole.stands(&applied(&edges, owner)));
         assert!(!whole.stands(&applied(&edges, route("b", "2", "/x"))), "it is about the requests of every edge");
-        // What has changed since is judged in the commit.
-        let (later, next) =
-            (applied(&edges, edge("c")), |it: &NextState, state: &Snapshot| it.next(state, clock::now()).is_ok());
+    }
+
+    #[test]
+    fn what_invariants_must_be_asked_about_is_not_judged_in_the_commit() {
+        let spec = json!({"description": "d", "scope": {"path_prefixes": ["/admin"]}, "requires_any": ["oidc"]});
+        let invariant = create(Key::new(Kind::Invariant, Id::new("inv_1")), spec);
+        let edges = applied(&Snapshot::default(), edge("a"));
+        let state = applied(&edges, invariant);
+        let admin = route("a", "1", "/admin");
         let judged = JudgedOperations::new(&state, std::slice::from_ref(&admin)).unwrap();
-        let state_of = NextState::Operations(vec![admin], Some(Box::new(judged)));
-        assert!(!next(&state_of, &state) && next(&state_of, &later), "without the invariant, the route is fine");
+        let committed = |current: &Snapshot, judged: Option<&JudgedOperations>| {
+            let next = NextState::judged(current, vec![admin.clone()], judged);
+            next.map(|it| it.next(current, clock::now()).is_ok())
+        };
+        assert_eq!(committed(&state, Some(&judged)), Some(false), "the verdict counts");
+        assert_eq!(committed(&edges, None), Some(true), "there is no invariant");
+        // Others have changed what it depends on, or it was not judged.
+        assert_eq!(committed(&applied(&state, route("a", "2", "/x")), Some(&judged)), None);
+        assert_eq!(committed(&state, None), None);
+        // What is refused anyway is.
+        assert_eq!(committed(&applied(&state, route("a", "1", "/x")), None), Some(false), "the route exists");
     }
 }

@@ -12,9 +12,18 @@ impl WorkPlace {
     /// Waits for its turn and runs with a lower priority. If the client disconnects, the run does not start, or is
     /// cancelled at its next step.
     pub(crate) async fn run<T: Send + 'static>(
-        mut self,
+        self,
         work: impl FnOnce(Cancel) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
+        let (done, _place) = self.run_held(work).await?;
+        done
+    }
+
+    /// Runs like [`Self::run`], and returns the place, which is held until it is dropped.
+    pub(crate) async fn run_held<T: Send + 'static>(
+        mut self,
+        work: impl FnOnce(Cancel) -> T + Send + 'static,
+    ) -> Result<(T, Self), ApiError> {
         self.wait_for_turn().await;
         let guard = CancelOnDrop(Cancel::default());
         let cancel = guard.0.clone();
@@ -22,12 +31,12 @@ impl WorkPlace {
         // A thread of its own, because a lowered priority cannot be raised again.
         let thread = std::thread::Builder::new().name("reconciliation".into()).spawn(move || {
             // Held until the work ends, even if the client disconnects.
-            let _held = self;
+            let held = self;
             lower_priority();
-            let _ = sender.send(work(cancel));
+            let _ = sender.send((work(cancel), held));
         });
         thread.map_err(|_| ApiError::internal())?;
-        answer.await.map_err(|_| ApiError::internal())?
+        answer.await.map_err(|_| ApiError::internal())
     }
 
     /// Waits for its turn and renders.

@@ -6,6 +6,7 @@ use axum::http::request::Parts;
 use super::endpoint::{Action, Endpoint, OWNER_ROLE};
 use super::external_id::check_id;
 use super::managed_resources::WriteCheck;
+use super::pending_write::PendingWrite;
 use super::render::{self, render, render_module};
 use super::{at_revision, key_owner, list};
 use crate::model::{ApiKey, Rendered, Secret, Slot};
@@ -16,16 +17,8 @@ use crate::server::http::{body_fields, page};
 use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;
 use crate::server::replicas::forwarder::OutgoingRequest;
-use crate::store::{Attempt, Declined, JudgedOperations, NextState, QueuedCommit, ids, tokens};
+use crate::store::{Attempt, ids, tokens};
 use crate::syntax::yaml::Tape;
-
-/// A write in the queue of the store, what to warn of, and its changes to keys and owners.
-type EnteredWrite = (AppState, Result<QueuedCommit<ApiError>, Declined<ApiError>>, Vec<String>, Option<SecurityNote>);
-
-/// How often a change is judged while others commit, before that is left to its commit.
-const MOST_JUDGEMENTS: usize = 3;
-/// The most invariants of which nobody can tell that a response names.
-const MOST_DOUBTS: usize = 4;
 
 /// A request.
 struct ApiRequest<'a> {
@@ -286,8 +279,7 @@ impl ApiRequest<'_> {
         let (app, caller, key) = (self.app.clone(), self.caller.clone(), key.clone());
         let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.visibility);
         let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
-        let visibility = self.visibility.clone();
-        let (address, owner_role) = (guards::client_of(&self.headers), self.owner_role);
+        let (visibility, address) = (self.visibility.clone(), guards::client_of(&self.headers));
         let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
         let mut operations = operations;
         if !owned.look_up_known(&operations) {
@@ -297,58 +289,23 @@ impl ApiRequest<'_> {
             };
             (owned, operations) = blocking(look_up).await?;
         }
-        let judged = Box::pin(self.judged(&operations)).await?;
-        let enter = move || -> EnteredWrite {
-            let (mut warnings, mut note) = (Vec::new(), None);
-            let entered = app.served.store.enter(attempt, |current| -> Result<NextState, ApiError> {
-                let (operations, conflict) = key_owner::with_owner(operations, owner_role, current);
-                permission::allows_request(&caller, address, &operations, current)
-                    .map_err(|fault| caller.refused(fault))?;
-                conflict.map_or(Ok(()), Err)?;
-                note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
-                warnings = owned.check(current, &operations).map_err(ApiError::new)?;
-                precondition.check(|| match slot {
-                    Some(slot) => render_module(&app.served.base_urls, &visibility, current, &key, slot),
-                    None => current
-                        .get(&key)
-                        .map(|entry| render(&app.served.base_urls, &visibility, current, entry))
-                        .transpose(),
-                })?;
-                Ok(NextState::Operations(operations, judged.map(Box::new)))
-            });
-            warnings.extend(entered.iter().flat_map(|queued| doubts_in_header(queued.doubts())));
-            (app, entered, warnings, note)
+        let write = PendingWrite {
+            app,
+            caller,
+            address,
+            key,
+            slot,
+            operations,
+            owner_role: self.owner_role,
+            owned,
+            precondition,
+            visibility,
+            attempt,
+            quick,
         };
-        let settle = |(app, entered, warnings, note): EnteredWrite| {
-            let committed = entered.and_then(|entered| app.served.store.settle(entered));
-            committed.map(|committed| (committed.snapshot, warnings, note))
-        };
-        let committed = self.app.writes.executor.commit(quick, enter, settle).await;
-        let (snapshot, warnings, note) = committed.ok_or_else(ApiError::internal)??;
+        let (snapshot, warnings, note) = Box::pin(write.commit()).await?;
         (self.people, self.owned) = (note, warnings);
         Ok(snapshot)
-    }
-
-    /// Judges whether operations break an invariant. In their commit, all other writers would wait for that; it judges them
-    /// again only if others have changed what matters. What the caller may not change is not judged.
-    async fn judged(&self, operations: &[Operation]) -> Result<Option<JudgedOperations>, ApiError> {
-        let (address, mut judged) = (guards::client_of(&self.headers), None::<JudgedOperations>);
-        for _ in 0..MOST_JUDGEMENTS {
-            let state = self.app.served.store.snapshot();
-            let is_needed = JudgedOperations::are_needed(&state, operations)
-                && !judged.as_ref().is_some_and(|judged| judged.stands(&state))
-                && permission::allows_request(&self.caller, address, operations, &state).is_ok();
-            if !is_needed {
-                break;
-            }
-            let (place, operations) =
-                (self.app.admissions.judgements.for_owner(&self.caller.owner)?, operations.to_vec());
-            judged = place.run(move |_| Ok(JudgedOperations::new(&state, &operations))).await?;
-            if judged.is_none() {
-                break;
-            }
-        }
-        Ok(judged)
     }
 
     /// Adds the faults of repeated path parameters to those of the other fields.
@@ -363,16 +320,6 @@ impl ApiRequest<'_> {
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
         render_module(&self.app.served.base_urls, &self.visibility, snapshot, host, slot)
     }
-}
-
-/// The warnings about invariants of which nobody can tell after a change whether they hold. A header has ASCII characters.
-fn doubts_in_header(doubts: &[(Key, Fault)]) -> Vec<String> {
-    let in_ascii = |c: char| if matches!(c, ' '..='~') { c } else { '?' };
-    let shown =
-        doubts.iter().take(MOST_DOUBTS).map(|(_, fault)| fault.message.chars().map(in_ascii).collect::<String>());
-    let more = doubts.len().saturating_sub(MOST_DOUBTS);
-    let rest = (more > 0).then(|| format!("nobody can tell about {more} more requests, see GET /proofs"));
-    shown.chain(rest).collect()
 }
 
 /// Creates the only response that contains a token.

@@ -1,0 +1,144 @@
+//! The commit of a request that changes a resource.
+//!
+//! Whether it breaks an invariant is judged before the commit (D120), in which all other writers would wait for that. What is
+//! judged is the newest state, and the place for that is held until the commit has entered the queue of the store: the changes of an
+//! owner, of which one is judged at a time, never overtake each other. If others have changed meanwhile what the verdict depends
+//! on, the change is judged again. It is never judged in the commit: whoever changes the same hosts all the time delays this
+//! change, and no others.
+
+use super::key_owner;
+use super::managed_resources::WriteCheck;
+use super::render::{render, render_module};
+use crate::model::Slot;
+use crate::server::handler_prelude::*;
+use crate::server::http::precondition::Precondition;
+use crate::store::{Attempt, Declined, JudgedOperations, NextState, QueuedCommit};
+
+/// How often a change is judged at least, and for how long, before it is refused because others overtake it each time.
+const LEAST_JUDGEMENTS: usize = 3;
+const LONGEST_JUDGING: Duration = Duration::from_secs(10);
+/// When a change that was overtaken should be sent again, in seconds.
+const RETRY_AFTER: u64 = 1;
+/// The most invariants of which nobody can tell that a response names.
+const MOST_DOUBTS: usize = 4;
+
+/// A write in the queue of the store, what to warn of, and its changes to keys and owners.
+type EnteredWrite = (Result<QueuedCommit<WriteStop>, Declined<WriteStop>>, Vec<String>, Option<SecurityNote>);
+
+/// Why a write did not enter the queue as a commit.
+enum WriteStop {
+    /// Others have changed what its judgement depends on.
+    Overtaken,
+    /// It is not allowed.
+    Refused(ApiError),
+}
+
+impl From<ApiError> for WriteStop {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// A change of a resource that a request asks for.
+pub(super) struct PendingWrite {
+    pub(super) app: AppState,
+    pub(super) caller: Caller,
+    /// The address of the client, if it is known.
+    pub(super) address: Option<IpAddr>,
+    pub(super) key: Key,
+    /// The module that changes, if it is only one.
+    pub(super) slot: Option<&'static Slot>,
+    pub(super) operations: Vec<Operation>,
+    /// The role that the request gives the owner of its key.
+    pub(super) owner_role: Option<Role>,
+    pub(super) owned: WriteCheck,
+    pub(super) precondition: Precondition,
+    /// The secrets that the caller sees.
+    pub(super) visibility: SecretVisibility,
+    pub(super) attempt: Attempt,
+    /// Whether entering the queue takes no longer than for others.
+    pub(super) quick: bool,
+}
+
+impl PendingWrite {
+    /// Commits if the client's precondition holds at the revision that changes. Returns the state after it, what to warn
+    /// of, and its changes to keys and owners for the security log.
+    pub(super) async fn commit(self) -> Result<(Arc<Snapshot>, Vec<String>, Option<SecurityNote>), ApiError> {
+        let (write, began, mut judgements) = (Arc::new(self), Instant::now(), 0);
+        loop {
+            let judged = write.judged().await?;
+            judgements += 1;
+            let (entering, settling) = (Arc::clone(&write), Arc::clone(&write));
+            let enter = move || entering.enter(judged.as_ref().map(|(judged, _place)| judged));
+            let settle = move |(entered, warnings, note): EnteredWrite| {
+                let committed = entered.and_then(|entered| settling.app.served.store.settle(entered));
+                committed.map(|committed| (committed.snapshot, warnings, note))
+            };
+            let committed = write.app.writes.executor.commit(write.quick, enter, settle).await;
+            match committed.ok_or_else(ApiError::internal)? {
+                Ok(committed) => return Ok(committed),
+                Err(Declined::Commit(error)) => return Err(error.into()),
+                Err(Declined::Declined(WriteStop::Refused(error))) => return Err(error),
+                Err(Declined::Declined(WriteStop::Overtaken)) => {}
+            }
+            if judgements >= LEAST_JUDGEMENTS && began.elapsed() >= LONGEST_JUDGING {
+                let message = format!(
+                    "whenever invariants had judged this change, others had changed what it depends on; send the request \
+                     again in {RETRY_AFTER} seconds"
+                );
+                return Err(ApiError::with_code(Code::Unavailable, message).retry_after(RETRY_AFTER));
+            }
+        }
+    }
+
+    /// Judges whether the change breaks an invariant, if that can be. What the caller may not change is not judged, and neither is
+    /// what is refused for another reason.
+    async fn judged(&self) -> Result<Option<(JudgedOperations, WorkPlace)>, ApiError> {
+        if !self.is_judged_on(&self.app.served.store.snapshot()) {
+            return Ok(None);
+        }
+        let (store, operations) = (Arc::clone(&self.app.served.store), self.operations.clone());
+        let place = self.app.admissions.judgements.for_owner(&self.caller.owner)?;
+        let (judged, place) = place.run_held(move |_| JudgedOperations::new(&store.tip(), &operations)).await?;
+        Ok(judged.map(|judged| (judged, place)))
+    }
+
+    fn is_judged_on(&self, state: &Snapshot) -> bool {
+        JudgedOperations::are_needed(state, &self.operations)
+            && permission::allows_request(&self.caller, self.address, &self.operations, state).is_ok()
+    }
+
+    /// Puts the write into the queue of the store.
+    fn enter(&self, judged: Option<&JudgedOperations>) -> EnteredWrite {
+        let (app, caller) = (&self.app, &self.caller);
+        let (mut warnings, mut note) = (Vec::new(), None);
+        let entered = app.served.store.enter(self.attempt.clone(), |current| -> Result<NextState, WriteStop> {
+            let (operations, conflict) = key_owner::with_owner(self.operations.clone(), self.owner_role, current);
+            permission::allows_request(caller, self.address, &operations, current)
+                .map_err(|fault| caller.refused(fault))?;
+            conflict.map_or(Ok(()), Err)?;
+            note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
+            warnings = self.owned.check(current, &operations).map_err(ApiError::new)?;
+            self.precondition.check(|| match self.slot {
+                Some(slot) => render_module(&app.served.base_urls, &self.visibility, current, &self.key, slot),
+                None => current
+                    .get(&self.key)
+                    .map(|entry| render(&app.served.base_urls, &self.visibility, current, entry))
+                    .transpose(),
+            })?;
+            NextState::judged(current, operations, judged).ok_or(WriteStop::Overtaken)
+        });
+        warnings.extend(entered.iter().flat_map(|queued| doubts_in_header(queued.doubts())));
+        (entered, warnings, note)
+    }
+}
+
+/// The warnings about invariants of which nobody can tell after a change whether they hold. A header has ASCII characters.
+fn doubts_in_header(doubts: &[(Key, Fault)]) -> Vec<String> {
+    let in_ascii = |c: char| if matches!(c, ' '..='~') { c } else { '?' };
+    let shown =
+        doubts.iter().take(MOST_DOUBTS).map(|(_, fault)| fault.message.chars().map(in_ascii).collect::<String>());
+    let more = doubts.len().saturating_sub(MOST_DOUBTS);
+    let rest = (more > 0).then(|| format!("nobody can tell about {more} more requests, see GET /proofs"));
+    shown.chain(rest).collect()
+}
