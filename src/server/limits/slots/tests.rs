@@ -91,6 +91,19 @@ fn a_further_request_does_not_overtake_one_that_waits() {
 }
 
 #[test]
+fn changes_are_judged_for_owners_in_turns() {
+    // As on a machine with two processors.
+    let all = Slots::new(Class { running: 1, ..classes::judgements() });
+    let [a, b, ..] = OWNERS.map(Id::new);
+    let mut flood: Vec<WorkPlace> = (0..1000).map_while(|_| all.for_owner(&a).ok()).collect();
+    assert_eq!(flood.len(), 257, "one runs, and the others wait");
+    let mut change = all.for_owner(&b).unwrap();
+    assert!(has_turn(flood.first_mut().unwrap()) && !has_turn(&mut change));
+    drop(flood.remove(0));
+    assert!(has_turn(&mut change), "it waits for one of them");
+}
+
+#[test]
 fn a_request_that_goes_away_while_it_waits_frees_its_place() {
     let all = Slots::new(classes::RECONCILIATIONS);
     let owner = Id::new("usr_a");
