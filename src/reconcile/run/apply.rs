@@ -97,7 +97,7 @@ pub(crate) fn apply_plan(
 }
 
 /// Returns the commit of a plan: the operations, or their result if they were tried on the current state. A key whose
-/// token is created now was tried without its hash.
+/// token is created now was tried without its hash, so it is applied once more.
 fn next_state(
     plan: &Plan,
     tried: Option<&Arc<SpeculativeCommit>>,
@@ -109,7 +109,11 @@ fn next_state(
             let calls = plan.each_operation().into_par_iter().map(ToString::to_string).collect();
             Ok(NextState::Speculative(Arc::clone(tried), calls))
         }
-        _ => with_hashes(plan, tokens).map(|operations| NextState::Operations(operations, None)),
+        // Invariants say the same about keys with the hashes of their tokens.
+        tried => {
+            let verdict = tried.map(|tried| Ok(tried.doubts().to_vec()));
+            with_hashes(plan, tokens).map(|operations| NextState::Operations(operations, verdict))
+        }
     }
 }
 
@@ -202,6 +206,19 @@ mod tests {
         }
         assert_eq!((now.len(), record.calls), (1, vec!["POST /edges/https".to_owned()]));
         assert!(commit_speculative(&store, &options, &planned).is_err(), "the store has moved on");
+    }
+
+    #[test]
+    fn what_was_tried_without_the_hash_of_a_token_is_not_judged_again() {
+        let store = Store::open("memory:").unwrap();
+        let mut planned = plan(&options("one"), &store.snapshot());
+        planned.plan.as_mut().unwrap().changes.first_mut().unwrap().token_file = Some(PathBuf::from("token"));
+        let plan = planned.plan.as_ref().unwrap();
+        let next = |tried: Option<&Arc<SpeculativeCommit>>| {
+            next_state(plan, tried, &store.snapshot(), &mut TokenFiles::default()).ok().unwrap()
+        };
+        assert!(matches!(next(planned.tried.as_ref()), NextState::Operations(_, Some(Ok(_)))));
+        assert!(matches!(next(None), NextState::Operations(_, None)));
     }
 
     #[test]
