@@ -21,6 +21,21 @@ impl RequestScope {
         Self { hosts: hosts.iter().map(|host| host_name(host)).collect(), prefixes: prefixes.to_vec() }
     }
 
+    /// The same requests in one scope for each list of beginnings of paths. A visit makes classes for each set of scopes that
+    /// hosts are in, so there are as few as can be.
+    pub(crate) fn joined(scopes: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut joined: Vec<Self> = Vec::new();
+        for mut scope in scopes {
+            scope.prefixes.sort_unstable();
+            match joined.iter_mut().find(|other| other.prefixes == scope.prefixes) {
+                Some(other) if other.hosts.is_empty() || scope.hosts.is_empty() => other.hosts.clear(),
+                Some(other) => other.hosts.append(&mut scope.hosts),
+                None => joined.push(scope),
+            }
+        }
+        joined
+    }
+
     /// Whether the scope has the requests of a class that its visit made.
     pub(crate) fn contains(&self, class: &RequestClass<'_>) -> bool {
         class.hosts().next().is_some_and(|host| self.has_host(host)) && self.has_path(&class.path)
@@ -74,5 +89,23 @@ mod tests {
             assert!(!scope.meets(pattern), "{pattern}");
         }
         assert!(RequestScope::default().meets("a.org"));
+    }
+
+    #[test]
+    fn scopes_with_the_same_paths_are_one() {
+        let list = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let scope = |hosts: &[&str], prefixes: &[&str]| RequestScope::new(&list(hosts), &list(prefixes));
+        let given = [
+            scope(&["a.org"], &[]),
+            scope(&["a.org"], &["/x", "/y"]),
+            scope(&["*.b.org"], &[]),
+            scope(&["c.org"], &["/y", "/x"]),
+            scope(&["a.org"], &["/x"]),
+            scope(&[], &["/x"]),
+            scope(&["d.org"], &["/x"]),
+        ];
+        let joined =
+            [scope(&["a.org", "*.b.org"], &[]), scope(&["a.org", "c.org"], &["/x", "/y"]), scope(&[], &["/x"])];
+        assert_eq!(RequestScope::joined(given.into_iter()), joined);
     }
 }

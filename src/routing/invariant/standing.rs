@@ -33,7 +33,7 @@ impl<'s> StandingInvariant<'s> {
     fn new(entry: &'s Arc<Entry>, spec: &'s Invariant, now: Timestamp) -> Self {
         let scope = RequestScope::new(&spec.scope.hosts, &spec.scope.path_prefixes);
         let exemptions = spec.exemptions.iter().filter(|it| it.counts(now));
-        let exempt = exemptions.map(|it| RequestScope::new(&it.hosts, &it.path_prefixes)).collect();
+        let exempt = RequestScope::joined(exemptions.map(|it| RequestScope::new(&it.hosts, &it.path_prefixes)));
         Self { entry, spec, scope, exempt }
     }
 

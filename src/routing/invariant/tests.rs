@@ -1,5 +1,6 @@
 //! What invariants are, by example: estates in a few lines, and the answers about them.
 
+mod exemptions;
 mod keeps;
 mod property;
 
