@@ -117,6 +117,38 @@ fn a_request_and_a_rollback_that_break_an_invariant_are_refused() {
 }
 
 #[test]
+fn changes_of_one_edge_at_a_time_are_all_judged_and_made() {
+    const CLIENTS: usize = 8;
+    const ROUTES: usize = 5;
+    let folder = folder();
+    folder.ok("reconcile platform --source platform");
+    let serve = folder.serve("");
+    let made = serve.call("POST", "/edges/https", r#"{"hostports": ["wiki.example.com:443"]}"#);
+    let edge = format!("/edges/https/{}", made.json()["id"].as_str().unwrap());
+    let add = |path: String, more: &str| {
+        let body = format!(r#"{{"match_type": "exact_path", "match": "{path}"{more}}}"#);
+        serve.call("POST", &format!("{edge}/routes"), &body)
+    };
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (add, edge, serve) = (&add, &edge, &serve);
+            scope.spawn(move || {
+                for number in 0..ROUTES {
+                    let made = add(format!("/{client}/{number}"), "");
+                    assert_eq!(made.status, 201, "{}", made.body);
+                    // Each verdict on the edge and its routes depends on it.
+                    let described = format!(r#"{{"description": "{client} {number}"}}"#);
+                    assert_eq!(serve.call("PATCH", edge, &described).status, 200);
+                }
+            });
+        }
+    });
+    let refused = add("/admin/x".to_owned(), r#", "backend": {"backend_id": "bkd_1"}"#);
+    assert!(refused.status == 409 && refused.body.contains("INVARIANT_BROKEN"), "{}", refused.body);
+    assert_eq!(serve.get(&edge).json()["routes"].as_array().map(Vec::len), Some(CLIENTS * ROUTES));
+}
+
+#[test]
 fn a_server_says_which_invariants_a_commit_breaks_and_which_are_not_proven() {
     let folder = folder();
     let exemption = "  exemptions: [{hosts: [docs.example.com], owner: docs, reason: Public, expires: 2099-12-31}]\n";
