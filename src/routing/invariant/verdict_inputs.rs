@@ -50,25 +50,28 @@ impl VerdictInputs {
             return true;
         }
         let mut changed = current.changed_since(&self.before);
-        let matters = changed.by_ref().take(MOST_CHANGES).any(|key| self.include(key, current));
-        !matters && changed.next().is_none()
+        let mut competing = BTreeSet::new();
+        for key in changed.by_ref().take(MOST_CHANGES).filter(|key| depend_on(key.kind) && !self.is_same(key, current))
+        {
+            let Some((edges, edge)) = self.edges.as_ref().zip(edge_of(key)) else { return false };
+            if edges.contains(&edge) {
+                return false;
+            }
+            if key.kind == Kind::HttpsEdge || self.moves_hosts {
+                competing.insert(edge);
+            }
+        }
+        let meets = |edge: &Key| {
+            let mut hosts = [&self.before, current].into_iter().flat_map(|state| hosts_of(state, edge));
+            hosts.any(|(host, _)| self.hosts.meets(&host))
+        };
+        changed.next().is_none() && !competing.iter().any(meets)
     }
 
-    /// Whether the verdict depends on a resource that others have changed.
-    fn include(&self, key: &Key, current: &Snapshot) -> bool {
-        // The entry of an edge is also another one if only its routes have changed.
-        let is_same = || {
-            let pair = self.before.get(key).zip(current.get(key));
-            pair.is_some_and(|(one, other)| Arc::ptr_eq(one.spec(), other.spec()) && one.claim == other.claim)
-        };
-        if !depend_on(key.kind) || is_same() {
-            return false;
-        }
-        let Some((edges, edge)) = self.edges.as_ref().zip(edge_of(key)) else { return true };
-        let may_compete = key.kind == Kind::HttpsEdge || self.moves_hosts;
-        let states = [&self.before, current].into_iter();
-        let meets = || states.flat_map(|state| hosts_of(state, &edge)).any(|(host, _)| self.hosts.meets(&host));
-        edges.contains(&edge) || (may_compete && meets())
+    /// Whether others have left a resource as it was. The entry of an edge is also another one if only its routes have changed.
+    fn is_same(&self, key: &Key, current: &Snapshot) -> bool {
+        let pair = self.before.get(key).zip(current.get(key));
+        pair.is_some_and(|(one, other)| Arc::ptr_eq(one.spec(), other.spec()) && one.claim == other.claim)
     }
 }
 
