@@ -1,6 +1,6 @@
 //! `edgewright destroy`: deletes everything that a source owns (D108).
 
-use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
+use super::store_change::{ChangeOptions, ChangeTarget, StoreChange, accept};
 use crate::cli::command_prelude::*;
 use crate::cli::config::Config;
 use crate::cli::config::location::config_path;
@@ -8,12 +8,16 @@ use crate::cli::input::prompt::{self, Confirmation};
 use crate::reconcile::run::destroy::Destroy;
 use crate::server::operations::sources::destroy::DestroyRequest;
 
+/// The help of `--detailed-exitcode`.
+const DETAILED: &str = "Exit with code 2 if the source owns resources (only with --dry-run)";
+
 /// Delete everything that a source owns, as one revision.
 ///
 /// Shows the plan, asks for the name of the source, and applies the plan. Refuses if a resource is protected with
 /// `prevent_destroy`, if other sources use one, or if a server follows the source. Resources without a source stay, and so do
 /// the owners of API keys. `edgewright rollback` restores everything except API keys.
 #[derive(Debug, clap::Args)]
+#[command(mut_args(|it| if it.get_id().as_str() == "detailed_exitcode" { it.help(DETAILED) } else { it }))]
 pub(crate) struct Args {
     /// Source whose resources to delete.
     #[arg(long, value_name = "NAME", value_parser = source_name)]
@@ -21,25 +25,12 @@ pub(crate) struct Args {
     /// Name of the source again. Required unless you can type it on a terminal.
     #[arg(long, value_name = "NAME")]
     confirm: Option<String>,
-    /// Show the plan without applying it.
-    #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
-    pub(crate) dry_run: bool,
-    /// Show which requests are treated differently, and how.
-    #[arg(long, env = "EDGEWRIGHT_BEHAVIOUR")]
-    behaviour: bool,
-    /// Exit with code 2 if the source owns resources (only with --dry-run).
-    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
-    detailed_exitcode: bool,
+    #[command(flatten)]
+    pub options: ChangeOptions,
     /// Maximum number of resources to delete, or a percentage of the source's resources, such as 50% (default: no
     /// limit).
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
     max_deletes: Option<DeletionBudget>,
-    #[command(flatten)]
-    pub place: StoreOrServer,
-    #[command(flatten)]
-    retention: RetentionArgs,
-    #[command(flatten)]
-    output: Output,
 }
 
 impl Args {
@@ -49,14 +40,10 @@ impl Args {
             return Err(self.unconfirmed(&format!("--confirm does not match the source: `{}`", printable(name))));
         }
         let destroy = Destroy { source: self.source.clone(), budget: self.max_deletes.unwrap_or_default() };
-        let target = ChangeTarget::open(&self.place, &self.retention, self.dry_run)?;
-        let is_configured =
-            self.place.server.url().is_none() && config.sources.iter().any(|source| source.name == self.source);
-        let refusal = is_configured.then(|| self.configured());
-        let (dry_run, behaviour, detailed_exitcode) = (self.dry_run, self.behaviour, self.detailed_exitcode);
-        let output = &self.output;
-        let command = ChangeCommand { change: &destroy, target, output, dry_run, behaviour, detailed_exitcode };
-        command.run(refusal, || self.confirmed())
+        let target = ChangeTarget::open(&self.options)?;
+        let is_local = self.options.place.server.url().is_none();
+        let is_configured = is_local && config.sources.iter().any(|source| source.name == self.source);
+        target.run(&destroy, &self.options, is_configured.then(|| self.configured()), || self.confirmed())
     }
 
     /// Asks for the name of the source on the terminal, unless it was given.

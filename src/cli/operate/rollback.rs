@@ -1,7 +1,7 @@
 //! `edgewright rollback`: brings back the state of an earlier revision (D78).
 
 use super::revision::{revision_failure, revision_name};
-use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
+use super::store_change::{ChangeOptions, ChangeTarget, StoreChange, accept};
 use crate::cli::command_prelude::*;
 use crate::cli::input::prompt::{self, Confirmation};
 use crate::reconcile::run::rollback::Rollback;
@@ -23,38 +23,21 @@ pub(crate) struct Args {
     /// Apply the plan without asking. Without a terminal, the command never asks.
     #[arg(long)]
     yes: bool,
-    /// Show the plan without applying it.
-    #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
-    pub(crate) dry_run: bool,
-    /// Show which requests are treated differently, and how.
-    #[arg(long, env = "EDGEWRIGHT_BEHAVIOUR")]
-    behaviour: bool,
-    /// Exit with code 2 if changes are pending.
-    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
-    detailed_exitcode: bool,
+    #[command(flatten)]
+    pub options: ChangeOptions,
     /// Maximum number of resources that the rollback may delete, or a percentage of the resources, such as 50% (default:
     /// 3, or 25% up to 100 resources, but never all of them).
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
     max_deletes: Option<DeletionBudget>,
-    #[command(flatten)]
-    pub place: StoreOrServer,
-    #[command(flatten)]
-    retention: RetentionArgs,
-    #[command(flatten)]
-    output: Output,
 }
 
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();
-        let target = ChangeTarget::<Rollback>::open(&self.place, &self.retention, self.dry_run)?;
+        let target = ChangeTarget::<Rollback>::open(&self.options)?;
         let rollback = Rollback { to: target.revision(&self.to, self.source.as_deref())?, source: self.source, budget };
-        let (dry_run, behaviour, detailed_exitcode, is_confirmed) =
-            (self.dry_run, self.behaviour, self.detailed_exitcode, self.yes);
-        let output = &self.output;
-        let command = ChangeCommand { change: &rollback, target, output, dry_run, behaviour, detailed_exitcode };
-        command.run(None, || if is_confirmed { Ok(()) } else { confirmed(rollback.to) })
+        target.run(&rollback, &self.options, None, || if self.yes { Ok(()) } else { confirmed(rollback.to) })
     }
 }
 

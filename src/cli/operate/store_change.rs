@@ -48,6 +48,26 @@ pub(super) trait StoreChange {
     fn author(&self) -> Author;
 }
 
+/// The options that all changes have.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChangeOptions {
+    /// Show the plan without applying it.
+    #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
+    pub dry_run: bool,
+    /// Show which requests are treated differently, and how.
+    #[arg(long, env = "EDGEWRIGHT_BEHAVIOUR")]
+    behaviour: bool,
+    /// Exit with code 2 if changes are pending.
+    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
+    detailed_exitcode: bool,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+    #[command(flatten)]
+    retention: RetentionArgs,
+    #[command(flatten)]
+    output: Output,
+}
+
 /// Accepts any plan: no other process can have changed the store since it was shown.
 pub(super) fn accept(_: &Snapshot, planned: PlanResult) -> Result<PlanResult, ApplyError> {
     Ok(planned)
@@ -73,11 +93,12 @@ pub(super) enum ChangeTarget<C: StoreChange> {
 
 impl<C: StoreChange> ChangeTarget<C> {
     /// Opens the store, for a dry run only to read it, or prepares a client of the server.
-    pub(super) fn open(place: &StoreOrServer, retention: &RetentionArgs, dry_run: bool) -> Result<Self, Failure> {
+    pub(super) fn open(options: &ChangeOptions) -> Result<Self, Failure> {
+        let ChangeOptions { dry_run, place, retention, .. } = options;
         if let Some(client) = place.client()? {
             return Ok(ChangeTarget::Server { client, outcome: String::new() });
         }
-        let store = if dry_run { place.store.read_existing()? } else { place.store.open_existing(retention)? };
+        let store = if *dry_run { place.store.read_existing()? } else { place.store.open_existing(retention)? };
         Ok(ChangeTarget::Store { store: Box::new(store), proposed: None })
     }
 
@@ -87,6 +108,68 @@ impl<C: StoreChange> ChangeTarget<C> {
             ChangeTarget::Store { store, .. } => revision_in_store(store, name, source),
             ChangeTarget::Server { client, .. } => revision_on_server(client, name, source),
         }
+    }
+
+    /// Plans a change, shows it, and applies it unless it is only to be shown. `refusal` is one that only the command knows;
+    /// `confirm` is asked before the plan is applied.
+    pub(super) fn run(
+        mut self,
+        change: &C,
+        options: &ChangeOptions,
+        refusal: Option<Diagnostic>,
+        confirm: impl FnOnce() -> Result<(), Failure>,
+    ) -> CommandResult {
+        let ChangeOptions { dry_run, behaviour, detailed_exitcode, output, .. } = options;
+        let say_unchanged = || {
+            if !dry_run {
+                say(C::UNCHANGED);
+            }
+        };
+        let mut report = self.propose(change, *behaviour, output.detail())?;
+        report.refusals.extend(refusal);
+        let is_empty = report.plan.as_ref().is_none_or(RedactedPlan::is_empty);
+        let is_refused = !report.refusals.is_empty();
+        // "No changes" would contradict the errors.
+        if !is_empty || !is_refused {
+            output.announce(&report, self.plan()).inspect_err(|_| say_unchanged())?;
+        }
+        let exit = if report.has_errors() {
+            say_unchanged();
+            Exit::Error
+        } else if is_refused
+            && !dry_run
+            && let Err(failure) = self.check_role()
+        {
+            let exit = failed(&mut report, failure);
+            say_unchanged();
+            exit
+        } else if is_refused {
+            if let Some(first) = report.refusals.first().filter(|_| !dry_run) {
+                self.refuse(change, &first.message);
+            }
+            diagnostics::diagnostics(&report.refusals);
+            say_unchanged();
+            // A mistake in the arguments is no plan that a limit refuses (D31).
+            let is_mistake = |refusal: &Diagnostic| C::MISTAKES.iter().any(|code| refusal.code == Name::Code(*code));
+            if report.refusals.iter().any(is_mistake) { Exit::Error } else { Exit::Refused }
+        } else if is_empty {
+            Exit::Done
+        } else if *dry_run {
+            if *detailed_exitcode { Exit::Pending } else { Exit::Done }
+        } else if let Err(failure) = confirm() {
+            let exit = failed(&mut report, failure);
+            say_unchanged();
+            exit
+        } else {
+            let exit = apply(output, &mut report, C::UNCHANGED, || self.apply(change))?;
+            report.applied.map(C::remarks).iter().flatten().for_each(|remark| say(remark));
+            std::mem::forget(report);
+            return Ok(exit);
+        };
+        output.conclude(&report)?;
+        // The end of the process frees it faster.
+        std::mem::forget(report);
+        Ok(exit)
     }
 
     /// Plans a change, and says how requests are treated differently if that is asked for.
@@ -146,7 +229,8 @@ impl<C: StoreChange> ChangeTarget<C> {
         }
     }
 
-    /// Fails if a server lets the caller apply nothing at all.
+    /// Fails if a refused plan is one that the caller of a server could not apply anyway: how to raise a limit would be of
+    /// no use.
     fn check_role(&self) -> Result<(), Failure> {
         let ChangeTarget::Server { client, .. } = self else { return Ok(()) };
         let role = client.get::<whoami::CallerIdentity>(whoami::PATH)?.role;
@@ -183,83 +267,4 @@ fn send<C: StoreChange>(
     let sent = during(label, || client.attempt(&url, &body, effect));
     let run = sent.and_then(|(status, text)| parse_report(&url, status, &text, effect));
     run.map_err(|error| error.failure(SEE_CHANGE))
-}
-
-/// A change with its options, as a command runs it.
-pub(super) struct ChangeCommand<'a, C: StoreChange> {
-    /// The change.
-    pub change: &'a C,
-    /// The store or server that plans and applies it.
-    pub target: ChangeTarget<C>,
-    /// The format and destination of the report.
-    pub output: &'a Output,
-    /// Whether the plan is only shown.
-    pub dry_run: bool,
-    /// Whether the plan says how requests are treated differently.
-    pub behaviour: bool,
-    /// Whether pending changes have an exit code of their own.
-    pub detailed_exitcode: bool,
-}
-
-impl<C: StoreChange> ChangeCommand<'_, C> {
-    /// Runs it. `refusal` is one that only the command knows; `confirm` is asked before the plan is applied.
-    pub(super) fn run(
-        mut self,
-        refusal: Option<Diagnostic>,
-        confirm: impl FnOnce() -> Result<(), Failure>,
-    ) -> CommandResult {
-        let mut report = self.target.propose(self.change, self.behaviour, self.output.detail())?;
-        report.refusals.extend(refusal);
-        let is_empty = report.plan.as_ref().is_none_or(RedactedPlan::is_empty);
-        // "No changes" would contradict the errors.
-        if !is_empty || report.refusals.is_empty() {
-            self.output.announce(&report, self.target.plan()).inspect_err(|_| self.say_unchanged())?;
-        }
-        let exit = if report.has_errors() {
-            self.say_unchanged();
-            Exit::Error
-        } else if let Err(failure) = self.check_role(&report) {
-            let exit = failed(&mut report, failure);
-            self.say_unchanged();
-            exit
-        } else if !report.refusals.is_empty() {
-            if let Some(first) = report.refusals.first().filter(|_| !self.dry_run) {
-                self.target.refuse(self.change, &first.message);
-            }
-            diagnostics::diagnostics(&report.refusals);
-            self.say_unchanged();
-            // A mistake in the arguments is no plan that a limit refuses (D31).
-            let is_mistake = |refusal: &Diagnostic| C::MISTAKES.iter().any(|code| refusal.code == Name::Code(*code));
-            if report.refusals.iter().any(is_mistake) { Exit::Error } else { Exit::Refused }
-        } else if is_empty {
-            Exit::Done
-        } else if self.dry_run {
-            if self.detailed_exitcode { Exit::Pending } else { Exit::Done }
-        } else if let Err(failure) = confirm() {
-            let exit = failed(&mut report, failure);
-            self.say_unchanged();
-            exit
-        } else {
-            let exit = apply(self.output, &mut report, C::UNCHANGED, || self.target.apply(self.change))?;
-            report.applied.map(C::remarks).iter().flatten().for_each(|remark| say(remark));
-            std::mem::forget(report);
-            return Ok(exit);
-        };
-        self.output.conclude(&report)?;
-        // The end of the process frees it faster.
-        std::mem::forget(report);
-        Ok(exit)
-    }
-
-    /// Fails if a refused plan is one that the caller of a server could not apply anyway: how to raise a limit would be of
-    /// no use.
-    fn check_role(&self, report: &Report) -> Result<(), Failure> {
-        if self.dry_run || report.refusals.is_empty() { Ok(()) } else { self.target.check_role() }
-    }
-
-    fn say_unchanged(&self) {
-        if !self.dry_run {
-            say(C::UNCHANGED);
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! `edgewright transfer`: moves resources from one source to another (D104).
 
-use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
+use super::store_change::{ChangeOptions, ChangeTarget, StoreChange, accept};
 use crate::cli::command_prelude::*;
 use crate::cli::inspect::get::parse_kind;
 use crate::cli::manifests::source_args::new_source_name;
@@ -27,21 +27,8 @@ pub(crate) struct Args {
     /// Move every resource of the source.
     #[arg(long, env = "EDGEWRIGHT_TRANSFER_ALL")]
     all: bool,
-    /// Show the plan without applying it.
-    #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
-    pub(crate) dry_run: bool,
-    /// Show which requests are treated differently, and how.
-    #[arg(long, env = "EDGEWRIGHT_BEHAVIOUR")]
-    behaviour: bool,
-    /// Exit with code 2 if changes are pending.
-    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
-    detailed_exitcode: bool,
     #[command(flatten)]
-    pub place: StoreOrServer,
-    #[command(flatten)]
-    retention: RetentionArgs,
-    #[command(flatten)]
-    output: Output,
+    pub options: ChangeOptions,
 }
 
 impl Args {
@@ -54,11 +41,7 @@ impl Args {
         let resources = self.resources.iter().map(|resource| full_name(resource));
         let resources = resources.collect::<Result<Vec<String>, Failure>>()?;
         let transfer = Transfer { from: self.from.clone(), to: self.to.clone(), resources };
-        let target = ChangeTarget::open(&self.place, &self.retention, self.dry_run)?;
-        let (dry_run, behaviour, detailed_exitcode) = (self.dry_run, self.behaviour, self.detailed_exitcode);
-        let output = &self.output;
-        let command = ChangeCommand { change: &transfer, target, output, dry_run, behaviour, detailed_exitcode };
-        command.run(None, || Ok(()))
+        ChangeTarget::open(&self.options)?.run(&transfer, &self.options, None, || Ok(()))
     }
 }
 
