@@ -90,10 +90,7 @@ impl Args {
 
     /// Chooses between a store and a server. Manifests alone need neither, unless a flag names one.
     pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
-        match self.reads_manifests() && !self.after && !origins.is_flag("store") {
-            true => self.place.server.choose(origins),
-            false => self.place.choose(origins),
-        }
+        self.place.choose_beside_files(self.reads_manifests() && !self.after, origins)
     }
 
     /// Runs the command.

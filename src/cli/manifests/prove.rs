@@ -4,6 +4,7 @@ use super::review::ReviewArgs;
 use super::source_args::{Loading, ReportedSource, report_source};
 use crate::cli::command_prelude::*;
 use crate::cli::input::option_origins::OptionOrigins;
+use crate::cli::target::AskedBesides;
 use crate::manifest::load;
 use crate::plan::Detail;
 use crate::plan::format::verdict::answers;
@@ -40,9 +41,6 @@ pub(crate) struct Args {
     /// Manifest files and folders, or `-` for standard input.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Whether a flag names the store.
-    #[arg(skip)]
-    names_store: bool,
 }
 
 impl Args {
@@ -53,11 +51,7 @@ impl Args {
 
     /// Chooses between a store and a server. Manifests alone need neither.
     pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
-        self.names_store = origins.is_flag("store");
-        match self.reads_manifests() && !self.names_store {
-            true => self.place.server.choose(origins),
-            false => self.place.choose(origins),
-        }
+        self.place.choose_beside_files(self.reads_manifests(), origins)
     }
 
     /// Runs the command.
@@ -75,7 +69,8 @@ impl Args {
 
     /// The warning without a single invariant: whoever asks whether they hold expects some.
     fn nothing_judged(&self) -> Diagnostic {
-        let (lack, help) = match (self.reads_manifests(), self.place.server.url().is_some(), self.names_store) {
+        let (has_server, names_store) = (self.place.server.url().is_some(), self.place.store.is_by_flag);
+        let (lack, help) = match (self.reads_manifests(), has_server, names_store) {
             (true, false, false) => (
                 "the manifests declare none",
                 "add --server or --store to judge those of a server or store, or --with and the folder that declares them",
@@ -90,13 +85,11 @@ impl Args {
 
     /// The answers about the state of a store or server.
     fn of_state(&self) -> Result<Report, Failure> {
-        let proofs = match self.place.client()? {
-            Some(client) => {
-                self.say_where("Judging the invariants of");
-                client.get(PATH)?
-            }
+        let client = self.place.client()?;
+        self.say_where("Judging the invariants of");
+        let proofs = match client {
+            Some(client) => client.get(PATH)?,
             None => {
-                self.say_where("Judging the invariants of");
                 let store = self.place.store.read_existing()?;
                 during("Proving", || ProofReport::new(&store.snapshot(), clock::now()))
             }
@@ -117,10 +110,11 @@ impl Args {
         let tree = self.review.tree(&self.paths, &self.loading);
         if let Some(url) = self.place.server.url() {
             self.say_where(AMONG);
-            return ServerTarget::new(url, &self.place.server, self.reported.options(tree, lints))?.prove();
+            return ServerTarget::new(url, &self.place.server, self.reported.options(tree, lints))?
+                .report("prove", AskedBesides::Proofs);
         }
         let source = &self.reported.source;
-        if self.names_store {
+        if self.place.store.is_by_flag {
             self.say_where(AMONG);
             let store = self.place.store.read_existing()?;
             let options = Options { tree, source: source.clone(), lints, ..Options::default() };

@@ -42,7 +42,7 @@ pub(crate) struct ServerTarget {
 }
 
 /// The part of a response besides the plan.
-enum AskedBesides {
+pub(crate) enum AskedBesides {
     Nothing,
     /// The way of a request before and after the plan.
     Trace(RequestToTrace),

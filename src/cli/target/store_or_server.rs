@@ -25,6 +25,14 @@ impl StoreOrServer {
         }
     }
 
+    /// Chooses for a command that works with files alone if they are given: only a flag then names a store.
+    pub(crate) fn choose_beside_files(&mut self, has_files: bool, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
+        match has_files && !origins.is_flag("store") {
+            true => self.server.choose(origins),
+            false => self.choose(origins),
+        }
+    }
+
     /// A client of the server, if there is one.
     pub(crate) fn client(&self) -> Result<Option<ApiClient>, Failure> {
         self.server.url().map(|url| self.server.connect(url)).transpose()

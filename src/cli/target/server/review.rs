@@ -46,10 +46,11 @@ impl ServerTarget {
         Ok((before, after, difference))
     }
 
-    /// Plans, and returns a report with the results of the route tests, unless the manifests have errors that stop the request.
-    pub(crate) fn test(mut self) -> Result<Report, Failure> {
-        self.asked = AskedBesides::Tests;
-        Ok(Report { command: "test", plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
+    /// Plans, and returns the report of a command that shows no plan, with what else is asked for unless the manifests have errors
+    /// that stop the request.
+    pub(crate) fn report(mut self, command: &'static str, asked: AskedBesides) -> Result<Report, Failure> {
+        self.asked = asked;
+        Ok(Report { command, plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
     }
 
     /// Plans, and returns what routes requests in the store as it is and as the plan leaves it.
@@ -74,12 +75,6 @@ impl ServerTarget {
             _ if planned.refusals.is_empty() => Err(Failure::new(Vec::new(), Exit::Invalid)),
             _ => Err(Failure::new(planned.refusals, Exit::Refused)),
         }
-    }
-
-    /// Plans, and returns a report with the answers about invariants, unless the manifests have errors that stop the request.
-    pub(crate) fn prove(mut self) -> Result<Report, Failure> {
-        self.asked = AskedBesides::Proofs;
-        Ok(Report { command: "prove", plan: None, refusals: Vec::new(), ..self.propose(None)?.report })
     }
 
     /// The failure for a server that does not know these requests.
