@@ -9,7 +9,6 @@ use super::source_args::{Manifests, Ownership};
 use crate::cli::command_prelude::*;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
-use crate::cli::store::store_args::StoreArgs;
 use crate::cli::target::{PlanFile, Proposal, StoreTarget, Target};
 use crate::plan::SavedPlan;
 
@@ -144,22 +143,17 @@ impl PlanArgs {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = DeletionBudget::Percent(100.0);
         }
-        let detail = self.output.detail();
-        let remembers = !self.no_cache;
         Ok(match self.place.server.url() {
             Some(url) => {
                 let mut target = ServerTarget::new(url, &self.place.server, options)?;
                 target.applies = !dry_run;
                 Box::new(target)
             }
-            None if dry_run => Box::new(StoreTarget::for_dry_run(options, self.store(), remembers, detail)),
-            None => Box::new(StoreTarget::open(options, self.store(), remembers, detail)?),
+            None => {
+                let store = (self.place.store.clone(), self.retention.clone());
+                Box::new(StoreTarget::new(options, store, dry_run, !self.no_cache, self.output.detail())?)
+            }
         })
-    }
-
-    /// The store, and what it keeps.
-    fn store(&self) -> (StoreArgs, RetentionArgs) {
-        (self.place.store.clone(), self.retention.clone())
     }
 
     /// Checks whether a plan may run, and saves it for `--out`.

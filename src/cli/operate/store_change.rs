@@ -4,8 +4,7 @@
 use super::revision::{revision_in_store, revision_on_server};
 use crate::cli::command_prelude::*;
 use crate::cli::manifests::reconcile::{apply, failed};
-use crate::cli::target::{RequestEffect, SendError, foreign_response, no_response, parse_report};
-use crate::plan::format::json::Item;
+use crate::cli::target::{RequestEffect, SendError, foreign_response, no_response, parse_report, to_report};
 use crate::plan::redacted_plan::{Detail, RedactedPlan};
 use crate::server::operations::planned_change::ChangeRun;
 use crate::server::operations::whoami;
@@ -185,19 +184,12 @@ impl<C: StoreChange> ChangeTarget<C> {
                 Ok(report)
             }
             ChangeTarget::Server { client, outcome } => {
-                let run = send(client, change, behaviour, None)?;
+                let mut run = send(client, change, behaviour, None)?;
                 if run.outcome.is_empty() {
                     return Err(foreign_response(&client.address(&change.path()), 200));
                 }
                 *outcome = run.outcome;
-                let diagnostics = |items: &[Item]| items.iter().map(|item| item.diagnostic(&HashMap::new())).collect();
-                Ok(Report {
-                    command: C::COMMAND,
-                    diagnostics: diagnostics(&run.report.diagnostics),
-                    refusals: diagnostics(&run.report.refusals),
-                    plan: run.report.plan,
-                    ..Report::default()
-                })
+                Ok(Report { command: C::COMMAND, ..to_report(&mut run.report, &[]) })
             }
         }
     }

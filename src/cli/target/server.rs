@@ -206,7 +206,7 @@ impl ServerTarget {
     fn proposal(&mut self, mut run: Run, files: UploadFiles, validated: PlanResult) -> Proposal {
         self.traced = run.traced.take();
         self.routing = run.routing.take();
-        let report = self.of_source(to_report(&mut run, &[&validated]));
+        let report = self.of_source(to_report(&mut run.report, &[&validated]));
         let wanted = |name: &str| {
             let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);
             keys.find(|wanted| wanted.claim.name == name)
@@ -242,8 +242,8 @@ impl ServerTarget {
     }
 }
 
-/// The report of a server's run, with places in the local files.
-fn to_report(run: &mut Run, validated: &[&PlanResult]) -> Report {
+/// The report that a server sent, with places in the local files.
+pub(crate) fn to_report(sent: &mut ReportDocument, validated: &[&PlanResult]) -> Report {
     let files = || validated.iter().flat_map(|validated| &validated.files);
     let known: HashMap<&str, Arc<SourceFile>> =
         files().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
@@ -257,11 +257,11 @@ fn to_report(run: &mut Run, validated: &[&PlanResult]) -> Report {
     let diagnostics = |items: &[Item]| items.iter().map(|item| here(item.diagnostic(&known))).collect();
     Report {
         command: "plan",
-        diagnostics: diagnostics(&run.report.diagnostics),
-        refusals: diagnostics(&run.report.refusals),
-        plan: run.report.plan.take(),
-        tests: run.report.tests.take(),
-        proofs: run.report.proofs.take(),
+        diagnostics: diagnostics(&sent.diagnostics),
+        refusals: diagnostics(&sent.refusals),
+        plan: sent.plan.take(),
+        tests: sent.tests.take(),
+        proofs: sent.proofs.take(),
         files: validated.iter().map(|validated| validated.own_files()).sum(),
         first_file: files().next().map(|file| file.source.name.clone()),
         ..Report::default()

@@ -33,28 +33,15 @@ pub(crate) struct StoreTarget {
 }
 
 impl StoreTarget {
-    /// Opens the store if it exists.
-    pub(crate) fn open(
-        options: Options,
+    /// Opens the store if it exists, unless it is only read later, for a dry run. If it `remembers`, a run that has nothing to do is
+    /// remembered, and answered from memory (D73).
+    pub(crate) fn new(
+        mut options: Options,
         (args, retention): (StoreArgs, RetentionArgs),
+        is_dry: bool,
         remembers: bool,
         detail: Detail,
     ) -> Result<Self, Failure> {
-        let store = args.open_if_there(&retention)?;
-        let mut local = Self::for_dry_run(options, (args, retention), remembers, detail);
-        local.new_store = local.args.new_store(store.as_ref());
-        (local.store, local.is_dry) = (store, false);
-        Ok(local)
-    }
-
-    /// For a dry run, which only reads the store. If it `remembers`, a run that has nothing to do is remembered, and answered
-    /// from memory (D73).
-    pub(crate) fn for_dry_run(
-        mut options: Options,
-        (args, retention): (StoreArgs, RetentionArgs),
-        remembers: bool,
-        detail: Detail,
-    ) -> Self {
         // A run with surrounding manifests or assumed values is neither remembered nor answered from memory: the same files can
         // be part of a source in one run, and surround it in another.
         let is_usual = !options.tree.has_surrounding() && !options.tree.assumes_values();
@@ -62,7 +49,9 @@ impl StoreTarget {
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
-        Self { options, recorder, args, retention, is_dry: true, detail, store: None, new_store: None, planned: None }
+        let store = if is_dry { None } else { args.open_if_there(&retention)? };
+        let new_store = args.new_store(store.as_ref()).filter(|_| !is_dry);
+        Ok(Self { options, recorder, args, retention, is_dry, detail, store, new_store, planned: None })
     }
 
     /// Opens the store for a dry run.

@@ -29,7 +29,7 @@ impl ServerTarget {
             // Only a plan of the store has an outcome.
             return Err(foreign_response(&self.url, 200));
         }
-        Ok(self.of_source(Report { command: "diff", ..to_report(&mut run, &[&old, &new]) }))
+        Ok(self.of_source(Report { command: "diff", ..to_report(&mut run.report, &[&old, &new]) }))
     }
 
     /// Plans, and traces a request in the store as it is and as the plan leaves it. Returns what the plan changes for it, too, unless
