@@ -50,7 +50,7 @@ impl StoreTarget {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
         let store = if is_dry { None } else { args.open_if_there(&retention)? };
-        let new_store = args.new_store(store.as_ref()).filter(|_| !is_dry);
+        let new_store = args.new_store(store.as_ref());
         Ok(Self { options, recorder, args, retention, is_dry, detail, store, new_store, planned: None })
     }
 
