@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::table::KnownRoute;
-use crate::model::{Claim, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, Snapshot};
+use crate::model::{
+    Claim, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, Resource, Snapshot,
+};
 
 /// The edges and routes of a state.
 #[derive(Clone, Copy)]
@@ -36,21 +38,22 @@ impl<'s> RoutedState<'s> {
         })
     }
 
+    /// The resources of a kind without a parent.
+    fn all<R: Resource>(self, kind: Kind) -> impl Iterator<Item = (&'s Key, &'s R)> {
+        let declared = self.declared(Key::new(kind, Id::new("")));
+        let declared = declared.filter_map(|wanted| Some((&wanted.key, wanted.spec_as::<R>()?)));
+        let stored = self.snapshot.newest_first(kind, None, u64::MAX).filter(move |entry| self.keeps(entry));
+        declared.chain(stored.filter_map(|entry| Some((&entry.key, entry.spec_as::<R>()?))))
+    }
+
     /// The edges.
     pub(super) fn edges(self) -> impl Iterator<Item = (&'s Key, &'s HttpsEdge)> {
-        let declared = self.declared(Key::new(Kind::HttpsEdge, Id::new("")));
-        let declared = declared.filter_map(|wanted| Some((&wanted.key, wanted.spec_as::<HttpsEdge>()?)));
-        let stored = self.snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(move |entry| self.keeps(entry));
-        declared.chain(stored.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdge>()?))))
+        self.all(Kind::HttpsEdge)
     }
 
     /// The restrictions of traffic of one type.
     pub(super) fn ip_restrictions(self) -> impl Iterator<Item = &'s IpRestriction> {
-        let declared = self.declared(Key::new(Kind::IpRestriction, Id::new("")));
-        let declared = declared.filter_map(|wanted| wanted.spec_as::<IpRestriction>());
-        let stored = self.snapshot.newest_first(Kind::IpRestriction, None, u64::MAX);
-        let stored = stored.filter(move |entry| self.keeps(entry));
-        declared.chain(stored.filter_map(|entry| entry.spec_as::<IpRestriction>()))
+        self.all::<IpRestriction>(Kind::IpRestriction).map(|(_, restriction)| restriction)
     }
 
     /// The routes of an edge, in the order of their keys.

@@ -205,12 +205,9 @@ fn is_unchanged(one: &Entry, other: &Entry) -> bool {
 
 /// The enabled modules of an edge or route that have an effect on requests.
 fn modules_of(host: &Arc<Entry>) -> Vec<FateModule<'_>> {
-    let spec: &dyn AnyResource = host.spec().as_ref();
-    let module = |it: crate::routing::order::OrderedModule<'_>| Some((it.slot, *it.stages.first()?));
-    let ordered: Vec<(&'static Slot, Stage)> = in_traffic_order(spec).into_iter().filter_map(module).collect();
-    let found = ordered.into_iter().filter_map(|(slot, stage)| {
-        let module = spec.module(slot)?;
-        Some(FateModule { slot, module, host, stage })
+    let found = in_traffic_order(host.spec().as_ref()).into_iter().filter_map(|it| {
+        let stage = it.stages.first().copied()?;
+        Some(FateModule { slot: it.slot, module: it.module, host, stage })
     });
     found.collect()
 }

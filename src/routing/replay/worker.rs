@@ -12,7 +12,7 @@ use super::tally::{ClassKey, LinePlace, ReplayClass, ReplayExample, ReplayTally,
 use crate::model::module::agent_patterns::CompiledPatterns;
 use crate::model::traffic::{PLAIN_HTTP, TracedRequest};
 use crate::model::{AnyModule, Slot};
-use crate::routing::behaviour::Fate;
+use crate::routing::behaviour::{Fate, url_of};
 use crate::routing::edge_table::{EdgeTable, RoutedTo};
 use crate::routing::module_pipeline::staged_steps;
 use crate::routing::treatment::{RequestKnowledge, RequestTreatment};
@@ -117,7 +117,7 @@ impl<'r, 's> ReplayWorker<'r, 's> {
         self.differing.add(request.bytes, client);
         class.count.add(request.bytes, client);
         if class.wants(hash) {
-            let url = self.shown.urls.then(|| url(request));
+            let url = self.shown.urls.then(|| format!("{} {}", request.method, url_of(&traced(request))));
             let client = self.shown.clients.then(|| String::from_utf8_lossy(&request.client).into_owned());
             class.examples.push(ReplayExample { place, url, client, hash });
         }
@@ -273,16 +273,5 @@ fn traced(request: &LoggedRequest<'_>) -> TracedRequest {
         port: request.port,
         path: request.path.to_string(),
         ..TracedRequest::default()
-    }
-}
-
-/// The method and the URL of a request without its query.
-fn url(request: &LoggedRequest<'_>) -> String {
-    let LoggedRequest { method, host, port, path, .. } = request;
-    let host = if host.contains(':') { Cow::Owned(format!("[{host}]")) } else { Cow::Borrowed(&**host) };
-    match port {
-        443 => format!("{method} https://{host}{path}"),
-        80 => format!("{method} http://{host}{path}"),
-        port => format!("{method} https://{host}:{port}{path}"),
     }
 }
