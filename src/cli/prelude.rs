@@ -9,8 +9,8 @@ pub(super) use crate::model::{
     Author, Code, Diagnostic, Fault, FieldPath, Id, Key, Kind, Name, Role, Secret, Secrets, Severity, Snapshot, json,
     nearest, suggest,
 };
+pub(super) use crate::plan::DeletionBudget;
 pub(super) use crate::plan::report::Report;
-pub(super) use crate::plan::{DeletionBudget, Plan};
 pub(super) use crate::reconcile::{ApplyError, LintLevels, Options, PlanResult};
 pub(super) use crate::server::VERSION_HEADER;
 pub(super) use crate::store::history::commits::RevisionName;

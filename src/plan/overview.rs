@@ -8,8 +8,6 @@ use super::render::{Paint, conclusion, sign, write_head};
 use super::summary::Summary;
 use crate::syntax::text::escaped;
 
-/// A plan with more changes is shown as an overview, unless every change is asked for.
-pub(crate) const LARGE: usize = 200;
 /// The number of changes of each sort that are listed.
 const LISTED: usize = 10;
 /// The signs of changes, in the order in which a reviewer needs them.

@@ -35,11 +35,16 @@ pub struct RedactedPlan {
     pub behaviour: Option<BehaviourDiff>,
 }
 
+/// A terminal shows an overview of a plan with more changes, unless every change is asked for.
+pub(crate) const LARGE: usize = 200;
+
 /// The detail of each change in a redacted plan. Lines and bodies take most of its memory, and only some formats show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// The effect, without the calls.
     Effects,
+    /// What a terminal shows: of a large plan the effects, and otherwise the calls with their changed lines.
+    Terminal,
     /// The calls with their changed lines.
     Lines,
     /// The bodies of the calls as well.
@@ -47,7 +52,7 @@ pub(crate) enum Detail {
 }
 
 /// Redacts the changes of a plan, each by itself.
-pub(crate) struct Redactor<'p> {
+struct Redactor<'p> {
     detail: Detail,
     plan: &'p Plan,
     /// For a replacement, a reviewer wants the difference between the old and the new resource.
@@ -97,17 +102,17 @@ impl RedactedPlan {
 
     /// Like [`RedactedPlan::from_plan`], with less detail.
     pub(crate) fn new(plan: &Plan, detail: Detail) -> Result<Self, JsonError> {
-        let changes: Vec<RedactedChange> = match detail {
+        let is_large = plan.changes.len() > LARGE;
+        let changes: Vec<RedactedChange> = if detail == Detail::Effects || (detail == Detail::Terminal && is_large) {
             // Without calls nothing can fail, so that each change is made where it stays.
-            Detail::Effects => plan.changes.par_iter().map(Redactor::head).collect(),
-            Detail::Lines | Detail::Bodies => {
-                let redactor = Redactor::new(plan, detail);
-                let changes = plan.changes.par_iter().map(|change| {
-                    yield_to_requests();
-                    redactor.redact(change)
-                });
-                changes.collect::<Result<Vec<RedactedChange>, JsonError>>()?
-            }
+            plan.changes.par_iter().map(Redactor::head).collect()
+        } else {
+            let redactor = Redactor::new(plan, detail);
+            let changes = plan.changes.par_iter().map(|change| {
+                yield_to_requests();
+                redactor.redact(change)
+            });
+            changes.collect::<Result<Vec<RedactedChange>, JsonError>>()?
         };
         let (base, unchanged, unexamined_drift) = (plan.base, plan.unchanged, plan.unexamined_drift);
         Ok(Self { base, unchanged, changes, unexamined_drift, behaviour: plan.behaviour.clone() })
@@ -153,13 +158,13 @@ fn is_compared(kind: Kind) -> bool {
 
 impl<'p> Redactor<'p> {
     /// Prepares to redact the changes of a plan.
-    pub(crate) fn new(plan: &'p Plan, detail: Detail) -> Self {
+    fn new(plan: &'p Plan, detail: Detail) -> Self {
         let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
         Self { detail, plan, replaced: replaced.map(|change| (change.identity(), &change.before)).collect() }
     }
 
     /// Returns a change without its secrets.
-    pub(super) fn redact(&self, change: &Change) -> Result<RedactedChange, JsonError> {
+    fn redact(&self, change: &Change) -> Result<RedactedChange, JsonError> {
         let calls = change.operations.iter().filter_map(|operation| {
             let (method, path) = operation.call()?;
             Some(self.call(change, operation, method, path))
@@ -184,7 +189,7 @@ impl<'p> Redactor<'p> {
         let lines = self.lines(change, operation)?;
         let body = match self.detail {
             Detail::Bodies => self.plan.reviewed(operation).body(Secrets::Planned)?,
-            Detail::Lines | Detail::Effects => Value::Null,
+            Detail::Lines | Detail::Terminal | Detail::Effects => Value::Null,
         };
         Ok(Call { method: method.to_owned(), path, body, lines })
     }

@@ -1,15 +1,15 @@
 //! A plan as text for a terminal: each resource with its calls, one per line, and the changed lines (D30).
 
 use std::fmt::Write;
+use std::iter;
 
 use owo_colors::{OwoColorize, Style};
 use rayon::prelude::*;
 
 use super::behaviour;
-use super::change::Plan;
 use super::effect::Effect;
-use super::redacted_plan::{Detail, RedactedChange, RedactedPlan, Redactor};
-use crate::model::{Drift, JsonError};
+use super::redacted_plan::{RedactedChange, RedactedPlan};
+use crate::model::Drift;
 use crate::syntax::text::escaped;
 
 /// How many changes one thread renders at once.
@@ -37,35 +37,22 @@ impl Paint {
 
 /// Renders the plan with colour codes; the caller strips them if needed.
 pub(crate) fn text(plan: &RedactedPlan) -> String {
-    let mut text = String::new();
-    // A redacted plan has nothing left that can fail.
-    let _ = stream::<JsonError>(plan, None, Paint::Coloured, &mut |piece| {
-        text.push_str(piece);
-        Ok(())
-    });
-    text
+    pieces(plan, Paint::Coloured).collect()
 }
 
-/// Renders a plan, and gives the pieces of the text to `write` in order. The lines of a change are made from `plan` if it is
-/// known, when they are rendered, so that a large plan never has all of them in memory. Fails if a change cannot be shown.
-pub(crate) fn stream<E: From<JsonError>>(
-    redacted: &RedactedPlan,
-    plan: Option<&Plan>,
-    paint: Paint,
-    write: &mut dyn FnMut(&str) -> Result<(), E>,
-) -> Result<(), E> {
-    let write_redacted = |change: &RedactedChange, out: &mut String| {
-        let _ = write_change(out, change, paint);
-        Ok(())
-    };
-    match plan {
-        Some(plan) => {
-            let redactor = Redactor::new(plan, Detail::Lines);
-            pieces(&plan.changes, |change, out| write_redacted(&redactor.redact(change)?, out), write)?;
-        }
-        None => pieces(&redacted.changes, write_redacted, write)?,
-    }
-    write(&conclusion(redacted, paint))
+/// The text of a plan in pieces, which all cores render. A large plan is never in memory as one text.
+pub(crate) fn pieces(plan: &RedactedPlan, paint: Paint) -> impl Iterator<Item = String> {
+    let changes = plan.changes.chunks(CHANGES_TOGETHER).flat_map(move |together| {
+        let pieces = together.par_chunks(CHANGES_AT_ONCE).map(|changes| {
+            let mut out = String::new();
+            for change in changes {
+                let _ = write_change(&mut out, change, paint);
+            }
+            out
+        });
+        pieces.collect::<Vec<String>>()
+    });
+    changes.chain(iter::once_with(move || conclusion(plan, paint)))
 }
 
 /// The number of changes, after all that a text shows of a plan.
@@ -88,23 +75,6 @@ pub(super) fn conclusion(plan: &RedactedPlan, paint: Paint) -> String {
         false => paint.put(&mut last, Style::new().bold(), &summary.to_string()).and_then(|()| writeln!(last)),
     };
     last
-}
-
-/// Renders changes on all cores, and writes them in order.
-fn pieces<C: Sync, E: From<JsonError>>(
-    changes: &[C],
-    put: impl Fn(&C, &mut String) -> Result<(), JsonError> + Sync,
-    write: &mut dyn FnMut(&str) -> Result<(), E>,
-) -> Result<(), E> {
-    let piece = |changes: &[C]| -> Result<String, JsonError> {
-        let mut out = String::new();
-        changes.iter().try_for_each(|change| put(change, &mut out)).map(|()| out)
-    };
-    for together in changes.chunks(CHANGES_TOGETHER) {
-        let pieces = together.par_chunks(CHANGES_AT_ONCE).map(&piece).collect::<Result<Vec<String>, JsonError>>()?;
-        pieces.iter().try_for_each(|piece| write(piece))?;
-    }
-    Ok(())
 }
 
 /// The sign in front of a change.
@@ -184,10 +154,10 @@ fn write_lines(out: &mut String, lines: &[String], paint: Paint) -> std::fmt::Re
 mod tests {
     use super::*;
     use crate::model::{HttpsEdge, Id, Key, Kind, Operation};
-    use crate::plan::Change;
+    use crate::plan::{Change, Plan};
 
     #[test]
-    fn a_plan_is_written_in_pieces_that_are_the_text_of_its_redacted_form() {
+    fn the_pieces_of_a_plan_are_its_text() {
         let create = |at: usize| {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{at}")));
             let spec = std::sync::Arc::new(HttpsEdge { description: format!("number {at}"), ..HttpsEdge::default() });
@@ -197,19 +167,10 @@ mod tests {
         };
         let plan = Plan { changes: (0..2 * CHANGES_TOGETHER + 1).map(create).collect(), ..Plan::default() };
         let redacted = RedactedPlan::from_plan(&plan).unwrap();
-        let (mut whole, mut longest) = (String::new(), 0);
-        let streamed = stream::<JsonError>(&redacted, Some(&plan), Paint::Coloured, &mut |piece| {
-            longest = longest.max(piece.len());
-            whole.push_str(piece);
-            Ok(())
-        });
-        assert!(streamed.is_ok() && longest < whole.len() / 10, "{longest} of {}", whole.len());
-        assert_eq!(whole, text(&redacted));
-        let mut plain = String::new();
-        let streamed = stream::<JsonError>(&redacted, Some(&plan), Paint::Plain, &mut |piece| {
-            plain.push_str(piece);
-            Ok(())
-        });
-        assert!(streamed.is_ok() && plain == anstream::adapter::strip_str(&whole).to_string());
+        let pieces_of = |paint: Paint| pieces(&redacted, paint).collect::<Vec<String>>();
+        let (whole, longest) = (text(&redacted), pieces_of(Paint::Coloured).iter().map(String::len).max().unwrap());
+        assert!(longest < whole.len() / 10, "{longest} of {}", whole.len());
+        assert_eq!(whole, pieces_of(Paint::Coloured).concat());
+        assert_eq!(pieces_of(Paint::Plain).concat(), anstream::adapter::strip_str(&whole).to_string());
     }
 }

@@ -52,16 +52,16 @@ impl Args {
             // As without a server, the limit of deletions is for those who apply.
             let options = Options { budget: DeletionBudget::Percent(100.0), ..options(new) };
             let compared = ServerTarget::new(url, &self.server, options)?.compare(&old)?;
-            return self.conclude(&compared, None);
+            return self.conclude(&compared);
         }
         let compared = during("Comparing", || compare(&options(old), &options(new)));
         let mut report = compared.report_with("diff", self.output.detail());
         report.source = report_source(&self.reported.source);
-        self.conclude(&report, compared.plan.as_ref())
+        self.conclude(&report)
     }
 
-    fn conclude(&self, report: &Report, plan: Option<&Plan>) -> CommandResult {
-        self.output.announce(report, plan)?;
+    fn conclude(&self, report: &Report) -> CommandResult {
+        self.output.announce(report)?;
         // Nothing is applied, but a reviewer should see what reconcile would refuse.
         diagnostics::diagnostics(&report.refusals);
         self.output.conclude(report)?;

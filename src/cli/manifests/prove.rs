@@ -138,7 +138,7 @@ impl Args {
 
     fn conclude(&self, report: &Report, judged: usize) -> CommandResult {
         match self.reads_manifests() {
-            true => self.output.announce(report, None)?,
+            true => self.output.announce(report)?,
             false => diagnostics::diagnostics(&report.diagnostics),
         }
         if self.output.shows_text() {

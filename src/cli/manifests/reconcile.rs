@@ -98,7 +98,7 @@ impl PlanArgs {
         let Proposal { mut report, left_out, saved, unwritable } = target.propose(document)?;
         report.command = if dry_run { "plan" } else { "reconcile" };
         self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, &self.ownership.source)?;
-        self.output.announce(&report, target.plan()).inspect_err(|_| say_unchanged(dry_run))?;
+        self.output.announce(&report).inspect_err(|_| say_unchanged(dry_run))?;
         let isolated = report.plan.is_some() && report.has_errors();
         if !dry_run && report.plan.is_none() {
             let first = report.diagnostics.iter().find(|it| it.severity == Severity::Error);

@@ -50,7 +50,7 @@ impl Args {
             }),
         };
         self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, source)?;
-        self.output.announce(&report, None)?;
+        self.output.announce(&report)?;
         self.output.conclude(&report)?;
         let exit = if report.has_errors() { Exit::Invalid } else { Exit::Done };
         std::mem::forget(report);

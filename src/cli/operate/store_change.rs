@@ -78,8 +78,8 @@ pub(super) enum ChangeTarget<C: StoreChange> {
     Store {
         /// The store.
         store: Box<Store>,
-        /// The last proposal.
-        proposed: Option<Box<(PlanResult, C::Basis)>>,
+        /// The basis of the last proposal.
+        proposed: Option<C::Basis>,
     },
     /// A server.
     Server {
@@ -130,7 +130,7 @@ impl<C: StoreChange> ChangeTarget<C> {
         let is_refused = !report.refusals.is_empty();
         // "No changes" would contradict the errors.
         if !is_empty || !is_refused {
-            output.announce(&report, self.plan()).inspect_err(|_| say_unchanged())?;
+            output.announce(&report).inspect_err(|_| say_unchanged())?;
         }
         let exit = if report.has_errors() {
             say_unchanged();
@@ -180,7 +180,7 @@ impl<C: StoreChange> ChangeTarget<C> {
                     planned.note_behaviour();
                 }
                 let report = planned.report_with(C::COMMAND, detail);
-                *proposed = Some(Box::new((planned, basis)));
+                *proposed = Some(basis);
                 Ok(report)
             }
             ChangeTarget::Server { client, outcome } => {
@@ -194,21 +194,13 @@ impl<C: StoreChange> ChangeTarget<C> {
         }
     }
 
-    /// Returns the plan of the last proposal if it was made by this process.
-    fn plan(&self) -> Option<&Plan> {
-        match self {
-            ChangeTarget::Store { proposed: Some(proposed), .. } => proposed.0.plan.as_ref(),
-            _ => None,
-        }
-    }
-
     /// Applies the last proposal, and returns its revision.
     fn apply(&mut self, change: &C) -> Result<u64, Failure> {
         match self {
             ChangeTarget::Store { store, proposed } => {
                 let current = store.snapshot().revision;
-                let Some(proposed) = proposed.take() else { return Ok(current) };
-                let applied = during("Applying", || change.apply(store, &proposed.1))?;
+                let Some(basis) = proposed.take() else { return Ok(current) };
+                let applied = during("Applying", || change.apply(store, &basis))?;
                 Ok(applied.unwrap_or(current))
             }
             ChangeTarget::Server { client, outcome } => {

@@ -9,9 +9,9 @@ use super::{destination, diagnostics};
 use crate::cli::input::choice::Choice;
 use crate::cli::prelude::*;
 use crate::plan::format::{Format, render};
-use crate::plan::overview::{LARGE, overview};
-use crate::plan::redacted_plan::{Detail, RedactedPlan};
-use crate::plan::render::stream;
+use crate::plan::overview::overview;
+use crate::plan::redacted_plan::{Detail, LARGE, RedactedPlan};
+use crate::plan::render::pieces;
 
 /// The format of a report, and where it goes.
 #[derive(Debug, Clone, Args)]
@@ -49,28 +49,27 @@ impl Output {
         self.format == Format::Text || self.output.is_some()
     }
 
-    /// Prints the diagnostics and the plan, whose text is made from `plan` if it is known. Fails if stdout does: a plan
-    /// that could not be shown must not be applied.
-    pub(in crate::cli) fn announce(&self, report: &Report, plan: Option<&Plan>) -> Result<(), Failure> {
+    /// Prints the diagnostics and the plan. Fails if stdout does: a plan that could not be shown must not be applied.
+    pub(in crate::cli) fn announce(&self, report: &Report) -> Result<(), Failure> {
         diagnostics::diagnostics(&report.diagnostics);
-        let Some(redacted) = &report.plan else {
+        let Some(plan) = &report.plan else {
             diagnostics::count(&report.diagnostics, report.files);
             return Ok(());
         };
         match self.shows_text() {
-            true if !self.full && redacted.changes.len() > LARGE => {
-                unless_closed(write(overview(redacted, paint()).as_bytes()))
+            true if !self.full && plan.changes.len() > LARGE => {
+                unless_closed(write(overview(plan, paint()).as_bytes()))
             }
-            true => print_plan(redacted, plan),
+            true => print_plan(plan),
             false => Ok(()),
         }
     }
 
-    /// The detail of each change in the report. The text of a plan is made from the plan itself.
+    /// The detail of each change in the report.
     pub(in crate::cli) fn detail(&self) -> Detail {
         match self.format {
             Format::Json => Detail::Bodies,
-            Format::Text if self.output.is_none() => Detail::Effects,
+            Format::Text if self.output.is_none() && !self.full => Detail::Terminal,
             _ => Detail::Lines,
         }
     }
@@ -138,12 +137,6 @@ fn unwritable_report(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Writes a plan as text. It can have millions of lines, of which a stripping stream would write each by itself.
-fn print_plan(redacted: &RedactedPlan, plan: Option<&Plan>) -> Result<(), Failure> {
-    let mut closed = false;
-    stream(redacted, plan, paint(), &mut |piece| {
-        // If the reader is done, a change that cannot be shown must still be found.
-        let written = if closed { Ok(()) } else { write(piece.as_bytes()) };
-        closed |= written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
-        unless_closed(written)
-    })
+fn print_plan(plan: &RedactedPlan) -> Result<(), Failure> {
+    unless_closed(pieces(plan, paint()).try_for_each(|piece| write(piece.as_bytes())))
 }

@@ -29,11 +29,6 @@ pub(in crate::cli) trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
 
-    /// Returns the plan of the last proposal if it was made by this process; a server sends only a redacted plan.
-    fn plan(&self) -> Option<&Plan> {
-        None
-    }
-
     /// Applies the last proposal and returns its revision.
     fn apply(&mut self) -> Result<u64, Failure>;
 

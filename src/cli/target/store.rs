@@ -161,10 +161,6 @@ impl Target for StoreTarget {
         Ok(applied?)
     }
 
-    fn plan(&self) -> Option<&Plan> {
-        self.planned.as_ref()?.plan.as_ref()
-    }
-
     fn refuse(&mut self, reason: &str) {
         let Some(store) = &self.store else { return };
         // The run has failed already; a failure to record that must not hide the reason.
