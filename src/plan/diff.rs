@@ -200,11 +200,7 @@ impl Planner<'_> {
                 let note = if over { "name swap ended" } else { "swaps its name" };
                 change.notes.push(note.into());
             }
-            match (old.prevent_destroy, wanted.claim.prevent_destroy) {
-                (true, false) => change.notes.push("no longer protected by `prevent_destroy`".into()),
-                (false, true) => change.notes.push("now protected by `prevent_destroy`".into()),
-                _ => {}
-            }
+            change.notes.extend(protection_note(old, &wanted.claim));
             change.notes.extend(transfer_notes(old, &wanted.claim));
         }
         self.plan.changes.push(change);
@@ -411,6 +407,15 @@ pub(crate) fn full_name(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, k
     let declared = desired.get(&parent).map(|parent| parent.claim.name.as_str());
     let known = || snapshot.get(&parent).and_then(|entry| entry.claim.as_deref()).map(|claim| claim.name.as_str());
     format!("{}/{}", declared.or_else(known).unwrap_or(parent.id.as_str()), claim.name)
+}
+
+/// The note about a resource that `prevent_destroy` protects from then on, or no longer.
+pub(super) fn protection_note(old: &Claim, new: &Claim) -> Option<String> {
+    match (old.prevent_destroy, new.prevent_destroy) {
+        (true, false) => Some("no longer protected by `prevent_destroy`".into()),
+        (false, true) => Some("now protected by `prevent_destroy`".into()),
+        _ => None,
+    }
 }
 
 /// The notes about a resource that changes hands, or that will.

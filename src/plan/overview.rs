@@ -32,12 +32,7 @@ fn counts(changes: &[RedactedChange]) -> String {
     let mut text = String::new();
     for kind in kinds {
         let effects = changes.iter().filter(|change| change.kind == kind).map(|change| (change.effect, None));
-        let Summary { create, change, replace, adopt, delete, .. } = Summary::count(effects, 0);
-        let counts =
-            [(create, "create"), (change, "change"), (replace, "replace"), (adopt, "adopt"), (delete, "delete")];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-        let counts: Vec<String> = counts.map(|(count, what)| format!("{count} to {what}")).collect();
-        let _ = writeln!(text, "{:width$}  {}", escaped(kind), counts.join(", "));
+        let _ = writeln!(text, "{:width$}  {}", escaped(kind), Summary::count(effects, 0).changes());
     }
     text + "\n"
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use super::calls::{changes, deletion};
 use super::change::{Change, Plan, named};
 use super::deletion_budget::DeletionBudget;
-use super::diff::handover_note;
+use super::diff::{handover_note, protection_note};
 use super::effect::Effect;
 use crate::model::required_secrets::{SET_IN_ANY_CASE, lacks_record, without_incomparable};
 use crate::model::{AnyResource, Claim, Code, Entry, Key, Kind, Operation, Snapshot};
@@ -176,12 +176,7 @@ impl RevertPlanner<'_> {
                     if old.name != new.name {
                         notes.push(format!("renamed from `{}`", old.name));
                     }
-                    match (old.prevent_destroy, new.prevent_destroy) {
-                        (true, false) => notes.push("no longer protected by `prevent_destroy`".into()),
-                        (false, true) => notes.push("now protected by `prevent_destroy`".into()),
-                        _ => {}
-                    }
-                    notes.extend(promise_note(old, new));
+                    notes.extend(protection_note(old, new).into_iter().chain(promise_note(old, new)));
                     let same_name = old.name == new.name && old.renamed_from == new.renamed_from;
                     effect = match only {
                         true if same_name => Effect::Protect,

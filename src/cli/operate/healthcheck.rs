@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::cli::command_prelude::*;
 use crate::cli::input::durations::duration;
+use crate::cli::serve::on_this_machine;
 use crate::http_client;
 
 /// The most bytes of a response that are read.
@@ -55,11 +56,8 @@ impl Args {
 
 /// The address at which this machine reaches a server that listens on `listen`.
 fn reachable(listen: &str) -> String {
-    match listen.parse::<SocketAddr>() {
-        Ok(SocketAddr::V4(address)) if address.ip().is_unspecified() => format!("127.0.0.1:{}", address.port()),
-        Ok(SocketAddr::V6(address)) if address.ip().is_unspecified() => format!("[::1]:{}", address.port()),
-        _ => listen.to_owned(),
-    }
+    let address = listen.parse::<SocketAddr>();
+    address.map_or_else(|_| listen.to_owned(), |address| on_this_machine(address).to_string())
 }
 
 #[cfg(test)]

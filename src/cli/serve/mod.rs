@@ -408,10 +408,15 @@ fn local_url(address: SocketAddr, has_tls: bool, base_url: &str) -> String {
     if has_tls {
         return base_url.to_owned();
     }
+    format!("http://{}", on_this_machine(address))
+}
+
+/// The address at which this machine reaches a server that listens on an address: that of all addresses stands for loopback.
+pub(crate) fn on_this_machine(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    format!("http://{}", SocketAddr::new(ip, address.port()))
+    SocketAddr::new(ip, address.port())
 }

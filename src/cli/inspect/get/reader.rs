@@ -281,18 +281,15 @@ impl ResourceReader {
         let is_one = found.len() == 1;
         let mut name = |key: &Key| -> Result<String, Failure> {
             let name = match self {
-                ResourceReader::Store(_, snapshot) => snapshot.get(key).and_then(|entry| own_name(entry)),
                 ResourceReader::Server(_, Some(_)) => None,
-                ResourceReader::Server(_, None) if is_one && !key.kind.facts().prefix.is_empty() => {
-                    self.origin(key)?.map(|origin| origin.name)
-                }
-                ResourceReader::Server(client, None) => {
+                ResourceReader::Server(client, None) if !is_one => {
                     let collection = key.collection_path();
                     if !known.contains_key(&collection) {
                         known.insert(collection.clone(), names_on_server(client, &collection)?);
                     }
                     known.get(&collection).and_then(|names| names.get(key.id.as_str())).cloned()
                 }
+                _ => self.name_of_key(key)?,
             };
             Ok(name.filter(|name| !name.is_empty()).unwrap_or_else(|| key.id.to_string()))
         };

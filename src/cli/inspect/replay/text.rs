@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use indicatif::HumanCount;
+
 use super::report::{
     DifferingClass, DifferingRequests, LoggedExample, PlaceCount, ReplayCount, ReplayPlace, ReplayReport,
     TreatedRequests, UnreadLines,
@@ -113,7 +115,7 @@ fn places(out: &mut String, counts: &[PlaceCount], top: usize) {
             (Some(edge), None) => (format!("{edge} (no route)"), String::new()),
             (Some(edge), Some(route)) => (format!("{edge}/{route}"), it.place.r#match.clone().unwrap_or_default()),
         };
-        vec![grouped(it.count.requests), size(it.count.bytes), clients(&it.count), route, pattern]
+        vec![HumanCount(it.count.requests).to_string(), size(it.count.bytes), clients(&it.count), route, pattern]
     }));
     if !used.is_empty() {
         let _ = write!(out, "\n{}", table("", &rows));
@@ -140,31 +142,18 @@ fn noun(count: u64, noun: &str) -> String {
 }
 
 fn lines(count: u64) -> String {
-    format!("{} {}", grouped(count), noun(count, "line"))
+    format!("{} {}", HumanCount(count), noun(count, "line"))
 }
 
 /// Requests, bytes and clients.
 fn sums(count: &ReplayCount) -> String {
     let (requests, people) = (noun(count.requests, "request"), noun(count.clients, "client"));
-    format!("{} {requests}, {}, {} {people}", grouped(count.requests), size(count.bytes), clients(count))
+    format!("{} {requests}, {}, {} {people}", HumanCount(count.requests), size(count.bytes), clients(count))
 }
 
 fn clients(count: &ReplayCount) -> String {
     let about = if count.clients_estimated { "~" } else { "" };
-    format!("{about}{}", grouped(count.clients))
-}
-
-/// A number with a comma before every third digit from the end.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    format!("{about}{}", HumanCount(count.clients))
 }
 
 /// Bytes in the largest unit that has at least one.
@@ -197,7 +186,6 @@ mod tests {
     #[test]
     fn numbers_are_readable() {
         assert_eq!([1, 1000].map(lines), ["1 line", "1,000 lines"]);
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([999, 1000, 1_250_000, u64::MAX].map(size), ["999 B", "1.0 kB", "1.2 MB", "18446744.0 TB"]);
         assert_eq!(
             [(1, 3000), (1, 3), (3, 3), (0, 0)].map(|(part, all)| share(part, all)),
