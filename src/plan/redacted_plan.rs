@@ -194,28 +194,17 @@ impl<'p> Redactor<'p> {
         Ok(Call { method: method.to_owned(), path, body, lines })
     }
 
-    /// The changed lines of an operation.
+    /// The changed lines of an operation. Secrets show only as "(secret)" and whether they changed.
     fn lines(&self, change: &Change, operation: &Operation) -> Result<Vec<String>, JsonError> {
-        match change.effect {
+        let before = match change.effect {
             // Claims are shown with the new resource.
-            Effect::Replaced => Ok(Vec::new()),
-            _ => lines(self.before(change).as_deref(), &self.plan.reviewed(operation)),
-        }
-    }
-
-    /// The resource that a change is compared with.
-    fn before<'c>(&'c self, change: &'c Change) -> &'c Option<Arc<dyn AnyResource>> {
-        match change.effect {
+            Effect::Replaced => return Ok(Vec::new()),
             Effect::Replace => self.replaced.get(&change.identity()).copied().unwrap_or(&None),
             _ => &change.before,
-        }
+        };
+        let (old, new) = forms(before.as_deref(), &self.plan.reviewed(operation))?;
+        Ok(changed_lines(&old, &new))
     }
-}
-
-/// The changed lines of an operation. Secrets show only as "(secret)" and whether they changed.
-fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<String>, JsonError> {
-    let (old, new) = forms(before, operation)?;
-    Ok(changed_lines(&old, &new))
 }
 
 /// The YAML of what an operation changes, before and after. Secrets show only as "(secret)" and whether they changed.
