@@ -4,8 +4,10 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, SourceCode};
+use textwrap::{WordSeparator, WordSplitter};
 
 use super::excerpt::{Excerpt, HIDDEN};
+use super::stdout::width_of;
 use crate::cli::prelude::*;
 use crate::model::diagnostics::diagnostic::counted;
 use crate::model::{MOST_FAULTS, Place};
@@ -17,18 +19,26 @@ const MOST: usize = 500;
 const MOST_OF_FILE: usize = 20;
 /// The most files whose omitted diagnostics are counted separately.
 const MOST_FILES: usize = 20;
+/// The widest text on a terminal, as in the help: longer lines are hard to read.
+const WIDEST: usize = 100;
+/// The narrowest text, so that a line has a few words.
+const NARROWEST: usize = 40;
 /// The words before the label of a place in another file.
 const HERE: &str = "also here";
 
 /// Prints diagnostics to stderr, in colour if the terminal supports it.
 pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
     let mut stderr = anstream::stderr().lock();
-    let mut handler =
-        GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).with_links(false).with_context_lines(1);
-    if !std::io::stderr().is_terminal() {
+    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).with_links(false).with_context_lines(1);
+    let handler = if io::stderr().is_terminal() {
+        // Commands, paths and addresses stay whole, so that they can be copied.
+        let handler = handler.with_word_separator(WordSeparator::AsciiSpace).with_break_words(false);
+        let handler = handler.with_word_splitter(WordSplitter::NoHyphenation);
+        handler.with_width(text_width(width_of(io::stderr())))
+    } else {
         // Log viewers wrap lines themselves.
-        handler = handler.with_width(200).with_wrap_lines(false);
-    }
+        handler.with_wrap_lines(false)
+    };
     let (shown, omitted) = select(diagnostics);
     let mut is_hidden = false;
     for diagnostic in shown {
@@ -39,7 +49,7 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
         is_hidden |= text.contains(HIDDEN);
     }
     // In a log, the reader has the page of error codes.
-    if let Some(hint) = explain_hint(diagnostics).filter(|_| std::io::stderr().is_terminal()) {
+    if let Some(hint) = explain_hint(diagnostics).filter(|_| io::stderr().is_terminal()) {
         let _ = writeln!(stderr, "{hint}\n");
     }
     if is_hidden {
@@ -55,6 +65,11 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
             "Use --format json to list up to {MOST_FAULTS} errors and {MOST_FAULTS} warnings per file.\n"
         );
     }
+}
+
+/// The width at which the text of a diagnostic wraps on a terminal, whose width can be unknown.
+fn text_width(terminal: Option<usize>) -> usize {
+    terminal.unwrap_or(80).clamp(NARROWEST, WIDEST)
 }
 
 /// A diagnostic, followed by the places in other files.
@@ -253,6 +268,11 @@ mod tests {
         let places: Vec<Option<usize>> = order.iter().map(|part| text.find(part)).collect();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{text}");
         assert!(!text.contains("Advice"), "{text}");
+    }
+
+    #[test]
+    fn text_wraps_at_the_width_of_the_terminal_within_bounds() {
+        assert_eq!([None, Some(10), Some(90), Some(250)].map(text_width), [80, NARROWEST, 90, WIDEST]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Standard output. Everything on it goes through this file.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use rustix::fs::FileType;
 
@@ -91,7 +92,12 @@ pub(in crate::cli) fn is_on_terminal() -> bool {
 
 /// The width of the terminal that standard output is; none for a pipe or a file.
 pub(super) fn terminal_width() -> Option<usize> {
-    let size = is_on_terminal().then(|| rustix::termios::tcgetwinsize(io::stdout()).ok())??;
+    width_of(io::stdout())
+}
+
+/// The width of a terminal; none for a pipe or a file.
+pub(super) fn width_of(stream: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
