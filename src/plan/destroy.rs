@@ -10,7 +10,8 @@ use super::calls::deletion;
 use super::change::{Change, Plan, named};
 use super::deletion_budget::DeletionBudget;
 use super::effect::Effect;
-use crate::model::{Code, Diagnostic, Entry, Key, Snapshot, suggest};
+use super::near_source::near_source;
+use crate::model::{Code, Diagnostic, Entry, Key, Snapshot};
 use crate::syntax::text::printable;
 
 /// Computes the plan that deletes all resources of a source. The user confirms the name of the source, so the default
@@ -61,11 +62,8 @@ fn others_that_need(current: &Snapshot, entry: &Entry, source: &str) -> Vec<Key>
 /// The error of a name that no resource has: it is a mistake, or the source was destroyed before.
 fn owns_nothing(current: &Snapshot, source: &str) -> Diagnostic {
     let message = format!("source `{}` owns nothing", printable(source));
-    let mut known: Vec<&str> = current.iter().filter_map(|entry| entry.source()).collect();
-    known.sort_unstable();
-    known.dedup();
     let otherwise = "check the name; `edgewright history --source NAME` shows whether it was destroyed before";
-    Diagnostic::error(Code::NotFound, message).help(suggest(source, known, otherwise))
+    Diagnostic::error(Code::NotFound, message).help(near_source(&[current], source, otherwise))
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ mod effect;
 pub(crate) mod exposure;
 pub(crate) mod format;
 mod kept_resources;
+mod near_source;
 pub(crate) mod overview;
 pub(crate) mod proof_report;
 pub(crate) mod redacted_plan;

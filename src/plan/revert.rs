@@ -23,6 +23,7 @@ use super::change::{Change, Plan, named};
 use super::deletion_budget::DeletionBudget;
 use super::diff::{handover_note, protection_note};
 use super::effect::Effect;
+use super::near_source::near_source;
 use crate::model::required_secrets::{SET_IN_ANY_CASE, lacks_record, without_incomparable};
 use crate::model::{AnyResource, Claim, Code, Entry, Key, Kind, Operation, Snapshot};
 use owners::FormerOwners;
@@ -43,7 +44,8 @@ pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>
         && let Some(source) = source
     {
         let message = format!("source `{source}` owned nothing at revision {}, and owns nothing now", target.revision);
-        planner.plan.refuse(Code::NotFound, message, "check the name of the source");
+        let help = near_source(&[current, target], source, "check the name of the source");
+        planner.plan.refuse(Code::NotFound, message, help);
     }
     wanted.sort_by_cached_key(|entry| (entry.key.kind, planner.name(entry)));
     gone.sort_by_cached_key(|entry| (std::cmp::Reverse(entry.key.kind), planner.name(entry)));

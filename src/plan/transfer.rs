@@ -32,6 +32,7 @@ use std::sync::Arc;
 use super::change::{Change, Plan};
 use super::diff::transfer_notes;
 use super::effect::Effect;
+use super::near_source::near_source;
 use crate::model::required_secrets::required_secrets;
 use crate::model::{Claim, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot, nearest};
 use crate::syntax::text::printable;
@@ -71,7 +72,8 @@ impl Transfer {
             plan.unchanged = current.iter().filter(|entry| is_moved(entry)).count();
             if plan.unchanged == 0 {
                 let message = format!("source `{}` owns nothing", printable(&self.from));
-                plan.refuse(Code::NotFound, message, "check the name of the source");
+                let help = near_source(&[current], &self.from, "check the name of the source");
+                plan.refuse(Code::NotFound, message, help);
             }
         }
         moving.sort_by(|one, other| (one.0.key.kind, &one.2).cmp(&(other.0.key.kind, &other.2)));

@@ -1,6 +1,6 @@
 //! `edgewright logout`: removes a context (D105).
 
-use super::contexts::{Contexts, context_name, unknown};
+use super::contexts::{Contexts, context_name};
 use crate::{cli::command_prelude::*, store::tokens::split_token};
 
 /// Remove a context and its token.
@@ -17,8 +17,9 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let (name, context) = Contexts::change(|contexts| {
-            let (name, _) = contexts.named_or_current(self.name.as_deref())?;
-            let context = contexts.all.remove(&name).ok_or_else(|| unknown(&name))?;
+            let (name, context) = contexts.named_or_current(self.name.as_deref())?;
+            let context = context.clone();
+            contexts.all.remove(&name);
             if contexts.current == name {
                 contexts.current.clear();
             }

@@ -1,6 +1,7 @@
 //! `edgewright get`: resources of a store or a server, selected as in the API (D67).
 
 mod kinds;
+mod near;
 mod reader;
 
 use crate::cli::access::keys;
@@ -68,12 +69,12 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         // As `-o name` prints it.
-        let (kind, name_of_kind) = match self.kind.split_once('/').filter(|_| self.can_be_name()) {
-            Some((kind, name)) => (kind, Some(name)),
-            None => (self.kind.as_str(), None),
-        };
+        let with_name = self.kind.split_once('/').filter(|(_, name)| self.can_be_name() && !name.is_empty());
+        let (kind, name_of_kind) = with_name.map_or((self.kind.as_str(), None), |(kind, name)| (kind, Some(name)));
         let named = match parse_kind(kind) {
-            Err(unknown) if !self.can_be_name() || !self.kind.contains('_') => return Err(unknown),
+            Err(unknown) if !self.can_be_name() || !self.kind.contains('_') => {
+                return Err(self.unknown_kind(kind, unknown));
+            }
             named => named,
         };
         if self.format == ListFormat::Wide && self.at.is_some() {
@@ -119,6 +120,17 @@ impl Args {
         }
         self.sort(kind, &mut items)?;
         print(self.rendered(kind, items, wanted.is_some()))
+    }
+
+    /// The failure for an unknown kind: the only argument can be the name of a resource.
+    fn unknown_kind(&self, kind: &str, unknown: Failure) -> Failure {
+        if !self.can_be_name() || nearest(kind, plurals().iter().map(String::as_str)).is_some() {
+            return unknown;
+        }
+        let open = || ResourceReader::open(&self.place, self.at.as_ref());
+        let Ok(key) = open().and_then(|origin| origin.find_key(&self.kind, None)) else { return unknown };
+        let help = format!("did you mean `{}/{}`?", short_name_of(key.kind), printable(&self.kind));
+        unknown.with_help(Code::UnknownKind, &help)
     }
 
     /// Sorts the resources by a column.

@@ -83,6 +83,11 @@ fn a_resource_is_found_by_name_and_id() {
     for (line, says) in [
         ("get edge nothing", "no https-edge with the ID or name `nothing`"),
         ("get egdes", "did you mean `edges`?"),
+        ("get edge/", "did you mean `edges`?"),
+        ("get edge storefrnt", "did you mean `storefront`?"),
+        ("get route storefront/chekout", "did you mean `checkout`?"),
+        ("get storefront", "did you mean `edge/storefront`?"),
+        ("get storefront/checkout", "did you mean `route/storefront/checkout`?"),
         ("get edges --edge storefront", "`--edge` does not apply to https-edges"),
         ("get routes --edge nothing", "no https-edge with the ID or name `nothing`"),
     ] {
@@ -120,6 +125,23 @@ fn a_server_lists_the_same() {
             items.iter().map(|item| item["id"].clone()).collect::<Vec<_>>()
         };
         assert_eq!(of(&run.out), of(&local), "{line}");
+    }
+    for (line, near) in [
+        ("get edge storefrnt", "storefront"),
+        ("get route storefront/chekout", "checkout"),
+        ("get storefront", "edge/storefront"),
+        ("blame storefrnt", "storefront"),
+        ("blame storefrnt/checkout", "storefront/checkout"),
+    ] {
+        let mut command = folder.command(&format!("{line} --server http://{}", server.address));
+        command.env("EDGEWRIGHT_TOKEN", &server.token).env_remove("EDGEWRIGHT_STORE");
+        let run = finish(command, "");
+        assert_eq!(
+            (run.code, run.err.contains(&format!("did you mean `{near}`?"))),
+            (1, true),
+            "{line}\n{}",
+            run.all()
+        );
     }
     let mut command = folder.command(&format!("get edges --server http://{}", server.address));
     command.env("EDGEWRIGHT_TOKEN", &server.token).args(["--filter", "obj.nothing == 1"]);
@@ -426,6 +448,9 @@ fn a_route_is_named_as_plans_show_it() {
             ("storefrnot/checkout", "did you mean `storefront/checkout`?"),
             ("storefrnt", "did you mean `storefront`?"),
             ("edge/storefrnt", "no https-edge with the ID or name `storefrnt`"),
+            ("egde/storefront", "did you mean `edge/storefront`?"),
+            // What has only the parent in common is not similar.
+            ("storefront/crat", "name a resource as `KIND/NAME`"),
         ] {
             let near = folder.run(&format!("{command} {wanted}"));
             assert_eq!((near.code, near.err.contains(said)), (1, true), "{}", near.all());

@@ -58,7 +58,7 @@ impl Contexts {
 
     /// Returns a context by name.
     pub(crate) fn get(&self, name: &str) -> Result<&ServerContext, Failure> {
-        self.all.get(name).ok_or_else(|| unknown(name))
+        self.all.get(name).ok_or_else(|| self.unknown(name))
     }
 
     /// Returns the context with this name or, without one, the current context.
@@ -69,6 +69,14 @@ impl Contexts {
             return Err(fault.help("name a context; `edgewright context list` lists them").into());
         }
         Ok((name.to_owned(), self.get(name)?))
+    }
+
+    /// The failure for a context that does not exist.
+    fn unknown(&self, name: &str) -> Failure {
+        let message = format!("the context `{}` does not exist", printable(name));
+        let otherwise = "list the contexts with `edgewright context list`, or create one with `edgewright login`";
+        let help = suggest(name, self.all.keys().map(String::as_str), otherwise);
+        Diagnostic::error(Code::NotFound, message).help(help).into()
     }
 
     /// Finds the context that a command without a store or a server works with. Nobody may change a server only because
@@ -93,13 +101,6 @@ impl Contexts {
         let help = format!("add `--context {}` to change that server, or --store to change a store", printable(name));
         Err(Diagnostic::error(Code::Parameter, message).help(help).into())
     }
-}
-
-/// The failure for a context that does not exist.
-pub(super) fn unknown(name: &str) -> Failure {
-    let message = format!("the context `{}` does not exist", printable(name));
-    let help = "list the contexts with `edgewright context list`, or create one with `edgewright login`";
-    Diagnostic::error(Code::NotFound, message).help(help).into()
 }
 
 /// Parses the name of a context.

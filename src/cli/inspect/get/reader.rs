@@ -1,6 +1,7 @@
 //! The resources in a store or on a server: lists, names and origins.
 
 use super::kinds::{kinds, name_of, parse_kind, short_name_of};
+use super::near::near_kind;
 use crate::cli::access::keys::roles_on_server;
 use crate::cli::access::owners::owners_in_store;
 use crate::cli::command_prelude::*;
@@ -101,7 +102,7 @@ impl ResourceReader {
                 break;
             }
             for kind in group {
-                found.extend(if_found(self.find_keys(kind, name))?.unwrap_or_default());
+                found.extend(self.search_keys(kind, name)?);
             }
         }
         let ways: Vec<String> = found
@@ -121,23 +122,6 @@ impl ResourceReader {
                 Err(Diagnostic::error(Code::NotFound, message).help(self.near_name(name)).into())
             }
         }
-    }
-
-    /// The help for a name that no resource has. Only a store has all names at hand.
-    fn near_name(&self, name: &str) -> String {
-        let (has_parent, mut names) = (name.contains('/'), Vec::new());
-        if let ResourceReader::Store(_, snapshot) = self {
-            let known = |entry: &Entry| if has_parent { full_name(snapshot, entry) } else { own_name(entry) };
-            names.extend(snapshot.iter().filter_map(|entry| known(entry)));
-        }
-        let otherwise = match has_parent {
-            true => {
-                "name a resource as `KIND/NAME`, a route as `EDGE/ROUTE`, or by its ID; `edgewright get` lists them"
-                    .to_owned()
-            }
-            false => near_kind(name),
-        };
-        suggest(name, names.iter().map(String::as_str), otherwise)
     }
 
     /// Finds the kind of an id: by its prefix, or among the resources whose ids are chosen elsewhere (D20).
@@ -231,6 +215,13 @@ impl ResourceReader {
         Ok(self.find(kind, &parents, name)?.into_iter().map(|listed| listed.key).collect())
     }
 
+    /// Returns the keys of the resources of a kind that have an id or name; none if not even the parent exists.
+    fn search_keys(&self, kind: Kind, wanted: &str) -> Result<Vec<Key>, Failure> {
+        let (parent, name) = parent_and_name(kind, wanted);
+        let parents = if_found(self.parents(kind, parent, Some(name)))?.unwrap_or_default();
+        Ok(self.search(kind, &parents, name)?.into_iter().map(|listed| listed.key).collect())
+    }
+
     /// Finds a resource by id or name below any of the parents. Two sources can use one name.
     pub(super) fn find(
         &self,
@@ -238,6 +229,16 @@ impl ResourceReader {
         parents: &[Option<Id>],
         wanted: &str,
     ) -> Result<Vec<ListedResource>, Failure> {
+        let found = self.search(kind, parents, wanted)?;
+        if found.is_empty() {
+            let message = format!("no {} with the ID or name `{}`", name_of(kind), printable(wanted));
+            let help = self.near_name_below(kind, parents, wanted);
+            return Err(Diagnostic::error(Code::NotFound, message).help(help).into());
+        }
+        Ok(found)
+    }
+
+    fn search(&self, kind: Kind, parents: &[Option<Id>], wanted: &str) -> Result<Vec<ListedResource>, Failure> {
         // An id contains `_`, a name never does (D26). Only clients choose other ids.
         let chosen = kind.info().implicit || kind.info().prefix.is_empty();
         let mut found = Vec::new();
@@ -246,12 +247,6 @@ impl ResourceReader {
         }
         if found.is_empty() && (chosen || wanted.contains('_')) {
             found = self.list_all(kind, parents, &by_id(kind, wanted))?;
-        }
-        if found.is_empty() {
-            let name = name_of(kind);
-            let message = format!("no {name} with the ID or name `{}`", printable(wanted));
-            let help = format!("list them with `edgewright get {}`", plural(name));
-            return Err(Diagnostic::error(Code::NotFound, message).help(help).into());
         }
         Ok(found)
     }
@@ -405,14 +400,14 @@ impl ResourceReader {
 }
 
 /// The names of the resources in a collection of a server, by their identifiers; none of a server that does not list them.
-fn names_on_server(client: &ApiClient, collection: &str) -> Result<HashMap<String, String>, Failure> {
+pub(super) fn names_on_server(client: &ApiClient, collection: &str) -> Result<HashMap<String, String>, Failure> {
     let query = format!("limit=1000&{COLLECTION}={}", segment(collection));
     let names = if_found(client.list::<ResourceName>(PATH, "resources", &query))?.unwrap_or_default();
     Ok(names.into_iter().map(|it| (it.id, it.name)).collect())
 }
 
 /// The name of a resource, after that of its parent.
-fn full_name(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
+pub(super) fn full_name(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
     match entry.key.parent_key() {
         Some(parent) => Some(format!("{}/{}", own_name(snapshot.get(&parent)?)?, own_name(entry)?)),
         None => own_name(entry),
@@ -420,16 +415,8 @@ fn full_name(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
 }
 
 /// The name of a resource in its manifest.
-fn own_name(entry: &Entry) -> Option<String> {
+pub(super) fn own_name(entry: &Entry) -> Option<String> {
     entry.name().map(str::to_owned)
-}
-
-/// The help for what is neither an id nor a name: a kind may be meant.
-fn near_kind(word: &str) -> String {
-    match parse_kind(word) {
-        Ok(kind) => format!("also name the resource, as in `{} NAME`", name_of(kind)),
-        Err(unknown) => unknown.diagnostics.into_iter().find_map(|it| it.help).unwrap_or_default(),
-    }
 }
 
 /// Splits `EDGE/ROUTE`, as plans show a resource that has a parent.

@@ -15,6 +15,7 @@ use axum::http::request::Parts;
 
 use super::checks::RequestBody;
 use crate::manifest::tree::whole_commit;
+use crate::model::suggest;
 use crate::reconcile::sources::recent_drift::KnownDrift;
 use crate::reconcile::sync_loop::status::SourceStatus;
 use crate::reconcile::sync_loop::suspension::Suspension;
@@ -124,7 +125,7 @@ impl SourceInPath {
 
 /// Finds a source that the server follows.
 fn followed(app: &AppState, name: &str) -> Result<Arc<SourceHandle>, ApiError> {
-    app.sources.registry.find(name).ok_or_else(|| unknown(name))
+    app.sources.registry.find(name).ok_or_else(|| unknown(app, name))
 }
 
 /// Suspends a source: it is planned and not applied until it is resumed or the suspension ends.
@@ -196,14 +197,16 @@ pub(in crate::server) async fn sync(source: SourceInPath) -> ApiResult {
     source.change(request).await
 }
 
-fn unknown(name: &str) -> ApiError {
+fn unknown(app: &AppState, name: &str) -> ApiError {
     let fault = Fault::new(Code::NotFound, format!("this server follows no source named `{}`", printable(name)));
-    ApiError::new(fault.help("list the sources with `edgewright status` or GET `/sources`"))
+    let followed = app.sources.registry.now();
+    let known = followed.iter().map(|handle| handle.source.as_str());
+    ApiError::new(fault.help(suggest(name, known, "list the sources with `edgewright status` or GET `/sources`")))
 }
 
 /// The status of a source.
 pub(crate) fn view(app: &AppState, snapshot: &Arc<Snapshot>, name: &str) -> Result<SourceView, ApiError> {
-    views(app, snapshot, Some(name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(name))
+    views(app, snapshot, Some(name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(app, name))
 }
 
 /// The status of each followed source, and of those that only own resources: of one of them, or of the first ones.
