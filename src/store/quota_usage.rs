@@ -9,6 +9,7 @@ use super::history_quota::{DAY, holder_of};
 use super::open_store::Store;
 use crate::background::yield_to_requests;
 use crate::model::{Author, Code, Id};
+use crate::syntax::text::number_of;
 
 /// The records that are looked up at once.
 const PAGE: usize = 1000;
@@ -26,8 +27,8 @@ impl Store {
     pub(crate) fn has_room_for(&self, author: &Author) -> Result<(), StoreError> {
         let Some(wait) = holder_of(author).and_then(|holder| self.share_wait(&holder)) else { return Ok(()) };
         let message = format!(
-            "the source has used up its daily share of the history; it can be applied again in {} seconds",
-            wait.as_secs() + 1
+            "the source has used up its daily share of the history; it can be applied again in {}",
+            number_of(wait.as_secs() as usize + 1, "second")
         );
         Err(StoreError::new(Code::RateLimited, message))
     }

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// ID of the resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
     #[arg(value_name = "NAME|ID")]
     wanted: Option<String>,
-    /// Output format; `wide` shortens no value.
+    /// Output format; `wide` shortens no value, and `json` is what GET `/history/blame` returns.
     #[arg(short = 'o', long, value_enum, default_value_t = HistoryForm::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
     format: HistoryForm,
     #[command(flatten)]

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Sort by a column that the output has, or by `id` or `created-at` (default: the newest first).
     #[arg(long, value_name = "COLUMN", env = "EDGEWRIGHT_GET_SORT_BY")]
     sort_by: Option<String>,
-    /// Output format.
+    /// Output format; `name` prints one `KIND/NAME` per line.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = ListFormat::Table, env = "EDGEWRIGHT_GET_FORMAT")]
     format: ListFormat,
     #[command(flatten)]

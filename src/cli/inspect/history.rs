@@ -67,7 +67,8 @@ pub(crate) struct Args {
     /// Show each resource before and after.
     #[arg(long, env = "EDGEWRIGHT_CHANGES")]
     changes: bool,
-    /// Output format; `wide` adds the API calls, and `json` prints one record per line.
+    /// Output format; `wide` adds up to 10 API calls of each record, or all with `--changes`, and `json` prints one record
+    /// per line.
     #[arg(short = 'o', long, value_enum, default_value_t = HistoryForm::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
     format: HistoryForm,
     #[command(flatten)]
@@ -81,7 +82,7 @@ enum Command {
         /// Revision to show, or a Git commit for the newest revision that was applied from it.
         #[arg(value_name = "REVISION|COMMIT", value_parser = revision_name)]
         revision: RevisionName,
-        /// Output format; `json` is what GET `/history/REVISION` returns.
+        /// Output format; `wide` is the same as `text`, and `json` is what GET `/history/REVISION` returns.
         #[arg(short = 'o', long, value_enum, default_value_t = HistoryForm::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
         format: HistoryForm,
         #[command(flatten)]

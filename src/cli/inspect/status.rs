@@ -28,7 +28,7 @@ const THIS_MACHINE: &str = "http://127.0.0.1:8484";
 /// and ERRORS the errors in the manifests.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Output format.
+    /// Output format; `name` prints the names of the sources alone, one per line.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = ListFormat::Table, env = "EDGEWRIGHT_STATUS_FORMAT")]
     format: ListFormat,
     /// Keep running, and show the sources again whenever something changes.

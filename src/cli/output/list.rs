@@ -22,7 +22,7 @@ pub(crate) enum ListFormat {
 /// has other columns.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ListArgs {
-    /// Output format.
+    /// Output format; `name` prints the ID or name of each item alone, one per line.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = ListFormat::Table)]
     pub format: ListFormat,
     /// Sort by a column of the table or of `wide` (default: the newest first).

@@ -8,7 +8,7 @@ use crate::model::{AnyResource, HttpsEdge, HttpsEdgeRoute};
 use crate::plan::exposure::opened_requests::opened_requests;
 use crate::routing::behaviour::{Protections, protections};
 use crate::server::prelude::*;
-use crate::store::{CommitHeader, OWNED_BY, ResourceChange, RevisionError};
+use crate::store::{ChangeEvent, CommitHeader, OWNED_BY, ResourceChange, RevisionError};
 
 /// How many revisions ago one is whose requests are compared: the state of an older one takes long to restore.
 const MOST_REVISIONS: u64 = 100;
@@ -38,8 +38,10 @@ pub(super) struct AccessEffect {
     pub taken_over: Vec<String>,
     /// Whether that was not looked for, although there may be some: the change is old or large, or its edges are.
     pub is_partial: bool,
-    /// The names of the changed resources, if they are few.
-    pub changed: Vec<String>,
+    /// What changed: the names of the resources if they are few, and otherwise their numbers.
+    pub changed: String,
+    /// How many resources were created, updated and deleted.
+    pub counts: String,
 }
 
 impl AccessEffect {
@@ -76,9 +78,12 @@ impl AccessEffect {
         for change in &changes {
             effect.add(Self::from_change(change));
         }
-        if changes.len() <= MOST_NAMED {
-            effect.changed = changes.iter().map(|change| named(change, &state)).collect();
-        }
+        effect.counts = counts(&changes);
+        effect.changed = if changes.len() <= MOST_NAMED {
+            changes.iter().map(|change| named(change, &state)).collect::<Vec<_>>().join(", ")
+        } else {
+            effect.counts.clone()
+        };
         if effect.lost.is_empty() {
             let is_recent = state.revision.saturating_sub(revision) <= MOST_REVISIONS;
             let taken_over = taken_over(store, revision, &keys, is_recent && changes.len() <= MOST_COMPARED)?;
@@ -126,13 +131,30 @@ pub(super) fn compared_revision(revision: Option<u64>, changed: usize) -> Option
     revision.filter(|_| (1..=MOST_CHANGED).contains(&changed))
 }
 
+fn event(change: &ResourceChange) -> Option<ChangeEvent> {
+    ChangeEvent::from_existence(change.before.is_some(), change.after.is_some())
+}
+
+/// The numbers of the resources that were created, updated and deleted, such as `2 resources created, 1 updated`.
+fn counts(changes: &[ResourceChange]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for wanted in [ChangeEvent::Created, ChangeEvent::Updated, ChangeEvent::Deleted] {
+        let count = changes.iter().filter(|change| event(change) == Some(wanted)).count();
+        if count > 0 {
+            let what = if parts.is_empty() { number_of(count, "resource") } else { count.to_string() };
+            parts.push(format!("{what} {}", wanted.as_str()));
+        }
+    }
+    parts.join(", ")
+}
+
 /// Names a changed resource.
 fn named(change: &ResourceChange, state: &Snapshot) -> String {
     let own = change.name.as_deref().unwrap_or_default();
     let name = Key::at_path(change.kind, &change.path).map(|key| state.full_name_at(&key, own));
-    let event = match (&change.before, &change.after) {
-        (None, _) => " created",
-        (_, None) => " deleted",
+    let event = match event(change) {
+        Some(ChangeEvent::Created) => " created",
+        Some(ChangeEvent::Deleted) => " deleted",
         _ => "",
     };
     format!("{} {}{event}", change.kind, name.as_deref().unwrap_or(&change.path))

@@ -36,6 +36,10 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let changes = request.store().some_changes(&commit_header, from, RESOURCES)?.ok_or_else(gone)?;
     let compared =
         compared_revision(commit_header.revision, commit_header.changed).map(|revision| request.effect(revision));
+    let changed = match &compared {
+        Some(Some(effect)) => effect.counts.clone(),
+        _ => number_of(item.changed, "resource"),
+    };
     let shown = from.saturating_add(changes.len());
     let next = (shown < item.changed).then(|| shown.to_string());
     let (before, after) = (revision.saturating_sub(1), revision.saturating_add(1));
@@ -45,7 +49,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("By", author(&item.author, &forge)),
             ("Commit", commit(&item.author.commit, &forge)),
             ("Note", html! { (item.message) }),
-            ("Changed", html! { (number_of(item.changed, "resource")) ", in " (number_of(item.operations, "call")) }),
+            ("Changed", html! { (changed) ", in " (number_of(item.operations, "call")) }),
             ("State", html! { @if revision == current { (badge(Tone::Good, "current")) } @else {
                 a href={ (request.root) "trace?at=" (revision) } { "Trace a request at this revision" } " or "
                 a href={ (request.root) "rollback?to=" (revision) } { "see what a rollback to it would change" }

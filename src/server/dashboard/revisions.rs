@@ -84,7 +84,7 @@ pub(super) fn timeline(request: &PageRequest, items: &[HistoryItem]) -> Markup {
 /// An attempt in a timeline, with what it did to access.
 pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
     let effect = compared_revision(item.revision, item.changed).and_then(|revision| request.effect(revision));
-    let names = effect.as_ref().map(|effect| effect.changed.join(", ")).unwrap_or_default();
+    let changed = effect.as_ref().map(|effect| effect.changed.as_str()).unwrap_or_default();
     let (class, tone) = match item.outcome.as_str() {
         "refused" | "failed" => ("attempt refused", Tone::Bad),
         "applied" => ("attempt", Tone::Good),
@@ -98,7 +98,7 @@ pub(super) fn entry(request: &PageRequest, item: &HistoryItem) -> Markup {
                     None => (badge(tone, &item.outcome)),
                 }
                 " · " (time(&item.created_at, request.now))
-                @if !names.is_empty() { " · " (escaped(&names)) }
+                @if !changed.is_empty() { " · " (escaped(changed)) }
                 @else if item.changed > 0 { " · " (number_of(item.changed, "resource")) " changed" }
                 " "
                 @if let Some(effect) = &effect { (effect.shown()) }

@@ -114,7 +114,10 @@ pub(super) fn summary(request: &PageRequest) -> Markup {
                 ", heard of " (writer.seen.elapsed().as_secs()) " s ago"
             } },
         ),
-        ("Local copy", html! { @let lag = store.copy_lag(); @if lag > 0 { (lag) " records behind" } }),
+        (
+            "Local copy",
+            html! { @let lag = store.copy_lag(); @if lag > 0 { (number_of(usize::try_from(lag).unwrap_or(usize::MAX), "record")) " behind" } },
+        ),
         ("Version", html! { (env!("CARGO_PKG_VERSION")) }),
     ])
 }

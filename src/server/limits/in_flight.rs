@@ -89,7 +89,7 @@ impl InFlight {
         let most = self.requests.most();
         match refusal {
             NoPlace::Full(_) => {
-                let message = format!("the server is already handling {most} requests");
+                let message = format!("the server is already handling {}", number_of(most, "request"));
                 ApiError::with_code(Code::Unavailable, message).retry_after(RETRY_AFTER)
             }
             NoPlace::Owner(counts) => {

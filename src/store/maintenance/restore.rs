@@ -38,6 +38,7 @@ use crate::store::log::reader::LogReader;
 use crate::store::open_store::{Store, is_in_database, shown_address, store_exists};
 use crate::store::seal::{Keyring, MasterKeySource};
 use crate::store::trusted_time::TOLERANCE;
+use crate::syntax::text::number_of;
 
 /// The files that a folder may have before a store is restored into it.
 const HARMLESS: [&str; 4] = ["lock", MASTER, STAGING, "lost+found"];
@@ -333,7 +334,8 @@ fn scrubbed_later(store: &Store, end: Tip) -> Result<Vec<ScrubbedRecord>, StoreE
 fn list_again(appender: &mut LogAppender, end: Tip, scrubbed: Vec<ScrubbedRecord>) -> Result<Tip, StoreError> {
     let Tip { position, hash, revision, next_order } = end;
     let position = position + 1;
-    let message = format!("restored with {} records that a later scrub had changed", scrubbed.len());
+    let records = number_of(scrubbed.len(), "record");
+    let message = format!("restored with {records} that a later scrub had changed");
     let header: Bytes = scrub_header(position, scrubbed, message).to_bytes()?.into();
     let (calls, entries) = (Bytes::new(), CommitEntries::default());
     let digest = entries.digest(&calls);

@@ -86,7 +86,7 @@ fn a_command_waits_until_the_files_are_synced_as_they_are_now() {
     open.write_all(b"# half a line").unwrap();
     let waits = wait("--wait=1s --source shop");
     assert_eq!(waits.code, 1, "{}", waits.all());
-    assert!(waits.err.contains("not synced within 1 seconds: source `shop`: "), "{}", waits.err);
+    assert!(waits.err.contains("not synced within 1 second: source `shop`: "), "{}", waits.err);
     drop(open);
     assert_eq!(wait("--wait --source shop").code, 0);
 }

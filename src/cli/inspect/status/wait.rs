@@ -79,7 +79,8 @@ fn wait_for_syncs(
             return Ok(list);
         }
         if Instant::now() >= deadline {
-            let message = format!("not synced within {} seconds: {}", longest.as_secs(), waited_for.join("; "));
+            let longest = number_of(longest.as_secs() as usize, "second");
+            let message = format!("not synced within {longest}: {}", waited_for.join("; "));
             let help = "wait longer with --wait=DURATION, and check the server log";
             return Err(Diagnostic::error(Code::Timeout, message).help(help).into());
         }

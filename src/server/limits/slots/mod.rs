@@ -117,8 +117,8 @@ impl Slots {
             _ => format!("{} running, {} waiting", counts.running, counts.waiting),
         };
         let (what, seconds) = (class.what, class.retry_after);
-        let message =
-            format!("{whose} has reached its limit of {what} ({counts}); send the request again in {seconds} seconds");
+        let wait = number_of(seconds as usize, "second");
+        let message = format!("{whose} has reached its limit of {what} ({counts}); send the request again in {wait}");
         ApiError::with_code(code, message).retry_after(seconds)
     }
 
