@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::module_pipeline::PipelineStep;
 use super::routed_state::RoutedState;
+use crate::model::Key;
 use crate::model::traffic::{Stage, Step, StepEffect, or_none};
 
 /// The name of their step.
@@ -11,35 +12,60 @@ pub(super) const OF_ENDPOINTS: &str = "ip_restriction endpoints";
 
 /// The enforced ones of a state.
 #[derive(Debug)]
-pub(super) struct EndpointRestrictions<'s> {
-    /// The IP policies of each. A request must meet each.
-    pub(super) ip_policies: Vec<&'s [String]>,
+pub(crate) struct EndpointRestrictions<'s> {
+    /// Each with its IP policies. A request must meet each.
+    enforced: Vec<(&'s Key, &'s [String])>,
 }
 
 impl<'s> EndpointRestrictions<'s> {
     /// Finds the restrictions of a state.
-    pub(super) fn new(state: RoutedState<'s>) -> Self {
-        let enforced = state.ip_restrictions().filter(|it| it.restricts_endpoints());
-        Self { ip_policies: enforced.map(|it| it.ip_policy_ids.as_slice()).collect() }
+    pub(crate) fn new(state: RoutedState<'s>) -> Self {
+        let enforced = state.ip_restrictions().filter(|(_, it)| it.restricts_endpoints());
+        Self { enforced: enforced.map(|(key, it)| (key, it.ip_policy_ids.as_slice())).collect() }
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.enforced.is_empty()
+    }
+
+    /// The IP policies of each.
+    pub(super) fn ip_policies(&self) -> impl Iterator<Item = &'s [String]> {
+        self.enforced.iter().map(|(_, ids)| *ids)
     }
 
     /// Whether they admit the same addresses as those of another state.
-    pub(super) fn admit_like(&self, other: &EndpointRestrictions<'_>) -> bool {
+    pub(crate) fn admit_like(&self, other: &EndpointRestrictions<'_>) -> bool {
         self.sets_of_policies() == other.sets_of_policies()
     }
 
-    fn sets_of_policies(&self) -> BTreeSet<BTreeSet<&str>> {
-        self.ip_policies.iter().map(|ids| ids.iter().map(String::as_str).collect()).collect()
+    /// Whether access opens when they take the place of former ones: a resource no longer restricts it, and no other has its
+    /// policies. As many in the place of others are not enough, because a new one can admit everybody. Other policies of the
+    /// same resource open nothing: the entries of lists are not compared (D113).
+    pub(crate) fn open_since(&self, former: &EndpointRestrictions<'_>) -> bool {
+        let present = self.sets_of_policies();
+        let stays = |key: &Key| self.enforced.iter().any(|(other, _)| *other == key);
+        former.enforced.iter().any(|(key, ids)| !stays(key) && !present.contains(&set_of_policies(ids)))
+    }
+
+    /// The different sets of IP policies.
+    pub(crate) fn sets_of_policies(&self) -> BTreeSet<BTreeSet<&'s str>> {
+        self.ip_policies().map(set_of_policies).collect()
     }
 
     /// Their step on the way of a request, if there are any. What their policies decide is unknown.
     pub(super) fn step(&self) -> Option<PipelineStep> {
-        if self.ip_policies.is_empty() {
+        if self.is_empty() {
             return None;
         }
-        let note = format!("policies decide: {}", or_none(&self.ip_policies.concat()));
+        let ids: Vec<String> = self.ip_policies().flatten().cloned().collect();
+        let note = format!("policies decide: {}", or_none(&ids));
         Some(PipelineStep::new(OF_ENDPOINTS, Step::new(Stage::Source, StepEffect::Depends, note)))
     }
+}
+
+fn set_of_policies(ids: &[String]) -> BTreeSet<&str> {
+    ids.iter().map(String::as_str).collect()
 }
 
 #[cfg(test)]
@@ -48,7 +74,7 @@ mod tests {
     use crate::model::kind::ip_restriction::Traffic;
     use crate::model::module::agent_patterns::CompiledPatterns;
     use crate::model::traffic::TracedRequest;
-    use crate::model::{HttpsEdge, HttpsEdgeRoute, IpRestriction};
+    use crate::model::{HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Kind};
     use crate::routing::module_pipeline::pipeline;
 
     #[test]
@@ -59,13 +85,41 @@ mod tests {
         assert!(restricts(true, Traffic::Endpoints));
         assert!(!restricts(false, Traffic::Endpoints) && !restricts(true, Traffic::Api));
         let ids = ["ipp_1".to_owned()];
-        let step = EndpointRestrictions { ip_policies: vec![ids.as_slice()] }.step();
+        let key = Key::new(Kind::IpRestriction, Id::new("a"));
+        let step = EndpointRestrictions { enforced: vec![(&key, ids.as_slice())] }.step();
         let edge = HttpsEdge { mutual_tls: Some(Default::default()), ..HttpsEdge::default() };
         let route = HttpsEdgeRoute { oidc: Some(Default::default()), ..HttpsEdgeRoute::default() };
         let told = pipeline(&TracedRequest::default(), [&edge, &route], step, &mut CompiledPatterns::default());
         let names: Vec<(&str, StepEffect)> = told.iter().take(3).map(|it| (it.module, it.effect)).collect();
         let depends = StepEffect::Depends;
         assert_eq!(names, [("mutual_tls", depends), (OF_ENDPOINTS, depends), ("oidc", depends)]);
-        assert_eq!(EndpointRestrictions { ip_policies: Vec::new() }.step(), None);
+        assert_eq!(EndpointRestrictions { enforced: Vec::new() }.step(), None);
+    }
+
+    #[test]
+    fn access_opens_if_a_restriction_is_gone_and_no_other_has_its_policies() {
+        let [a, b] = ["a", "b"].map(|id| Key::new(Kind::IpRestriction, Id::new(id)));
+        let [office, vpn] = ["ipp_office", "ipp_vpn"].map(|id| [id.to_owned()]);
+        let of = |enforced: &[(&'static str, &'static str)]| {
+            let item = |(key, ids): &(&str, &str)| {
+                let key = if *key == "a" { &a } else { &b };
+                (key, if *ids == "office" { office.as_slice() } else { vpn.as_slice() })
+            };
+            EndpointRestrictions { enforced: enforced.iter().map(item).collect() }
+        };
+        let former = of(&[("a", "office")]);
+        for (present, opens, is_alike) in [
+            (of(&[]), true, false),
+            // One in the place of another can admit anybody.
+            (of(&[("b", "vpn")]), true, false),
+            (of(&[("b", "office")]), false, true),
+            (of(&[("a", "vpn")]), false, false),
+            (of(&[("a", "office"), ("b", "office")]), false, true),
+            (of(&[("a", "office"), ("b", "vpn")]), false, false),
+        ] {
+            assert_eq!((present.open_since(&former), present.admit_like(&former)), (opens, is_alike), "{present:?}");
+        }
+        assert!(former.open_since(&of(&[("a", "office"), ("b", "vpn")])));
+        assert!(!former.open_since(&of(&[("a", "office"), ("b", "office")])));
     }
 }

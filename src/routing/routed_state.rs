@@ -52,8 +52,8 @@ impl<'s> RoutedState<'s> {
     }
 
     /// The restrictions of traffic of one type.
-    pub(super) fn ip_restrictions(self) -> impl Iterator<Item = &'s IpRestriction> {
-        self.all::<IpRestriction>(Kind::IpRestriction).map(|(_, restriction)| restriction)
+    pub(super) fn ip_restrictions(self) -> impl Iterator<Item = (&'s Key, &'s IpRestriction)> {
+        self.all(Kind::IpRestriction)
     }
 
     /// The routes of an edge, in the order of their keys.

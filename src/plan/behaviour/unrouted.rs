@@ -1,14 +1,16 @@
 //! The changes of requests that no class has: of all at once, by restrictions of all endpoints, and of those of TLS edges, whose
 //! hosts another system knows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::diff::{BehaviourChange, RequestPattern};
 use super::wording::{RestrictionDifference, names};
 use crate::model::module::backend::Backend;
-use crate::model::{AnyModule, Entry, IpRestriction, Key, Kind, Module as _, Slot, Snapshot, TlsEdge};
+use crate::model::{AnyModule, Entry, Key, Kind, Module as _, Slot, Snapshot, TlsEdge};
 use crate::routing::behaviour::protections;
+use crate::routing::endpoint_restrictions::EndpointRestrictions;
+use crate::routing::routed_state::RoutedState;
 use crate::syntax::text::printable;
 
 /// Compares what a change of some resources does to these requests.
@@ -27,33 +29,21 @@ pub(super) fn worded_change(requests: String, opens: bool, change: String) -> Be
     BehaviourChange { opens, weakens_tls: false, change, before, after, requests: vec![pattern], example }
 }
 
-/// The policies of each enforced restriction of all endpoints.
-fn of_endpoints(state: &Snapshot) -> BTreeMap<&Key, &[String]> {
-    let restrictions = state.newest_first(Kind::IpRestriction, None, u64::MAX);
-    let typed = restrictions.filter_map(|entry| Some((&entry.key, entry.spec_as::<IpRestriction>()?)));
-    let enforced = typed.filter(|(_, it)| it.restricts_endpoints());
-    enforced.map(|(key, it)| (key, it.ip_policy_ids.as_slice())).collect()
-}
-
 /// The change of the restrictions of all endpoints.
 pub(super) fn endpoints_change(before: &Snapshot, after: &Snapshot) -> Option<BehaviourChange> {
-    let (had, has) = (of_endpoints(before), of_endpoints(after));
-    let policies = |enforced: &BTreeMap<&Key, &[String]>| {
-        let mut lists: Vec<Vec<String>> = enforced.values().map(|ids| ids.to_vec()).collect();
-        lists.iter_mut().for_each(|ids| ids.sort_unstable());
-        lists.sort_unstable();
-        lists
-    };
-    let (then, now) = (policies(&had), policies(&has));
-    if then == now {
+    let [then, now] = [before, after].map(|state| EndpointRestrictions::new(RoutedState::stored(state, "")));
+    if now.admit_like(&then) {
         return None;
     }
-    let shown = |lists: &[Vec<String>]| match lists {
-        [] => "open".to_owned(),
-        lists => format!("`ip_restriction` by {}", printable(&lists.concat().join(", "))),
+    let shown = |restrictions: &EndpointRestrictions<'_>| {
+        let ids: Vec<&str> = restrictions.sets_of_policies().into_iter().flatten().collect();
+        match restrictions.is_empty() {
+            true => "open".to_owned(),
+            false => format!("`ip_restriction` by {}", printable(&ids.join(", "))),
+        }
     };
-    let opens = had.keys().any(|key| !has.contains_key(key));
-    Some(worded_change("all hosts".to_owned(), opens, format!("{} → {}", shown(&then), shown(&now))))
+    let change = format!("{} → {}", shown(&then), shown(&now));
+    Some(worded_change("all hosts".to_owned(), now.open_since(&then), change))
 }
 
 /// The enabled modules of a TLS edge. The edge itself belongs to another system, and stays without them.

@@ -82,7 +82,7 @@ impl<'s> RequirementJudge<'s> {
     fn open_to_others(&self, invariant: &Invariant, requests: JudgedRequests<'_, 's>) -> Option<Flaw> {
         let only = &invariant.only_from;
         let is_within = |ids: &[String]| !ids.is_empty() && ids.iter().all(|id| only.contains(id));
-        let endpoints = &self.endpoints.ip_policies;
+        let endpoints: Vec<&[String]> = self.endpoints.ip_policies().collect();
         let endpoints_are_within = !endpoints.is_empty() && endpoints.iter().all(|ids| is_within(ids));
         if only.is_empty() || endpoints_are_within {
             return None;

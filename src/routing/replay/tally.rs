@@ -97,7 +97,7 @@ impl ReplayClass {
     ) -> Self {
         let both = then.route.is_some() && now.route.is_some();
         let [had, has] = [then, now].map(|fate| if both { fate.modules() } else { Vec::new() });
-        let [was_bound, is_bound] = [bounds, new_bounds].map(|it| both && !it.ip_policies.is_empty());
+        let [was_bound, is_bound] = [bounds, new_bounds].map(|it| both && !it.is_empty());
         let only_if = |is_so: bool| is_so.then_some(OF_ENDPOINTS).into_iter();
         let missing = |modules: &[FateModule<'_>], others: &[FateModule<'_>], of_endpoints: bool| {
             let missing = modules.iter().filter(|it| others.iter().all(|other| other.slot != it.slot));
@@ -110,7 +110,7 @@ impl ReplayClass {
         let tls = (both && then.tls() != now.tls()).then_some(TlsTermination::SLOT);
         let differing_bounds = only_if(was_bound && is_bound && !bounds.admit_like(new_bounds));
         let changed = tls.into_iter().chain(differing_bounds).chain(differs.map(|it| it.slot.name)).collect();
-        let loses_protection = new_bounds.ip_policies.len() < bounds.ip_policies.len()
+        let loses_protection = new_bounds.open_since(bounds)
             || !missing_protections(&then.protections(port), &now.protections(port)).is_empty();
         let opens = both && is.backend_id.is_some() && (was.backend_id.is_none() || loses_protection);
         Self {
