@@ -84,7 +84,7 @@ fn sorted_name(entry: &Entry) -> String {
 
 fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Edges" {
+        div.scroll.cards tabindex="0" role="region" aria-label="Edges" {
             table {
                 thead { tr {
                     th scope="col" { "Edge" } th scope="col" { "Hostports" } th scope="col" { "Routes" }
@@ -100,13 +100,13 @@ fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
                                     (entry.name().unwrap_or(entry.key.id.as_str()))
                                 }
                             }
-                            td {
+                            td data-label="Hostports" {
                                 @for hostport in hostports.iter().take(MOST_HOSTPORTS) { code { (hostport) } " " }
                                 @if hostports.len() > MOST_HOSTPORTS { "and " (hostports.len() - MOST_HOSTPORTS) " more" }
                             }
-                            td { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } }
-                            td { (entry.source().unwrap_or("–")) }
-                            td { (time(&entry.created_at.to_string(), request.now)) }
+                            td data-label="Routes" { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } }
+                            td data-label="Source" { (entry.source().unwrap_or("–")) }
+                            td data-label="Created" { (time(&entry.created_at.to_string(), request.now)) }
                         }
                     }
                 }

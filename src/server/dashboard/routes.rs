@@ -109,7 +109,7 @@ pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
     let by_hand = changed_by_hand(request);
     html! {
         @if request.lacks_writer { p { "What was changed by hand is not marked: the server that writes does not answer." } }
-        div.scroll tabindex="0" role="region" aria-label="Routes" {
+        div.scroll.cards tabindex="0" role="region" aria-label="Routes" {
             table {
                 thead { tr {
                     th scope="col" { "Route" } th scope="col" { "Protected by" } th scope="col" { "Host" }
@@ -126,18 +126,18 @@ pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
                                 }
                                 @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
                             }
-                            td { (lock_icons(&locks_of(request, entry))) }
-                            td {
+                            td data-label="Protected" { (lock_icons(&locks_of(request, entry))) }
+                            td data-label="Host" {
                                 @for hostport in hostports.iter().take(MOST_HOSTPORTS) { code { (hostport) } " " }
                                 @if hostports.len() > MOST_HOSTPORTS { "and " (hostports.len() - MOST_HOSTPORTS) " more" }
                             }
-                            td {
+                            td data-label="Match" {
                                 @if let Some(route) = route {
                                     code { (route.r#match) } " "
                                     small { (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
                                 }
                             }
-                            td { (entry.source().unwrap_or("–")) }
+                            td data-label="Source" { (entry.source().unwrap_or("–")) }
                         }
                     }
                 }

@@ -71,13 +71,13 @@ fn work(request: &PageRequest) -> Markup {
     let AppState { access, admissions, .. } = &request.app;
     html! {
         p { "Requests in progress: " (access.guards.in_flight.count()) }
-        div.scroll tabindex="0" role="region" aria-label="Work" {
+        div.scroll.cards tabindex="0" role="region" aria-label="Work" {
             table {
                 thead { tr { th scope="col" { "Class" } th scope="col" { "Running" } th scope="col" { "Waiting" } th scope="col" { "Refused" } } }
                 tbody {
                     @for slots in admissions.all() {
-                        tr { th scope="row" { (slots.name()) } td { (slots.running()) } td { (slots.waiting()) }
-                            td { (slots.refusals().iter().map(|(_, count)| count).sum::<u64>()) } }
+                        tr { th scope="row" { (slots.name()) } td data-label="Running" { (slots.running()) } td data-label="Waiting" { (slots.waiting()) }
+                            td data-label="Refused" { (slots.refusals().iter().map(|(_, count)| count).sum::<u64>()) } }
                     }
                 }
             }

@@ -102,15 +102,15 @@ fn losers(request: &PageRequest, trace: &Trace, from: usize, has_more: bool) -> 
     html! {
         @if !rows.is_empty() {
             h2 { "Why not the others?" }
-            div.scroll tabindex="0" role="region" aria-label="Other routes" {
+            div.scroll.cards tabindex="0" role="region" aria-label="Other routes" {
                 table {
                     thead { tr { th scope="col" { "Route" } th scope="col" { "Match" } th scope="col" { "Why not" } } }
                     tbody {
                         @for it in rows {
                             tr {
                                 th scope="row" { a href=(request.to_resource(&it.route.key).unwrap_or_default()) { (it.route.name.as_deref().unwrap_or(it.route.key.id.as_str())) } }
-                                td { code { (it.matched) } " " small { (it.match_type.map(|it| it.as_str()).unwrap_or_default()) } }
-                                td { (it.verdict.to_string()) }
+                                td data-label="Match" { code { (it.matched) } " " small { (it.match_type.map(|it| it.as_str()).unwrap_or_default()) } }
+                                td data-label="Why not" { (it.verdict.to_string()) }
                             }
                         }
                     }
