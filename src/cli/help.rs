@@ -269,6 +269,14 @@ mod tests {
     }
 
     #[test]
+    fn no_option_makes_clap_lay_out_the_help_of_its_command_as_long() {
+        for (path, command) in all(&program(), "edgewright") {
+            let help = laid_out(command).render_long_help().to_string();
+            assert!(!help.contains("Possible values:"), "{path}\n{help}");
+        }
+    }
+
+    #[test]
     fn the_help_of_each_command_ends_with_two_or_three_examples_of_it() {
         for (path, command) in all(&program(), "edgewright").into_iter().skip(1) {
             let help = command.clone().render_long_help().to_string();

@@ -10,9 +10,9 @@ use crate::manifest::tree::{CommitTree, SurroundedTree, UnsetValues};
 /// The surrounding manifests: what the manifests use without owning it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SurroundingArgs {
-    /// Manifest file or folder of other sources, whose names and module sets the manifests use.
+    /// Manifests of other sources, for their names and module sets.
     ///
-    /// Read only: nothing in it is planned, pruned or linted. Repeatable.
+    /// A file or folder. Read only: nothing in it is planned, pruned or linted. Repeatable.
     #[arg(help_heading = help::MANIFESTS, long, value_name = "PATH", env = "EDGEWRIGHT_WITH")]
     with: Vec<PathBuf>,
 }
@@ -59,10 +59,11 @@ fn unset_values() -> Choice<UnsetValues> {
 pub(super) struct ReviewArgs {
     #[command(flatten)]
     surrounding: SurroundingArgs,
-    /// How to handle unset values of `from_env` and `from_file`: `require` or `assume`.
+    /// How to handle unset values: `require` or `assume`.
     ///
-    /// `require` fails. `assume` reviews manifests without their secrets: a plan uses the value in the store, and
-    /// everything else is `(unknown)`. Plans with assumed values cannot be applied.
+    /// The values come from `from_env` and `from_file`. `require` fails. `assume` reviews manifests without their
+    /// secrets: a plan uses the value in the store, and everything else is `(unknown)`. Plans with assumed values cannot
+    /// be applied.
     #[arg(help_heading = help::MANIFESTS)]
     #[arg(long, value_name = "MODE", env = "EDGEWRIGHT_SECRETS", default_value = "require")]
     #[arg(value_parser = unset_values(), hide_possible_values = true)]

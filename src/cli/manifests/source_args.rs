@@ -45,19 +45,21 @@ pub(crate) struct Ownership {
     #[arg(help_heading = help::OWNERSHIP, long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default",
         value_parser = new_source_name)]
     pub(super) source: String,
-    /// Delete resources that the source owns and no longer declares.
-    #[arg(help_heading = help::OWNERSHIP)]
+    /// Delete resources that the source no longer declares.
+    ///
+    /// With `--prune=false`, they stay.
+    #[arg(help_heading = help::OWNERSHIP, hide_possible_values = true)]
     #[arg(long, env = "EDGEWRIGHT_PRUNE", default_value_t = true, default_missing_value = "true")]
     #[arg(action = ArgAction::Set, num_args = 0..=1, require_equals = true)]
     prune: bool,
-    /// Skip invalid resources and everything that depends on them, and apply the rest.
+    /// Skip invalid resources and what depends on them, and apply the rest.
     ///
     /// If anything was skipped, the run deletes nothing and exits with code 1.
     #[arg(help_heading = help::OWNERSHIP, long, env = "EDGEWRIGHT_ISOLATE")]
     isolate: bool,
-    /// Maximum number of resources that a plan may delete, or a percentage of the source's resources, such as 50%.
+    /// Maximum number of resources to delete, or percentage, such as 50%.
     ///
-    /// The default is 3, or 25% up to 100 resources, but never all of them.
+    /// The percentage is of the resources that the source owns. The default is 3, or 25% up to 100 resources, but never all of them.
     #[arg(help_heading = help::OWNERSHIP, long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
     pub(super) max_deletes: Option<DeletionBudget>,
 }

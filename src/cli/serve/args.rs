@@ -93,7 +93,8 @@ pub(crate) struct Args {
     #[arg(help_heading = help::LOG)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_OTLP_ENDPOINT", value_parser = otlp::endpoint)]
     pub(super) otlp_endpoint: Option<String>,
-    /// Format of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
+    /// Format of the log on stderr: text, or one JSON object per event. EDGEWRIGHT_LOG sets its levels, such as
+    /// `info,edgewright::access=warn`.
     #[arg(help_heading = help::LOG)]
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(super) log_format: LogFormat,

@@ -28,7 +28,7 @@ pub(super) struct ListenArgs {
     /// PEM file with certificate authorities. Clients need a certificate from one of them.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TLS_CLIENT_CA")]
     pub(super) tls_client_ca: Option<PathBuf>,
-    /// Whether clients need a certificate if --tls-client-ca is set.
+    /// Whether clients need a certificate if --tls-client-ca is set. With `optional`, those without one need a token.
     #[arg(long, value_name = "WHEN", env = "EDGEWRIGHT_TLS_CLIENT_AUTH", value_enum, default_value_t = ClientAuth::Required)]
     tls_client_auth: ClientAuth,
     /// Allow HTTP without TLS on addresses other than loopback. Tokens and secrets can then be read on the network.
@@ -54,9 +54,7 @@ pub(super) struct ListenArgs {
 /// Whether clients need a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ClientAuth {
-    /// Only clients with a certificate can connect.
     Required,
-    /// Clients without a certificate can connect, and need a token.
     Optional,
 }
 

@@ -16,9 +16,7 @@ use crate::store::REMOVAL;
 /// The form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// A line of text for each event; errors in manifests with an excerpt.
     Text,
-    /// A JSON object for each event.
     Json,
 }
 

@@ -18,7 +18,9 @@ pub(crate) struct MasterKeyArgs {
     #[arg(help_heading = help::STORE)]
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_MASTER_KEY_FILE", value_hint = clap::ValueHint::FilePath)]
     master_key_file: Option<OsString>,
-    /// Shell command that prints the master key in base64 or hexadecimal, for example a client of a key service.
+    /// Shell command that prints the master key in base64 or hexadecimal.
+    ///
+    /// For example a client of a key service.
     #[arg(help_heading = help::STORE, hide_short_help = true)]
     #[arg(long, value_name = "COMMAND", env = "EDGEWRIGHT_MASTER_KEY_COMMAND", hide_env_values = true)]
     master_key_command: Option<String>,

@@ -17,7 +17,7 @@ const MOST_COMPARED: usize = 1000;
 /// The store that a command works on.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct StoreArgs {
-    /// Store: a folder, or the `postgres://` URL of a database.
+    /// Store: a folder, or a `postgres://` URL.
     #[arg(help_heading = help::STORE, value_name = "STORE", hide_env_values = true)]
     #[arg(long, env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
     pub(super) store: PathBuf,
