@@ -10,7 +10,7 @@ use clap::{Command, Error};
 use crate::cli::prelude::*;
 use crate::syntax::text::{alters_display, has_token};
 
-/// The commands of other tools, and how to do the same.
+/// The commands of other tools for what has a command of its own, and how to do the same.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["deploy", "sync", "up"], "to apply manifests, run `edgewright reconcile PATH`"),
     (
@@ -33,6 +33,17 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["pause", "stop"], "to stop applying a source, run `edgewright suspend`"),
     (&["version"], "to show the version, run `edgewright --version`"),
 ];
+
+/// The commands of other tools below a command of this one.
+const NESTED_WORDS: &[(&str, &[&str], &str)] = &[
+    ("keys", &["delete", "remove", "rm"], "to revoke a key, run `edgewright keys revoke ID`"),
+    ("keys", &["add", "new"], "to create a key, run `edgewright keys create`"),
+];
+
+/// The options of other tools for an address to listen on, a folder to write to, and a token.
+const ADDRESS_OPTIONS: [&str; 5] = ["--address", "--bind", "--host", "--port", "-p"];
+const FOLDER_OPTIONS: [&str; 5] = ["--dir", "--directory", "--out", "--output", "-o"];
+const TOKEN_OPTIONS: [&str; 2] = ["--api-key", "--token"];
 
 /// The commands whose arguments are paths of manifests, and the options for them of other tools.
 const PATH_COMMANDS: [&str; 8] = ["plan", "reconcile", "apply", "validate", "test", "prove", "fmt", "diff"];
@@ -111,7 +122,10 @@ pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString
         _ => String::new(),
     };
     let tip = match error.kind() {
-        ErrorKind::InvalidSubcommand => other_word(&text(ContextKind::InvalidSubcommand), arguments),
+        ErrorKind::InvalidSubcommand => {
+            let is_misspelt = error.get(ContextKind::SuggestedSubcommand).is_some();
+            other_word(&text(ContextKind::InvalidSubcommand), is_misspelt, arguments)
+        }
         ErrorKind::UnknownArgument => other_option(&text(ContextKind::InvalidArg), arguments),
         ErrorKind::MissingRequiredArgument => missing_argument(error.get(ContextKind::InvalidArg), arguments),
         _ => None,
@@ -124,9 +138,17 @@ pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString
     error
 }
 
-/// The tip for a command, unless it is one of a command that has others.
-fn other_word(word: &str, mut arguments: impl Iterator<Item = OsString>) -> Option<String> {
-    arguments.nth(1).filter(|first| first == word).and_then(|_| tip(OTHER_WORDS, word))
+/// The tip for a command, or for one below another. `is_misspelt` if it is similar to one that exists.
+fn other_word(word: &str, is_misspelt: bool, mut arguments: impl Iterator<Item = OsString>) -> Option<String> {
+    let first = arguments.nth(1)?;
+    if first == word {
+        return tip(OTHER_WORDS, word);
+    }
+    if first == "history" && !is_misspelt {
+        return Some("to follow one resource, run `edgewright history --resource RESOURCE`".to_owned());
+    }
+    let nested = NESTED_WORDS.iter().find(|(command, words, _)| first == *command && words.contains(&word));
+    nested.map(|(.., tip)| (*tip).to_owned())
 }
 
 /// The tip for a command without its first argument.
@@ -151,7 +173,22 @@ fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Opti
     if DRY_RUNS.contains(&option) {
         return tip(NEVER_APPLIES, &command);
     }
+    if TOKEN_OPTIONS.contains(&option) && command != "login" {
+        let tip = "to send a token, set EDGEWRIGHT_TOKEN: other users of this machine can see a command line";
+        return Some(tip.to_owned());
+    }
+    if command == "serve" && !option.starts_with('-') {
+        return Some(format!("to follow manifests, run `edgewright serve --manifests {}`", escape(option)));
+    }
     let value = arguments.skip_while(|argument| argument != option).nth(1).filter(|value| !value.starts_with('-'));
+    if command == "serve" && ADDRESS_OPTIONS.contains(&option) {
+        let port = value.filter(|value| value.parse::<u16>().is_ok()).unwrap_or_else(|| "PORT".to_owned());
+        return Some(format!("to listen on an address, run `edgewright serve --listen 127.0.0.1:{port}`"));
+    }
+    if command == "export" && FOLDER_OPTIONS.contains(&option) {
+        let folder = value.unwrap_or_else(|| "DIR".to_owned());
+        return Some(format!("to write to a folder, run `edgewright export {}`", escape(&folder)));
+    }
     if option == "--source" && SOURCE_COMMANDS.contains(&command.as_str()) {
         let source = value.unwrap_or_else(|| "SOURCE".to_owned());
         return Some(format!("the source needs no option: run `edgewright {command} {}`", escape(&source)));
@@ -221,9 +258,11 @@ mod tests {
         let command = || {
             let path = Arg::new("path").num_args(1..);
             let keys = Command::new("keys").subcommand(Command::new("create"));
-            let names = ["plan", "login", "logout", "reconcile", "destroy", "suspend"]
+            let history = Command::new("history").subcommand(Command::new("show"));
+            let serve = Command::new("serve").arg(Arg::new("manifests").long("manifests"));
+            let names = ["plan", "login", "logout", "reconcile", "destroy", "suspend", "export"]
                 .map(|name| Command::new(name).arg(path.clone()));
-            Command::new("edgewright").subcommands(names).subcommand(keys)
+            Command::new("edgewright").subcommands(names).subcommands([history, keys, serve])
         };
         for (line, expected) in [
             ("log", Some("run `edgewright history`")),
@@ -237,7 +276,14 @@ mod tests {
             ("reconcile m --yes", Some("omit it: `reconcile`")),
             ("destroy -y", Some("--confirm")),
             ("plan m --yes", None),
-            ("keys delete", None),
+            ("keys delete", Some("run `edgewright keys revoke ID`")),
+            ("keys destroy", None),
+            ("history edge/shop", Some("--resource RESOURCE")),
+            ("history shw", None),
+            ("serve m", Some("run `edgewright serve --manifests m`")),
+            ("serve --port 80", Some("--listen 127.0.0.1:80`")),
+            ("export --out m", Some("run `edgewright export m`")),
+            ("plan m --token ew_1", Some("set EDGEWRIGHT_TOKEN")),
             ("lgoin", None),
         ] {
             let arguments = || std::iter::once("edgewright").chain(line.split(' '));

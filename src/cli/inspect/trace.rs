@@ -13,6 +13,9 @@ use crate::plan::behaviour::request_difference;
 use crate::routing::{TracedRequest, trace};
 use crate::server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, TraceReport};
 
+/// The methods that alone are no URL, although a host could have such a name.
+const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
+
 /// Show which route takes a request, and what happens to it.
 ///
 /// Names the edge and the route, says why other routes do not take the request, and lists the modules that it passes.
@@ -162,6 +165,13 @@ impl Args {
 
     /// The request, for a store.
     fn request(&self) -> Result<TracedRequest, Failure> {
+        if let [method] = self.request.as_slice()
+            && METHODS.contains(&method.as_str())
+        {
+            let message = format!("a URL is required after the method `{method}`");
+            let help = format!("run `edgewright trace {method} https://…`");
+            return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+        }
         let sent = self.to_send();
         // A server takes an empty method for `GET`; an empty argument is probably an unset variable.
         let parsed = match sent.method.is_empty() {

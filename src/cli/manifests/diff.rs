@@ -76,7 +76,9 @@ impl Args {
         let Some(range) = &self.rev else {
             return match self.paths.as_slice() {
                 [old, new] => Ok([on_disk(std::slice::from_ref(old)), on_disk(std::slice::from_ref(new))]),
-                _ => Err(Diagnostic::error(Code::Parameter, "two paths are required without `--rev`").into()),
+                _ => Err(Diagnostic::error(Code::Parameter, "two paths are required without `--rev`")
+                    .help("name the old and the new folder, or add `--rev OLD..NEW` to compare Git revisions")
+                    .into()),
             };
         };
         let here = PathBuf::from(".");

@@ -1,11 +1,13 @@
 //! A client of a server's API.
 
 use std::io::{Read, Write};
+use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use axum::http::Uri;
+use axum::http::uri::Authority;
 use serde::de::DeserializeOwned;
 use ureq::http::request::Builder;
 use ureq::http::{Method, Request, Response};
@@ -349,8 +351,16 @@ pub(crate) fn parse_response<T: DeserializeOwned>(at: &str, status: u16, text: &
 /// The failure for a response that is not from edgewright.
 pub(crate) fn foreign_response(at: &str, status: u16) -> Failure {
     let message = format!("unexpected response from {at} (status {status}): not an edgewright server");
-    let help = "check the URL in --server and any proxy in front of the server";
+    let help = url_help(at, "check the URL in --server and any proxy in front of the server");
     Diagnostic::error(Code::Unreadable, message).help(help).into()
+}
+
+/// The help for a URL under which there is no API: it may be copied from a browser.
+fn url_help(at: &str, otherwise: &'static str) -> &'static str {
+    match at.contains("/ui/") {
+        true => "remove `/ui` from the URL in --server: it is the path of the dashboard",
+        false => otherwise,
+    }
 }
 
 /// Converts an error response into a failure.
@@ -367,7 +377,7 @@ pub(crate) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
             }
             Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
             Some(Code::NotFound) if msg.contains("no endpoint at this path") => {
-                "check the path of the URL in --server, or upgrade the server"
+                url_help(at, "check the path of the URL in --server, or upgrade the server")
             }
             // The message ends with the server's advice, which knows more than the code.
             Some(Code::NotFound | Code::Conflict | Code::Parameter) if msg.contains("; ") => "",
@@ -414,16 +424,28 @@ pub(crate) fn parse_server_url(text: &str) -> Result<(String, Uri), Failure> {
     // A password does not belong on a command line, or in the messages that show the URL.
     let text = text.trim_end_matches('/');
     let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
-    if parsed.as_ref().and_then(Uri::authority).is_some_and(|authority| authority.as_str().contains('@')) {
+    let authority = parsed.as_ref().and_then(Uri::authority).map_or(text, |authority| authority.as_str());
+    if authority.contains('@') {
         let message = "the URL in `--server` must not contain a user name or password";
         let help = format!("remove it, and set {TOKEN} to the token of an API key");
         return Err(Diagnostic::error(Code::InvalidFormat, message).help(help).into());
     }
     let Some(uri) = parsed.filter(|uri| uri.host().is_some_and(|host| !host.is_empty())) else {
         let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not an HTTP or HTTPS URL"));
-        return Err(fault.help("use a URL such as `https://edge.example.com`").into());
+        let help = with_scheme(text).map(|url| format!("did you mean `{}`?", printable(&url)));
+        let help = help.unwrap_or_else(|| "use a URL such as `https://edge.example.com`".to_owned());
+        return Err(fault.help(help).into());
     };
     Ok((text.to_owned(), uri))
+}
+
+/// The URL of a host and port, or of a domain, without a scheme. On this machine, a server usually has no TLS.
+fn with_scheme(text: &str) -> Option<String> {
+    let authority = text.split('/').next().unwrap_or_default();
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let is_host = is_here || authority.parse::<Authority>().is_ok_and(|parsed| parsed.host().contains('.'));
+    is_host.then(|| format!("{}://{text}", if is_here { "http" } else { "https" }))
 }
 
 #[cfg(test)]

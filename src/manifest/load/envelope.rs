@@ -1,6 +1,7 @@
 //! The envelope of every manifest (D26).
 
 use crate::manifest::prelude::*;
+use crate::model::Segment;
 use schemars::JsonSchema;
 
 /// The version of the manifest format.
@@ -17,6 +18,23 @@ pub(super) struct Envelope {
     pub kind: String,
     /// The resource's name, labels and lifecycle options.
     pub metadata: Metadata,
+}
+
+/// The fields of [`Metadata`] that are easily written beside it.
+const OF_METADATA: [&str; 4] = ["name", "labels", "annotations", "id"];
+
+/// Says where a field belongs that is beside `metadata` and `spec`, unless it is misspelt.
+pub(super) fn with_place(fault: Fault) -> Fault {
+    let [Segment::Key(field)] = fault.path.0.as_slice() else { return fault };
+    if fault.code != Code::UnknownField || fault.meant.is_some() {
+        return fault;
+    }
+    let help = if OF_METADATA.contains(&field.as_str()) {
+        "move it into `metadata`"
+    } else {
+        "use one of `apiVersion`, `kind`, `metadata`, `spec`; the fields of the resource belong in `spec`"
+    };
+    fault.help(help)
 }
 
 /// The name, labels and lifecycle options of a resource.

@@ -16,7 +16,7 @@ mod route_test;
 use super::declaration::Declaration;
 use super::declarations::{Declarations, DeclaredName};
 use super::document::Document;
-use super::envelope::{API_VERSION, Envelope, Metadata};
+use super::envelope::{API_VERSION, Envelope, Metadata, with_place};
 use super::findings::FileFindings;
 use super::kinds::{self, ManifestKind, ROUTE_TEST};
 use super::lint_facts::LintFacts;
@@ -173,7 +173,7 @@ impl Reader<'_> {
         }
         let (envelope, faults) = decode_with::<Envelope>(node, &["spec"], Some(self.values));
         for fault in faults {
-            self.report(fault);
+            self.report(with_place(fault));
         }
         let Some(envelope) = envelope else { return };
         // A value of the wrong type was reported already.
@@ -196,7 +196,8 @@ impl Reader<'_> {
         self.note_facts(&envelope.metadata);
         let spec = node.get("spec").filter(|spec| !spec.is_null());
         if spec.is_none() {
-            self.report(Fault::new(Code::Required, "`spec` is missing").at("spec").of_key());
+            let fault = Fault::new(Code::Required, "`spec` is missing").at("spec").of_key();
+            self.report(fault.help("add `spec` with the fields of the resource"));
         }
         let Some(kind) = kind else { return };
         if !name_is_good {
@@ -258,7 +259,8 @@ impl Reader<'_> {
             // A name or metadata of the wrong type was reported already.
             let is_readable = node.get("metadata").is_none_or(|it| it.is_null() || it.entries().is_some());
             if is_readable && written.is_none_or(|name| name.is_null() || name.as_str().is_some()) {
-                self.report(Fault::new(Code::Required, "`metadata.name` is missing").at(["metadata", "name"]).of_key());
+                let fault = Fault::new(Code::Required, "`metadata.name` is missing").at(["metadata", "name"]).of_key();
+                self.report(fault.help("add a name, as in `metadata: {name: shop}`"));
             }
             return false;
         }

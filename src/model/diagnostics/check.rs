@@ -80,6 +80,9 @@ pub(crate) fn hostport(faults: &mut Faults, text: &str) {
         faults.report(match in_url(text) {
             Some(hostport) => fault.help(format!("write `{}`", printable(&hostport))),
             None if text.contains('*') => fault.help("write `*.host:port`, such as `*.shop.com:443`"),
+            None if parse_hostport(&format!("{text}:443")).is_ok() => {
+                fault.help(format!("write `{0}:443` for HTTPS, or `{0}:PORT`", printable(text)))
+            }
             None => fault.help("write `host:port`, such as `shop.example.com:443`"),
         });
     }

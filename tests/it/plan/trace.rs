@@ -97,6 +97,8 @@ fn what_nobody_takes_ends_with_one() {
         let run = trace(bad);
         assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_INVALID_FORMAT")), (1, true), "{bad}: {}", run.all());
     }
+    let alone = trace("GET");
+    assert!(alone.code == 1 && alone.err.contains("a URL is required after the method `GET`"), "{}", alone.all());
     assert_eq!(folder.run("trace https://shop.example.com/").code, 1, "there is no store");
 }
 

@@ -169,6 +169,7 @@ fn what_is_no_server_is_told_from_one_that_refuses() {
     let (not_found, found, behind) =
         (page("404 Not Found"), page("200 OK"), format!("http://{}/x", remote.serve.address));
     let nowhere = format!("http://{}", "x".repeat(70));
+    let dashboard = format!("http://{}/ui", remote.serve.address);
     for (url, code, word) in [
         ("http://127.0.0.1:1", "UNREADABLE", "cannot reach http://127.0.0.1:1/reconciliations"),
         (nowhere.as_str(), "UNREADABLE", "cannot reach"),
@@ -177,6 +178,10 @@ fn what_is_no_server_is_told_from_one_that_refuses() {
         (behind.as_str(), "NOT_FOUND", "--server"),
         ("ftp://x", "INVALID_FORMAT", "`ftp://x` is not an HTTP or HTTPS URL"),
         ("localhost:8484", "INVALID_FORMAT", "`localhost:8484` is not an HTTP or HTTPS URL"),
+        ("localhost:8484", "INVALID_FORMAT", "did you mean `http://localhost:8484`?"),
+        ("edge.example.com", "INVALID_FORMAT", "did you mean `https://edge.example.com`?"),
+        ("me:secret@edge.example.com", "INVALID_FORMAT", "must not contain a user name or password"),
+        (dashboard.as_str(), "NOT_FOUND", "remove `/ui` from the URL in --server"),
         ("http://[::1", "INVALID_FORMAT", "`http://[::1` is not an HTTP or HTTPS URL"),
     ] {
         let run = finish(through(&remote.here, url, &remote.serve.token, "plan m"), "");
