@@ -24,7 +24,7 @@ use crate::server::auth::client_certificates::{CertificateOwner, ClientCertifica
 use crate::server::auth::oidc::config::OidcConfig;
 use crate::server::notify::config::{NotificationConfig, NotificationTarget};
 use crate::server::resources::write_policy::{WritePolicies, WritePolicy};
-use crate::syntax::yaml::Tape;
+use crate::syntax::yaml::{Node, Tape};
 use location::{config_path, named_path};
 use options::{ValueCheck, scalar_text};
 use section::ConfigSection;
@@ -221,7 +221,7 @@ impl Config {
         }
         let mut faults = content.take_faults();
         let (file, found) = decode::<ConfigDocument>(content.root(), None);
-        faults.extend(found);
+        faults.extend(found.into_iter().map(|fault| with_place(fault, content.root())));
         let is_readable = file.is_some();
         let file = file.unwrap_or_default();
         let whole: BTreeMap<String, Value> = decode(content.root(), None).0.unwrap_or_default();
@@ -336,6 +336,16 @@ fn or_default<T: Default>(key: &str, checked: Result<T, Fault>, faults: &mut Vec
         faults.push(under_key(key, fault));
         T::default()
     })
+}
+
+/// Says where an option belongs that is beside `options`: its value is no list and no mapping.
+fn with_place(fault: Fault, root: Node<'_>) -> Fault {
+    let [Segment::Key(key)] = fault.path.0.as_slice() else { return fault };
+    let is_option = root.get(key).is_some_and(|value| value.entries().is_none() && value.items().is_none());
+    if !is_option || fault.code != Code::UnknownField || fault.meant.is_some() {
+        return fault;
+    }
+    fault.help("set an option of the command line below `options`, as in `options: {store: edgewright.db}`")
 }
 
 /// Places a fault below a key of the file.

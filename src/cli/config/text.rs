@@ -12,7 +12,8 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// Reads a file that somebody named. It can also be a pipe, a link or the null device.
 pub(super) fn read_named(path: &Path) -> Result<String, Fault> {
-    read_text(File::open(path).map_err(|error| unreadable(&error))?)
+    let help = "set EDGEWRIGHT_CONFIG to the path of a configuration file, or unset it";
+    read_text(File::open(path).map_err(|error| unreadable(&error).help(help))?)
 }
 
 /// Reads a file that is found in the working folder if it exists. It must be a regular file.

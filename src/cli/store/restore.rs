@@ -10,6 +10,9 @@ use crate::store::seal::MasterKeySource;
 /// The help for a file that this version cannot restore.
 const NO_BACKUP: &str = "name a file that `edgewright backup` wrote, or use the newer version";
 
+/// The help for a file that cannot be read.
+const UNREADABLE: &str = "check the path of the backup and its permissions";
+
 /// Restore a store from a backup into an empty folder or database.
 ///
 /// The store has the same revision, IDs, history and secrets as the one that was backed up, which can have been in a folder or a
@@ -34,8 +37,10 @@ impl Args {
         let source = self.store.master_key.source()?;
         let folder = self.store.folder();
         let restored = during("Restoring", || {
-            let opened = BackupFile::open(&self.file);
-            let backup = opened.map_err(|error| Failure::from(error).with_help(Code::StoreFormat, NO_BACKUP))?;
+            let with_help = |failure: Failure| {
+                failure.with_help(Code::StoreFormat, NO_BACKUP).with_help(Code::StoreFailed, UNREADABLE)
+            };
+            let backup = BackupFile::open(&self.file).map_err(|error| with_help(error.into()))?;
             restore(&backup, folder, self.to, &source).map_err(Failure::from)
         });
         let (revision, record) =

@@ -235,6 +235,7 @@ fn the_whole_language_is_read() {
 fn a_syntax_error_has_its_place_and_what_was_before() {
     for (text, at, message) in [
         ("a == ü && )", 5, "unexpected character `ü`"),
+        ("a = b", 2, "unexpected character `=`: use `==`"),
         ("a && )", 5, "unexpected `)` after `&&`"),
         (") && ü", 0, "unexpected `)` at the start"),
         ("a && 'x", 5, "unclosed string"),

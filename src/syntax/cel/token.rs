@@ -66,8 +66,10 @@ impl<'a> CelTokens<'a> {
             return Ok(Some(if word == "in" { CelToken::Symbol(word) } else { CelToken::Word(word) }));
         }
         let symbol = SYMBOLS.iter().find_map(|symbol| Some((symbol, text.strip_prefix(symbol)?)));
-        let (symbol, rest) =
-            symbol.ok_or_else(|| format!("unexpected character `{}`", printable(&first.to_string())))?;
+        let (symbol, rest) = symbol.ok_or_else(|| match first {
+            '=' | '&' | '|' => format!("unexpected character `{first}`: use `{first}{first}`"),
+            _ => format!("unexpected character `{}`", printable(&first.to_string())),
+        })?;
         self.rest = rest;
         Ok(Some(CelToken::Symbol(symbol)))
     }

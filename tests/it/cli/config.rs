@@ -326,6 +326,9 @@ fn all_errors_are_told_at_once() {
     for text in told {
         assert!(run.code == 1 && run.err.contains(text), "{text}: {}", run.all());
     }
+    folder.write(CONFIG, "store: shop.db\n");
+    let run = folder.run("history");
+    assert!(run.code == 1 && run.err.contains("below `options`"), "{}", run.all());
     let webhooks =
         "[{name: a, url: 'https://a.example.com/', format: slak}, {name: b, secret_file: s}, {name: c, formt: slack}]";
     folder.write(CONFIG, &format!("notifications: {{webhooks: {webhooks}}}\n"));
