@@ -9,7 +9,7 @@
 use super::key_owner;
 use super::managed_resources::WriteCheck;
 use super::render::{render, render_module};
-use crate::model::Slot;
+use crate::model::{Role, Slot};
 use crate::server::handler_prelude::*;
 use crate::server::http::precondition::Precondition;
 use crate::store::{Attempt, Declined, JudgedOperations, NextState, QueuedCommit};
