@@ -84,7 +84,7 @@ pub(super) enum ChangeTarget<C: StoreChange> {
     /// A server.
     Server {
         /// The client.
-        client: ApiClient,
+        client: Box<ApiClient>,
         /// The outcome of the last proposal.
         outcome: String,
     },
@@ -95,7 +95,7 @@ impl<C: StoreChange> ChangeTarget<C> {
     pub(super) fn open(options: &ChangeOptions) -> Result<Self, Failure> {
         let ChangeOptions { dry_run, place, retention, .. } = options;
         if let Some(client) = place.client()? {
-            return Ok(ChangeTarget::Server { client, outcome: String::new() });
+            return Ok(ChangeTarget::Server { client: Box::new(client), outcome: String::new() });
         }
         let store = if *dry_run { place.store.read_existing()? } else { place.store.open_existing(retention)? };
         Ok(ChangeTarget::Store { store: Box::new(store), proposed: None })

@@ -144,8 +144,11 @@ fn can_drift(change: &Change, source: &str, snapshot: &Snapshot) -> bool {
     }
 }
 
+/// A Spec, and the claim of the source that owns it.
+type ClaimedSpec = (Arc<dyn AnyResource>, Option<Arc<Claim>>);
+
 /// The Spec and the claim that a resource has once the plan is applied.
-fn wanted(planned: &PlanResult, key: &Key) -> Option<(Arc<dyn AnyResource>, Option<Arc<Claim>>)> {
+fn wanted(planned: &PlanResult, key: &Key) -> Option<ClaimedSpec> {
     if let Some(entry) = planned.tried.as_ref().and_then(|tried| tried.after().get(key)) {
         return Some((Arc::clone(entry.spec()), entry.claim.clone()));
     }
