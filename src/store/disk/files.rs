@@ -45,13 +45,8 @@ impl Part {
 
     /// Lists the generations that have one, in order.
     pub(crate) fn generations(self, folder: &Path) -> Result<Vec<u64>, StoreError> {
-        let entries = fs::read_dir(folder).doing("read", folder)?;
-        let mut found = Vec::new();
-        for entry in entries {
-            let name = entry.doing("read", folder)?.file_name();
-            let parsed = name.to_str().and_then(Self::parse).filter(|(part, _)| *part == self);
-            found.extend(parsed.map(|(_, generation)| generation));
-        }
+        let parsed = names_in(folder)?.into_iter().filter_map(|name| Self::parse(&name));
+        let mut found: Vec<u64> = parsed.filter(|(part, _)| *part == self).map(|(_, generation)| generation).collect();
         found.sort_unstable();
         Ok(found)
     }
@@ -93,6 +88,13 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> StoreError {
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     let mut source = open(from, File::options().read(true)).map_err(|error| unreadable(from, &error))?;
     write_whole(to, |writer| io::copy(&mut source, writer).map(|_| ()))
+}
+
+/// Lists the names of everything in a folder.
+pub(crate) fn names_in(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let entries = fs::read_dir(folder).doing("read", folder)?;
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.map(|entry| entry.map(name).doing("read", folder)).collect()
 }
 
 /// Lists everything below a folder, each folder before what is in it. Links are not followed.

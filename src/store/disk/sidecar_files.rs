@@ -105,20 +105,11 @@ pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
 /// Returns whether a folder has files other than those of an interrupted creation.
 pub(crate) fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        let beside = [
-            "remembered",
-            "suspensions",
-            "applied",
-            "conditions",
-            "notifications",
-            "transitions",
-            key_copies::KEYS,
-            key_copies::KEYS_COPY,
-            keys::MASTER,
-            local_mark::MARK,
-        ];
+        let beside = ["remembered", key_copies::KEYS, key_copies::KEYS_COPY, keys::MASTER, local_mark::MARK];
+        let whole = [".tmp", ".damaged"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(name);
         ["lock", "index", "kept", "head.tmp", "log.tmp", "state.tmp", "security.log"].contains(&name)
-            || beside.contains(&[".tmp", ".damaged"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(name))
+            || beside.contains(&whole)
+            || OF_SOURCES.contains(&whole)
             || ["state.", "log.", "security.log."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {

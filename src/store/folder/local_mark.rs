@@ -4,7 +4,6 @@
 //! database does not have. So a folder with this mark is only written by servers of that store, with what the database has;
 //! whoever reads finds an ordinary store. What has no mark is never taken for a copy, and so is never replaced.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use crate::model::Code;
 use crate::store::database::open;
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock::LOCK;
-use crate::store::error::{Doing, StoreError};
+use crate::store::error::StoreError;
 use crate::store::log::head;
 use crate::store::log::parts::KEPT;
 use crate::syntax::text::printable;
@@ -55,7 +54,7 @@ pub(crate) fn check_replaceable(folder: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     let is_left = |name: &String| name == LOCK || name.strip_suffix(".tmp") == Some(MARK);
-    if names_in(folder)?.iter().all(is_left) {
+    if files::names_in(folder)?.iter().all(is_left) {
         return Ok(());
     }
     let message = format!("{} is not empty, and has no local copy of a store", folder.display());
@@ -75,7 +74,7 @@ pub(super) fn clear(folder: &Path, of: &str) -> Result<(), StoreError> {
 
 /// The names of the parts of a copy.
 pub(super) fn parts(folder: &Path) -> Result<Vec<String>, StoreError> {
-    let mut names = names_in(folder)?;
+    let mut names = files::names_in(folder)?;
     names.retain(|name| is_part(name));
     Ok(names)
 }
@@ -86,15 +85,11 @@ fn is_part(name: &str) -> bool {
     ["head", "index", "log", "state", KEPT, KEYS, KEYS_COPY].contains(&whole) || Part::parse(whole).is_some()
 }
 
-fn names_in(folder: &Path) -> Result<Vec<String>, StoreError> {
-    let entries = fs::read_dir(folder).doing("read", folder)?;
-    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
-    entries.map(|entry| entry.map(name).doing("read", folder)).collect()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -114,7 +109,7 @@ mod tests {
         set(&folder, "postgres://db/edge").unwrap();
         clear(&folder, "postgres://db/other").unwrap();
         assert_eq!(read(&folder).unwrap().unwrap(), "postgres://db/other");
-        let mut left = names_in(&folder).unwrap();
+        let mut left = files::names_in(&folder).unwrap();
         left.sort();
         assert_eq!(left, [MARK, LOCK, "log.1", "security.log"]);
         assert!(check_writable(&folder).unwrap_err().message.contains("a local copy of postgres://db/other"));

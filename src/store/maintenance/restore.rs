@@ -119,7 +119,7 @@ fn write_state(folder: &Path, source: &MasterKeySource) {
 
 /// Removes a folder that a failed restore has created and locked, unless it has more than the file of the lock.
 fn remove_empty(folder: &Path) {
-    if names_of(folder).is_ok_and(|names| names.iter().all(|name| name == folder_lock::LOCK)) {
+    if files::names_in(folder).is_ok_and(|names| names.iter().all(|name| name == folder_lock::LOCK)) {
         let _ = files::remove(&folder.join(folder_lock::LOCK));
         let _ = fs::remove_dir(folder);
     }
@@ -180,10 +180,9 @@ fn unpack(
 
 /// Removes what a restore has put into a folder.
 fn remove_placed(folder: &Path) -> Result<(), StoreError> {
-    names_of(folder)?.into_iter().filter(|name| is_restored_file(name)).try_for_each(|name| match Part::parse(&name) {
-        Some((Part::State, _)) => open::remove(&folder.join(name)),
-        _ => files::remove(&folder.join(name)),
-    })
+    let mut names = files::names_in(folder)?;
+    names.retain(|name| is_restored_file(name));
+    names.iter().try_for_each(|name| open::remove(&folder.join(name)))
 }
 
 /// Fails if a folder has anything that a restore could mix with a store, or replace.
@@ -193,19 +192,11 @@ fn check_empty(folder: &Path) -> Result<(), StoreError> {
     }
     let is_interrupted = interrupted_restore::is_interrupted(folder)?;
     let allowed = |name: &String| HARMLESS.contains(&name.as_str()) || (is_interrupted && is_restored_file(name));
-    if names_of(folder)?.iter().all(allowed) {
+    if files::names_in(folder)?.iter().all(allowed) {
         return Ok(());
     }
     let message = format!("{} is not empty: a store is restored into a new or empty folder", folder.display());
     Err(StoreError::new(Code::StoreFormat, message).help("choose a new or empty folder with `--store`"))
-}
-
-fn names_of(folder: &Path) -> Result<Vec<String>, StoreError> {
-    let entries = fs::read_dir(folder).doing("read", folder)?;
-    let name = |entry: std::io::Result<fs::DirEntry>| -> std::io::Result<String> {
-        Ok(entry?.file_name().to_string_lossy().into_owned())
-    };
-    entries.map(name).collect::<std::io::Result<Vec<String>>>().doing("read", folder)
 }
 
 /// Whether a restore puts a file of this name into the folder before the head.
@@ -354,7 +345,7 @@ fn place(staging: &Path, folder: &Path, head: Head) -> Result<(), StoreError> {
     };
     sync(staging)?;
     sync(folder)?;
-    for name in names_of(staging)? {
+    for name in files::names_in(staging)? {
         let (from, to): (PathBuf, PathBuf) = (staging.join(&name), folder.join(&name));
         fault::point("file.rename").and_then(|()| fs::rename(&from, &to)).doing("write", &to)?;
     }
