@@ -15,7 +15,7 @@ use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
 use crate::store::engine::KeyedRecord;
 use crate::store::error::StoreError;
-use crate::store::log::appender::{AppendError, AppendableFrames, LogAppender};
+use crate::store::log::appender::{AppendableFrames, LogAppender};
 use crate::store::log::head::{Head, HeadFile};
 use crate::store::log::parts;
 use crate::store::seal::{KeyId, StoreId};
@@ -52,9 +52,7 @@ impl FolderCopy {
     /// Adds commits to the history.
     pub(crate) fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
-        self.log.append(&AppendableFrames::new(batches)).map_err(|error| match error {
-            AppendError::Undone(error) | AppendError::Unsure(error) => error,
-        })?;
+        self.log.append(&AppendableFrames::new(batches))?;
         self.tip = Tip::after(last);
         Ok(())
     }

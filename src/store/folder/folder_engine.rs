@@ -25,7 +25,7 @@ use crate::store::engine::{
     Statistics,
 };
 use crate::store::error::{Doing, StoreError};
-use crate::store::log::appender::{AppendError, AppendableFrames, LogAppender};
+use crate::store::log::appender::{AppendableFrames, LogAppender};
 use crate::store::log::head::{self, Head, HeadFile};
 use crate::store::log::search::LogSearch;
 use crate::store::log::{edit, parts};
@@ -210,13 +210,9 @@ impl Engine for FolderEngine {
             let message = format!("the log is at record {}, not at {after}", active.tip.position);
             return Err(StoreError::new(Code::StoreFailed, message));
         }
-        match active.log_end.append(&frames) {
-            Ok(()) => {}
-            Err(AppendError::Undone(error)) => return Err(error),
-            Err(AppendError::Unsure(error)) => {
-                self.broken.store(true, Ordering::Release);
-                return Err(error);
-            }
+        if let Err(error) = active.log_end.append(&frames) {
+            self.broken.fetch_or(active.log_end.is_unsure(), Ordering::Release);
+            return Err(error);
         }
         active.tip = Tip::after(last);
         let head = active.head(self.id);

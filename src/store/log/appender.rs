@@ -77,6 +77,7 @@ pub(crate) struct LogAppender {
     file: File,
     path: PathBuf,
     length: u64,
+    is_unsure: bool,
 }
 
 impl LogAppender {
@@ -93,7 +94,7 @@ impl LogAppender {
             let cut = fault::point("log.cut").and_then(|()| file.set_len(length));
             cut.and_then(|()| file.sync_all()).doing("open", &path)?;
         }
-        Ok(Self { file, path, length })
+        Ok(Self { file, path, length, is_unsure: false })
     }
 
     /// Returns the offset of the next batch.
@@ -101,29 +102,31 @@ impl LogAppender {
         self.length
     }
 
-    /// Appends frames durably. On an error the file is unchanged, except after [`AppendError::Unsure`].
-    pub(crate) fn append(&mut self, frames: &AppendableFrames<'_>) -> Result<(), AppendError> {
+    /// Whether the file may have some or all of the bytes of an append that has failed.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.is_unsure
+    }
+
+    /// Appends frames durably. On an error the file is unchanged, unless it [is unsure](LogAppender::is_unsure) then.
+    pub(crate) fn append(&mut self, frames: &AppendableFrames<'_>) -> Result<(), StoreError> {
+        self.is_unsure = true;
         let end = match self.write(frames) {
             Ok(end) => end,
             Err(error) => {
-                let error = StoreError::io("write", &self.path, &error);
                 // The usual cause is a full disk. Without the incomplete batch, a later write can succeed.
                 let cut = fault::point("log.cut").and_then(|()| self.file.set_len(self.length));
-                return Err(match cut.and_then(|()| self.file.sync_all()) {
-                    Ok(()) => AppendError::Undone(error),
-                    Err(_) => AppendError::Unsure(error),
-                });
+                self.is_unsure = cut.and_then(|()| self.file.sync_all()).is_err();
+                return Err(StoreError::io("write", &self.path, &error));
             }
         };
         // In a deleted file the bytes would be lost when the process ends.
         if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
             let message = format!("{} was deleted while the store was open", self.path.display());
-            return Err(AppendError::Unsure(StoreError::new(Code::StoreFailed, message)));
+            return Err(StoreError::new(Code::StoreFailed, message));
         }
         // After a failed sync the content of the disk is unknown, and a second sync can succeed without writing it.
-        let synced = fault::point("log.sync").and_then(|()| self.file.sync_data());
-        synced.map_err(|error| AppendError::Unsure(StoreError::io("sync", &self.path, &error)))?;
-        self.length = end;
+        fault::point("log.sync").and_then(|()| self.file.sync_data()).doing("sync", &self.path)?;
+        (self.length, self.is_unsure) = (end, false);
         Ok(())
     }
 
@@ -147,15 +150,6 @@ impl LogAppender {
         }
         Ok(end)
     }
-}
-
-/// An error of an append.
-#[derive(Debug)]
-pub(crate) enum AppendError {
-    /// The file is unchanged.
-    Undone(StoreError),
-    /// The file may contain some or all of the bytes.
-    Unsure(StoreError),
 }
 
 fn head(store: StoreId, start: Tip) -> Vec<u8> {

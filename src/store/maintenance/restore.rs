@@ -31,7 +31,7 @@ use crate::store::folder::interrupted_restore::{self, STAGING};
 use crate::store::folder::key_copies::{self, KEYS, KEYS_COPY};
 use crate::store::folder::keys::MASTER;
 use crate::store::history::rewind::RevisionError;
-use crate::store::log::appender::{AppendError, AppendableFrames, LogAppender};
+use crate::store::log::appender::{AppendableFrames, LogAppender};
 use crate::store::log::head::{self, Head, HeadFile};
 use crate::store::log::parts::KEPT;
 use crate::store::log::reader::LogReader;
@@ -332,9 +332,7 @@ fn list_again(appender: &mut LogAppender, end: Tip, scrubbed: Vec<ScrubbedRecord
     let digest = entries.digest(&calls);
     let hash = chain_commit(&hash, &header, &digest);
     let batch = Batch { position, revision, next_order, header, digest, hash, calls, entries };
-    appender.append(&AppendableFrames::new(std::slice::from_ref(&batch))).map_err(|error| match error {
-        AppendError::Undone(error) | AppendError::Unsure(error) => error,
-    })?;
+    appender.append(&AppendableFrames::new(std::slice::from_ref(&batch)))?;
     Ok(Tip::after(&batch))
 }
 
