@@ -150,7 +150,7 @@ impl FolderEngine {
         content.state.keyring = Some(Arc::clone(&keyring));
         let log_end = LogAppender::open(Part::Log.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
-        let resealing = Resealing::new(content.key, keyring.known_time());
+        let resealing = Resealing::new(content.key, Arc::clone(&keyring));
         let (generation, state) = (content.generation, acknowledged.state);
         let active = ActiveLog { log_end, head, generation, state, tip, rotated: None };
         let sync = active.head.handle().doing("open", &head::path(folder))?;
@@ -324,7 +324,7 @@ impl Engine for FolderEngine {
         let least = fault::checkpoint_bytes().unwrap_or(CHECKPOINT_BYTES);
         (since > least && since > self.state_bytes.load(Ordering::Relaxed))
             || self.behind.load(Ordering::Relaxed)
-            || self.resealing.is_due(&self.keyring)
+            || self.resealing.is_due()
     }
 
     fn wants_last_checkpoint(&self) -> bool {
@@ -335,10 +335,7 @@ impl Engine for FolderEngine {
     }
 
     fn rotate(&self) -> Result<(), StoreError> {
-        let now = self.resealing.moment(&self.keyring).now;
-        if self.keyring.is_due(now) {
-            self.keyring.rotate(now)?;
-        }
+        self.resealing.rotate_if_due()?;
         let mut active = self.active_log.lock();
         let generation = active.generation + 1;
         let path = Part::Log.path(&self.folder, generation);
@@ -373,15 +370,15 @@ impl Engine for FolderEngine {
         self.resealing.written(identity.key);
         self.state_bytes.store(bytes, Ordering::Relaxed);
         self.behind.store(false, Ordering::Relaxed);
-        let moment = self.resealing.moment(&self.keyring);
+        let moment = self.resealing.moment();
         let mut has_aged = self.history.retain(retention, previous, tip, moment)?;
         let needed = NeededStates { newest: generation, previous };
-        has_aged |= self.resealing.destroy_expired(&self.folder, needed, &self.keyring, moment)?;
+        has_aged |= self.resealing.destroy_expired(&self.folder, needed, moment)?;
         // Without its beginning, or the keys for it, the log alone leads nowhere.
         let is_needed = parts::oldest(&self.folder).is_none_or(|oldest| oldest > 1) || self.keyring.has_destroyed();
         state::remove_others(&self.folder, &[if is_needed { previous } else { generation }, generation])?;
         if has_aged {
-            self.resealing.note_removal(&self.keyring);
+            self.resealing.note_removal();
         }
         Ok(())
     }

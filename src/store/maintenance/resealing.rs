@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -31,6 +32,7 @@ const RETRY: Duration = Duration::from_secs(30);
 
 /// Whether the secrets of the state on the disk are encrypted with the newest data key, and what is old.
 pub(crate) struct Resealing {
+    keyring: Arc<Keyring>,
     state: Lock<StateKey>,
     time: Lock<TrustedTime>,
     opened: Instant,
@@ -44,14 +46,14 @@ struct StateKey {
 }
 
 impl Resealing {
-    /// Starts with the data key of the newest state, and what the store knows of the time.
-    pub(crate) fn new(key: KeyId, time: KnownTime) -> Self {
-        let (state, time) = (StateKey { key, after: None }, TrustedTime::new(time));
-        Self { state: Lock::new(state), time: Lock::new(time), opened: Instant::now() }
+    /// Starts with the data key of the newest state, and what the keys of the store have of the time.
+    pub(crate) fn new(key: KeyId, keyring: Arc<Keyring>) -> Self {
+        let (state, time) = (StateKey { key, after: None }, TrustedTime::new(keyring.known_time()));
+        Self { keyring, state: Lock::new(state), time: Lock::new(time), opened: Instant::now() }
     }
 
     /// Reads the clock, and saves from time to time what the store knows of the time.
-    pub(crate) fn moment(&self, keyring: &Keyring) -> TrustedMoment {
+    pub(crate) fn moment(&self) -> TrustedMoment {
         let (moment, unsaved) = {
             let mut time = self.time.lock();
             (time.read(clock::now(), self.opened.elapsed()), time.unsaved())
@@ -63,35 +65,52 @@ impl Resealing {
                      do not expire by this time until the clock has shown it for a day."
                 );
             }
-            save(keyring, known);
+            self.save(known);
         }
         moment
     }
 
     /// Notes that something was removed because of its age: nothing more is for a day.
-    pub(crate) fn note_removal(&self, keyring: &Keyring) {
+    pub(crate) fn note_removal(&self) {
         let unsaved = {
             let mut time = self.time.lock();
             time.note_removal();
             time.unsaved()
         };
         if let Some(known) = unsaved {
-            save(keyring, known);
+            self.save(known);
         }
     }
 
+    fn save(&self, known: KnownTime) {
+        if let Err(error) = self.keyring.set_known_time(known) {
+            tracing::warn!(code = %error.code, "cannot save the last time that the store recorded: {error}");
+        }
+    }
+
+    /// Makes the next data key, if that is due: what is prepared from now on is sealed with it.
+    pub(crate) fn rotate_if_due(&self) -> Result<(), StoreError> {
+        let now = self.moment().now;
+        if self.keyring.is_due(now) { self.keyring.rotate(now) } else { Ok(()) }
+    }
+
     /// Whether a state should be written with another data key.
-    pub(crate) fn is_due(&self, keyring: &Keyring) -> bool {
-        let TrustedMoment { now, ages } = self.moment(keyring);
+    pub(crate) fn is_due(&self) -> bool {
+        let TrustedMoment { now, ages } = self.moment();
         let state = self.state.lock();
         // Only a checkpoint destroys the keys that have expired.
-        let is_due = keyring.is_due(now) || keyring.has_expired(ages) || state.key != keyring.current();
+        let is_due = self.keyring.is_due(now) || self.keyring.has_expired(ages) || state.key != self.keyring.current();
         is_due && state.after.is_none_or(|after| Instant::now() >= after)
     }
 
     /// Notes that a state is about to be written.
     pub(crate) fn begin(&self) {
         self.state.lock().after = Some(Instant::now() + RETRY);
+    }
+
+    /// The data key of the newest state.
+    pub(crate) fn state_key(&self) -> KeyId {
+        self.state.lock().key
     }
 
     /// Notes the data key of a state that was written.
@@ -106,15 +125,14 @@ impl Resealing {
         &self,
         folder: &Path,
         needed: NeededStates,
-        keyring: &Keyring,
         moment: TrustedMoment,
     ) -> Result<bool, StoreError> {
-        if !keyring.has_expired(moment.ages) {
+        if !self.keyring.has_expired(moment.ages) {
             return Ok(false);
         }
         // Nothing is old at the earliest of all times.
-        let forgets = keyring.has_expired(Timestamp::MIN);
-        let mut used: BTreeSet<KeyId> = [self.state.lock().key].into();
+        let forgets = self.keyring.has_expired(Timestamp::MIN);
+        let mut used = BTreeSet::from([self.state_key()]);
         let first = if forgets { needed.newest } else { needed.previous };
         if !forgets && first > 0 {
             // One that cannot be read does not lead anywhere.
@@ -127,22 +145,18 @@ impl Resealing {
                 used.extend(framed.batch.entries.iter().filter_map(|entry| record::key_of(entry.after?)));
             }
         }
-        Self::destroy_unused(&used, keyring, moment)
+        self.destroy_unused(&used, moment)
     }
 
     /// Destroys the former data keys that have expired and are not used, as [`Resealing::destroy_expired`] does.
-    pub(crate) fn destroy_unused(
-        used: &BTreeSet<KeyId>,
-        keyring: &Keyring,
-        moment: TrustedMoment,
-    ) -> Result<bool, StoreError> {
-        let forgets = keyring.has_expired(Timestamp::MIN);
-        let former = keyring.former();
+    pub(crate) fn destroy_unused(&self, used: &BTreeSet<KeyId>, moment: TrustedMoment) -> Result<bool, StoreError> {
+        let forgets = self.keyring.has_expired(Timestamp::MIN);
+        let former = self.keyring.former();
         let most = if forgets { usize::MAX } else { most_at_once(former.len()) };
         let may_go: BTreeSet<KeyId> =
             former.iter().map(|key| key.id).filter(|id| !used.contains(id)).take(most).collect();
-        keyring.destroy_expired(moment.ages, &|id| !may_go.contains(&id))?;
-        let left = keyring.former();
+        self.keyring.destroy_expired(moment.ages, &|id| !may_go.contains(&id))?;
+        let left = self.keyring.former();
         for key in former.iter().filter(|key| !left.contains(key)) {
             let (id, until) = (key.id, key.until);
             match forgets {
@@ -167,43 +181,39 @@ pub(crate) struct NeededStates {
     pub previous: u64,
 }
 
-fn save(keyring: &Keyring, known: KnownTime) {
-    if let Err(error) = keyring.set_known_time(known) {
-        tracing::warn!(code = %error.code, "cannot save the last time that the store recorded: {error}");
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::store::seal::MasterKey;
 
+    fn keyring() -> Arc<Keyring> {
+        let master = MasterKey::random("a test".into());
+        Arc::new(Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap())
+    }
+
     #[test]
     fn a_key_that_has_expired_makes_a_checkpoint_due() {
-        let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let keyring = keyring();
         keyring.request_rotation(true);
         keyring.rotate(clock::now()).unwrap();
-        let resealing = Resealing::new(keyring.current(), keyring.known_time());
-        assert!(resealing.is_due(&keyring));
+        let resealing = Resealing::new(keyring.current(), Arc::clone(&keyring));
+        assert!(resealing.is_due());
         keyring.destroy_expired(clock::now(), &|_| false).unwrap();
-        assert!(!resealing.is_due(&keyring));
+        assert!(!resealing.is_due());
     }
 
     #[test]
     fn a_part_of_the_keys_that_have_expired_is_destroyed_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let (folder, keyring) = (tempfile::tempdir().unwrap(), keyring());
         for _ in 0..8 {
             keyring.rotate(clock::now()).unwrap();
         }
-        let resealing = Resealing::new(keyring.current(), keyring.known_time());
+        let resealing = Resealing::new(keyring.current(), Arc::clone(&keyring));
         let needed = NeededStates { newest: 2, previous: 1 };
         let destroy = |ages: Timestamp| {
             let moment = TrustedMoment { now: ages.max(clock::now()), ages };
-            let has_aged = resealing.destroy_expired(folder.path(), needed, &keyring, moment).unwrap();
+            let has_aged = resealing.destroy_expired(folder.path(), needed, moment).unwrap();
             (has_aged, keyring.former().len())
         };
         let later = clock::now().checked_add(jiff::SignedDuration::from_hours(31 * 24)).unwrap();

@@ -54,8 +54,6 @@ pub(super) struct Upkeep {
     writer: Arc<StoreWriter>,
     keyring: Arc<Keyring>,
     resealing: Resealing,
-    /// The data key of the state.
-    data_key: Lock<KeyId>,
     /// The bytes of commits since the last one.
     since: AtomicU64,
     /// The end of the history when it began.
@@ -70,9 +68,8 @@ impl Upkeep {
         keyring: Arc<Keyring>,
         data_key: KeyId,
     ) -> Self {
-        let resealing = Resealing::new(data_key, keyring.known_time());
-        let (data_key, since, began) = (Lock::new(data_key), AtomicU64::new(0), Lock::default());
-        Self { link, writer, keyring, resealing, data_key, since, began }
+        let resealing = Resealing::new(data_key, Arc::clone(&keyring));
+        Self { link, writer, keyring, resealing, since: AtomicU64::new(0), began: Lock::default() }
     }
 
     /// Notes that commits were written.
@@ -83,15 +80,12 @@ impl Upkeep {
     /// Whether the upkeep is due.
     pub(super) fn is_due(&self) -> bool {
         let least = fault::checkpoint_bytes().unwrap_or(DUE_BYTES);
-        self.since.load(Ordering::Relaxed) > least || self.resealing.is_due(&self.keyring)
+        self.since.load(Ordering::Relaxed) > least || self.resealing.is_due()
     }
 
     /// Begins, between two groups of commits: what is prepared from now on is sealed with the next data key, if that is due.
     pub(super) fn begin(&self) -> Result<(), StoreError> {
-        let now = self.resealing.moment(&self.keyring).now;
-        if self.keyring.is_due(now) {
-            self.keyring.rotate(now)?;
-        }
+        self.resealing.rotate_if_due()?;
         *self.began.lock() = Some(self.writer.tip());
         Ok(())
     }
@@ -119,10 +113,10 @@ impl Upkeep {
         retention: &Retention,
     ) -> Result<Option<u64>, StoreError> {
         let client = self.connect()?;
-        let moment = self.resealing.moment(&self.keyring);
+        let moment = self.resealing.moment();
         let key = self.keyring.current();
         let has_expired = self.keyring.has_expired(moment.ages);
-        let reseals = has_expired || *self.data_key.lock() != key;
+        let reseals = has_expired || self.resealing.state_key() != key;
         self.write_again(&client, tip, state, reseals)?;
         if reseals {
             let name = key.to_string();
@@ -133,17 +127,16 @@ impl Upkeep {
                     client.execute(sql, &[&name, &epoch]).await
                 }
             })?;
-            *self.data_key.lock() = key;
             self.resealing.written(key);
         }
         let (removed, mut has_aged) = self.retain(&client, retention, tip, moment)?;
         if has_expired {
             let mut used = self.keys_after(&client, tip)?;
             used.insert(key);
-            has_aged |= Resealing::destroy_unused(&used, &self.keyring, moment)?;
+            has_aged |= self.resealing.destroy_unused(&used, moment)?;
         }
         if has_aged {
-            self.resealing.note_removal(&self.keyring);
+            self.resealing.note_removal();
         }
         Ok(removed)
     }
