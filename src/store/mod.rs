@@ -78,6 +78,7 @@ pub(crate) mod metrics;
 mod open_store;
 pub(crate) mod postgres;
 mod quota_usage;
+mod read_again;
 mod replication;
 pub(crate) mod revision;
 pub(crate) mod seal;

@@ -23,6 +23,7 @@ use super::history::change_window::ChangeWindow;
 use super::history_quota::HistoryQuota;
 use super::memory::MemoryEngine;
 use super::postgres::{self, PostgresEngine};
+use super::read_again::read_again;
 use super::revision::{Revision, Subscriber};
 use super::seal::{Keyring, MasterKeySource, NewMaster};
 use super::session_kind::SessionKind;
@@ -40,8 +41,6 @@ const MOST_PLACES: usize = 10_000;
 /// How many earlier states are kept: the pages of a list are requested one after another. They share all that has not
 /// changed since.
 const MOST_STATES: usize = 4;
-/// How often the history is read.
-const ATTEMPTS: usize = 3;
 
 /// Each resource with the source that was asked about, and the place of its declaration.
 type DeclaredPlaces = VersionedCache<Key, (String, Option<String>)>;
@@ -359,14 +358,6 @@ impl Store {
         }
         self.engine.health()
     }
-}
-
-/// Reads the history, and again if that fails: a checkpoint can move its files meanwhile, and retention remove its beginning, which
-/// can look like damage. Only the last attempt says what is wrong.
-pub(super) fn read_again<T>(read: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    let may_pass = |error: &StoreError| matches!(error.code, Code::StoreFailed | Code::StoreCorrupt);
-    let is_settled = |it: &Result<T, StoreError>| !it.as_ref().is_err_and(may_pass);
-    (1..ATTEMPTS).map(|_| read()).find(is_settled).unwrap_or_else(&read)
 }
 
 /// Returns whether an address has a store, or anything else that a new store must not replace. Fails if this cannot be read.

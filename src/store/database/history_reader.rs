@@ -30,11 +30,10 @@ use crate::store::engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::error::StoreError;
 use crate::store::log::parts;
 use crate::store::log::reader::LogReader;
+use crate::store::read_again::read_again;
 use crate::store::session_kind::SessionKind;
 use crate::store::trusted_time::{REMOVAL, TrustedMoment, most_at_once};
 
-/// How often headers are read: the retention may drop files meanwhile.
-const ATTEMPTS: usize = 3;
 /// The time that a query waits for the index to be opened and updated.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -102,17 +101,11 @@ impl HistoryReader {
     ) -> Result<Vec<CommitHeader>, StoreError> {
         let index = self.index(upto)?;
         // The retention may drop commits meanwhile; the next attempt then uses the updated index.
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
+        read_again(|| {
             let mut files = CommitFiles::new(&self.folder);
             let rows = self.checked(index.find(query, before, limit))?;
-            let found = rows.into_iter().map(|row| files.header(row.position, row.location));
-            match found.collect::<Result<Vec<_>, StoreError>>() {
-                Err(_) if attempts < ATTEMPTS => {}
-                found => return found.map(|found| found.into_iter().map(|found| found.header.clone()).collect()),
-            }
-        }
+            rows.iter().map(|row| files.header(row.position, row.location).map(|(header, _)| header)).collect()
+        })
     }
 
     /// Reads the commit at a position, or returns none if there is none. Waits as [`HistoryReader::headers`] does.

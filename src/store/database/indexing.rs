@@ -92,8 +92,12 @@ impl Shared {
 
     /// Gives the index up until the next start: the log has everything.
     pub(super) fn give_up(&self, error: StoreError) {
-        tracing::warn!(code = %error.code, "{error}");
-        self.set(|progress| (progress.index, progress.failed) = (None, Some(error)));
+        self.set(|progress| {
+            if progress.failed.is_none() {
+                tracing::warn!(code = %error.code, "{error}");
+            }
+            (progress.index, progress.failed) = (None, Some(error));
+        });
     }
 
     /// Waits until a condition holds.

@@ -41,9 +41,7 @@ use crate::store::commit::batch::Tip;
 use crate::store::commit::codec::FormerValues;
 use crate::store::error::StoreError;
 use crate::store::open_store::Store;
-
-/// A checkpoint can move the files of the log while they are read.
-const ATTEMPTS: usize = 3;
+use crate::store::read_again::read_again;
 
 /// Why there is no state of a revision.
 #[derive(Debug, Error)]
@@ -107,12 +105,12 @@ impl Store {
     }
 
     fn restored(&self, current: &Snapshot, revision: u64) -> Result<Arc<Snapshot>, RevisionError> {
-        let is_settled = |it: &Result<Snapshot, RevisionError>| !matches!(it, Err(RevisionError::Failed(_)));
-        let restored = (1..ATTEMPTS).map(|_| self.rewind(current, revision)).find(is_settled);
-        restored.unwrap_or_else(|| self.rewind(current, revision)).map(Arc::new)
+        let restored = read_again(|| self.rewind(current, revision))?;
+        restored.map(Arc::new).map_err(|oldest| RevisionError::Gone { revision, oldest })
     }
 
-    fn rewind(&self, current: &Snapshot, revision: u64) -> Result<Snapshot, RevisionError> {
+    /// Returns the state of a revision, or the oldest revision that can be restored.
+    fn rewind(&self, current: &Snapshot, revision: u64) -> Result<Result<Snapshot, u64>, StoreError> {
         let mut former = FormerValues::default();
         // The end of the log at the revision.
         let mut end: Option<Tip> = None;
@@ -139,9 +137,9 @@ impl Store {
         })?;
         match (end, oldest) {
             (Some(end), None) if last == Some(current.revision) => {
-                Ok(former.before(current, revision, end.next_order, self.keyring.as_deref())?)
+                former.before(current, revision, end.next_order, self.keyring.as_deref()).map(Ok)
             }
-            (_, oldest) => Err(RevisionError::Gone { revision, oldest: oldest.unwrap_or(current.revision) }),
+            (_, oldest) => Ok(Err(oldest.unwrap_or(current.revision))),
         }
     }
 }

@@ -16,7 +16,8 @@ use crate::store::disk::temp_dir::TempFolder;
 use crate::store::error::StoreError;
 use crate::store::folder::FolderReader;
 use crate::store::log::head;
-use crate::store::open_store::{Store, read_again};
+use crate::store::open_store::Store;
+use crate::store::read_again::read_again;
 use crate::store::session_kind::SessionKind;
 
 impl Store {
