@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::masking::each_digest;
 use crate::model::{AnyResource, Claim, DigestKey, Entry, JsonError, Kind, Secrets, json};
-use crate::store::commit::entries::CommitEntry;
+use crate::store::commit::entries::{CommitEntries, CommitEntry};
 use crate::store::commit::header::{ResourceChange, damaged};
 use crate::store::commit::record::{self, LostSecrets};
 use crate::store::commit::record_key::{RECORD, decode_key};
@@ -28,6 +28,11 @@ pub(super) struct EntryReader<'k> {
 }
 
 impl EntryReader<'_> {
+    /// Returns what entries did to their resources.
+    pub(super) fn changes(self, entries: &CommitEntries) -> impl Iterator<Item = Result<ResourceChange, StoreError>> {
+        entries.iter().filter_map(move |entry| self.change(&entry).transpose())
+    }
+
     /// Returns what an entry did to its resource, or none if it is not the record of one.
     pub(super) fn change(self, entry: &CommitEntry<'_>) -> Result<Option<ResourceChange>, StoreError> {
         if !entry.key.starts_with(RECORD) {

@@ -78,14 +78,12 @@ impl Store {
 
     /// Returns commits with all that they did.
     pub(crate) fn whole(&self, headers: Vec<CommitHeader>) -> Result<Vec<Record>, StoreError> {
-        let mut records = Vec::with_capacity(headers.len());
+        let (reader, mut records) = (self.entry_reader(), Vec::with_capacity(headers.len()));
         for header in headers {
             // The retention may have dropped it meanwhile.
             let Some(batch) = self.engine.commit(header.position)? else { continue };
-            let revision = CommitDetails { header, batch };
-            let mut resources = Vec::new();
-            revision.each_resource(self, &mut |touched| resources.push(touched))?;
-            records.push(Record { calls: revision.calls()?, header: revision.header, resources });
+            let resources = reader.changes(&batch.entries).collect::<Result<Vec<_>, StoreError>>()?;
+            records.push(Record { header, calls: calls_of(&batch)?, resources });
         }
         Ok(records)
     }
@@ -109,9 +107,8 @@ impl Store {
         most: usize,
     ) -> Result<Option<Vec<ResourceChange>>, StoreError> {
         let Some(entries) = self.engine.some_entries(header.position, skip, most)? else { return Ok(None) };
-        let reader = self.entry_reader();
-        let changes = entries.iter().filter_map(|entry| reader.change(&entry).transpose());
-        changes.collect::<Result<_, _>>().map(Some)
+        let changes = self.entry_reader().changes(&entries);
+        changes.collect::<Result<Vec<_>, StoreError>>().map(Some)
     }
 
     /// Returns the commit that made a revision, to read what it did to one resource after the other.
@@ -139,20 +136,14 @@ impl CommitDetails {
         calls_of(&self.batch)
     }
 
-    /// Visits the resources that it changed.
-    pub(crate) fn each_resource(&self, store: &Store, visit: &mut dyn FnMut(ResourceChange)) -> Result<(), StoreError> {
-        let reader = store.entry_reader();
-        self.batch
-            .entries
-            .iter()
-            .try_for_each(|entry| reader.change(&entry).map(|touched| touched.map_or((), &mut *visit)))
+    /// Reads the resources that it changed, one after the other.
+    pub(crate) fn changes(&self, store: &Store) -> impl Iterator<Item = Result<ResourceChange, StoreError>> {
+        store.entry_reader().changes(&self.batch.entries)
     }
 
     /// Returns the resources that it changed, without their values.
     pub(crate) fn outlines(&self, store: &Store) -> Result<Vec<ChangeOutline>, StoreError> {
-        let reader = store.entry_reader();
-        let changes = self.batch.entries.iter().filter_map(|entry| reader.change(&entry).transpose());
-        changes.map(|change| change.map(ChangeOutline::new)).collect()
+        self.changes(store).map(|change| change.map(ChangeOutline::new)).collect()
     }
 }
 

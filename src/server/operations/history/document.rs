@@ -262,18 +262,11 @@ impl HistoryEntry {
         // The resources are the last field.
         let end = body.split_off(body.len().saturating_sub(END.len()));
         debug_assert_eq!(end, END);
-        let (mut failed, mut is_first) = (None, true);
-        revision.each_resource(store, &mut |touched| {
-            if !std::mem::take(&mut is_first) {
+        for (number, touched) in revision.changes(store).enumerate() {
+            if number > 0 {
                 body.push(b',');
             }
-            match json::bytes(&HistoryResource::new(touched), Secrets::Masked) {
-                Ok(resource) => body.extend_from_slice(&resource),
-                Err(error) => failed = Some(error),
-            }
-        })?;
-        if let Some(error) = failed {
-            return Err(error.into());
+            body.extend_from_slice(&json::bytes(&HistoryResource::new(touched?), Secrets::Masked)?);
         }
         body.extend_from_slice(&end);
         Ok(body)
