@@ -39,7 +39,7 @@ use super::commit::batch::{Batch, Tip};
 use super::commit::codec;
 use super::commit::encoding::{StateTransition, encode_changes};
 use super::commit::entries::CommitEntries;
-use super::commit::header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit};
+use super::commit::header::{CommitHeader, Outcome, ScrubbedRecord};
 use super::commit::unchained_batch::{UnchainedBatch, header, scrub_header};
 use super::commit_queue::{PreparedBatch, QueueState, QueuedCommit, Ticket, Turn};
 use super::error::{CommitError, Declined, StoreError};
@@ -257,23 +257,15 @@ impl Store {
         let (mut batches, mut revisions, mut end, mut failed) = (Vec::new(), Vec::new(), start, None);
         for prepared in group {
             let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-            let UnchainedBatch { header, digest, calls, entries, made } = match prepared.recv().unwrap_or_else(lost) {
-                Ok(unchained) => unchained,
-                Err(error) => {
-                    failed = Some(error);
-                    continue;
+            match prepared.recv().unwrap_or_else(lost) {
+                Ok(unchained) => {
+                    let (batch, made) = unchained.chained(&end);
+                    revisions.extend(made.map(|made| (made, bytes_of(&batch.entries))));
+                    end = Tip::after(&batch);
+                    batches.push(batch);
                 }
-            };
-            let hash = chain_commit(&end.hash, &header, &digest);
-            let (revision, next_order) = match &made {
-                Some(made) => (made.snapshot.revision, made.snapshot.next_order()),
-                None => (end.revision, end.next_order),
-            };
-            revisions.extend(made.map(|made| (made, bytes_of(&entries))));
-            let batch =
-                Batch { position: end.position + 1, revision, next_order, header, digest, hash, calls, entries };
-            end = Tip::after(&batch);
-            batches.push(batch);
+                Err(error) => failed = Some(error),
+            }
         }
         if batches.is_empty() {
             return failed.map_or(Ok((end, revisions)), Err);

@@ -28,10 +28,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct SpeculativeCommit {
     before: Snapshot,
-    after: Snapshot,
-    changed: Arc<BTreeSet<Key>>,
-    /// The invariants of which nobody can tell any longer whether they hold, each with the resource that it depends on.
-    doubts: Vec<(Key, Fault)>,
+    next: NextSnapshot,
     at: Timestamp,
     began: Instant,
 }
@@ -40,8 +37,7 @@ impl SpeculativeCommit {
     /// Applies operations to a state, without committing them. Returns every refusal at which a manifest can be corrected.
     pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, CommitRefusals> {
         let (at, began) = (clock::now(), Instant::now());
-        let NextSnapshot { after, changed, doubts } = NextSnapshot::new(before, operations, at)?;
-        Ok(Self { before: before.clone(), after, changed, doubts, at, began })
+        Ok(Self { before: before.clone(), next: NextSnapshot::new(before, operations, at)?, at, began })
     }
 
     /// Whether the operations were applied to this very state, a moment ago.
@@ -56,18 +52,18 @@ impl SpeculativeCommit {
 
     /// The state after the operations.
     pub(crate) fn after(&self) -> &Snapshot {
-        &self.after
+        &self.next.after
     }
 
     /// The changed keys.
     pub(crate) fn changed(&self) -> &BTreeSet<Key> {
-        &self.changed
+        &self.next.changed
     }
 
     /// The invariants of which nobody can tell after the operations whether they hold, each with the resource that it
     /// depends on.
     pub(crate) fn doubts(&self) -> &[(Key, Fault)] {
-        &self.doubts
+        &self.next.doubts
     }
 }
 
@@ -106,6 +102,7 @@ impl JudgedOperations {
 }
 
 /// A state after operations, which meets all invariants as far as anybody can tell.
+#[derive(Debug, Clone)]
 pub(super) struct NextSnapshot {
     pub(super) after: Snapshot,
     /// The changed keys.
@@ -180,10 +177,7 @@ impl NextState {
             NextState::Operations(operations, None) => {
                 NextSnapshot::new(before, operations, at).map_err(CommitRefusals::into_one)
             }
-            NextState::Speculative(tried, _) => {
-                let SpeculativeCommit { after, changed, doubts, .. } = tried.as_ref();
-                Ok(NextSnapshot { after: after.clone(), changed: Arc::clone(changed), doubts: doubts.clone() })
-            }
+            NextState::Speculative(tried, _) => Ok(tried.next.clone()),
             NextState::Accepted => {
                 let (after, changed) = before.apply::<Operation>(&[], at)?;
                 Ok(NextSnapshot { after, changed: Arc::new(changed), doubts: Vec::new() })

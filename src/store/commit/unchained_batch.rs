@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
+use super::batch::{Batch, Tip};
 use super::codec;
 use super::entries::{CommitEntries, Hash};
-use super::header::{CommitHeader, Outcome, ScrubbedRecord};
+use super::header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit};
 use crate::model::Author;
 use crate::store::attempt::Attempt;
 use crate::store::error::StoreError;
@@ -31,6 +32,17 @@ impl UnchainedBatch {
         let header = CommitHeader { operations: calls.len(), changed, ..header }.to_bytes()?.into();
         let calls = serde_json::to_vec(calls).map_err(StoreError::internal)?;
         Ok(Self { header, digest: entries.digest(&calls), calls: calls.into(), entries, made })
+    }
+
+    /// Gives it its place after the end of a log. Returns the revision that it makes, too.
+    pub(crate) fn chained(self, end: &Tip) -> (Batch, Option<Revision>) {
+        let Self { header, digest, calls, entries, made } = self;
+        let (revision, next_order) = match &made {
+            Some(made) => (made.snapshot.revision, made.snapshot.next_order()),
+            None => (end.revision, end.next_order),
+        };
+        let (position, hash) = (end.position + 1, chain_commit(&end.hash, &header, &digest));
+        (Batch { position, revision, next_order, header, digest, hash, calls, entries }, made)
     }
 
     /// The approximate length in the log.

@@ -8,7 +8,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::backup_read::{BackupFile, open_keys, open_unpacked};
@@ -16,11 +15,11 @@ use super::backup_write::SUSPENSIONS;
 use super::copy::copy_store;
 use crate::files::fault;
 use crate::model::Code;
-use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::batch::Tip;
 use crate::store::commit::codec;
 use crate::store::commit::entries::CommitEntries;
-use crate::store::commit::header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit};
-use crate::store::commit::unchained_batch::scrub_header;
+use crate::store::commit::header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords};
+use crate::store::commit::unchained_batch::{UnchainedBatch, scrub_header};
 use crate::store::database::open;
 use crate::store::database::state::{self, StateIdentity};
 use crate::store::disk::files::{self, Part};
@@ -323,15 +322,10 @@ fn scrubbed_later(store: &Store, end: Tip) -> Result<Vec<ScrubbedRecord>, StoreE
 
 /// Adds a record that lists what was scrubbed: the one that did was cut off. Returns the end of the log.
 fn list_again(appender: &mut LogAppender, end: Tip, scrubbed: Vec<ScrubbedRecord>) -> Result<Tip, StoreError> {
-    let Tip { position, hash, revision, next_order } = end;
-    let position = position + 1;
     let records = number_of(scrubbed.len(), "record");
     let message = format!("restored with {records} that a later scrub had changed");
-    let header: Bytes = scrub_header(position, scrubbed, message).to_bytes()?.into();
-    let (calls, entries) = (Bytes::new(), CommitEntries::default());
-    let digest = entries.digest(&calls);
-    let hash = chain_commit(&hash, &header, &digest);
-    let batch = Batch { position, revision, next_order, header, digest, hash, calls, entries };
+    let header = scrub_header(end.position + 1, scrubbed, message);
+    let (batch, _) = UnchainedBatch::new(header, &[], CommitEntries::default(), None)?.chained(&end);
     appender.append(&AppendableFrames::new(std::slice::from_ref(&batch)))?;
     Ok(Tip::after(&batch))
 }
