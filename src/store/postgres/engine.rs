@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::address::{PostgresAddress, shown, url_of};
-use super::failure::damaged;
+use super::failure::{damaged, unreadable};
 use super::follower::Follower;
 use super::head::{self, HeadRow, hash_of, unsigned};
 use super::lease::bound;
@@ -43,8 +43,6 @@ pub(crate) struct PostgresEngine {
     follower: Option<Follower>,
     keyring: Arc<Keyring>,
     session: SessionKind,
-    /// The head when the store was opened.
-    opened: HeadRow,
     /// The end of the history that a reader sees.
     read: Lock<Tip>,
     /// The oldest record, and the size of the tables.
@@ -85,7 +83,7 @@ impl PostgresEngine {
         let data_key = KeyId::parse(&opened.data_key);
         let data_key = data_key.ok_or_else(|| damaged(link.shown(), "its head has no ID of a data key"))?;
         let upkeep = Upkeep::new(Arc::clone(&link), Arc::clone(&writer), Arc::clone(&keyring), data_key);
-        Ok(Self::new(link, Some(PostgresWriter { writer, upkeep }), None, keyring, session, opened))
+        Ok(Self::new(link, Some(PostgresWriter { writer, upkeep }), None, keyring, session, &opened))
     }
 
     /// Opens a store for reading, beside a writer. Returns none if there is none.
@@ -111,7 +109,7 @@ impl PostgresEngine {
             SessionKind::Long => Some(Follower::new(Arc::clone(&link), &head)),
             SessionKind::Brief => None,
         };
-        Ok(Some(Self::new(link, None, follower, Arc::new(keyring), session, head)))
+        Ok(Some(Self::new(link, None, follower, Arc::new(keyring), session, &head)))
     }
 
     fn new(
@@ -120,11 +118,11 @@ impl PostgresEngine {
         follower: Option<Follower>,
         keyring: Arc<Keyring>,
         session: SessionKind,
-        opened: HeadRow,
+        opened: &HeadRow,
     ) -> Self {
         let history = HistoryQuestions { link: Arc::clone(&link), over: Arc::clone(link.questions()) };
         let (read, oldest) = (Lock::new(opened.tip), AtomicU64::new(opened.kept.position + 1));
-        Self { link, history, writer, follower, keyring, session, opened, read, oldest, bytes: AtomicU64::new(0) }
+        Self { link, history, writer, follower, keyring, session, read, oldest, bytes: AtomicU64::new(0) }
     }
 
     /// The end of the history.
@@ -132,11 +130,12 @@ impl PostgresEngine {
         self.writer.as_ref().map_or_else(|| *self.read.lock(), |it| it.writer.tip())
     }
 
-    fn read_only(&self) -> StoreError {
-        if let Some(follower) = &self.follower {
-            return follower.refusal();
-        }
-        StoreError::new(Code::StoreFailed, format!("the store {} is open read-only", self.link.shown()))
+    /// The parts of a writer. Fails if this process only reads.
+    fn writer(&self) -> Result<&PostgresWriter, StoreError> {
+        self.writer.as_ref().ok_or_else(|| match &self.follower {
+            Some(follower) => follower.refusal(),
+            None => read_only(&self.link),
+        })
     }
 
     /// The current state, as of one moment. A reader takes in the data keys of that moment.
@@ -163,16 +162,16 @@ impl PostgresEngine {
         if head.tip.position > head.kept.position && end != Some(head.tip.hash) {
             return Err(damaged(shown, format!("record {} is not the one that its head names", head.tip.position)));
         }
-        let bad = |error: tokio_postgres::Error| damaged(shown, format!("a row cannot be read: {error}"));
+        let bad = unreadable(shown);
         if self.writer.is_none() && head.store == self.keyring.store() {
             // The writer may have made another one since the store was opened.
-            keys::renew(&self.keyring, wrapped.try_get(0).map_err(bad)?, shown)?;
+            keys::renew(&self.keyring, wrapped.try_get(0).map_err(&bad)?, shown)?;
         }
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
-            let key = String::from_utf8(row.try_get(0).map_err(bad)?);
-            records
-                .push((key.map_err(|_| damaged(shown, "a record's key is not UTF-8"))?, row.try_get(1).map_err(bad)?));
+            let key = String::from_utf8(row.try_get(0).map_err(&bad)?);
+            let key = key.map_err(|_| damaged(shown, "a record's key is not UTF-8"))?;
+            records.push((key, row.try_get(1).map_err(&bad)?));
         }
         self.bytes.store(unsigned(bytes), Ordering::Relaxed);
         Ok((head, records))
@@ -189,7 +188,7 @@ impl Engine for PostgresEngine {
             let message = format!("the store {} was changed by another process while it was read", self.link.shown());
             return Err(StoreError::new(Code::StoreLocked, message).help("try again"));
         }
-        if head.store != self.opened.store {
+        if head.store != self.keyring.store() {
             return Err(damaged(self.link.shown(), "another store is in its place now"));
         }
         *self.read.lock() = head.tip;
@@ -210,7 +209,7 @@ impl Engine for PostgresEngine {
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        let Some(PostgresWriter { writer, upkeep }) = &self.writer else { return Err(self.read_only()) };
+        let PostgresWriter { writer, upkeep } = self.writer()?;
         if batches.is_empty() {
             return Ok(());
         }
@@ -275,7 +274,7 @@ impl Engine for PostgresEngine {
 
     fn edit_history(&self, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
         self.health()?;
-        self.writer.as_ref().map_or_else(|| Err(self.read_only()), |it| it.upkeep.edit(&self.history, edit))
+        self.writer()?.upkeep.edit(&self.history, edit)
     }
 
     fn statistics(&self) -> Statistics {
@@ -287,16 +286,16 @@ impl Engine for PostgresEngine {
     }
 
     fn sidecar_files(&self) -> Option<Arc<dyn SidecarFiles>> {
-        let writer = self.writer.as_ref().map(|it| Arc::clone(&it.writer)).ok_or_else(|| self.read_only());
+        let writer = self.writer().map(|it| Arc::clone(&it.writer));
         Some(Arc::new(SharedFiles { link: Arc::clone(&self.link), writer }))
     }
 
     fn health(&self) -> Result<(), StoreError> {
-        self.writer.as_ref().map_or_else(|| Err(self.read_only()), |it| it.writer.health())
+        self.writer()?.writer.health()
     }
 
     fn probe(&self) -> Result<(), StoreError> {
-        self.writer.as_ref().map_or_else(|| Err(self.read_only()), |it| it.writer.probe())
+        self.writer()?.writer.probe()
     }
 
     fn outage(&self) -> Option<Outage> {
@@ -375,10 +374,14 @@ fn saved_by(writer: Arc<StoreWriter>) -> SaveKeys {
     })
 }
 
+fn read_only(link: &DatabaseLink) -> StoreError {
+    StoreError::new(Code::StoreFailed, format!("the store {} is open read-only", link.shown()))
+}
+
 /// A reader saves nothing.
 fn unwritable(link: &DatabaseLink) -> SaveKeys {
-    let message = format!("the store {} is open read-only", link.shown());
-    Box::new(move |_: &[u8]| Err(StoreError::new(Code::StoreFailed, message.clone())))
+    let error = read_only(link);
+    Box::new(move |_: &[u8]| Err(error.clone()))
 }
 
 /// How other processes see this one: in the message that the store is in use, and in the tables of PostgreSQL.

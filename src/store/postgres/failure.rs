@@ -100,6 +100,11 @@ pub(super) fn is_away(error: &Error) -> bool {
     }
 }
 
+/// The error of a row that cannot be read.
+pub(super) fn unreadable(shown: &str) -> impl Fn(Error) -> StoreError {
+    move |error| damaged(shown, format!("a row cannot be read: {error}"))
+}
+
 /// The error of a row that has not what was written.
 pub(super) fn damaged(shown: &str, found: impl std::fmt::Display) -> StoreError {
     let help = "restore the database from a backup of PostgreSQL, or copy another store into a new database";

@@ -44,11 +44,8 @@ const POLL: &str = "SELECT head.*, pg_try_advisory_xact_lock_shared($1) AS is_fr
 
 /// The knowledge of a process about the writer that it follows.
 pub(super) struct Follower {
-    link: Arc<DatabaseLink>,
-    /// A separate connection: a long question about the history must neither hide that the writer is gone nor hold up its
-    /// commits.
-    over: Arc<QuestionConnection>,
-    /// The questions over this connection.
+    /// Questions over a separate connection: a long one about the history must neither hide that the writer is gone nor hold up
+    /// its commits.
     history: HistoryQuestions,
     writer: Lock<FollowedWriter>,
     /// The version of the row with the wrapped data keys when they were read.
@@ -66,11 +63,8 @@ impl Follower {
         let (name, url) = (head.writer.clone(), head.url.clone());
         let writer = FollowedWriter { name, url, gone_since: None, seen: Instant::now() };
         let over = QuestionConnection::new("edgewright (follower)");
-        let history = HistoryQuestions { link: Arc::clone(&link), over: Arc::clone(&over) };
         Self {
-            link,
-            over,
-            history,
+            history: HistoryQuestions { link, over },
             writer: Lock::new(writer),
             keys: Lock::default(),
             has_lost_keys: AtomicBool::new(false),
@@ -94,7 +88,7 @@ impl Follower {
 
     /// Polls the head and the lock of the writer. Returns the head, and the next commits after the known end.
     pub(super) fn batches_after(&self, known: Tip, keyring: &Keyring) -> Result<(HeadRow, Vec<Batch>), StoreError> {
-        let (HeadRead { head, keys }, shown) = (self.poll()?, self.link.shown());
+        let (HeadRead { head, keys }, shown) = (self.poll()?, self.history.shown());
         if head.store != keyring.store() {
             return Err(damaged(shown, "another store is in its place now"));
         }
@@ -123,7 +117,7 @@ impl Follower {
             return Ok(Forgotten { secrets, tombstones: None });
         }
         // The writer drops them before it moves the beginning of the history.
-        let rows = self.link.ask_over(&self.over, "read", |client| async move {
+        let rows = self.history.ask(|client| async move {
             let sql = "SELECT key FROM edgewright.state WHERE key >= 'd/'::bytea AND key < 'd0'::bytea";
             client.query(sql, &[]).await
         });
@@ -138,7 +132,7 @@ impl Follower {
     }
 
     fn poll(&self) -> Result<HeadRead, StoreError> {
-        let polled = self.link.ask_over(&self.over, "read", |client| async move {
+        let polled = self.history.ask(|client| async move {
             let lock: (&(dyn ToSql + Sync), Type) = (&WRITER_LOCK, Type::INT8);
             let row = client.query_typed_one(POLL, &[lock]).await?;
             let (version, is_free): (i32, bool) = (row.try_get("version")?, row.try_get("is_free")?);
@@ -146,8 +140,8 @@ impl Follower {
         });
         let polled = polled.and_then(|(version, is_free, keys, row)| {
             // One of a newer version can mean something else.
-            schema::check(version, self.link.shown(), true)?;
-            Ok((HeadRow::from_row(&row, self.link.shown())?, is_free, keys))
+            schema::check(version, self.history.shown(), true)?;
+            Ok((HeadRow::from_row(&row, self.history.shown())?, is_free, keys))
         });
         let mut writer = self.writer.lock();
         match polled {
@@ -172,7 +166,7 @@ impl Follower {
             return Ok(());
         }
         let before = usable(keyring);
-        keys::renew(keyring, &keys::read(&self.link, &self.over)?, self.link.shown())?;
+        keys::renew(keyring, &keys::read(&self.history.link, &self.history.over)?, self.history.shown())?;
         if !before.is_subset(&usable(keyring)) {
             self.has_lost_keys.store(true, Ordering::Relaxed);
         }

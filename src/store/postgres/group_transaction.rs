@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Error, Statement};
 use super::head::signed;
 use super::lease::SessionLease;
 use super::link::DatabaseLink;
-use super::rows::GroupRows;
+use super::rows::{EntryRows, GroupRows, StateRows};
 use crate::store::commit::batch::Tip;
 use crate::store::error::StoreError;
 
@@ -69,8 +69,9 @@ pub(super) async fn write(
     let advance: [&(dyn ToSql + Sync); 7] = [&position, &hash, &revision, &next_order, &epoch, &expected, &former];
     let commits = rows.commits.parameters();
     let (mut entries, mut state) = (rows.entries.iter(), rows.state.iter());
-    let first_entries = entries.next().map(|rows| rows.parameters());
-    let first_state = state.next().map(|rows| rows.parameters());
+    let (no_entries, no_state) = (EntryRows::default(), StateRows::default());
+    let first_entries = entries.next().unwrap_or(&no_entries).parameters();
+    let first_state = state.next().unwrap_or(&no_state).parameters();
     let removed: [&(dyn ToSql + Sync); 1] = [&rows.removed];
     // All of it is sent before the first answer is waited for, in this order.
     let (begun, moved, inserted, with_entries, written, cleared) = tokio::join!(
@@ -78,8 +79,8 @@ pub(super) async fn write(
         client.batch_execute("BEGIN"),
         client.execute(&statements.advance, &advance),
         client.execute(&statements.commits, &commits),
-        execute_if(&client, &statements.entries, first_entries.as_ref()),
-        execute_if(&client, &statements.state, first_state.as_ref()),
+        client.execute(&statements.entries, &first_entries),
+        client.execute(&statements.state, &first_state),
         client.execute(&statements.removed, &removed),
     );
     begun.map_err(undone)?;
@@ -97,18 +98,6 @@ pub(super) async fn write(
     }
     // Also an error that the server reports may come after the commit is durable, for example when it is shut down.
     client.batch_execute("COMMIT").await.map_err(|_| GroupFailure::Unsure)
-}
-
-/// Runs a statement if it has rows.
-async fn execute_if<const N: usize>(
-    client: &Client,
-    statement: &Statement,
-    parameters: Option<&[&(dyn ToSql + Sync); N]>,
-) -> Result<u64, Error> {
-    match parameters {
-        Some(parameters) => client.execute(statement, parameters).await,
-        None => Ok(0),
-    }
 }
 
 /// Prepares the statements of groups on a connection.

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 
-use super::failure::damaged;
+use super::failure::{damaged, unreadable};
 use super::head::{hash_of, signed, tip_of, unsigned};
 use super::link::{DatabaseLink, QuestionConnection};
 use crate::model::Code;
@@ -47,7 +47,8 @@ pub(super) struct HistoryQuestions {
 }
 
 impl HistoryQuestions {
-    fn ask<T, Q>(&self, question: impl FnOnce(Arc<Client>) -> Q) -> Result<T, StoreError>
+    /// Runs a question.
+    pub(super) fn ask<T, Q>(&self, question: impl FnOnce(Arc<Client>) -> Q) -> Result<T, StoreError>
     where
         T: Send + 'static,
         Q: Future<Output = Result<T, Error>> + Send + 'static,
@@ -55,13 +56,13 @@ impl HistoryQuestions {
         self.link.ask_over(&self.over, "read", question)
     }
 
-    fn shown(&self) -> &str {
+    /// The database, as messages show it.
+    pub(super) fn shown(&self) -> &str {
         self.link.shown()
     }
 
     fn bad(&self) -> impl Fn(Error) -> StoreError {
-        let shown = self.shown().to_owned();
-        move |error| damaged(&shown, format!("a row cannot be read: {error}"))
+        unreadable(self.shown())
     }
 
     /// The headers of at most `limit` commits before a position and up to another one, newest first.

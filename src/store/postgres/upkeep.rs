@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Client;
 
-use super::failure::{damaged, is_conflict};
+use super::failure::{is_conflict, unreadable};
 use super::group_transaction::INSERT_ENTRIES;
 use super::head::{signed, unsigned};
 use super::lease::bound;
@@ -202,10 +202,9 @@ impl Upkeep {
         let (with, position) = (Arc::clone(client), signed(tip.position));
         let sql = "SELECT value FROM edgewright.state WHERE position > $1";
         let rows = self.link.run("read", async move { with.query(sql, &[&position]).await })?;
-        let mut used = BTreeSet::new();
+        let (bad, mut used) = (unreadable(self.link.shown()), BTreeSet::new());
         for row in &rows {
-            let bad = |error: Error| damaged(self.link.shown(), format!("a row cannot be read: {error}"));
-            used.extend(record::key_of(row.try_get(0).map_err(bad)?));
+            used.extend(record::key_of(row.try_get(0).map_err(&bad)?));
         }
         Ok(used)
     }
