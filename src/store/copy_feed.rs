@@ -32,7 +32,7 @@ impl CopyFeed {
     /// Adds the next commits.
     pub(super) fn push(&self, batches: &[Batch]) {
         let mut waiting = self.waiting.lock();
-        waiting.bytes += batches.iter().map(bytes_of).sum::<usize>();
+        waiting.bytes += batches.iter().map(Batch::size).sum::<usize>();
         waiting.batches.extend(batches.iter().cloned());
         if waiting.bytes > MOST_BYTES {
             *waiting = WaitingCommits::default();
@@ -45,7 +45,7 @@ impl CopyFeed {
         while waiting.batches.front().is_some_and(|first| first.position <= upto)
             && let Some(batch) = waiting.batches.pop_front()
         {
-            waiting.bytes -= bytes_of(&batch);
+            waiting.bytes -= batch.size();
             taken.extend(Some(batch).filter(|batch| batch.position > after));
         }
         if taken.first().is_some_and(|first| first.position != after + 1) {
@@ -73,10 +73,6 @@ impl CopyFeed {
     pub(super) fn is_failing(&self) -> bool {
         self.is_failing.load(Ordering::Relaxed)
     }
-}
-
-fn bytes_of(batch: &Batch) -> usize {
-    batch.header.len() + batch.calls.len() + batch.entries.size()
 }
 
 #[cfg(test)]

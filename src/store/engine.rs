@@ -191,6 +191,21 @@ pub trait SidecarFiles: Send + Sync {
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
 }
 
+/// A copy of another store, while it is being written. What was not finished is no store.
+pub(crate) trait StoreCopy {
+    /// Adds commits to the history.
+    fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError>;
+
+    /// Writes a file that others keep with the store.
+    fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Writes the state at the end of the history, in the order of the keys of its records. Then it is a store.
+    fn finish(
+        self: Box<Self>,
+        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+    ) -> Result<(), StoreError>;
+}
+
 /// A durable log of batches. Only one process writes to it at a time; its methods can be called from any thread.
 pub trait Engine: Send + Sync {
     /// Returns the state after the last durable batch, before anything is appended. The engine may give the state away: a

@@ -282,7 +282,7 @@ fn read_on(copy: &FolderEngine, store: &Store, end: Tip) -> Result<bool, StoreEr
         if !continues || batch.position <= start.position || batch.position > end.position {
             return Ok(());
         }
-        bytes += batch.header.len() + batch.calls.len() + batch.entries.size();
+        bytes += batch.size();
         waiting.push(batch);
         if bytes >= AT_ONCE {
             continues = append(copy, &waiting)?;

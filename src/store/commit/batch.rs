@@ -29,6 +29,11 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Returns the length of its header, calls and entries in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.header.len() + self.calls.len() + self.entries.size()
+    }
+
     /// Returns some of the entries of resources: at most so many, after the first ones.
     pub(crate) fn some_entries(&self, skip: usize, most: usize) -> CommitEntries {
         let of_resources = self.entries.iter().filter(|entry| entry.key.starts_with(RECORD));

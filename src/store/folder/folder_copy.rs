@@ -13,7 +13,7 @@ use crate::store::commit::batch::{Batch, Tip};
 use crate::store::database::state::{self, StateIdentity};
 use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
-use crate::store::engine::KeyedRecord;
+use crate::store::engine::{KeyedRecord, StoreCopy};
 use crate::store::error::StoreError;
 use crate::store::log::appender::{AppendableFrames, LogAppender};
 use crate::store::log::head::{Head, HeadFile};
@@ -48,23 +48,22 @@ impl FolderCopy {
         let log = LogAppender::create(Part::Log.path(folder, FIRST_GENERATION), store, start)?;
         Ok(Self { folder: folder.to_owned(), store, key, log, tip: start, _lock: lock })
     }
+}
 
-    /// Adds commits to the history.
-    pub(crate) fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
+impl StoreCopy for FolderCopy {
+    fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
         self.log.append(&AppendableFrames::new(batches))?;
         self.tip = Tip::after(last);
         Ok(())
     }
 
-    /// Writes a file that others keep beside the store.
-    pub(crate) fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         files::write_whole(&self.folder.join(name), |writer| writer.write_all(bytes))
     }
 
-    /// Writes the state at the end of the history. Then it is a store.
-    pub(crate) fn finish(
-        self,
+    fn finish(
+        self: Box<Self>,
         state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
     ) -> Result<(), StoreError> {
         let Tip { position, hash, .. } = self.tip;

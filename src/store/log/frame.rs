@@ -38,8 +38,7 @@ pub(crate) struct BatchFrame<'b> {
 impl<'b> BatchFrame<'b> {
     /// Describes the frame of a batch.
     pub(crate) fn new(batch: &'b Batch) -> Self {
-        let length = HEAD + batch.header.len() + batch.calls.len() + batch.entries.size();
-        Self { batch, length: length as u64 }
+        Self { batch, length: (HEAD + batch.size()) as u64 }
     }
 
     /// Returns the length in bytes.

@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::model::{Code, Entry, Snapshot};
-use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::batch::Tip;
 use crate::store::commit::codec;
 use crate::store::commit::header::Verified;
 use crate::store::disk::sidecar_files::OF_SOURCES;
-use crate::store::engine::KeyedRecord;
+use crate::store::engine::StoreCopy;
 use crate::store::error::StoreError;
 use crate::store::folder::{FolderCopy, default_master_key};
 use crate::store::open_store::{Store, is_in_database, shown_address, store_exists};
@@ -36,42 +36,15 @@ pub(crate) struct CopiedStore {
     pub(crate) resources: usize,
 }
 
-/// Where a copy goes.
-enum CopyTarget {
-    Folder(FolderCopy),
-    Database(PostgresCopy),
-}
-
-impl CopyTarget {
-    fn begin(to: &Path, keyring: &Keyring, start: Tip) -> Result<Self, StoreError> {
-        let (store, wrapped, key) = (keyring.store(), keyring.wrapped()?, keyring.current());
-        if is_in_database(to) {
-            PostgresCopy::begin(to, store, wrapped, key, start).map(CopyTarget::Database)
-        } else {
-            FolderCopy::begin(to, store, &wrapped, key, start).map(CopyTarget::Folder)
-        }
-    }
-
-    fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
-        match self {
-            CopyTarget::Folder(copy) => copy.append(batches),
-            CopyTarget::Database(copy) => copy.append(batches),
-        }
-    }
-
-    fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        match self {
-            CopyTarget::Folder(copy) => copy.keep_file(name, bytes),
-            CopyTarget::Database(copy) => copy.keep_file(name, bytes),
-        }
-    }
-
-    fn finish(self, state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>) -> Result<(), StoreError> {
-        match self {
-            CopyTarget::Folder(copy) => copy.finish(state),
-            CopyTarget::Database(copy) => copy.finish(state),
-        }
-    }
+/// Begins a copy at an address, whose history begins after `start`.
+fn begin(to: &Path, keyring: &Keyring, start: Tip) -> Result<Box<dyn StoreCopy>, StoreError> {
+    let (store, wrapped, key) = (keyring.store(), keyring.wrapped()?, keyring.current());
+    let copy: Box<dyn StoreCopy> = if is_in_database(to) {
+        Box::new(PostgresCopy::begin(to, store, wrapped, key, start)?)
+    } else {
+        Box::new(FolderCopy::begin(to, store, &wrapped, key, start)?)
+    };
+    Ok(copy)
 }
 
 /// A store at one moment, whatever is committed afterwards.
@@ -109,10 +82,10 @@ impl<'s> StoreMoment<'s> {
             }
             verified.next(&before.hash, &batch)?;
             if target.is_none() {
-                target = Some(CopyTarget::begin(to, &self.keyring, before)?);
+                target = Some(begin(to, &self.keyring, before)?);
             }
             end = Tip::after(&batch);
-            bytes += batch.header.len() + batch.calls.len() + batch.entries.size();
+            bytes += batch.size();
             waiting.push(batch);
             if bytes >= AT_ONCE
                 && let Some(target) = &mut target
@@ -130,7 +103,7 @@ impl<'s> StoreMoment<'s> {
         }
         let mut target = match target {
             Some(target) => target,
-            None => CopyTarget::begin(to, &self.keyring, Tip::default())?,
+            None => begin(to, &self.keyring, Tip::default())?,
         };
         target.append(&waiting)?;
         // Before the copy is a store: a source that is suspended must not be applied because of it.

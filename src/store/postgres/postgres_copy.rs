@@ -13,7 +13,7 @@ use super::shared_files::SharedFiles;
 use super::writer::{StoreWriter, WriterClaim};
 use crate::model::Code;
 use crate::store::commit::batch::{Batch, Tip};
-use crate::store::engine::{KeyedRecord, SidecarFiles};
+use crate::store::engine::{KeyedRecord, SidecarFiles, StoreCopy};
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, StoreId};
 
@@ -42,23 +42,30 @@ impl PostgresCopy {
         Ok(Self { link, writer: Arc::new(writer) })
     }
 
-    /// Adds commits to the history.
-    pub(crate) fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
+    fn write(&self, piece: StateRows) -> Result<(), StoreError> {
+        let piece = Arc::new(piece);
+        self.writer.change("write to", |client, _| {
+            let rows = Arc::clone(&piece);
+            async move { client.execute(WRITE_STATE, &rows.parameters()).await }
+        })
+    }
+}
+
+impl StoreCopy for PostgresCopy {
+    fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
         if !batches.is_empty() {
             self.writer.append(self.writer.tip().position, batches)?;
         }
         Ok(())
     }
 
-    /// Writes a file that others keep with the store.
-    pub(crate) fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    fn keep_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let files = SharedFiles { link: Arc::clone(&self.link), writer: Ok(Arc::clone(&self.writer)) };
         files.write(name, bytes)
     }
 
-    /// Writes the state at the end of the history. Then it is a store.
-    pub(crate) fn finish(
-        self,
+    fn finish(
+        self: Box<Self>,
         state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
     ) -> Result<(), StoreError> {
         let (position, mut pieces) = (signed(self.writer.tip().position), Vec::new());
@@ -72,14 +79,6 @@ impl PostgresCopy {
         pieces.into_iter().try_for_each(|piece| self.write(piece))?;
         self.writer.change("write to", |client, epoch| async move {
             client.execute("UPDATE edgewright.head SET complete = true WHERE epoch = $1", &[&epoch]).await
-        })
-    }
-
-    fn write(&self, piece: StateRows) -> Result<(), StoreError> {
-        let piece = Arc::new(piece);
-        self.writer.change("write to", |client, _| {
-            let rows = Arc::clone(&piece);
-            async move { client.execute(WRITE_STATE, &rows.parameters()).await }
         })
     }
 }

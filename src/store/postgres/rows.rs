@@ -121,7 +121,6 @@ impl CommitRows {
     /// Adds a commit.
     pub(super) fn push(&mut self, batch: &Batch) -> Result<(), StoreError> {
         let header = CommitHeader::from_bytes(&batch.header)?;
-        let bytes = batch.header.len() + batch.calls.len() + batch.entries.size();
         self.position.push(signed(batch.position));
         self.revision.push(signed(batch.revision));
         self.made.push(header.revision.map(signed));
@@ -132,7 +131,7 @@ impl CommitRows {
         self.digest.push(batch.digest.to_vec());
         self.hash.push(batch.hash.to_vec());
         self.calls.push(batch.calls.to_vec());
-        self.bytes.push(signed(bytes as u64));
+        self.bytes.push(signed(batch.size() as u64));
         Ok(())
     }
 
