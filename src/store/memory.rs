@@ -46,17 +46,10 @@ impl Engine for MemoryEngine {
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         let log = self.log.lock();
-        let mut found = Vec::new();
-        for batch in log.iter().rev().filter(|batch| batch.position < before) {
-            if found.len() == limit {
-                break;
-            }
-            let header = CommitHeader::from_bytes(&batch.header)?;
-            if query.selects(&header) {
-                found.push(header);
-            }
-        }
-        Ok(found)
+        let earlier = log.iter().rev().filter(|batch| batch.position < before);
+        let headers = earlier.map(|batch| CommitHeader::from_bytes(&batch.header));
+        let selects = |header: &Result<CommitHeader, StoreError>| header.as_ref().map_or(true, |it| query.selects(it));
+        headers.filter(selects).take(limit).collect()
     }
 
     fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {

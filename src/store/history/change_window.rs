@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::lock::Lock;
 use crate::model::Snapshot;
-use crate::store::commit::batch::{Batch, Tip};
+use crate::store::commit::batch::Tip;
 use crate::store::commit::codec::{self, FormerValues};
 use crate::store::commit::entries::CommitEntries;
 use crate::store::commit::header::CommitHeader;
@@ -77,11 +77,16 @@ impl ChangeWindow {
     pub(crate) fn restored(mut state: State, keyring: Option<&Keyring>) -> Result<(Arc<Snapshot>, Self), StoreError> {
         let mut batches = std::mem::take(&mut state.earlier);
         batches.extend_from_slice(&state.batches);
-        let unfitting = batches.len() - fitting(&batches);
         let newest = Arc::new(codec::restore(state, keyring)?);
         let (mut after, mut revisions) = (Arc::clone(&newest), Vec::new());
+        let (mut changes, mut bytes) = (0, 0);
         // Each state is the one after it without what its batch did.
-        for (number, batch) in batches.iter().enumerate().skip(unfitting).rev() {
+        for (number, batch) in batches.iter().enumerate().rev().take(MOST_REVISIONS) {
+            let size = bytes_of(&batch.entries);
+            (changes, bytes) = (changes + codec::resource_changes(&batch.entries).count(), bytes + size);
+            if changes > MOST_CHANGES || bytes > MOST_BYTES {
+                break;
+            }
             let previous = match number.checked_sub(1).and_then(|number| batches.get(number)) {
                 Some(previous) => Tip::after(previous),
                 None if batch.position == 1 => Tip::default(),
@@ -98,7 +103,7 @@ impl ChangeWindow {
             let before = Arc::new(former.before(&after, previous.revision, previous.next_order, keyring)?);
             let changed = changed_resources(&before, &after, &codec::changed_keys(batch)?);
             let snapshot = std::mem::replace(&mut after, before);
-            revisions.push((Revision { snapshot, changed, author, at }, bytes_of(&batch.entries)));
+            revisions.push((Revision { snapshot, changed, author, at }, size));
         }
         let recent = Self::after(after.revision);
         drop(recent.push(revisions.into_iter().rev()));
@@ -175,17 +180,6 @@ impl Window {
 /// Returns the size of the resources that a commit writes.
 pub(crate) fn bytes_of(entries: &CommitEntries) -> usize {
     codec::resource_changes(entries).filter_map(|entry| entry.after).map(<[u8]>::len).sum()
-}
-
-/// Returns how many of the last batches fit into the window.
-fn fitting(batches: &[Batch]) -> usize {
-    let (mut changes, mut bytes) = (0, 0);
-    let fits = |batch: &&Batch| {
-        changes += codec::resource_changes(&batch.entries).count();
-        bytes += bytes_of(&batch.entries);
-        changes <= MOST_CHANGES && bytes <= MOST_BYTES
-    };
-    batches.iter().rev().take(MOST_REVISIONS).take_while(fits).count()
 }
 
 #[cfg(test)]

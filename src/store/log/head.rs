@@ -112,9 +112,13 @@ pub(crate) fn read_only(folder: &Path) -> Result<Head, StoreError> {
 }
 
 fn newest(file: &File, path: &Path) -> Result<(u64, Head), StoreError> {
-    let slots = [0, 1].map(|slot| read(file, slot));
-    let newer = slots.iter().flatten().any(|(magic, _)| *magic != MAGIC && magic.starts_with(b"ewhead"));
-    let newest = slots.into_iter().flatten().filter_map(|(_, slot)| slot).max_by_key(|(counter, _)| *counter);
+    let read = |slot: u64| {
+        let mut bytes = [0; SLOT];
+        file.read_exact_at(&mut bytes, slot * STRIDE).ok().map(|()| bytes)
+    };
+    let slots = [0, 1].map(read);
+    let newer = slots.iter().flatten().any(|slot| slot.starts_with(b"ewhead") && !slot.starts_with(&MAGIC));
+    let newest = slots.iter().flatten().filter_map(|slot| head_in(slot)).max_by_key(|(counter, _)| *counter);
     newest.ok_or_else(|| match newer {
         true => {
             let message = format!("{} was written by a newer version of edgewright", path.display());
@@ -124,23 +128,18 @@ fn newest(file: &File, path: &Path) -> Result<(u64, Head), StoreError> {
     })
 }
 
-type HeadSlot = Option<(u64, Head)>;
-
-fn read(file: &File, slot: u64) -> Option<([u8; 8], HeadSlot)> {
-    let mut bytes = [0; SLOT];
-    file.read_exact_at(&mut bytes, slot * STRIDE).ok()?;
-    let magic = bytes.get(..8)?.try_into().ok()?;
-    let (written, sum) = bytes.split_at(SLOT - 32);
-    let whole = magic == MAGIC && blake3::hash(written).as_bytes() == sum;
-    let head = whole.then(|| {
-        let head = Head {
-            position: number::<8>(&bytes, 16)?,
-            generation: number::<8>(&bytes, 24)?,
-            state: number::<8>(&bytes, 32)?,
-            hash: hash_at(&bytes, 40)?,
-            store: bytes.get(72..88)?.try_into().ok()?,
-        };
-        Some((number::<8>(&bytes, 8)?, head))
-    });
-    Some((magic, head.flatten()))
+/// The counter and the head in a slot that is whole.
+fn head_in(slot: &[u8]) -> Option<(u64, Head)> {
+    let (written, sum) = slot.split_at_checked(SLOT - 32)?;
+    if !written.starts_with(&MAGIC) || blake3::hash(written).as_bytes() != sum {
+        return None;
+    }
+    let head = Head {
+        position: number::<8>(written, 16)?,
+        generation: number::<8>(written, 24)?,
+        state: number::<8>(written, 32)?,
+        hash: hash_at(written, 40)?,
+        store: written.get(72..88)?.try_into().ok()?,
+    };
+    Some((number::<8>(written, 8)?, head))
 }

@@ -263,15 +263,10 @@ impl Upkeep {
         let now = moment.now.as_second();
         let (kept, large, old) = self.link.run("read", async move {
             let kept: i64 = with.query_one("SELECT kept_position FROM edgewright.head", &[]).await?.try_get(0)?;
-            let total = "SELECT coalesce(sum(bytes), 0)::bigint FROM edgewright.commits";
-            let total: i64 = with.query_one(total, &[]).await?.try_get(0)?;
-            let mut large: i64 = 0;
-            if total > bytes {
-                let sql = "SELECT coalesce(max(position), 0) FROM (SELECT position, \
-                           sum(bytes) OVER (ORDER BY position DESC) AS total FROM edgewright.commits) AS sums \
-                           WHERE total > $1::bigint";
-                large = with.query_one(sql, &[&bytes]).await?.try_get(0)?;
-            }
+            let sql = "SELECT coalesce(max(position), 0) FROM (SELECT position, \
+                       sum(bytes) OVER (ORDER BY position DESC) AS total FROM edgewright.commits) AS sums \
+                       WHERE total > $1::bigint";
+            let large: i64 = with.query_one(sql, &[&bytes]).await?.try_get(0)?;
             let Some(oldest) = oldest else { return Ok((kept, large, 0)) };
             // What is dated in the future was written by another clock, and says nothing: it is as old as what follows it.
             let sql = "SELECT coalesce(max(position), 0) FROM edgewright.commits WHERE at < $1 AND position < \
