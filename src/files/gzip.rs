@@ -4,6 +4,7 @@
 
 use std::io::{self, ErrorKind, Read};
 
+use crc32fast::Hasher;
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_HAS_MORE_INPUT;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
@@ -30,7 +31,8 @@ pub(crate) struct GzipReader<R> {
     /// Whether a member has begun and not ended.
     is_inside: bool,
     is_over: bool,
-    checksum: u32,
+    /// The CRC-32 of the member so far.
+    checksum: Hasher,
     /// The size of the member so far, modulo 2³² as in its end.
     size: u32,
 }
@@ -45,7 +47,7 @@ impl<R: Read> GzipReader<R> {
             ready: (0, 0),
             is_inside: false,
             is_over: false,
-            checksum: u32::MAX,
+            checksum: Hasher::new(),
             size: 0,
         }
     }
@@ -58,7 +60,7 @@ impl<R: Read> GzipReader<R> {
                 return Ok(());
             }
             self.state.init();
-            (self.is_inside, self.ready, self.checksum, self.size) = (true, (0, 0), u32::MAX, 0);
+            (self.is_inside, self.ready, self.size) = (true, (0, 0), 0);
         }
         let from = if self.ready.1 == self.window.len() { 0 } else { self.ready.1 };
         let compressed = self.input.fill()?;
@@ -70,13 +72,14 @@ impl<R: Read> GzipReader<R> {
         self.input.consume(read);
         self.ready = (from, from + written);
         let piece = self.window.get(from..from + written).unwrap_or_default();
-        self.checksum = piece.iter().fold(self.checksum, |sum, byte| next_checksum(sum, *byte));
+        self.checksum.update(piece);
         self.size = self.size.wrapping_add(u32::try_from(written).unwrap_or_default());
         match status {
             TINFLStatus::NeedsMoreInput | TINFLStatus::HasMoreOutput => Ok(()),
             TINFLStatus::Done => {
                 self.is_inside = false;
-                let end = [!self.checksum, self.size].map(u32::to_le_bytes).concat();
+                let checksum = std::mem::take(&mut self.checksum).finalize();
+                let end = [checksum, self.size].map(u32::to_le_bytes).concat();
                 let is_whole =
                     end.iter().try_fold(true, |is_whole, byte| self.input.byte().map(|it| is_whole && it == *byte))?;
                 if is_whole { Ok(()) } else { Err(damaged("the checksum is wrong")) }
@@ -178,29 +181,6 @@ impl<R: Read> CompressedInput<R> {
     }
 }
 
-/// The CRC-32 of each byte.
-#[allow(clippy::indexing_slicing)] // in a constant, a mistake does not compile
-const CHECKSUMS: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let (mut sum, mut bit) = (byte as u32, 0);
-        while bit < 8 {
-            sum = if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 };
-            bit += 1;
-        }
-        table[byte] = sum;
-        byte += 1;
-    }
-    table
-};
-
-/// The CRC-32 after another byte.
-fn next_checksum(sum: u32, byte: u8) -> u32 {
-    let [low, ..] = sum.to_le_bytes();
-    CHECKSUMS.get(usize::from(low ^ byte)).copied().unwrap_or_default() ^ (sum >> 8)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
@@ -223,8 +203,7 @@ mod tests {
             bytes.extend((!length).to_le_bytes());
             bytes.extend(chunk);
         }
-        let checksum = !data.iter().fold(u32::MAX, |sum, byte| next_checksum(sum, *byte));
-        bytes.extend(checksum.to_le_bytes());
+        bytes.extend(crc32fast::hash(data).to_le_bytes());
         bytes.extend(u32::try_from(data.len()).unwrap().to_le_bytes());
         bytes
     }
