@@ -148,14 +148,12 @@ impl Store {
     /// Opens a store as [`Store::open_to_read`] does, with a master key from elsewhere.
     pub fn open_encrypted_to_read(address: impl AsRef<Path>, source: &MasterKeySource) -> Result<Self, StoreError> {
         let address = address.as_ref();
-        if postgres::url_of(address).is_some() {
-            return match PostgresEngine::open_to_read(address, source)? {
-                Some(reader) => Self::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief),
-                None => Self::open_encrypted(address, Retention::default(), source),
-            };
-        }
-        match FolderReader::open(address, source)? {
-            Some(reader) => Self::load_from(Arc::new(reader), Retention::default(), SessionKind::Brief),
+        let reader: Option<Arc<dyn Engine>> = match postgres::url_of(address) {
+            Some(_) => PostgresEngine::open_to_read(address, source)?.map(|reader| Arc::new(reader) as _),
+            None => FolderReader::open(address, source)?.map(|reader| Arc::new(reader) as _),
+        };
+        match reader {
+            Some(reader) => Self::load_from(reader, Retention::default(), SessionKind::Brief),
             None => Self::open_encrypted(address, Retention::default(), source),
         }
     }

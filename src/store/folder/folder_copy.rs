@@ -75,6 +75,6 @@ impl StoreCopy for FolderCopy {
             LogAppender::create(Part::Log.path(&self.folder, generation), self.store, self.tip)?;
             head = Head { generation, state: generation, ..head };
         }
-        HeadFile::create(&self.folder, head).map(drop)
+        HeadFile::create(&self.folder, head)
     }
 }

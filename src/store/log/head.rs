@@ -61,12 +61,11 @@ pub(crate) fn path(folder: &Path) -> PathBuf {
 
 impl HeadFile {
     /// Creates the head as the last file of a new store: a folder without one is not a store.
-    pub(crate) fn create(folder: &Path, head: Head) -> Result<Self, StoreError> {
+    pub(crate) fn create(folder: &Path, head: Head) -> Result<(), StoreError> {
         let mut slots = slot(2, head);
         slots.resize(STRIDE as usize, 0);
         slots.extend(slot(1, head));
-        files::write_whole(&path(folder), |writer| writer.write_all(&slots))?;
-        Ok(Self::open(folder)?.0)
+        files::write_whole(&path(folder), |writer| writer.write_all(&slots))
     }
 
     /// Opens the head and reads the newer of its two slots.

@@ -81,7 +81,7 @@ impl Repair {
             RepairStep::Head(head) => {
                 // What the head acknowledges is durable.
                 files::sync_folder(&head::path(folder))?;
-                HeadFile::create(folder, *head).map(drop)
+                HeadFile::create(folder, *head)
             }
         }
     }

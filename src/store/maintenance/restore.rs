@@ -4,7 +4,7 @@
 //! comes last: until then, the folder does not open as a store. For a database, it is unpacked in a temporary folder, and copied
 //! (D115).
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ fn into_database(
     let unpacked = TempFolder::new()?;
     let (store, head) = unpack(backup, unpacked.path(), to, point, source)?;
     // With its head, the files of others beside it are those of a store.
-    drop(HeadFile::create(unpacked.path(), head)?);
+    HeadFile::create(unpacked.path(), head)?;
     let copied = copy_store(&store, to, source)?;
     Ok((copied.revision, head.position))
 }
@@ -332,9 +332,7 @@ fn list_again(appender: &mut LogAppender, end: Tip, scrubbed: Vec<ScrubbedRecord
 
 /// Moves the verified files of a store to their folder, and creates the head there.
 fn place(staging: &Path, folder: &Path, head: Head) -> Result<(), StoreError> {
-    let sync = |path: &Path| -> Result<(), StoreError> {
-        fault::point("folder.sync").and_then(|()| File::open(path)?.sync_all()).doing("sync", path)
-    };
+    let sync = |folder: &Path| files::sync_folder(&head::path(folder));
     sync(staging)?;
     sync(folder)?;
     for name in files::names_in(staging)? {
@@ -343,6 +341,5 @@ fn place(staging: &Path, folder: &Path, head: Head) -> Result<(), StoreError> {
     }
     sync(staging)?;
     sync(folder)?;
-    drop(HeadFile::create(folder, head)?);
-    Ok(())
+    HeadFile::create(folder, head)
 }
