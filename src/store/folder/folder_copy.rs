@@ -15,7 +15,7 @@ use crate::store::disk::files::{self, Part};
 use crate::store::disk::folder_lock;
 use crate::store::engine::{KeyedRecord, StoreCopy};
 use crate::store::error::StoreError;
-use crate::store::log::appender::{AppendableFrames, LogAppender};
+use crate::store::log::appender::LogAppender;
 use crate::store::log::head::{Head, HeadFile};
 use crate::store::log::parts;
 use crate::store::seal::{KeyId, StoreId};
@@ -53,7 +53,7 @@ impl FolderCopy {
 impl StoreCopy for FolderCopy {
     fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
-        self.log.append(&AppendableFrames::new(batches))?;
+        self.log.append(batches)?;
         self.tip = Tip::after(last);
         Ok(())
     }

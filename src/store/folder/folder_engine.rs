@@ -25,7 +25,7 @@ use crate::store::engine::{
     Statistics,
 };
 use crate::store::error::{Doing, StoreError};
-use crate::store::log::appender::{AppendableFrames, LogAppender};
+use crate::store::log::appender::LogAppender;
 use crate::store::log::head::{self, Head, HeadFile};
 use crate::store::log::search::LogSearch;
 use crate::store::log::{edit, parts};
@@ -204,23 +204,23 @@ impl Engine for FolderEngine {
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
         self.health()?;
-        let frames = AppendableFrames::new(batches);
         let mut active = self.active_log.lock();
         if active.tip.position != after {
             let message = format!("the log is at record {}, not at {after}", active.tip.position);
             return Err(StoreError::new(Code::StoreFailed, message));
         }
-        if let Err(error) = active.log_end.append(&frames) {
+        let before = active.log_end.length();
+        if let Err(error) = active.log_end.append(batches) {
             self.broken.fetch_or(active.log_end.is_unsure(), Ordering::Release);
             return Err(error);
         }
         active.tip = Tip::after(last);
-        let head = active.head(self.id);
+        let (length, head) = (active.log_end.length() - before, active.head(self.id));
         // The batches are durable even if this write fails. The head only distinguishes damage from an interrupted
         // write.
         let _ = active.head.write(head);
         drop(active);
-        self.since.fetch_add(frames.length(), Ordering::Relaxed);
+        self.since.fetch_add(length, Ordering::Relaxed);
         self.history.note(last.position);
         Ok(())
     }

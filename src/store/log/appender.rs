@@ -34,44 +34,6 @@ pub(crate) const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
 /// The longest frame that is written as a whole, together with others.
 const TOGETHER: u64 = 1 << 16;
 
-/// Frames that are ready to be appended. Whoever holds the lock of the log does not wait until they are put together.
-pub(crate) struct AppendableFrames<'b> {
-    pieces: Vec<AppendablePiece<'b>>,
-    length: u64,
-}
-
-enum AppendablePiece<'b> {
-    /// Small frames, for one write.
-    Together(Vec<u8>),
-    /// A large one, which is written in pieces.
-    Large(BatchFrame<'b>),
-}
-
-impl<'b> AppendableFrames<'b> {
-    /// Puts the frames of batches together.
-    pub(crate) fn new(batches: &'b [Batch]) -> Self {
-        let (mut pieces, mut length) = (Vec::new(), 0);
-        for frame in batches.iter().map(BatchFrame::new) {
-            length += frame.length();
-            if frame.length() > TOGETHER {
-                pieces.push(AppendablePiece::Large(frame));
-            } else if let Some(AppendablePiece::Together(bytes)) = pieces.last_mut() {
-                frame.append_to(bytes);
-            } else {
-                let mut bytes = Vec::new();
-                frame.append_to(&mut bytes);
-                pieces.push(AppendablePiece::Together(bytes));
-            }
-        }
-        Self { pieces, length }
-    }
-
-    /// Returns the length in bytes.
-    pub(crate) fn length(&self) -> u64 {
-        self.length
-    }
-}
-
 /// The part of the log that is being written.
 pub(crate) struct LogAppender {
     file: File,
@@ -107,10 +69,10 @@ impl LogAppender {
         self.is_unsure
     }
 
-    /// Appends frames durably. On an error the file is unchanged, unless it [is unsure](LogAppender::is_unsure) then.
-    pub(crate) fn append(&mut self, frames: &AppendableFrames<'_>) -> Result<(), StoreError> {
+    /// Appends batches durably. On an error the file is unchanged, unless it [is unsure](LogAppender::is_unsure) then.
+    pub(crate) fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
         self.is_unsure = true;
-        let end = match self.write(frames) {
+        let end = match self.write(batches) {
             Ok(end) => end,
             Err(error) => {
                 // The usual cause is a full disk. Without the incomplete batch, a later write can succeed.
@@ -131,24 +93,24 @@ impl LogAppender {
     }
 
     /// Writes frames after the last one: small ones together in one write, large ones in pieces. Returns the end.
-    fn write(&self, frames: &AppendableFrames<'_>) -> io::Result<u64> {
-        let mut end = self.length;
+    fn write(&self, batches: &[Batch]) -> io::Result<u64> {
+        let (mut end, mut together) = (self.length, Vec::new());
         let write = |bytes: &[u8], at: u64| match bytes.is_empty() {
             true => Ok(at),
             false => fault::write_all_at("log.write", &self.file, bytes, at).map(|()| at + bytes.len() as u64),
         };
-        for next in &frames.pieces {
-            match next {
-                AppendablePiece::Together(bytes) => end = write(bytes, end)?,
-                AppendablePiece::Large(frame) => {
-                    let start = end;
-                    // The start goes last: without it, an interrupted write is no frame.
-                    end = frame.content().try_fold(start + frame::HEAD as u64, |end, piece| write(piece, end))?;
-                    write(&frame.start(), start)?;
-                }
+        for frame in batches.iter().map(BatchFrame::new) {
+            if frame.length() <= TOGETHER {
+                frame.append_to(&mut together);
+                continue;
             }
+            let start = write(&together, end)?;
+            together.clear();
+            // The start goes last: without it, an interrupted write is no frame.
+            end = frame.content().try_fold(start + frame::HEAD as u64, |end, piece| write(piece, end))?;
+            write(&frame.start(), start)?;
         }
-        Ok(end)
+        write(&together, end)
     }
 }
 

@@ -286,7 +286,7 @@ mod tests {
         let path = folder.path().join("log.0000000001");
         let mut appender = appender::LogAppender::create(path.clone(), [7; 16], Tip::default()).unwrap();
         let batches: Vec<Batch> = (1..=2000).map(|position| batch(position, 1)).collect();
-        appender.append(&appender::AppendableFrames::new(&batches)).unwrap();
+        appender.append(&batches).unwrap();
         for with_entries in [true, false] {
             let opened = if with_entries { LogReader::open(&path) } else { LogReader::open_headers(&path) };
             let mut reader = opened.unwrap();
@@ -309,7 +309,7 @@ mod tests {
         let mut appender = appender::LogAppender::create(path.clone(), [7; 16], Tip::default()).unwrap();
         let batches = [batch(1, 3), batch(2, 6000), batch(3, 5), batch(4, 5000), batch(5, 1)];
         let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
-        assert!(appender.append(&appender::AppendableFrames::new(&batches)).is_ok());
+        appender.append(&batches).unwrap();
         for with_entries in [true, false] {
             let opened = if with_entries { LogReader::open(&path) } else { LogReader::open_headers(&path) };
             let mut reader = opened.unwrap();

@@ -30,7 +30,7 @@ use crate::store::folder::interrupted_restore::{self, STAGING};
 use crate::store::folder::key_copies::{self, KEYS, KEYS_COPY};
 use crate::store::folder::keys::MASTER;
 use crate::store::history::rewind::RevisionError;
-use crate::store::log::appender::{AppendableFrames, LogAppender};
+use crate::store::log::appender::LogAppender;
 use crate::store::log::head::{self, Head, HeadFile};
 use crate::store::log::parts::KEPT;
 use crate::store::log::reader::LogReader;
@@ -326,7 +326,7 @@ fn list_again(appender: &mut LogAppender, end: Tip, scrubbed: Vec<ScrubbedRecord
     let message = format!("restored with {records} that a later scrub had changed");
     let header = scrub_header(end.position + 1, scrubbed, message);
     let (batch, _) = UnchainedBatch::new(header, &[], CommitEntries::default(), None)?.chained(&end);
-    appender.append(&AppendableFrames::new(std::slice::from_ref(&batch)))?;
+    appender.append(std::slice::from_ref(&batch))?;
     Ok(Tip::after(&batch))
 }
 
