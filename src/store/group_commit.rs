@@ -46,7 +46,7 @@ use super::error::{CommitError, Declined, StoreError};
 use super::history::change_window::bytes_of;
 use super::metrics;
 use super::open_store::Store;
-use super::revision::{Revision, Subscriber, changed_resources};
+use super::revision::{Revision, changed_resources};
 use super::session_kind::SessionKind;
 use super::speculative::{NextSnapshot, NextState};
 use crate::model::{Author, Code, Snapshot};
@@ -300,12 +300,10 @@ impl Store {
             let mut subscribers = self.subscribers.lock();
             for (revision, _) in &revisions {
                 freed += revision.changed.len();
-                let is_of_source = matches!(revision.author, Author::Source { .. });
-                if is_of_source {
+                if matches!(revision.author, Author::Source { .. }) {
                     self.declared.forget_sorted(&revision.changed, |changed| &changed.key);
                 }
-                let is_told = |it: &Subscriber| is_of_source || !it.only_sources;
-                subscribers.retain(|it| !is_told(it) || it.sender.send(revision.clone()).is_ok());
+                subscribers.retain(|it| it.send(revision.clone()).is_ok());
             }
         }
         let mut evicted = self.change_window.push(revisions);

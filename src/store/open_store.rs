@@ -24,7 +24,7 @@ use super::history_quota::HistoryQuota;
 use super::memory::MemoryEngine;
 use super::postgres::{self, PostgresEngine};
 use super::read_again::read_again;
-use super::revision::{Revision, Subscriber};
+use super::revision::Revision;
 use super::seal::{Keyring, MasterKeySource, NewMaster};
 use super::session_kind::SessionKind;
 use super::speculative::NextState;
@@ -55,7 +55,7 @@ pub struct Store {
     pub(super) queue: CommitQueue,
     /// The position of the last durable commit, for those who must not wait for the queue.
     pub(super) position: AtomicU64,
-    pub(super) subscribers: Lock<Vec<Subscriber>>,
+    pub(super) subscribers: Lock<Vec<mpsc::Sender<Revision>>>,
     /// The newest revisions, for those who follow the store.
     pub(crate) change_window: ChangeWindow,
     pub(super) declared: DeclaredPlaces,
@@ -247,17 +247,8 @@ impl Store {
 
     /// Returns a channel of all later revisions, in order.
     pub fn subscribe(&self) -> mpsc::Receiver<Revision> {
-        self.subscribe_to(false)
-    }
-
-    /// Returns a channel of all later revisions that sources make, in order. Others do not wake who waits for it.
-    pub(crate) fn subscribe_to_sources(&self) -> mpsc::Receiver<Revision> {
-        self.subscribe_to(true)
-    }
-
-    fn subscribe_to(&self, only_sources: bool) -> mpsc::Receiver<Revision> {
         let (sender, receiver) = mpsc::channel();
-        self.subscribers.lock().push(Subscriber { sender, only_sources });
+        self.subscribers.lock().push(sender);
         receiver
     }
 

@@ -1,7 +1,7 @@
 //! A revision as those see it who follow the store: its state, and the resources that it changed.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -20,13 +20,6 @@ pub struct Revision {
     pub author: Author,
     /// The time of the commit.
     pub at: Timestamp,
-}
-
-/// A subscriber to new revisions.
-pub(super) struct Subscriber {
-    pub(super) sender: mpsc::Sender<Revision>,
-    /// Whether only those of sources matter.
-    pub(super) only_sources: bool,
 }
 
 /// A revision's change to a resource.

@@ -143,7 +143,7 @@ impl Args {
         let observer = outputs.notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>);
         let mut sources = LiveSources::new(self, Arc::clone(&bound.store), observer);
         // Nobody logs them if the sources do not start: another round does then.
-        let revisions = outputs.log.clone().map(|log| (bound.store.subscribe_to_sources(), log));
+        let revisions = outputs.log.clone().map(|log| (bound.store.subscribe(), log));
         let first_syncs = sources.start(self.wanted(config))?;
         if let Some((revisions, log)) = revisions.filter(|_| bound.store.followed_writer().is_none()) {
             log_sources(revisions, log).map_err(|error| internal(&error))?;
