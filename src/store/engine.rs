@@ -262,7 +262,7 @@ pub trait Engine: Send + Sync {
     }
 
     /// Visits what commits did to some resources, for each of them the newest first. Of a large commit, only the entries of
-    /// these resources are read, unless the engine has to search for them. Then it may stop after many commits.
+    /// these resources are read, unless the engine has to search for them.
     fn resource_histories(
         &self,
         wanted: ResourceHistoryQuery<'_>,

@@ -45,8 +45,6 @@ const LEAST_RECORDS: u64 = 1000;
 const LEAST_BYTES: u64 = 8 << 20;
 /// A record counts for at most one of so many parts of a share: the first apply of a configuration can be larger than a share.
 const PARTS_OF_A_RECORD: u64 = 4;
-/// The owners above which those are forgotten who have filled nothing.
-const MANY_OWNERS: usize = 1024;
 
 /// The shares of all owners.
 #[derive(Debug)]
@@ -87,9 +85,6 @@ impl HistoryQuota {
 
     pub(super) fn fill(&self, owner: &Id, bytes: u64, at: Duration) {
         let mut shares = self.empty_at.lock();
-        if shares.len() >= MANY_OWNERS {
-            shares.retain(|_, empty_at| *empty_at > at);
-        }
         let empty_at = shares.entry(owner.clone()).or_default();
         *empty_at = (*empty_at).max(at) + self.cost(bytes);
     }
@@ -173,14 +168,5 @@ mod tests {
         }
         assert_eq!(holder_of(&Author::Local), None);
         assert_eq!(holder_of(&Author::source("shop", None)), Some(Id::new("source shop")), "it is followed");
-    }
-
-    #[test]
-    fn owners_who_fill_nothing_are_forgotten() {
-        let shares = shares();
-        for number in 0..3 * MANY_OWNERS as u64 {
-            shares.fill(&Id::new(&format!("usr_{number}")), 100, DAY + HOUR * u32::try_from(number).unwrap());
-        }
-        assert!(shares.empty_at.lock().len() <= MANY_OWNERS);
     }
 }

@@ -21,14 +21,10 @@ use crate::store::engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::error::StoreError;
 use crate::store::history::resource_history::OpenResourceHistories;
 
-/// How many commits are searched for histories of resources at most.
-const MOST_SEARCHED: usize = 100_000;
-/// How many locations are noted: whoever has seen a header may ask for its commit next.
-const MOST_LOCATED: usize = 10_000;
-
 /// A log that is searched.
 pub(crate) struct LogSearch {
     folder: PathBuf,
+    /// Where the headers were that were read: whoever has seen one may ask for its commit next.
     located: Lock<BTreeMap<u64, Location>>,
 }
 
@@ -92,19 +88,11 @@ impl LogSearch {
         }
         let selects = |batch: &Batch| CommitHeader::from_bytes(&batch.header).map(|header| query.selects(&header));
         self.search(LogReader::open_headers, before, limit, &selects, &mut |location, batch| {
-            self.note(batch.position, location);
+            self.located.lock().insert(batch.position, location);
             found.push(CommitHeader::from_bytes(&batch.header)?);
             Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         Ok(found)
-    }
-
-    fn note(&self, position: u64, location: Location) {
-        let mut located = self.located.lock();
-        if located.len() > MOST_LOCATED {
-            located.clear();
-        }
-        located.insert(position, location);
     }
 
     /// Reads the commit at a position, or returns none if there is none.
@@ -131,13 +119,12 @@ impl LogSearch {
         wanted: ResourceHistoryQuery<'_>,
         visit: &mut ResourceHistoryVisit<'_>,
     ) -> Result<(), StoreError> {
-        let (open, mut left) = (RefCell::new(OpenResourceHistories::new(&wanted)), MOST_SEARCHED);
+        let open = RefCell::new(OpenResourceHistories::new(&wanted));
         let selects = |batch: &Batch| open.borrow().concern(batch);
         self.search(LogReader::open, wanted.before, usize::MAX, &selects, &mut |_, batch| {
             let mut open = open.borrow_mut();
             open.visit(&wanted, &batch, visit)?;
-            left -= 1;
-            Ok(if open.is_empty() || left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            Ok(if open.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })
     }
 }

@@ -72,7 +72,7 @@ impl PostgresEngine {
             claim.create(&link, keys, Tip::default(), true)?;
         }
         // Before anything changes: a wrong master key must not take the store from anybody.
-        let head = claim.head.clone().ok_or_else(|| missing(&link))?;
+        let head = claim.head.clone().ok_or_else(|| damaged(link.shown(), "its head is missing"))?;
         check_complete(&head, &link)?;
         drop(keys::open(&keys::read(&link, link.questions())?, head.store, source, link.shown(), unwritable(&link))?);
         let (writer, opened) = claim.begin(&link)?;
@@ -352,10 +352,6 @@ fn check_complete(head: &HeadRow, link: &DatabaseLink) -> Result<(), StoreError>
     let message = format!("a copy or restore into {} was interrupted, or is being made", link.shown());
     let help = "if it was interrupted, run `DROP SCHEMA edgewright CASCADE` in the database, and copy or restore again";
     Err(StoreError::new(Code::StoreFormat, message).help(help))
-}
-
-fn missing(link: &DatabaseLink) -> StoreError {
-    damaged(link.shown(), "its head is missing")
 }
 
 /// How a writer saves the keys.
