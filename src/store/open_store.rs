@@ -148,9 +148,9 @@ impl Store {
     /// Opens a store as [`Store::open_to_read`] does, with a master key from elsewhere.
     pub fn open_encrypted_to_read(address: impl AsRef<Path>, source: &MasterKeySource) -> Result<Self, StoreError> {
         let address = address.as_ref();
-        let reader: Option<Arc<dyn Engine>> = match postgres::url_of(address) {
-            Some(_) => PostgresEngine::open_to_read(address, source)?.map(|reader| Arc::new(reader) as _),
-            None => FolderReader::open(address, source)?.map(|reader| Arc::new(reader) as _),
+        let reader = match postgres::url_of(address) {
+            Some(_) => PostgresEngine::open_to_read(address, source)?.map(|it| Arc::new(it) as Arc<dyn Engine>),
+            None => FolderReader::open(address, source)?.map(|it| Arc::new(it) as Arc<dyn Engine>),
         };
         match reader {
             Some(reader) => Self::load_from(reader, Retention::default(), SessionKind::Brief),
