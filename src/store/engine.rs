@@ -14,7 +14,6 @@
 //! | Method | In a folder | In a database: tables and statements of PostgreSQL |
 //! | --- | --- | --- |
 //! | `load` | Reads `state.N`, and replays `log.N` and the parts after it | `SELECT` of `head`, `secrets` and `state`, as of one moment |
-//! | `loaded` | Opens `index` | Nothing |
 //! | `append` | Appends frames to the last part of the log with one sync, and writes `head` | One transaction: `UPDATE head` of this epoch and position, `INSERT` into `commits`, `entries` and `state`, `DELETE` from `state` |
 //! | `headers` | Reads the headers of frames that `index` names, or those of the log from its end | `SELECT` from `commits` by position, revision or source |
 //! | `commit`, `some_entries` | Reads a frame, or some of its entries | `SELECT` from `commits` and `entries` by position |
@@ -211,9 +210,6 @@ pub trait Engine: Send + Sync {
     /// Returns the state after the last durable batch, before anything is appended. The engine may give the state away: a
     /// second call can fail.
     fn load(&self) -> Result<State, StoreError>;
-
-    /// Begins what can wait until the state of [`Engine::load`] is in use, such as the opening of an index.
-    fn loaded(&self) {}
 
     /// Appends batches after position `after`, in order. On success all of them survive a power loss; on an error none
     /// of them is kept.

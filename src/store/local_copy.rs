@@ -228,7 +228,6 @@ impl LocalCopy {
             Ok(engine) => {
                 if engine.keyring().store() == keyring.store() {
                     local_mark::set(&self.folder, &self.of)?;
-                    engine.loaded();
                 }
                 Ok(Some(Arc::new(engine)))
             }

@@ -190,7 +190,6 @@ impl Store {
                 (snapshot, change_window)
             }
         };
-        engine.loaded();
         Ok(Self {
             engine,
             current: ArcSwap::new(Arc::clone(&snapshot)),

@@ -36,10 +36,6 @@ impl Engine for StandIn {
         self.copy.load()
     }
 
-    fn loaded(&self) {
-        self.copy.loaded();
-    }
-
     fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {
         self.health()
     }

@@ -60,8 +60,7 @@ fn read_to_end(path: &Path) -> Result<(LogReader, Option<Timestamp>), StoreError
 
 impl HistoryReader {
     /// Opens the index in the background and follows the log after `tip`, unless the process ends soon: the next one that
-    /// stays adds what is missing. Begins when the state is loaded, which needs all cores, or when somebody needs the
-    /// index. Syncs `head` when no commit arrives.
+    /// stays adds what is missing. Syncs `head` when no commit arrives.
     pub(crate) fn start(folder: &Path, tip: Tip, head: File, session: SessionKind) -> Self {
         let shared = Arc::new(Shared::new(tip.position));
         let (own, path) = (Arc::clone(&shared), folder.to_owned());
@@ -73,11 +72,6 @@ impl HistoryReader {
             shared.give_up(StoreError::io("start the history thread of", folder, error));
         }
         Self { folder: folder.to_owned(), shared, thread: thread.ok() }
-    }
-
-    /// Begins, unless that is done.
-    pub(crate) fn begin(&self) {
-        self.shared.begin();
     }
 
     /// Notes that the log is durable up to a commit.
@@ -155,7 +149,6 @@ impl HistoryReader {
 
     /// Waits until the index is open and has everything up to a position.
     fn index(&self, upto: u64) -> Result<Arc<Index>, StoreError> {
-        self.begin();
         let mut progress = self.shared.progress.lock();
         if progress.failed.is_none() && progress.wanted < upto {
             progress.wanted = upto;

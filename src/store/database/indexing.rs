@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Duration;
 
 use super::index::{Index, Location, RowBytes, rows_of};
@@ -38,8 +38,6 @@ pub(super) struct Shared {
 /// How far the log and the index have come.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// Whether the thread may begin.
-    has_begun: bool,
     /// Whether the thread ends once the index has everything.
     is_ending: bool,
     /// The last durable commit.
@@ -69,14 +67,9 @@ impl Shared {
         self.moved.notify_all();
     }
 
-    /// Lets the thread begin.
-    pub(super) fn begin(&self) {
-        self.set(|progress| progress.has_begun = true);
-    }
-
     /// Lets the thread end.
     pub(super) fn end(&self) {
-        self.set(|progress| (progress.has_begun, progress.is_ending) = (true, true));
+        self.set(|progress| progress.is_ending = true);
     }
 
     /// Notes that the log is durable up to a commit.
@@ -84,7 +77,6 @@ impl Shared {
         let mut progress = self.progress.lock();
         // Otherwise, the thread gathers commits, and need not wake up for each.
         if progress.durable <= progress.synced {
-            progress.has_begun = true;
             self.moved.notify_all();
         }
         progress.durable = progress.durable.max(position);
@@ -99,18 +91,11 @@ impl Shared {
             (progress.index, progress.failed) = (None, Some(error));
         });
     }
-
-    /// Waits until a condition holds.
-    fn wait_until(&self, condition: impl Fn(&Progress) -> bool) -> MutexGuard<'_, Progress> {
-        let waited = self.moved.wait_while(self.progress.lock(), |progress| !condition(progress));
-        waited.unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Follows the log from `tip` on until it is told to end. Adds what is new to the index unless the process ends soon: the
 /// next one that stays does so. Syncs `head` when no commit arrives.
 pub(super) fn follow(folder: &Path, tip: Tip, head: &File, session: SessionKind, shared: &Shared) {
-    drop(shared.wait_until(|progress| progress.has_begun));
     let mut indexing = match session {
         SessionKind::Long => Indexing::open(folder, tip, shared).map_err(|error| shared.give_up(error)).ok(),
         SessionKind::Brief => {
@@ -120,7 +105,9 @@ pub(super) fn follow(folder: &Path, tip: Tip, head: &File, session: SessionKind,
         }
     };
     loop {
-        let progress = shared.wait_until(|progress| progress.durable > progress.synced || progress.is_ending);
+        let is_idle = |progress: &mut Progress| progress.durable <= progress.synced && !progress.is_ending;
+        let waited = shared.moved.wait_while(shared.progress.lock(), is_idle);
+        let progress = waited.unwrap_or_else(PoisonError::into_inner);
         let newest = progress.durable;
         let is_asked = |progress: &Progress| progress.failed.is_none() && progress.wanted > progress.indexed;
         let is_unasked = |progress: &mut Progress| !is_asked(progress) && !progress.is_ending;

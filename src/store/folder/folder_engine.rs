@@ -197,10 +197,6 @@ impl Engine for FolderEngine {
         self.opened.lock().take().ok_or_else(loaded)
     }
 
-    fn loaded(&self) {
-        self.history.begin();
-    }
-
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
         self.health()?;
