@@ -79,6 +79,5 @@ pub(crate) fn changed_resources(
         Some(ChangedResource { key: key.clone(), event, claim })
     };
     let keys: Vec<&Key> = changed.iter().collect();
-    let described: Vec<ChangedResource> = keys.into_par_iter().with_min_len(256).filter_map(describe).collect();
-    described.into()
+    keys.into_par_iter().with_min_len(256).filter_map(describe).collect::<Vec<_>>().into()
 }

@@ -33,12 +33,8 @@ fn decode_deleted(record: &[u8], value: &[u8]) -> Result<(Key, Tombstone), Strin
 
 pub(super) fn encode_deleted(tombstone: &Tombstone) -> Vec<u8> {
     let Tombstone { order, revision, source } = tombstone;
-    let mut text = format!("{order} {revision}");
-    if let Some(source) = source {
-        text.push(' ');
-        text.push_str(source);
-    }
-    text.into_bytes()
+    let source = source.as_ref().map(|source| format!(" {source}")).unwrap_or_default();
+    format!("{order} {revision}{source}").into_bytes()
 }
 
 fn damaged(found: String) -> StoreError {

@@ -10,11 +10,8 @@ pub(crate) const DELETED: &str = "d/";
 /// Writes a record's key: kind, parent and id. None of them can hold a slash.
 pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
     let parent = key.parent.as_ref().map(Id::as_str).unwrap_or_default();
-    let parts = [prefix, key.kind.info().name, "/", parent, "/", key.id.as_str()];
-    // A large commit has millions of bytes of keys, so each gets exactly the memory that it needs.
-    let mut name = String::with_capacity(parts.iter().map(|part| part.len()).sum());
-    parts.iter().for_each(|part| name.push_str(part));
-    name
+    // A large commit has millions of bytes of keys. This takes exactly the memory that each needs.
+    [prefix, key.kind.info().name, "/", parent, "/", key.id.as_str()].concat()
 }
 
 /// Reads what [`encode_key`] wrote.
