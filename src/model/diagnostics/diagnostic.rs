@@ -12,7 +12,7 @@ use super::code::Code;
 use super::fault::{Fault, MOST_FAULTS, hide_tokens};
 use crate::model::names::names;
 use crate::model::secrets::redact::{Fields, RedactedText};
-use crate::syntax::text::without_display_changes;
+use crate::syntax::text::{number_of, without_display_changes};
 
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -265,7 +265,10 @@ impl Diagnostic {
     fn omission(&self) -> String {
         match self.omitted {
             0 => String::new(),
-            count => format!(" (and {count} more {} in this file)", plural(count as usize, self.severity)),
+            count => {
+                let more = number_of(count as usize, &format!("more {}", self.severity.as_str()));
+                format!(" (and {more} in this file)")
+            }
         }
     }
 
@@ -287,15 +290,6 @@ pub(crate) fn sort(diagnostics: &mut Vec<Diagnostic>) {
     let start = |it: &Diagnostic| it.place.as_ref().map(|place| (place.file.name.clone(), place.span.start));
     diagnostics
         .dedup_by(|a, b| a.place.is_some() && a.code == b.code && a.message == b.message && start(a) == start(b));
-}
-
-fn plural(count: usize, severity: Severity) -> &'static str {
-    match (severity, count) {
-        (Severity::Error, 1) => "error",
-        (Severity::Error, _) => "errors",
-        (Severity::Warning, 1) => "warning",
-        (Severity::Warning, _) => "warnings",
-    }
 }
 
 /// Sorts diagnostics, and keeps the first hundred errors and warnings of each file; the last one of each severity
@@ -342,7 +336,8 @@ pub(crate) fn counted(diagnostics: &[Diagnostic], severity: Severity) -> String 
     }
     // A report from a server does not contain the number itself.
     let is_open = of_file.values().any(|(listed, omitted)| *listed >= MOST_FAULTS && *omitted == 0);
-    format!("{}{total} {}", if is_open { "at least " } else { "" }, plural(total, severity))
+    let number = number_of(total, severity.as_str());
+    if is_open { format!("at least {number}") } else { number }
 }
 
 #[cfg(test)]
