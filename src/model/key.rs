@@ -65,6 +65,15 @@ impl Key {
     }
 }
 
+/// Derives the ID of a name. `number` is 0, or higher while another resource still has the lower-numbered IDs.
+pub(crate) fn derived_id(kind: Kind, parent: Option<&Id>, name: &str, fixed: &[String], number: u32) -> Id {
+    let facts = kind.facts();
+    let parent = parent.map(Id::as_str).unwrap_or_default();
+    let number = (number > 0).then(|| number.to_string());
+    let parts = [facts.name, parent, name].into_iter().chain(fixed.iter().map(String::as_str));
+    Id::derived(facts.prefix, parts.chain(number.as_deref()).map(str::as_bytes))
+}
+
 /// Percent-encodes an ID as a path segment: IDs from other services can contain almost any character.
 pub(crate) fn segment(id: &str) -> PercentEncode<'_> {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -86,6 +95,16 @@ impl fmt::Debug for Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_owner_of_a_name_has_the_id_that_it_always_had() {
+        let id = |number| derived_id(Kind::HttpsEdge, None, "a", &[], number);
+        assert_eq!(id(0), Id::derived("edghts_", ["HttpsEdge", "", "a"].map(str::as_bytes)));
+        assert!(id(0) != id(1) && id(1) != id(2));
+        let fixed = ["1".to_owned()];
+        let authority = |fixed: &[String], number| derived_id(Kind::CertificateAuthority, None, "a", fixed, number);
+        assert_ne!(authority(&fixed, 0), authority(&fixed, 1));
+    }
 
     #[test]
     fn a_key_is_read_from_its_path() {

@@ -16,8 +16,9 @@ use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 
 use super::host_allowlist::unlisted_host;
+use crate::model::key::derived_id;
 use crate::model::key_scope::WriteAction;
-use crate::model::{Claim, Entry, HttpsEdge, Id, Key, KeyScope, Kind, Operation, Snapshot, StoredSecrets};
+use crate::model::{Claim, Entry, HttpsEdge, Key, KeyScope, Kind, Operation, Snapshot, StoredSecrets};
 
 /// The IDs of one name that are tried to tell a derived ID from a stated one.
 const MOST_DERIVED: u32 = 16;
@@ -223,13 +224,7 @@ impl OperationCheck<'_> {
         if former == Some(claim.source.as_str()) {
             return Ok(());
         }
-        let facts = key.kind.facts();
-        let derived = |number: u32| {
-            let number = (number > 0).then(|| number.to_string());
-            let parts = [facts.name, "", &*claim.name].into_iter().chain(number.as_deref());
-            Id::derived(facts.prefix, parts.map(str::as_bytes))
-        };
-        match (0..MOST_DERIVED).any(|number| derived(number) == key.id) {
+        match (0..MOST_DERIVED).any(|number| derived_id(key.kind, None, &claim.name, &[], number) == key.id) {
             true => Ok(()),
             false => Err(Denied::Stated(key.clone())),
         }

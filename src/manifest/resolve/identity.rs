@@ -12,6 +12,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::cycles::find_cycles;
 use crate::manifest::load::declaration::Declaration;
+use crate::model::key::derived_id;
 use crate::model::{AnyResource, Code, Diagnostic, Entry, Fault, FaultTarget, Id, JsonError, Key, Kind, Snapshot};
 pub(super) use immutable::immutable_content;
 use immutable::immutable_error;
@@ -92,7 +93,7 @@ impl<'a> DeclaredResource<'a> {
     }
 
     fn derived(&self, number: u32) -> Id {
-        derived(self.key.kind, self.parent(), self.name(), &self.fixed, number)
+        derived_id(self.key.kind, self.parent(), self.name(), &self.fixed, number)
     }
 }
 
@@ -417,27 +418,4 @@ fn double_rename_error(it: &DeclaredResource<'_>, rival: &DeclaredResource<'_>) 
     let fault = Fault::new(Code::DuplicateName, message).at(["metadata", "renamed_from"]);
     let first = rival.declaration.origin.document().place(&["metadata", "name"].into(), FaultTarget::Value);
     it.declaration.origin.document().repeated(fault.help("remove one of the two `renamed_from`"), first)
-}
-
-/// The derived id of a name. `number` is 0, or higher while another resource still has the lower-numbered ids.
-pub(super) fn derived(kind: Kind, parent: Option<&Id>, name: &str, fixed: &[String], number: u32) -> Id {
-    let parent = parent.map(Id::as_str).unwrap_or_default();
-    let number = (number > 0).then(|| number.to_string());
-    let parts = [kind.info().name, parent, name].into_iter().chain(fixed.iter().map(String::as_str));
-    Id::derived(kind.info().prefix, parts.chain(number.as_deref()).map(str::as_bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_owner_of_a_name_has_the_id_that_it_always_had() {
-        let id = |number| derived(Kind::HttpsEdge, None, "a", &[], number);
-        assert_eq!(id(0), Id::derived("edghts_", ["HttpsEdge", "", "a"].map(str::as_bytes)));
-        assert!(id(0) != id(1) && id(1) != id(2));
-        let fixed = ["1".to_owned()];
-        let authority = |fixed: &[String], number| derived(Kind::CertificateAuthority, None, "a", fixed, number);
-        assert_ne!(authority(&fixed, 0), authority(&fixed, 1));
-    }
 }

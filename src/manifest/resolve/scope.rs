@@ -3,11 +3,12 @@
 
 use foldhash::HashMap;
 
-use super::identity::{DeclaredResource, StoreNames, derived};
+use super::identity::{DeclaredResource, StoreNames};
 use super::origin::Origin;
 use crate::manifest::load::declaration::{Declaration, ModuleSet};
 use crate::manifest::load::kinds::{MODULE_SET, REQUIRED_MODULES};
 use crate::manifest::prelude::*;
+use crate::model::key::derived_id;
 use crate::model::reference::Reference;
 use crate::model::{Entry, Path, SharedModule, Slot};
 use crate::tenancy::delegation::with_required_secrets;
@@ -126,7 +127,7 @@ impl<'a> NameScope<'_, 'a> {
     /// The ID of a subscription of this source by its name: the first one with event sources of this source, or of the
     /// one that it takes them over from, or otherwise the first one without those of others, so that each source has its own subscription of a name (D112).
     fn subscription(self, declaration: &Declaration, name: &str) -> Id {
-        let ids = || (0..MOST_SUBSCRIPTIONS).map(|number| derived(Kind::EventSubscription, None, name, &[], number));
+        let ids = || (0..MOST_SUBSCRIPTIONS).map(|number| derived_id(Kind::EventSubscription, None, name, &[], number));
         let has = |id: &Id, is_meant: &dyn Fn(&Claim) -> bool| {
             let key = Key::new(Kind::EventSubscription, id.clone());
             let mut sources = self.known.snapshot.children(&key);
@@ -136,7 +137,7 @@ impl<'a> NameScope<'_, 'a> {
         let found = ids().find(|id| has(id, &|claim| claim.source == own));
         let found = found.or_else(|| ids().find(|id| has(id, &|claim| Some(claim.source.as_str()) == from)));
         let found = found.or_else(|| ids().find(|id| !has(id, &|claim| claim.source != own)));
-        found.unwrap_or_else(|| derived(Kind::EventSubscription, None, name, &[], 0))
+        found.unwrap_or_else(|| derived_id(Kind::EventSubscription, None, name, &[], 0))
     }
 
     /// The id of a resource given by name, by source and name, or by id: declared in this source, or in the store. The error
