@@ -1,9 +1,11 @@
 //! The desired state of resources, with all names resolved to IDs.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use super::claim::Claim;
+use super::id::Id;
 use super::key::Key;
+use super::kind::Kind;
 use super::resource::Resource;
 use super::resource::any_resource::AnyResource;
 
@@ -29,6 +31,12 @@ impl Desired {
     /// A resource in the first position, without a token file, that replaces no other one.
     pub(crate) fn new(key: Key, spec: Arc<dyn AnyResource>, claim: Arc<Claim>) -> Self {
         Self { key, spec, claim, position: 0, token_file: None, replaces: None }
+    }
+
+    /// The desired resources of a kind.
+    pub(crate) fn of_kind(desired: &BTreeMap<Key, Self>, kind: Kind) -> impl Iterator<Item = &Self> {
+        let first = Key::new(kind, Id::new(""));
+        desired.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, wanted)| wanted)
     }
 
     /// The Spec as its concrete type.

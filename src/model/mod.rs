@@ -77,7 +77,7 @@ pub(crate) use self::resource::kind_info::KindInfo;
 pub(crate) use self::secrets::digest_key::DigestKey;
 pub(crate) use self::secrets::{MASK, Secret, Secrets};
 pub(crate) use self::snapshot::entry::{Entry, Rendered};
-pub(crate) use self::snapshot::lazy_spec::{LazySpec, StoredSecrets};
+pub(crate) use self::snapshot::lazy_spec::LazySpec;
 pub(crate) use self::snapshot::rules;
 pub(crate) use self::snapshot::{Refusal, Snapshot};
 pub(crate) use self::traffic::host_port;

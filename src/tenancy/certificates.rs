@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use crate::model::traffic::{PLAIN_HTTP, host_name, host_port};
-use crate::model::{Claim, Code, Desired, Entry, Fault, HttpsEdge, Id, Key, Kind, Snapshot, TlsCertificate, rules};
+use crate::model::{Claim, Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, TlsCertificate, rules};
 use crate::syntax::text::printable;
 
 /// Whether an edge presents a certificate.
@@ -99,9 +99,8 @@ pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot,
 /// Whether an edge presents a certificate of its source for a host that no certificate that the source declares covers.
 pub(crate) fn depends_on(edge: &Entry, certificate: &Entry, desired: &BTreeMap<Key, Desired>) -> bool {
     let Some(spec) = edge.spec_as::<HttpsEdge>() else { return false };
-    let first = Key::new(Kind::TlsCertificate, Id::new(""));
-    let of_kind = || desired.range(&first..).take_while(|(key, _)| key.kind == Kind::TlsCertificate);
-    let declared = || of_kind().filter_map(|(_, wanted)| wanted.spec_as::<TlsCertificate>());
+    let of_kind = || Desired::of_kind(desired, Kind::TlsCertificate);
+    let declared = || of_kind().filter_map(|wanted| wanted.spec_as::<TlsCertificate>());
     tls_hosts(spec).any(|(_, host)| presents(edge, certificate, &host) && !declared().any(|it| covers(it, &host)))
 }
 

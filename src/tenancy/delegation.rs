@@ -233,12 +233,6 @@ pub(crate) fn check(delegations: &[Delegation]) -> Vec<Fault> {
     found
 }
 
-/// The desired resources of a kind.
-pub(super) fn of_kind(desired: &BTreeMap<Key, Desired>, kind: Kind) -> impl Iterator<Item = &Desired> {
-    let first = Key::new(kind, Id::new(""));
-    desired.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, wanted)| wanted)
-}
-
 /// Routes and hostports without the consent of an edge, or without its required modules.
 #[derive(Debug, Default)]
 pub(crate) struct ConsentFaults {
@@ -249,12 +243,13 @@ pub(crate) struct ConsentFaults {
 
 /// Judges the resources of a source next to the edges of others, and on edges that require modules.
 pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> ConsentFaults {
-    let errors = hostport_faults(of_kind(desired, Kind::HttpsEdge), snapshot, source, &|key| desired.contains_key(key));
+    let errors =
+        hostport_faults(Desired::of_kind(desired, Kind::HttpsEdge), snapshot, source, &|key| desired.contains_key(key));
     let mut found = ConsentFaults { errors, warnings: warnings(desired, snapshot, source) };
     found.warnings.extend(unpresented(desired, snapshot, source));
     // The routes of an edge are neighbours, so each edge is looked up once.
     let mut last: Option<(&Id, Option<HostEdge<'_>>)> = None;
-    for wanted in of_kind(desired, Kind::HttpsEdgeRoute) {
+    for wanted in Desired::of_kind(desired, Kind::HttpsEdgeRoute) {
         let Some(id) = &wanted.key.parent else { continue };
         if last.as_ref().is_none_or(|(known, _)| *known != id) {
             last = Some((id, HostEdge::find(id, desired, snapshot, source)));
@@ -315,7 +310,7 @@ pub(crate) fn delegates(snapshot: &Snapshot, route: &Key, source: &str) -> bool 
 /// Whether a source has routes on edges that it does not declare.
 pub(crate) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
     let mut last: Option<&Id> = None;
-    of_kind(desired, Kind::HttpsEdgeRoute).any(|wanted| {
+    Desired::of_kind(desired, Kind::HttpsEdgeRoute).any(|wanted| {
         let Some(id) = wanted.key.parent.as_ref().filter(|id| last != Some(*id)) else { return false };
         last = Some(id);
         !desired.contains_key(&Key::new(Kind::HttpsEdge, id.clone()))

@@ -18,7 +18,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::host_allowlist::unlisted_host;
 use crate::model::key::derived_id;
 use crate::model::key_scope::WriteAction;
-use crate::model::{Claim, Entry, HttpsEdge, Key, KeyScope, Kind, Operation, Snapshot, StoredSecrets};
+use crate::model::{Claim, Entry, HttpsEdge, Key, KeyScope, Kind, Operation, Snapshot};
 
 /// The IDs of one name that are tried to tell a derived ID from a stated one.
 const MOST_DERIVED: u32 = 16;
@@ -267,7 +267,7 @@ impl OperationCheck<'_> {
             return Ok(());
         }
         self.check_unowned_certificate(entry.key.kind)?;
-        if !scope.secrets && has_secrets(entry) {
+        if !scope.secrets && entry.lazy_spec.secret_count() > 0 {
             return Err(Denied::Secrets(entry.key.clone()));
         }
         Ok(())
@@ -283,10 +283,6 @@ fn moves_route(operation: &Operation) -> bool {
 /// Whether an edge admits routes of a source.
 fn delegates(edge: &Entry, source: &str) -> bool {
     edge.spec_as::<HttpsEdge>().is_some_and(|edge| edge.delegates_to.iter().any(|it| it.source == source))
-}
-
-fn has_secrets(entry: &Entry) -> bool {
-    !matches!(entry.lazy_spec.with_known_secrets().secrets(), Ok(StoredSecrets::At(places)) if places.is_empty())
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::delegation::of_kind;
 use super::host_allowlist::{unlisted, unowned_edge};
 use super::{ChangeOrigin, Denied, Rights};
 use crate::model::{
@@ -66,18 +65,18 @@ impl SourceScope {
         let mut found = Vec::new();
         if let Some(kinds) = &self.kinds {
             for kind in Kind::all().map(|info| info.kind).filter(|kind| !kinds.contains(kind)) {
-                found.extend(of_kind(desired, kind).map(|wanted| (wanted.key.clone(), not_this_kind(kind))));
+                found.extend(Desired::of_kind(desired, kind).map(|wanted| (wanted.key.clone(), not_this_kind(kind))));
             }
         }
-        for wanted in of_kind(desired, Kind::ApiKey) {
+        for wanted in Desired::of_kind(desired, Kind::ApiKey) {
             found.extend(self.api_key_fault(wanted, snapshot).map(|fault| (wanted.key.clone(), fault)));
         }
         if let Some(hosts) = &self.hosts {
-            for wanted in of_kind(desired, Kind::HttpsEdge) {
+            for wanted in Desired::of_kind(desired, Kind::HttpsEdge) {
                 let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
                 found.extend(other_hosts(edge, hosts).map(|fault| (wanted.key.clone(), fault)));
             }
-            for wanted in of_kind(desired, Kind::HttpsEdgeRoute) {
+            for wanted in Desired::of_kind(desired, Kind::HttpsEdgeRoute) {
                 // An edge of another source delegates, and one of this source is judged itself.
                 let parent = wanted.key.parent_key().filter(|parent| !desired.contains_key(parent));
                 let edge = parent.and_then(|parent| unowned_edge(snapshot, &parent));

@@ -140,6 +140,14 @@ impl LazySpec {
         Self::from_stored(self.0.kind, self.references().to_vec(), text, whole)
     }
 
+    /// The number of secrets: at least one if that is not known.
+    pub(crate) fn secret_count(&self) -> usize {
+        match self.with_known_secrets().secrets() {
+            Ok(StoredSecrets::At(places)) => places.len(),
+            _ => 1,
+        }
+    }
+
     /// The stored form for a single use. A commit of many resources does not keep it with each Spec: together they are
     /// as large as the state.
     pub(crate) fn form_once(&self) -> Result<Cow<'_, SpecForm>, JsonError> {

@@ -6,7 +6,7 @@ use super::plan_result::PlanResult;
 use crate::lint::Subject;
 use crate::manifest::resolve::Resolution;
 use crate::manifest::with_source;
-use crate::model::Kind;
+use crate::model::{Desired, Kind};
 use crate::plan::proof_report::ProofReport;
 use crate::reconcile::prelude::*;
 use crate::routing::invariant::{Breach, BreachGroup, prove};
@@ -19,8 +19,7 @@ pub(super) fn judge_invariants(
     source: &str,
     now: Timestamp,
 ) -> Vec<Diagnostic> {
-    let declared = resolved.desired.range(Key::new(Kind::Invariant, Id::new(""))..).next();
-    let is_declared = declared.is_some_and(|(key, _)| key.kind == Kind::Invariant);
+    let is_declared = Desired::of_kind(&resolved.desired, Kind::Invariant).next().is_some();
     if !is_declared && state.newest_first(Kind::Invariant, None, u64::MAX).next().is_none() {
         return Vec::new();
     }

@@ -25,9 +25,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::model::{
-    AnyResource, Code, Desired, Diagnostic, Entry, JsonError, Key, LazySpec, MASK, Secrets, Snapshot, StoredSecrets,
-};
+use crate::model::{AnyResource, Code, Desired, Diagnostic, Entry, JsonError, Key, LazySpec, MASK, Secrets, Snapshot};
 use crate::plan::full_name;
 use crate::syntax::text::{number_of, printable};
 
@@ -59,7 +57,7 @@ pub(crate) fn uncompared_warning(
     let unseen: Vec<(&Desired, usize)> = mutable
         .filter_map(|wanted| Some((wanted, snapshot.get(&wanted.key)?)))
         .filter(|(_, entry)| !sees(entry))
-        .map(|(wanted, entry)| (wanted, secrets_of(entry)))
+        .map(|(wanted, entry)| (wanted, entry.lazy_spec.secret_count()))
         .filter(|(_, count)| *count > 0)
         .collect();
     if unseen.is_empty() {
@@ -92,21 +90,14 @@ fn with_secrets<'s>(
 ) -> Result<Snapshot, JsonError> {
     let mut changed = Vec::new();
     for (key, spec) in wanted {
-        let Some(entry) = snapshot.get(key).filter(|entry| secrets_of(entry) > 0 && is_replaced(entry)) else {
+        let Some(entry) = snapshot.get(key).filter(|entry| entry.lazy_spec.secret_count() > 0 && is_replaced(entry))
+        else {
             continue;
         };
         let lazy_spec = LazySpec::new(with_secrets_of(entry.spec().as_ref(), spec)?);
         changed.push((entry.key.clone(), Ok(Entry { lazy_spec, rendered: Arc::default(), ..Entry::clone(entry) })));
     }
     Ok(snapshot.advance(snapshot.revision, snapshot.next_order(), changed))
-}
-
-/// The number of secrets of a resource: at least one if that is not known.
-fn secrets_of(entry: &Entry) -> usize {
-    match entry.lazy_spec.with_known_secrets().secrets() {
-        Ok(StoredSecrets::At(places)) => places.len(),
-        _ => 1,
-    }
 }
 
 /// Returns a Spec with the secrets of another one of its kind.
