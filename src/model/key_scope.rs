@@ -77,12 +77,12 @@ names!(WriteAction: Create "create", Update "update", Delete "delete");
 impl KeyScope {
     /// Whether the key may plan a source.
     pub(crate) fn may_plan(&self, source: &str) -> bool {
-        self.plan.iter().chain(&self.apply).any(|pattern| matches(pattern, source))
+        self.plan.iter().chain(&self.apply).any(|pattern| selects_name(pattern, source))
     }
 
     /// Whether the key may apply a source.
     pub(crate) fn may_apply(&self, source: &str) -> bool {
-        self.apply.iter().any(|pattern| matches(pattern, source))
+        self.apply.iter().any(|pattern| selects_name(pattern, source))
     }
 
     /// Whether the key may plan any source.
@@ -98,7 +98,7 @@ impl KeyScope {
     /// The names in `plan` and `apply` that select none of some sources.
     pub(crate) fn unmatched(&self, sources: &[String]) -> Vec<&str> {
         let is_unmatched = |pattern: &&String| {
-            pattern.as_str() != ALL && !sources.iter().any(|source| matches(pattern.as_str(), source.as_str()))
+            pattern.as_str() != ALL && !sources.iter().any(|source| selects_name(pattern.as_str(), source.as_str()))
         };
         self.plan.iter().chain(&self.apply).filter(is_unmatched).map(String::as_str).collect()
     }
@@ -126,8 +126,9 @@ impl KeyScope {
 
     /// The first field of another scope that grants more than this one.
     pub(crate) fn exceeded_by(&self, other: &KeyScope) -> Option<&'static str> {
-        let plan = other.plan.iter().all(|narrow| self.plan.iter().chain(&self.apply).any(|wide| covers(wide, narrow)));
-        let apply = other.apply.iter().all(|narrow| self.apply.iter().any(|wide| covers(wide, narrow)));
+        let plan =
+            other.plan.iter().all(|narrow| self.plan.iter().chain(&self.apply).any(|wide| selects_name(wide, narrow)));
+        let apply = other.apply.iter().all(|narrow| self.apply.iter().any(|wide| selects_name(wide, narrow)));
         let role = |role: Option<Role>| role.unwrap_or(Role::Admin);
         let kinds = other.kinds.iter().all(|kind| self.kinds.iter().any(|wide| includes_kind(wide, kind)));
         let actions = WriteAction::ALL.into_iter().all(|action| self.may_do(action) || !other.may_do(action));
@@ -175,19 +176,11 @@ pub(crate) fn includes_kind(name: &str, kind: &str) -> bool {
     name == ALL || name == kind || (is_subscription && kind == Kind::EventSource.facts().name)
 }
 
-/// Whether a pattern selects a source.
-fn matches(pattern: &str, source: &str) -> bool {
+/// Whether a name, or a prefix with `*`, selects a name. A prefix selects itself and longer prefixes, too.
+pub(crate) fn selects_name(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
-        Some(start) => source.starts_with(start),
-        None => pattern == source,
-    }
-}
-
-/// Whether a pattern selects every source that another one selects.
-fn covers(wide: &str, narrow: &str) -> bool {
-    match wide.strip_suffix('*') {
-        Some(start) => narrow.strip_suffix('*').unwrap_or(narrow).starts_with(start),
-        None => wide == narrow,
+        Some(start) => name.starts_with(start),
+        None => pattern == name,
     }
 }
 

@@ -9,7 +9,8 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::lint::Level;
 use crate::model::host_pattern::covers_hosts;
-use crate::model::kind::invariant::{InvariantExemption, InvariantScope, UnprovenLevel, covers_backend};
+use crate::model::key_scope::selects_name;
+use crate::model::kind::invariant::{InvariantExemption, InvariantScope, UnprovenLevel};
 use crate::model::{Diagnostic, Invariant, Key, Kind, Name, Snapshot};
 use crate::syntax::text::printable;
 
@@ -95,10 +96,7 @@ fn weaker_fields(former: &Invariant, now: &Invariant) -> Vec<&'static str> {
         (!is_scope_within(&former.scope, &now.scope), "`scope` has fewer requests"),
         (!is_narrower(&former.requires_any, &now.requires_any), "`requires_any` admits more"),
         (!is_narrower(&former.only_from, &now.only_from), "`only_from` admits more"),
-        (
-            !is_bounded(&former.backends, &now.backends, |own, other| covers_backend(other, own)),
-            "`backends` admits more",
-        ),
+        (!is_bounded(&former.backends, &now.backends, |own, other| selects_name(other, own)), "`backends` admits more"),
         (now.min_tls_version < former.min_tls_version, "`min_tls_version` is older"),
         (!former.keeps.iter().all(|name| now.keeps.contains(name)), "`keeps` has fewer modules"),
         (denied_doubts, "`unproven` no longer denies"),

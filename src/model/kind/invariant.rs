@@ -149,14 +149,6 @@ impl InvariantExemption {
     }
 }
 
-/// Whether an entry of `backends` stands for an ID, or for all that another entry stands for.
-pub(crate) fn covers_backend(pattern: &str, id: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => id.starts_with(start),
-        None => pattern == id,
-    }
-}
-
 /// The modules that an invariant can name.
 fn slots() -> impl Iterator<Item = &'static Slot> {
     HttpsEdge::SLOTS.iter().chain(HttpsEdgeRoute::SLOTS)

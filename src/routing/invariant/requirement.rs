@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::flaw::{Flaw, FlawExtent, FlawPlace};
 use crate::model::host_pattern::covers_hosts;
-use crate::model::kind::invariant::{Invariant, InvariantScope, covers_backend};
+use crate::model::key_scope::selects_name;
+use crate::model::kind::invariant::{Invariant, InvariantScope};
 use crate::model::module::policies::Policies;
 use crate::model::module::tls_termination::TlsTermination;
 use crate::model::traffic::{PLAIN_HTTP, Stage, StepEffect, TracedRequest, host_name};
@@ -326,7 +327,7 @@ impl<'s> JudgedRequests<'_, 's> {
     /// Whether the requests reach another backend than those in `backends`.
     fn other_backend(self, invariant: &Invariant) -> Option<Flaw> {
         let (known, id) = (&invariant.backends, self.fate.backend()?);
-        if known.is_empty() || known.iter().any(|pattern| covers_backend(pattern, id)) {
+        if known.is_empty() || known.iter().any(|pattern| selects_name(pattern, id)) {
             return None;
         }
         let extent = FlawExtent::Backend(id.to_owned());
