@@ -2,12 +2,30 @@
 
 use std::borrow::Cow;
 
+use super::escapes::unescaped;
+
 /// Converts bytes to text. What is not UTF-8 is replaced, because no match of a route can contain it.
 pub(super) fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match bytes {
         Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
         Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
     }
+}
+
+/// The user agent of a request, which is empty if the line has none.
+pub(super) fn user_agent(agent: &[u8]) -> Cow<'_, str> {
+    if agent == b"-" { Cow::Borrowed("") } else { text(unescaped(agent)) }
+}
+
+/// The text up to the next quote without a backslash, and what follows the quote.
+pub(super) fn quoted(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut escaped = false;
+    let end = line.iter().position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    })?;
+    Some((line.get(..end)?, line.get(end + 1..)?))
 }
 
 /// A part of bytes.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::escapes::unescaped;
-use super::field::{host_and_port, number, text};
+use super::field::{host_and_port, number, quoted, text, user_agent};
 use super::line::{AccessLine, LineProblem};
 use super::request_line::{method, method_and_target, target};
 
@@ -38,9 +38,7 @@ pub(super) fn read(line: &[u8]) -> Result<AccessLine<'_>, LineProblem> {
         host: given.or(asked.host).map(text),
         path: asked.path,
         client: fields.client(),
-        user_agent: fields
-            .user_agent
-            .map(|agent| if agent == b"-" { Cow::Borrowed("") } else { text(unescaped(agent)) }),
+        user_agent: fields.user_agent.map(user_agent),
         bytes: fields.bytes.map(number).unwrap_or_default(),
     })
 }
@@ -154,14 +152,8 @@ impl<'l> JsonCursor<'l> {
     /// The content of the next string, with its escapes.
     fn string(&mut self) -> Option<&'l [u8]> {
         self.expect(b'"')?;
-        let mut escaped = false;
-        let end = self.rest.iter().position(|byte| {
-            let ends = *byte == b'"' && !escaped;
-            escaped = *byte == b'\\' && !escaped;
-            ends
-        })?;
-        let content = self.rest.get(..end)?;
-        self.rest = self.rest.get(end + 1..)?;
+        let (content, rest) = quoted(self.rest)?;
+        self.rest = rest;
         Some(content)
     }
 

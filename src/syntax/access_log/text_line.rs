@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use super::AccessLogFormat;
 use super::escapes::unescaped;
-use super::field::{host_and_port, number, text};
+use super::field::{host_and_port, number, quoted, text, user_agent};
 use super::line::{AccessLine, LineProblem};
 use super::request_line::{method_and_target, target};
 
@@ -35,15 +35,13 @@ pub(super) fn read(line: &[u8], has_host: bool) -> Result<AccessLine<'_>, LinePr
     let (given, given_port) = fields.host.map(|host| host_and_port(Cow::Borrowed(host))).unwrap_or_default();
     let given = Some(given).filter(|host| !host.is_empty() && **host != *b"-");
     let (host, port) = if given.is_some() { (given, given_port.or(asked.port)) } else { (asked.host, asked.port) };
-    let user_agent =
-        fields.user_agent.map(|agent| if agent == b"-" { Cow::Borrowed("") } else { text(unescaped(agent)) });
     Ok(AccessLine {
         method,
         host: host.map(text),
         port,
         path: asked.path,
         client: Cow::Borrowed(fields.client),
-        user_agent,
+        user_agent: fields.user_agent.map(user_agent),
         bytes: number(fields.bytes),
     })
 }
@@ -93,15 +91,4 @@ fn word(line: &[u8]) -> Option<(&[u8], &[u8])> {
 fn after(line: &[u8], text: &[u8]) -> Option<usize> {
     let mut quotes = line.iter().enumerate().filter(|(_, byte)| **byte == b'"').map(|(at, _)| at + 1);
     quotes.find(|end| line.get(..*end).is_some_and(|start| start.ends_with(text)))
-}
-
-/// The text up to the next quote without a backslash, and what follows the quote.
-fn quoted(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut escaped = false;
-    let end = line.iter().position(|byte| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        ends
-    })?;
-    Some((line.get(..end)?, line.get(end + 1..)?))
 }
