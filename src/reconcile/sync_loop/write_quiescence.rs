@@ -32,7 +32,7 @@ use std::path::Path;
 use super::{clock::Moment, open_writes::OpenWrites, schedule::QUIET};
 use crate::manifest::tree::{FileStamp, NotedFile};
 use crate::reconcile::prelude::*;
-use crate::syntax::text::escaped;
+use crate::syntax::text::{escaped, first_of};
 
 /// How long a file that is open for writing is waited for after its last change.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -216,11 +216,7 @@ impl WriteQuiescence {
 
     /// The first file that it waits for, and the number of others.
     fn waits_for(&self) -> String {
-        let first = self.pending.first().map(|path| path.display().to_string()).unwrap_or_default();
-        match self.pending.len() {
-            0 | 1 => escaped(&first).into_owned(),
-            many => format!("{} and {} more", escaped(&first), many - 1),
-        }
+        first_of(self.pending.iter().map(|path| escaped(&path.display().to_string()).into_owned()), 1)
     }
 }
 
