@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use super::options::LintLevels;
+use super::plan_result::exposures;
 use crate::lint::{self, Finding, Level, LintMemo, Subject, World};
 use crate::manifest::Origins;
 use crate::manifest::resolve::Resolution;
@@ -138,15 +139,8 @@ pub(super) fn judge_exposure(origins: &Origins, lints: &LintLevels, plan: &mut P
     };
     plan.opened.iter_mut().for_each(|it| it.level = level(&it.key, ACCESS_OPENED));
     plan.weakened.iter_mut().for_each(|it| it.level = level(&it.key, INVARIANT_WEAKENED));
-    let opened = plan.opened.iter().map(|it| (&it.key, it.diagnostic()));
-    let weakened = plan.weakened.iter().map(|it| (&it.key, it.diagnostic()));
-    plan.refusals.extend(opened.chain(weakened).filter_map(|(key, found)| {
-        let denied = found.filter(|it| it.severity == Severity::Error)?;
-        Some(match origins.get(key) {
-            Some(declared) => denied.at(declared.origin.place(&Path::root(), FaultTarget::Value)),
-            None => denied,
-        })
-    }));
+    let denied = exposures(plan, origins, Severity::Error);
+    plan.refusals.extend(denied);
 }
 
 fn resource_diagnostic(resolved: &Resolution, finding: &Finding, severity: Severity) -> Option<Diagnostic> {

@@ -74,7 +74,7 @@ impl PlanResult {
     pub fn token_fault(&self, key: &Key) -> Option<Diagnostic> {
         let file = self.desired.get(key)?.token_file.as_ref()?;
         let fault = token::check_new(file).err()?.diagnostic();
-        Some(self.placed(Some(key), &Path::from("token_file"), fault))
+        Some(placed(&self.origins, Some(key), &Path::from("token_file"), fault))
     }
 
     /// Returns the file of each resource that the plan changes, for the history; up to 2,000 changes, with the line.
@@ -134,16 +134,8 @@ impl PlanResult {
     /// The warnings of what the plan opens, weakens and takes from others, at their manifests. They come first: a
     /// reviewer must see them.
     fn exposure_warnings(&self) -> Vec<Diagnostic> {
-        let exposures = self.plan.iter().flat_map(|plan| &plan.opened);
-        let opened = exposures.filter_map(|exposure| {
-            // A denied one is a refusal.
-            let warning = exposure.diagnostic().filter(|it| it.severity == Severity::Warning)?;
-            Some(self.placed(Some(&exposure.key), &Path::root(), warning))
-        });
-        let weakened = self.plan.iter().flat_map(|plan| &plan.weakened).filter_map(|weakened| {
-            let warning = weakened.diagnostic().filter(|it| it.severity == Severity::Warning)?;
-            Some(self.placed(Some(&weakened.key), &Path::root(), warning))
-        });
+        // A denied one is a refusal.
+        let exposures = self.plan.iter().flat_map(|plan| exposures(plan, &self.origins, Severity::Warning));
         // Edges of other sources may lose their last certificate for a host.
         let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);
         let lost = lost.map(|lost| {
@@ -151,7 +143,7 @@ impl PlanResult {
                         `certificates_from`";
             self.warning(Some(&lost.certificate), Code::NotDelegated, lost.to_string(), help)
         });
-        opened.chain(weakened).chain(lost).chain(self.invariant_warnings()).collect()
+        exposures.chain(lost).chain(self.invariant_warnings()).collect()
     }
 
     /// The warnings about invariants of which nobody can tell after the plan whether they hold, and about those that only routes
@@ -162,21 +154,13 @@ impl PlanResult {
         doubts.chain(behind_others).map(|(key, fault)| {
             let found = Diagnostic::warning(fault.code, fault.message.clone());
             let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
-            self.placed(Some(key), &fault.path, found.help(help))
+            placed(&self.origins, Some(key), &fault.path, found.help(help))
         })
     }
 
     /// A warning at the manifest of a resource, if there is one.
     fn warning(&self, key: Option<&Key>, code: Code, message: String, help: &str) -> Diagnostic {
-        self.placed(key, &Path::root(), Diagnostic::warning(code, message).help(help))
-    }
-
-    /// A diagnostic at a field of the manifest of a resource, if there is one.
-    fn placed(&self, key: Option<&Key>, path: &Path, found: Diagnostic) -> Diagnostic {
-        match key.and_then(|key| self.origins.get(key)) {
-            Some(declaration) => found.at(declaration.origin.place(path, FaultTarget::Value)),
-            None => found,
-        }
+        placed(&self.origins, key, &Path::root(), Diagnostic::warning(code, message).help(help))
     }
 
     /// Adds the warnings about resources that are kept, because other sources still use them, and removes earlier ones. They
@@ -238,5 +222,22 @@ impl PlanResult {
             tests: None,
             proofs: None,
         }
+    }
+}
+
+/// What a plan opens and weakens with a severity, at the manifests.
+pub(super) fn exposures(plan: &Plan, origins: &Origins, severity: Severity) -> Vec<Diagnostic> {
+    let opened = plan.opened.iter().map(|it| (&it.key, it.diagnostic()));
+    let weakened = plan.weakened.iter().map(|it| (&it.key, it.diagnostic()));
+    let all = opened.chain(weakened).filter_map(|(key, found)| Some((key, found?)));
+    let all = all.filter(|(_, found)| found.severity == severity);
+    all.map(|(key, found)| placed(origins, Some(key), &Path::root(), found)).collect()
+}
+
+/// A diagnostic at a field of the manifest of a resource, if there is one.
+fn placed(origins: &Origins, key: Option<&Key>, path: &Path, found: Diagnostic) -> Diagnostic {
+    match key.and_then(|key| origins.get(key)) {
+        Some(declaration) => found.at(declaration.origin.place(path, FaultTarget::Value)),
+        None => found,
     }
 }
