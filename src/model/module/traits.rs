@@ -115,11 +115,9 @@ pub trait Module:
 }
 
 /// A traffic module of any type.
-pub trait AnyModule: Any + Debug + Send + Sync {
+pub trait AnyModule: Any + Toggle + Debug + Send + Sync {
     /// Returns the slot's name.
     fn slot(&self) -> &'static str;
-    /// Whether the module applies to traffic.
-    fn enabled(&self) -> bool;
     /// Whether the module, while enabled, restricts access to the backend.
     fn restricts_access(&self) -> bool;
     /// Returns the lists that decide who has access, as their fields and lengths.
@@ -153,9 +151,6 @@ pub trait AnyModule: Any + Debug + Send + Sync {
 impl<M: Module> AnyModule for M {
     fn slot(&self) -> &'static str {
         M::SLOT
-    }
-    fn enabled(&self) -> bool {
-        Toggle::enabled(self)
     }
     fn restricts_access(&self) -> bool {
         Module::restricts_access(self)
