@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::{by_kind::entries_of_kind, rules::unserved_host::matched_host};
-use crate::model::{AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, host_port};
+use crate::model::{AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind};
 
 /// The edge of a route, or the edge itself.
 pub(super) fn edge_of(key: &Key) -> &Id {
@@ -62,7 +62,7 @@ impl NamedHosts {
     fn add(&mut self, spec: &dyn AnyResource) {
         let spec = spec.as_any();
         if let Some(edge) = spec.downcast_ref::<HttpsEdge>() {
-            self.served.extend(edge.hostports.iter().filter_map(|text| Some(host_port(text)?.0)));
+            self.served.extend(edge.addresses().map(|(_, _, (host, _))| host));
         } else if let Some(route) = spec.downcast_ref::<HttpsEdgeRoute>() {
             self.matched.extend(matched_host(&route.r#match).map(|(_, name, _)| name));
         }

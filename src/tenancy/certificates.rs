@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
-use crate::model::traffic::{PLAIN_HTTP, host_name, host_port};
+use crate::model::traffic::{PLAIN_HTTP, host_name};
 use crate::model::{Claim, Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, TlsCertificate, rules};
 use crate::syntax::text::printable;
 
@@ -52,11 +52,8 @@ pub(crate) fn names(certificate: &TlsCertificate) -> impl Iterator<Item = String
 
 /// The hosts of an edge that it presents certificates for, with their places in the list.
 fn tls_hosts(edge: &HttpsEdge) -> impl Iterator<Item = (usize, String)> {
-    let all = edge.hostports.iter().enumerate().filter(|_| !rules::passes_through(edge));
-    all.filter_map(|(index, text)| {
-        let (host, port) = host_port(text)?;
-        (port != PLAIN_HTTP).then_some((index, host))
-    })
+    let all = edge.addresses().filter(|_| !rules::passes_through(edge));
+    all.filter_map(|(index, _, (host, port))| (port != PLAIN_HTTP).then_some((index, host)))
 }
 
 /// Returns a warning for each edge with hosts whose only certificate is of a source that the edge does not name.

@@ -1,16 +1,15 @@
 //! The hosts that a scope lists: an API key or a followed source takes no others for edges (D101, D112).
 
-use crate::model::{HttpsEdge, Key, Kind, Operation, Snapshot, host_pattern::selects_host, traffic::host_port};
+use crate::model::{HttpsEdge, Key, Kind, Operation, Snapshot, host_pattern::selects_host};
 
 /// The hostports of an edge with hosts that are not listed: their places in the list, their texts, and their hosts.
 pub(super) fn unlisted<'e>(
     edge: &'e HttpsEdge,
     hosts: &'e [String],
 ) -> impl Iterator<Item = (usize, &'e str, String)> + use<'e> {
-    edge.hostports.iter().enumerate().filter_map(move |(index, text)| {
-        let (host, _) = host_port(text)?;
+    edge.addresses().filter_map(move |(index, text, (host, _))| {
         let is_listed = hosts.iter().any(|pattern| selects_host(pattern, &host));
-        (!is_listed).then_some((index, text.as_str(), host))
+        (!is_listed).then_some((index, text, host))
     })
 }
 
@@ -32,8 +31,8 @@ pub(super) fn unlisted_host(hosts: &[String], current: &Snapshot, operation: &Op
         (Kind::HttpsEdge, Operation::Patch { spec, fields, .. }) if fields.iter().any(|field| field == "hostports") => {
             let former = current.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>());
             let is_new = |host: &String| {
-                let mut known = former.iter().flat_map(|edge| &edge.hostports).filter_map(|text| host_port(text));
-                !known.any(|(known, _)| known == *host)
+                let mut known = former.into_iter().flat_map(|edge| edge.addresses());
+                !known.any(|(_, _, (known, _))| known == *host)
             };
             let edge = spec.as_any().downcast_ref::<HttpsEdge>()?;
             unlisted(edge, hosts).map(|(_, _, host)| host).find(is_new)

@@ -59,8 +59,7 @@ impl<'s> HostOwners<'s> {
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
             let delegates = |source| prefixes_of(edge, source).contains(&WHOLE);
             let is_open = is_own(entry) || source.is_some_and(delegates);
-            let counted = edge.hostports.iter().filter(|text| counts(entry, text));
-            for (host, port) in counted.filter_map(|text| host_port(text)) {
+            for (_, _, (host, port)) in edge.addresses().filter(|(_, text, _)| counts(entry, text)) {
                 let server = HostOwner { entry, port, is_open };
                 let at = served.entry((host.clone(), port)).or_insert(server);
                 let on_any = hosts.entry(host).or_insert(server);
@@ -102,11 +101,9 @@ impl<'s> HostOwners<'s> {
 
 /// The hostports that an edge does not have yet, with their places in the list.
 fn added<'e>(edge: &'e HttpsEdge, former: Option<&HttpsEdge>) -> Vec<(usize, &'e str, Address)> {
-    let known: Vec<Address> =
-        former.iter().flat_map(|former| &former.hostports).filter_map(|text| host_port(text)).collect();
-    let all = edge.hostports.iter().enumerate();
-    let all = all.filter_map(|(index, text)| Some((index, text.as_str(), host_port(text)?)));
-    all.filter(|(_, _, address)| !known.contains(address)).collect()
+    let known = former.into_iter().flat_map(|former| former.addresses());
+    let known: Vec<Address> = known.map(|(_, _, address)| address).collect();
+    edge.addresses().filter(|(_, _, address)| !known.contains(address)).collect()
 }
 
 /// The fault of a hostport that overlaps with one of another edge.
@@ -172,7 +169,7 @@ fn former<'s>(snapshot: &'s Snapshot, key: &Key) -> Option<&'s HttpsEdge> {
 fn hostports_of(snapshot: &Snapshot, source: &str) -> HashSet<Address> {
     let edges = snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(|entry| entry.is_owned_by(source));
     let edges = edges.filter_map(|entry| entry.spec_as::<HttpsEdge>());
-    edges.flat_map(|edge| edge.hostports.iter().filter_map(|text| host_port(text))).collect()
+    edges.flat_map(|edge| edge.addresses()).map(|(_, _, address)| address).collect()
 }
 
 /// Returns a fault for each hostport that an edge adds and that overlaps with one of another source. What an edge had before

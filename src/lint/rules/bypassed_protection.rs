@@ -131,7 +131,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
 fn reading_edges<'w>(view: &'w HostView<'w>) -> Vec<ReadingEdge<'w>> {
     let edges = view.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge));
     let edges = edges.map(|(key, edge)| {
-        let addresses = edge.hostports.iter().filter_map(|hostport| host_port(hostport)).collect();
+        let addresses = edge.addresses().map(|(_, _, address)| address).collect();
         ReadingEdge { view, key, edge, addresses, routes: OnceCell::new() }
     });
     edges.collect()

@@ -59,8 +59,8 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         names.add(&facts.subject_alternative_names);
     }
     for (key, edge) in view.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
-        for (index, text) in edge.hostports.iter().enumerate() {
-            if host_port(text).is_some_and(|(host, port)| port != PLAIN_HTTP && !names.cover(&host)) {
+        for (index, text, (host, port)) in edge.addresses() {
+            if port != PLAIN_HTTP && !names.cover(&host) {
                 let message = format!("no certificate in the manifests covers `{}`", printable(text));
                 findings.report(key, ("hostports", index), message);
             }

@@ -20,8 +20,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
     let mut first: HashMap<(String, u16), (&Key, usize)> = HashMap::default();
     let path = |index: usize| Path::from(("hostports", index));
     for (key, edge) in view.in_order::<HttpsEdge>() {
-        for (index, text) in edge.hostports.iter().enumerate() {
-            let Some(address) = host_port(text) else { continue };
+        for (index, text, address) in edge.addresses() {
             let (other, other_index) = *first.entry(address).or_insert((key, index));
             if other != key {
                 let message = format!("another edge already serves `{}`", printable(text));
@@ -30,8 +29,8 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         }
     }
     for (other, edge, source) in view.of_others::<HttpsEdge>() {
-        for text in &edge.hostports {
-            if let Some((key, index)) = host_port(text).and_then(|address| first.get(&address).copied()) {
+        for (_, text, address) in edge.addresses() {
+            if let Some((key, index)) = first.get(&address).copied() {
                 let message = format!("{other} of source `{source}` already serves `{}`", printable(text));
                 findings.report(key, path(index), message);
             }

@@ -2,7 +2,7 @@
 //!
 //! A route counts only if it receives requests on that port: a redirect to HTTPS needs no protection.
 
-use std::collections::HashMap;
+use std::cell::LazyCell;
 
 use super::prelude::*;
 use crate::model::traffic::PLAIN_HTTP;
@@ -21,21 +21,14 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    let mut plain: Vec<(&Key, &HttpsEdge, usize, String)> = Vec::new();
     for (key, edge) in view.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
-        let addresses = edge.hostports.iter().enumerate().filter_map(|(index, text)| Some((index, host_port(text)?)));
-        plain.extend(
-            addresses.filter(|(_, (_, port))| *port == PLAIN_HTTP).map(|(index, (host, _))| (key, edge, index, host)),
-        );
-    }
-    let mut tables: HashMap<&Id, RouteTable<'_>> = HashMap::new();
-    for (key, edge, index, host) in plain {
-        let table = tables.entry(&key.id).or_insert_with(|| RouteTable::new(false, view.routes_of(&key.id)));
-        let of_routes = || table.receiving(&host, PLAIN_HTTP).find_map(|(_, route)| with_credentials(route));
-        let module = with_credentials(edge).or_else(of_routes);
-        if let (Some(module), Some(text)) = (module, edge.hostports.get(index)) {
-            let message = format!("`{}` is plain HTTP, which `{module}` cannot protect", printable(text));
-            findings.report(key, ("hostports", index), message);
+        let table = LazyCell::new(|| RouteTable::new(false, view.routes_of(&key.id)));
+        for (index, text, (host, _)) in edge.addresses().filter(|(_, _, (_, port))| *port == PLAIN_HTTP) {
+            let of_routes = || table.receiving(&host, PLAIN_HTTP).find_map(|(_, route)| with_credentials(route));
+            if let Some(module) = with_credentials(edge).or_else(of_routes) {
+                let message = format!("`{}` is plain HTTP, which `{module}` cannot protect", printable(text));
+                findings.report(key, ("hostports", index), message);
+            }
         }
     }
 }

@@ -75,7 +75,7 @@ fn shadowed_routes<'w>(edge: &HttpsEdge, routes: Vec<KnownRoute<'w>>) -> Vec<(Kn
         known.insert(requests(&selector, port)).then_some((route, selector))
     });
     let table = RouteTable::build(passes_through, first);
-    let served: BTreeSet<(String, u16)> = edge.hostports.iter().filter_map(|text| host_port(text)).collect();
+    let served: BTreeSet<(String, u16)> = edge.addresses().map(|(_, _, address)| address).collect();
     let addresses = Addresses::new(&table, &served);
     let mut probes = MOST_PROBES;
     let mut dead = Vec::new();

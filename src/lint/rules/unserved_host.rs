@@ -36,7 +36,7 @@ impl ServedHosts {
     /// The hosts of some edges.
     pub(super) fn of<'e>(edges: impl IntoIterator<Item = &'e HttpsEdge>) -> Self {
         let mut hosts = Self::default();
-        for (name, port) in edges.into_iter().flat_map(|edge| &edge.hostports).filter_map(|text| host_port(text)) {
+        for (_, _, (name, port)) in edges.into_iter().flat_map(|edge| edge.addresses()) {
             hosts.suffixes.extend(suffixes(&name).map(str::to_owned));
             hosts.names.insert(name);
             hosts.ports.insert(port);
@@ -145,10 +145,8 @@ fn is_plain_path(text: &str) -> bool {
 fn first_hostports<'v>(view: &'v HostView<'_>) -> HashMap<String, (&'v Key, usize)> {
     let mut first = HashMap::default();
     for (key, edge) in view.in_order::<HttpsEdge>() {
-        for (index, hostport) in edge.hostports.iter().enumerate() {
-            if let Some((name, _)) = host_port(hostport) {
-                first.entry(name).or_insert((key, index));
-            }
+        for (index, _, (name, _)) in edge.addresses() {
+            first.entry(name).or_insert((key, index));
         }
     }
     first

@@ -19,13 +19,11 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
     type Serving<'w> = (&'w Key, usize, &'w str);
     let mut wildcards: HashMap<(String, u16), Vec<Serving<'_>>> = HashMap::default();
     for (key, edge) in view.in_order::<HttpsEdge>() {
-        for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| text.starts_with("*.")) {
-            if let Some(address) = host_port(text) {
-                let serving = wildcards.entry(address).or_default();
-                // Once per edge, however often it repeats the wildcard.
-                if serving.last().is_none_or(|(other, ..)| *other != key) {
-                    serving.push((key, index, text.as_str()));
-                }
+        for (index, text, address) in edge.addresses().filter(|(_, text, _)| text.starts_with("*.")) {
+            let serving = wildcards.entry(address).or_default();
+            // Once per edge, however often it repeats the wildcard.
+            if serving.last().is_none_or(|(other, ..)| *other != key) {
+                serving.push((key, index, text));
             }
         }
     }
@@ -33,8 +31,8 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         return;
     }
     for (key, edge) in view.all::<HttpsEdge>() {
-        for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| !text.starts_with("*.")) {
-            let over = host_port(text).and_then(|(host, port)| Some((wildcard_over(&host)?, port)));
+        for (index, text, (host, port)) in edge.addresses().filter(|(_, text, _)| !text.starts_with("*.")) {
+            let over = wildcard_over(&host).map(|over| (over, port));
             let mut others = over.and_then(|over| wildcards.get(&over)).into_iter().flatten();
             let Some((other, place, wildcard)) = others.find(|(other, ..)| *other != key) else { continue };
             let message = format!("`{}` is covered by `{}` of another edge", printable(text), printable(wildcard));

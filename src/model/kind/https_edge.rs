@@ -10,6 +10,7 @@ use crate::model::module::mutual_tls::MutualTls;
 use crate::model::module::slots;
 use crate::model::module::tls_termination::TlsTermination;
 use crate::model::schema::{Constraint, condition};
+use crate::model::traffic::host_port;
 
 slots! {
     /// An HTTPS edge: a set of hostports that the gateway serves.
@@ -43,6 +44,13 @@ slots! {
         mutual_tls: MutualTls,
         /// Where TLS terminates, and the minimum TLS version.
         tls_termination: TlsTermination,
+    }
+}
+
+impl HttpsEdge {
+    /// The hostports: their places in the list, their texts, and the hosts in their normal form with the ports.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (usize, &str, (String, u16))> {
+        self.hostports.iter().enumerate().filter_map(|(index, text)| Some((index, text.as_str(), host_port(text)?)))
     }
 }
 
