@@ -55,6 +55,25 @@ impl<'t> YamlCursor<'t> {
         }
         self.text.len() - rest.len()
     }
+
+    /// The end of the quoted scalar that starts at a byte.
+    pub(crate) fn quoted_end(&self, from: usize) -> usize {
+        let text = self.rest(from);
+        let quote = text.chars().next().unwrap_or_default();
+        // The opening quote does not end it.
+        let mut is_escaped = true;
+        for (at, c) in text.char_indices() {
+            let is_doubled = || quote == '\'' && text.get(at + 1..).is_some_and(|rest| rest.starts_with('\''));
+            match c {
+                _ if is_escaped => is_escaped = false,
+                '\\' if quote == '"' => is_escaped = true,
+                _ if c == quote && is_doubled() => is_escaped = true,
+                _ if c == quote => return from + at + 1,
+                _ => {}
+            }
+        }
+        self.text.len()
+    }
 }
 
 /// Replaces tabs after colons with spaces, which keeps positions: the parser rejects `key:<tab>value`, but `serde_yaml`

@@ -107,13 +107,13 @@ impl SourceMapBuilder<'_> {
             return Some(indicator..self.line_end(indicator));
         }
         let end = match style {
-            // The span includes the whitespace and comment after the token.
-            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => start + quoted(self.cursor.rest(start)),
             // A block scalar without content has an empty span at the next key.
             ScalarStyle::Literal | ScalarStyle::Folded if span.is_empty() => start,
             ScalarStyle::Literal | ScalarStyle::Folded => self.line_end(start),
-            ScalarStyle::Plain => {
-                let end = self.cursor.byte(span.end.index());
+            _ => {
+                // The span of a quoted one includes the whitespace and comment after the token.
+                let is_plain = style == ScalarStyle::Plain;
+                let end = if is_plain { self.cursor.byte(span.end.index()) } else { self.cursor.quoted_end(start) };
                 let line = self.text.get(start..end).unwrap_or_default().split(['\n', '\r']).next();
                 start + line.unwrap_or_default().trim_end().len()
             }
@@ -217,25 +217,4 @@ impl SourceMapBuilder<'_> {
         let margin = before.trim_end_matches([' ', '-']);
         (margin.is_empty() || margin.ends_with(['\n', '\r', '\u{feff}'])).then_some(before.len())
     }
-}
-
-/// The length of the quoted scalar at the start of `text`, or of its first line.
-fn quoted(text: &str) -> usize {
-    let quote = text.chars().next().unwrap_or_default();
-    let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        if matches!(c, '\n' | '\r') {
-            return text.get(..at).map_or(at, |line| line.trim_end().len());
-        } else if escaped {
-            escaped = false;
-        } else if c == '\\' && quote == '"' {
-            escaped = true;
-        } else if c == quote {
-            escaped = quote == '\'' && text.get(at + 1..).is_some_and(|rest| rest.starts_with('\''));
-            if !escaped {
-                return at + 1;
-            }
-        }
-    }
-    text.len()
 }

@@ -196,7 +196,7 @@ impl<'f> ExcerptReader<'_, 'f> {
             start += self.cursor.rest(start).find(['\n', '\r']).unwrap_or_default();
         }
         let end = match style {
-            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => start + quoted(self.cursor.rest(start)),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => self.cursor.quoted_end(start),
             _ => self.cursor.byte(span.end.index()).max(start),
         };
         Some(start..end)
@@ -388,22 +388,4 @@ impl<'f> ExcerptReader<'_, 'f> {
 /// Whether a text is an HTTP status. Three digits are no secret.
 fn is_status(text: &str) -> bool {
     text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit()) && text.starts_with(['1', '2', '3', '4', '5'])
-}
-
-/// The length of the quoted scalar that a text starts with.
-fn quoted(text: &str) -> usize {
-    let quote = text.chars().next().unwrap_or_default();
-    // The opening quote does not end it.
-    let mut is_escaped = true;
-    for (at, c) in text.char_indices() {
-        let is_doubled = || quote == '\'' && text.get(at + 1..).is_some_and(|rest| rest.starts_with('\''));
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' if quote == '"' => is_escaped = true,
-            _ if c == quote && is_doubled() => is_escaped = true,
-            _ if c == quote => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }
