@@ -99,7 +99,7 @@ impl SourceHandle {
         clock: Clock,
     ) -> Self {
         // A loop that syncs more often still has the time of the default.
-        let health = Health::with_clock(clock.clone(), 3 * source.interval.max(INTERVAL));
+        let health = Health::new(clock.clone(), 3 * source.interval.max(INTERVAL));
         let is_same_place = before.is_some_and(|before| before.settings.location == source.location);
         let known = match before {
             Some(before) => {

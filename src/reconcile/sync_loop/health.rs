@@ -82,8 +82,6 @@ impl Reason {
 /// The condition of the loop (D33).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// The condition type; always the same.
-    pub kind: &'static str,
     /// Whether the store matches the manifests.
     pub status: Status,
     /// The reason as one word.
@@ -135,15 +133,10 @@ struct HealthState {
 }
 
 impl Health {
-    /// Creates the health of a source's loop that starts now and wakes up more often than every `longest_silence`.
-    pub fn new(longest_silence: Duration) -> Self {
-        Self::with_clock(Clock::default(), longest_silence)
-    }
-
-    /// Like [`Health::new`], with the clock of the loop.
-    pub(crate) fn with_clock(clock: Clock, longest_silence: Duration) -> Self {
+    /// Creates the health of a source's loop that starts now by its clock, and wakes up more often than every
+    /// `longest_silence`.
+    pub(crate) fn new(clock: Clock, longest_silence: Duration) -> Self {
         let condition = Condition {
-            kind: "Synced",
             status: Status::Unknown,
             reason: Reason::Starting,
             message: "the first sync has not finished".into(),
@@ -225,8 +218,7 @@ impl Health {
             state.condition.last_transition_time = restored.map_or(now, |(_, since)| since);
         }
         let last_transition_time = state.condition.last_transition_time;
-        state.condition =
-            Condition { kind: "Synced", status, reason, message, last_transition_time, observed_revision: revision };
+        state.condition = Condition { status, reason, message, last_transition_time, observed_revision: revision };
     }
 
     /// Records that the source is no longer suspended: what the last run found is not held back any longer.
@@ -333,13 +325,17 @@ mod tests {
 
     const SILENCE: Duration = Duration::from_secs(90);
 
+    fn health() -> Health {
+        Health::new(Clock::default(), SILENCE)
+    }
+
     fn is_ready(health: &Health, later: Duration) -> bool {
         !matches!(health.verdict_at(Instant::now() + later), Verdict::NotReady(_))
     }
 
     #[test]
     fn a_loop_is_ready_after_its_first_good_run_and_stays_so_with_broken_manifests() {
-        let health = Health::new(SILENCE);
+        let health = health();
         assert!(!is_ready(&health, Duration::ZERO), "before the first run");
         health.begin();
         assert!(!is_ready(&health, Duration::ZERO), "during the first run");
@@ -362,7 +358,7 @@ mod tests {
 
     #[test]
     fn what_was_never_applied_is_not_ready() {
-        let health = Health::new(SILENCE);
+        let health = health();
         health.result(Reason::Invalid, "one error".into(), 1);
         assert_eq!(health.verdict(), Verdict::NotReady("OutOfSync (Invalid): one error".into()));
         health.has_resources();
@@ -372,7 +368,7 @@ mod tests {
     #[test]
     fn a_source_that_somebody_has_taken_over_does_not_keep_a_server_from_being_ready() {
         for reason in [Reason::Suspended, Reason::RolledBack, Reason::Drifted, Reason::Fight] {
-            let health = Health::new(SILENCE);
+            let health = health();
             health.result(reason, "one to create".into(), 1);
             assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): one to create")));
         }
@@ -380,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_source_that_is_resumed_is_not_told_to_be_suspended() {
-        let health = Health::new(SILENCE);
+        let health = health();
         health.result(Reason::Suspended, "not applied: 1 to create".into(), 1);
         health.resume();
         let said = "OutOfSync (Resumed): resumed; the next sync has not finished";
@@ -392,31 +388,31 @@ mod tests {
 
     #[test]
     fn a_source_that_is_added_or_changed_does_not_make_a_server_unready() {
-        let added = Health::new(SILENCE);
+        let added = health();
         added.set_optional();
         assert_eq!(added.verdict(), Verdict::Degraded("Unknown (Starting): the first sync has not finished".into()));
         added.result(Reason::Invalid, "one error".into(), 1);
         assert_eq!(added.verdict(), Verdict::Degraded("OutOfSync (Invalid): one error".into()));
 
-        let first = Health::new(SILENCE);
+        let first = health();
         first.result(Reason::Applied, "one to create".into(), 1);
-        let moved = Health::new(SILENCE);
+        let moved = health();
         moved.take_over(&first, false);
         assert_eq!((moved.condition().status, is_ready(&moved, Duration::ZERO)), (Status::Unknown, true));
         assert_eq!(moved.last_success(), first.last_success());
-        let same = Health::new(SILENCE);
+        let same = health();
         same.take_over(&first, true);
         assert_eq!((same.condition(), same.verdict()), (first.condition(), Verdict::Ready));
 
         // A source that was never applied is still missing after a change of its settings.
-        let missing = Health::new(SILENCE);
-        missing.take_over(&Health::new(SILENCE), false);
+        let missing = health();
+        missing.take_over(&health(), false);
         assert!(!is_ready(&missing, Duration::ZERO));
     }
 
     #[test]
     fn a_loop_that_hangs_is_not_ready() {
-        let health = Health::new(SILENCE);
+        let health = health();
         health.begin();
         health.result(Reason::InSync, "in sync".into(), 1);
         assert!(is_ready(&health, LONGEST_RUN - Duration::from_secs(10)), "a run may take its time");
@@ -428,13 +424,13 @@ mod tests {
 
     #[test]
     fn the_time_of_a_transition_is_that_of_the_status() {
-        let health = Health::new(SILENCE);
+        let health = health();
         health.result(Reason::Invalid, "why".into(), 1);
         let first = health.condition();
         health.result(Reason::Failed, "other".into(), 1);
         let second = health.condition();
         assert_eq!(first.last_transition_time, second.last_transition_time);
-        assert_eq!((second.kind, second.status, second.reason), ("Synced", Status::OutOfSync, Reason::Failed));
+        assert_eq!((second.status, second.reason), (Status::OutOfSync, Reason::Failed));
         assert!(health.last_success().is_none());
         let later = || health.condition().last_transition_time > second.last_transition_time;
         std::thread::sleep(Duration::from_millis(1100));
@@ -446,7 +442,7 @@ mod tests {
     fn a_status_that_a_restart_finds_again_began_before_it() {
         let before = Clock::default().time() - jiff::SignedDuration::from_hours(1);
         let since = |results: &[Reason]| {
-            let health = Health::new(SILENCE);
+            let health = health();
             health.restore(Status::Synced, before);
             results.iter().for_each(|reason| health.result(*reason, "why".into(), 1));
             health.condition().last_transition_time

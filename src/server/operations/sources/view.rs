@@ -437,7 +437,7 @@ impl SuspensionView {
 impl ConditionView {
     fn new(condition: Condition) -> Self {
         Self {
-            kind: condition.kind.to_owned(),
+            kind: "Synced".to_owned(),
             status: condition.status.to_string(),
             reason: condition.reason.to_string(),
             message: condition.message,
