@@ -1,7 +1,6 @@
 //! A line of an access log: the request that it tells of, or why it tells of none.
 
 use std::borrow::Cow;
-use std::fmt;
 
 /// The longest line that is read, in bytes.
 pub(crate) const LONGEST_LINE: usize = 64 << 10;
@@ -25,22 +24,15 @@ pub(crate) struct AccessLine<'l> {
 }
 
 /// Why a line is no request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LineProblem {
     /// A line in another format, or one that was cut off.
+    #[error("not in the format of the file")]
     OtherFormat,
     /// A line longer than any that is read.
+    #[error("longer than {} KiB", LONGEST_LINE >> 10)]
     TooLong,
     /// A connection without a readable request, such as one of a port scanner. The server has answered it by itself.
+    #[error("without a request")]
     NoRequest,
-}
-
-impl fmt::Display for LineProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LineProblem::OtherFormat => f.write_str("not in the format of the file"),
-            LineProblem::TooLong => write!(f, "longer than {} KiB", LONGEST_LINE >> 10),
-            LineProblem::NoRequest => f.write_str("without a request"),
-        }
-    }
 }
