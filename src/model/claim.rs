@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 /// The source of surrounding manifests, in a state without a store (D107). No source can have this name.
 pub(crate) const SURROUNDING_OWNER: &str = "(surrounding)";
 
+/// Checks the name of a source that a store may have; the error explains what is wrong.
+pub(crate) fn check_source_name(name: &str) -> Result<(), &'static str> {
+    let is_name = !name.trim().is_empty() && name.len() <= 255 && !name.contains(char::is_control);
+    is_name.then_some(()).ok_or("a source name must have 1 to 255 bytes without control characters")
+}
+
 /// A source's ownership of a resource (D29).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {

@@ -6,6 +6,7 @@ use jiff::{Timestamp, civil::DateTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::claim::check_source_name;
 use super::diagnostics::{Check, Code, Fault, Faults, suggest};
 use super::host_pattern::{check_host_pattern, covers_hosts};
 use super::kind::Kind;
@@ -18,8 +19,6 @@ use crate::syntax::text::printable;
 const ALL: &str = "*";
 /// The most entries of a list: every request of the key reads them.
 const MOST_ENTRIES: usize = 100;
-/// The longest pattern of source names, in bytes.
-const PATTERN_BYTES: usize = 255;
 /// The kinds that clients can write.
 fn writable() -> impl Iterator<Item = &'static str> {
     Kind::EVERY.iter().filter(|kind| **kind != Kind::Owner).map(|kind| kind.facts().name)
@@ -229,8 +228,7 @@ pub(super) fn check_entries<T>(faults: &mut Faults, field: &str, entries: &[T], 
 
 fn pattern_fault(pattern: &str) -> Option<Fault> {
     let name = pattern.strip_suffix('*').unwrap_or(pattern);
-    if pattern.trim().is_empty() || pattern.len() > PATTERN_BYTES || pattern.contains(char::is_control) {
-        let message = "a source name must have 1 to 255 bytes without control characters";
+    if let Err(message) = check_source_name(pattern) {
         return Some(Fault::new(Code::InvalidFormat, message));
     }
     name.contains('*').then(|| {

@@ -1,6 +1,7 @@
 //! What a manifest says about a transfer between sources: `transfer_from` and `transfer_to` (D104).
 
 use crate::manifest::load::envelope::Metadata;
+use crate::model::claim::check_source_name;
 use crate::model::{Code, Fault};
 use crate::syntax::text::{has_token, printable};
 
@@ -69,7 +70,7 @@ pub(crate) fn faults(metadata: &Metadata) -> Vec<Fault> {
             faults.push(
                 fault.at(["metadata", field]).help("remove it, and revoke the key with `edgewright keys revoke`"),
             );
-        } else if name.trim().is_empty() || name.len() > 255 || name.contains(char::is_control) {
+        } else if check_source_name(name).is_err() {
             let fault = Fault::new(Code::InvalidFormat, format!("`{field}` must be the name of a source"));
             faults.push(fault.at(["metadata", field]).help("use 1 to 255 bytes without control characters"));
         }

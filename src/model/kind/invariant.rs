@@ -5,6 +5,7 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use super::https_edge::HttpsEdge;
 use super::https_edge_route::HttpsEdgeRoute;
 use super::prelude::*;
+use crate::model::claim::check_source_name;
 use crate::model::decode::variant_or_blank;
 use crate::model::diagnostics::suggest;
 use crate::model::external_id::{self, ExternalKind};
@@ -185,10 +186,7 @@ fn method_fault(method: &str) -> Option<Fault> {
 }
 
 fn source_fault(source: &str) -> Option<Fault> {
-    let is_name =
-        !source.trim().is_empty() && source.len() <= check::DESCRIPTION_BYTES && !source.contains(char::is_control);
-    let message = "a source name must have 1 to 255 bytes without control characters";
-    (!is_name).then(|| Fault::new(Code::InvalidFormat, message))
+    check_source_name(source).err().map(|message| Fault::new(Code::InvalidFormat, message))
 }
 
 /// Checks IDs of resources that another service owns, with an asterisk for any end only at the end.

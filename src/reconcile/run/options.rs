@@ -6,6 +6,7 @@ use crate::manifest::load::reader::{lint_level, unknown_lint};
 use crate::manifest::resolve::ResolveOptions;
 use crate::manifest::tree::{Disk, GitCommitDetails};
 use crate::model::Path;
+use crate::model::claim::check_source_name;
 use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::prelude::*;
 use crate::syntax::text::{has_token, is_invisible};
@@ -84,8 +85,7 @@ pub(crate) fn check_source(name: &str) -> Result<(), String> {
     if has_token(name) {
         return Err("a source name cannot contain an API token; revoke its key with `edgewright keys revoke`".into());
     }
-    let good = !name.trim().is_empty() && name.len() <= 255 && !name.contains(char::is_control);
-    good.then_some(()).ok_or_else(|| "a source name must have 1 to 255 bytes without control characters".into())
+    Ok(check_source_name(name)?)
 }
 
 /// Validates the name of a source that gets resources, more strictly than [`check_source`] (D40); the error explains what
