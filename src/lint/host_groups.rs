@@ -8,7 +8,8 @@
 //! For example, a wildcard makes one large group of all edges under it, which is judged again whenever one of them
 //! changes.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -25,46 +26,34 @@ pub(super) fn edge_of(key: &Key) -> &Id {
 pub(super) struct NamedHosts {
     pub edge: Id,
     /// The hosts that it serves.
-    served: Vec<String>,
+    served: BTreeSet<String>,
     /// The other hosts in the matches of its routes. Another edge may serve them.
-    matched: Vec<String>,
+    matched: BTreeSet<String>,
 }
 
 impl NamedHosts {
     /// The hosts of each edge in a part of the source, and of the edges elsewhere that its routes belong to.
     pub(super) fn all(part: &[&Desired]) -> Vec<Self> {
         let mut all: BTreeMap<&Id, Self> = BTreeMap::new();
-        let same = |one: &&Desired, other: &&Desired| edge_of(&one.key) == edge_of(&other.key);
-        for neighbours in part.chunk_by(same) {
-            let Some(first) = neighbours.first() else { continue };
-            let edge = edge_of(&first.key);
-            let hosts = all.entry(edge).or_insert_with(|| Self::new(edge));
-            for it in neighbours {
-                hosts.add(it.spec.as_ref());
-            }
+        for it in part {
+            let edge = edge_of(&it.key);
+            all.entry(edge).or_insert_with(|| Self::new(edge)).add(it.spec.as_ref());
         }
-        let sorted = all.into_values().map(|mut hosts| {
-            for names in [&mut hosts.served, &mut hosts.matched] {
-                names.sort_unstable();
-                names.dedup();
-            }
-            let served = &hosts.served;
-            hosts.matched.retain(|name| served.binary_search(name).is_err());
-            hosts
-        });
-        sorted.collect()
+        all.into_values().collect()
     }
 
     fn new(edge: &Id) -> Self {
-        Self { edge: edge.clone(), served: Vec::new(), matched: Vec::new() }
+        Self { edge: edge.clone(), served: BTreeSet::new(), matched: BTreeSet::new() }
     }
 
+    /// Adds the hosts of the edge, and then those of its routes.
     fn add(&mut self, spec: &dyn AnyResource) {
         let spec = spec.as_any();
         if let Some(edge) = spec.downcast_ref::<HttpsEdge>() {
             self.served.extend(edge.addresses().map(|(_, _, (host, _))| host));
         } else if let Some(route) = spec.downcast_ref::<HttpsEdgeRoute>() {
-            self.matched.extend(matched_host(&route.r#match).map(|(_, name, _)| name));
+            let name = matched_host(&route.r#match).map(|(_, name, _)| name);
+            self.matched.extend(name.filter(|name| !self.served.contains(name)));
         }
     }
 }
@@ -287,8 +276,9 @@ mod tests {
             route("b", "checkout"),
         ];
         let found = NamedHosts::all(&all.iter().collect::<Vec<_>>());
+        let joined = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" ");
         let found: Vec<_> =
-            found.iter().map(|it| (it.edge.as_str(), it.served.join(" "), it.matched.join(" "))).collect();
+            found.iter().map(|it| (it.edge.as_str(), joined(&it.served), joined(&it.matched))).collect();
         let named = |edge: &'static str, served: &str, matched: &str| (edge, served.to_owned(), matched.to_owned());
         assert_eq!(found, [named("a", "", "x.example.com"), named("b", "b.example.com", "checkout")]);
     }
