@@ -2,6 +2,8 @@
 //!
 //! A restriction that is not enforced only warns, so a new one can be tried next to the one in force.
 
+use std::collections::BTreeMap;
+
 use super::prelude::*;
 use crate::model::kind::ip_restriction::Traffic;
 
@@ -17,23 +19,19 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(view: &HostView<'_>, findings: &mut Findings) {
-    let mut first: Vec<(Traffic, bool, &Key)> = Vec::new();
+    let mut first: BTreeMap<(&str, bool), &Key> = BTreeMap::new();
     for (key, restriction) in view.in_order::<IpRestriction>() {
-        let Some(traffic) = restriction.r#type else { continue };
-        match first.iter().find(|(of, enforced, _)| (*of, *enforced) == (traffic, restriction.enforced)) {
-            None => first.push((traffic, restriction.enforced, key)),
-            Some((_, _, other)) => {
-                let message = format!("another IpRestriction already restricts `{}`", traffic.as_str());
-                findings.report(key, ["type"], message).relate(other, ["type"], "the other restriction");
-            }
+        let Some(traffic) = restriction.r#type.map(Traffic::as_str) else { continue };
+        let other = *first.entry((traffic, restriction.enforced)).or_insert(key);
+        if other != key {
+            let message = format!("another IpRestriction already restricts `{traffic}`");
+            findings.report(key, ["type"], message).relate(other, ["type"], "the other restriction");
         }
     }
     for (other, restriction, source) in view.of_others::<IpRestriction>() {
-        let same = |(traffic, enforced, _): &&(Traffic, bool, &Key)| {
-            (Some(*traffic), *enforced) == (restriction.r#type, restriction.enforced)
-        };
-        if let Some((traffic, _, key)) = first.iter().find(same) {
-            let message = format!("{other} of source `{source}` already restricts `{}`", traffic.as_str());
+        let Some(traffic) = restriction.r#type.map(Traffic::as_str) else { continue };
+        if let Some(key) = first.get(&(traffic, restriction.enforced)) {
+            let message = format!("{other} of source `{source}` already restricts `{traffic}`");
             findings.report(key, ["type"], message);
         }
     }
