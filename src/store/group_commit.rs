@@ -35,7 +35,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::attempt::{Attempt, Committed};
-use super::commit::batch::{Batch, Tip};
+use super::commit::batch::Tip;
 use super::commit::codec;
 use super::commit::encoding::{StateTransition, encode_changes};
 use super::commit::entries::CommitEntries;
