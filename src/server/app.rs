@@ -12,8 +12,7 @@ use super::auth::oidc::connector::OpenIdConnect;
 use super::auth::session::SessionSealer;
 use super::gateway_feed::cache::Feeds;
 use super::limits::guards::{GuardSettings, Guards};
-use super::limits::slots::Slots;
-use super::limits::slots::classes::{self, DEFAULT_WATCHERS};
+use super::limits::slots::{Slots, classes};
 use super::net::tls::Tls;
 use super::notify::Outbox;
 use super::openapi;
@@ -22,7 +21,7 @@ use super::operations::saml::signer::Signer;
 use super::replicas::forwarder::Forwarder;
 use super::resources::page_cache::PageCache;
 use super::resources::write_policy::RestWrites;
-use super::state::{Admissions, AppState, Caches, ServedStore, Telemetry};
+use super::state::{AppState, Caches, ServedStore, Telemetry};
 use super::telemetry::proofs::ProofCache;
 use super::telemetry::security::SecurityLog;
 use crate::server::prelude::*;
@@ -88,23 +87,7 @@ impl App {
             }),
             forwarder: Arc::new(Forwarder::new(Arc::clone(&store))),
             served: Arc::new(ServedStore { store, base_urls }),
-            admissions: Arc::new(Admissions {
-                reconciliations: Slots::new(classes::RECONCILIATIONS),
-                uploads: Slots::new(classes::UPLOADS),
-                searches: Slots::new(classes::SEARCHES),
-                proofs: Slots::new(classes::PROOFS),
-                earlier: Slots::new(classes::EARLIER_REVISIONS),
-                renderings: Slots::new(classes::renderings()),
-                gateway_reads: Slots::new(classes::gateway_reads()),
-                judgements: Slots::new(classes::judgements()),
-                watchers: Slots::new(classes::streams(DEFAULT_WATCHERS)),
-                backups: Slots::new(classes::BACKUPS),
-                hooks: Slots::new(classes::WEBHOOKS),
-                sign_ins: Slots::new(classes::SIGN_INS),
-                rekeys: Slots::new(classes::REKEYS),
-                forwards: Slots::new(classes::FORWARDS),
-                catch_ups: Slots::new(classes::CATCH_UPS),
-            }),
+            admissions: Arc::default(),
             sources: Arc::default(),
             writes: Arc::default(),
             caches: Arc::new(Caches {

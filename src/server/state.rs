@@ -12,6 +12,7 @@ use super::gateway_feed::cache::Feeds;
 use super::gateway_feed::presented::KnownTlsHostports;
 use super::gateway_feed::readers::GatewayReads;
 use super::limits::slots::Slots;
+use super::limits::slots::classes::{self, DEFAULT_WATCHERS};
 use super::net::tls::Tls;
 use super::notify::Outbox;
 use super::operations::reconciliation::files::FileCache;
@@ -52,57 +53,56 @@ pub(crate) struct ServedStore {
     pub base_urls: BaseUrls,
 }
 
-/// The places of requests that cost much (D52).
-pub(crate) struct Admissions {
-    pub reconciliations: Slots,
-    /// The large bodies of reconciliations.
-    pub uploads: Slots,
-    /// Lists with a filter, which a long reconciliation must not hold up.
-    pub searches: Slots,
-    /// Proofs of the invariants.
-    pub proofs: Slots,
-    /// Reads of earlier revisions.
-    pub earlier: Slots,
-    pub renderings: Slots,
-    /// The configurations of gateways.
-    pub gateway_reads: Slots,
-    /// Changes of single resources, before they are committed.
-    pub judgements: Slots,
-    pub watchers: Slots,
-    pub backups: Slots,
-    /// Webhooks, which nobody has authenticated yet.
-    pub hooks: Slots,
-    /// Requests that ask an OpenID Connect provider, for people who are not signed in yet.
-    pub sign_ins: Slots,
-    /// Encrypts the store with new keys for one client at a time.
-    pub rekeys: Slots,
-    /// Requests that wait for the response of the server that writes (D115).
-    pub forwards: Slots,
-    /// Requests that wait for a revision (D115).
-    pub catch_ups: Slots,
+/// Declares the places of requests that cost much, each with its class.
+macro_rules! admissions {
+    ($($(#[$about:meta])* $name:ident: $class:expr,)*) => {
+        /// The places of requests that cost much (D52).
+        pub(crate) struct Admissions {
+            $($(#[$about])* pub $name: Slots,)*
+        }
+
+        impl Default for Admissions {
+            fn default() -> Self {
+                Self { $($name: Slots::new($class),)* }
+            }
+        }
+
+        impl Admissions {
+            /// All classes, for the metrics.
+            pub(crate) fn all(&self) -> Vec<&Slots> {
+                vec![$(&self.$name),*]
+            }
+        }
+    };
 }
 
-impl Admissions {
-    /// All classes, for the metrics.
-    pub(crate) fn all(&self) -> [&Slots; 15] {
-        [
-            &self.reconciliations,
-            &self.uploads,
-            &self.searches,
-            &self.proofs,
-            &self.earlier,
-            &self.renderings,
-            &self.gateway_reads,
-            &self.judgements,
-            &self.watchers,
-            &self.backups,
-            &self.hooks,
-            &self.sign_ins,
-            &self.rekeys,
-            &self.forwards,
-            &self.catch_ups,
-        ]
-    }
+admissions! {
+    reconciliations: classes::RECONCILIATIONS,
+    /// The large bodies of reconciliations.
+    uploads: classes::UPLOADS,
+    /// Lists with a filter, which a long reconciliation must not hold up.
+    searches: classes::SEARCHES,
+    /// Proofs of the invariants.
+    proofs: classes::PROOFS,
+    /// Reads of earlier revisions.
+    earlier: classes::EARLIER_REVISIONS,
+    renderings: classes::renderings(),
+    /// The configurations of gateways.
+    gateway_reads: classes::gateway_reads(),
+    /// Changes of single resources, before they are committed.
+    judgements: classes::judgements(),
+    watchers: classes::streams(DEFAULT_WATCHERS),
+    backups: classes::BACKUPS,
+    /// Webhooks, which nobody has authenticated yet.
+    hooks: classes::WEBHOOKS,
+    /// Requests that ask an OpenID Connect provider, for people who are not signed in yet.
+    sign_ins: classes::SIGN_INS,
+    /// Encrypts the store with new keys for one client at a time.
+    rekeys: classes::REKEYS,
+    /// Requests that wait for the response of the server that writes (D115).
+    forwards: classes::FORWARDS,
+    /// Requests that wait for a revision (D115).
+    catch_ups: classes::CATCH_UPS,
 }
 
 /// The sources that the server follows, and what it knows of those that clients apply.
