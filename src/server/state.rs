@@ -7,7 +7,6 @@ use tokio::sync::watch;
 
 use super::auth::authentication::AccessControl;
 use super::dashboard::access_effect::AccessEffects;
-use super::dashboard::page_digest::PageDigest;
 use super::gateway_feed::cache::Feeds;
 use super::gateway_feed::presented::KnownTlsHostports;
 use super::gateway_feed::readers::GatewayReads;
@@ -45,6 +44,18 @@ pub(crate) struct AppState {
     pub has_dashboard: bool,
     /// Becomes true when the server stops.
     pub stopping: Option<watch::Receiver<bool>>,
+}
+
+impl AppState {
+    /// Completes when the server begins to stop.
+    pub(in crate::server) async fn stops(&self) {
+        if let Some(mut stopping) = self.stopping.clone()
+            && stopping.wait_for(|stop| *stop).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
 }
 
 /// The store, and the URLs under which it is served.
@@ -162,8 +173,6 @@ pub(crate) struct Telemetry {
 pub(crate) struct DashboardShared {
     /// The effects of revisions on access.
     pub effects: AccessEffects,
-    /// The digest for the streams to open pages.
-    pub digest: PageDigest,
     /// The hostports that present certificates.
     pub hostports: KnownTlsHostports,
 }

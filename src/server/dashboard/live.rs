@@ -4,12 +4,12 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use axum::http::request::Parts;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::page::session_of;
 use crate::server::auth::session::DashboardSession;
 use crate::server::handler_prelude::*;
-use crate::server::http::channel_body::ChannelBody;
+use crate::server::http::channel_body::event_stream;
 
 /// How often the state is polled without a new revision.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -29,54 +29,14 @@ pub(super) async fn stream(State(app): State<AppState>, request: Request) -> Api
     let caller = app.access.admit_session(&snapshot, &Intent::Watch, &parts.headers, &session)?;
     let place = app.admissions.watchers.for_owner(&caller.owner)?;
     let (chunks, received) = mpsc::channel(CHUNKS);
-    let digests = app.dashboard.digest.subscribe(
-        || state_of(&app),
-        || {
-            tokio::spawn(poll_state(app.clone()));
-        },
-    );
     tokio::spawn(async move {
         let _held = place;
         tokio::select! {
-            () = send_changes(&app, &parts, &session, &chunks, digests) => {}
-            () = stopped(&app) => {}
+            () = send_changes(&app, &parts, &session, &chunks) => {}
+            () = app.stops() => {}
         }
     });
-    let mut response = Response::new(Body::new(ChannelBody(received)));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
-}
-
-/// Waits until the server stops.
-async fn stopped(app: &AppState) {
-    match app.stopping.clone() {
-        Some(mut stopping) => drop(stopping.wait_for(|stop| *stop).await),
-        None => std::future::pending::<()>().await,
-    }
-}
-
-/// Polls the state after each revision and from time to time, for all streams, until there are none.
-async fn poll_state(app: AppState) {
-    let mut newest = app.served.store.change_window.newest();
-    let polling = async {
-        loop {
-            tokio::select! {
-                changed = newest.changed() => if changed.is_err() { return },
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-            match app.dashboard.digest.send(state_of(&app)) {
-                None => return,
-                Some(true) => tokio::time::sleep(PAUSE).await,
-                Some(false) => {}
-            }
-        }
-    };
-    tokio::select! {
-        () = polling => {}
-        () = stopped(&app) => {}
-    }
+    Ok(event_stream(received))
 }
 
 /// Sends an event after each change, until the session or its key ends, or the client goes.
@@ -85,18 +45,17 @@ async fn send_changes(
     parts: &Parts,
     session: &DashboardSession,
     chunks: &mpsc::Sender<Result<Bytes, axum::Error>>,
-    mut digests: watch::Receiver<u64>,
 ) {
-    let mut polls = 0_u32;
+    let (mut newest, mut last, mut polls) = (app.served.store.change_window.newest(), state_of(app), 0_u32);
     if chunks.send(Ok(Bytes::from_static(b": open\n\n"))).await.is_err() {
         return;
     }
     loop {
-        let has_changed = tokio::select! {
-            changed = digests.changed() => if changed.is_ok() { true } else { return },
+        tokio::select! {
+            changed = newest.changed() => if changed.is_err() { return },
             () = chunks.closed() => return,
-            () = tokio::time::sleep(INTERVAL) => false,
-        };
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
         let snapshot = app.served.store.snapshot();
         let is_open = session_of(app, parts).is_some()
             && app.access.admit_session_again(&snapshot, &Intent::Watch, &parts.headers, session).is_ok();
@@ -104,7 +63,9 @@ async fn send_changes(
             let _ = chunks.try_send(Ok(Bytes::from_static(b"event: ended\ndata: \n\n")));
             return;
         }
-        polls = if has_changed { 0 } else { polls + 1 };
+        let state = state_of(app);
+        let has_changed = std::mem::replace(&mut last, state) != state;
+        polls += 1;
         let chunk = match (has_changed, polls >= POLLS) {
             (true, _) => Bytes::from_static(b"data: changed\n\n"),
             (false, true) => Bytes::from_static(b":\n\n"),
@@ -114,6 +75,9 @@ async fn send_changes(
         // A client whose buffer is full has events to read, and they are all the same.
         if let Err(mpsc::error::TrySendError::Closed(_)) = chunks.try_send(Ok(chunk)) {
             return;
+        }
+        if has_changed {
+            tokio::time::sleep(PAUSE).await;
         }
     }
 }

@@ -41,7 +41,6 @@ mod layout;
 mod live;
 mod overview;
 mod page;
-pub(in crate::server) mod page_digest;
 mod revision;
 mod revisions;
 mod route;

@@ -81,7 +81,7 @@ async fn get(
         let (ServedStore { store, base_urls }, feeds) = (&*served, &caches.feeds);
         let feed = feeds.get(store, base_urls, &snapshot)?;
         telemetry.gateways.note(&caller.key, peer.ip().to_canonical(), feed.revision);
-        let mut response = match conditional::not_modified(&headers, &feed.etag) {
+        Ok(match conditional::not_modified(&headers, &feed.etag) {
             Some(response) => response,
             None => {
                 let former = match since.filter(|since| *since <= feed.revision) {
@@ -105,9 +105,7 @@ async fn get(
                 response.extensions_mut().insert(caller.note(SecurityEvent::GatewayRead, ""));
                 response
             }
-        };
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Ok(response)
+        })
     };
     place.render(run).await
 }

@@ -55,7 +55,6 @@ async fn get(
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response::set_header(headers, header::CONTENT_DISPOSITION, &name);
     Ok(response)
 }

@@ -28,10 +28,10 @@ mod tests;
 
 use std::convert::Infallible;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::server::handler_prelude::*;
-use crate::server::http::channel_body::ChannelBody;
+use crate::server::http::channel_body::event_stream;
 use crate::server::resources::change::{ChangeFilter, public_kinds};
 use crate::store::Revision;
 use crate::store::history::change_window::NextRevision;
@@ -95,35 +95,19 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
     let (chunks, received) = mpsc::channel(CHUNKS + 1);
     // The last event has room even if its client has taken none of the others.
     let last = chunks.clone().try_reserve_owned().map_err(|_| ApiError::internal())?;
-    let stopping = app.stopping.clone();
+    let server = app.clone();
     let mut watcher = Watcher { app, headers, filter, known, chunks };
     tokio::spawn(async move {
         let _held = place;
         let end = tokio::select! {
             end = watcher.send_all() => end.err().flatten(),
-            () = stopped(stopping) => None,
+            () = server.stops() => None,
         };
         if let Some(error) = end {
             drop(last.send(Ok(events::error(&error))));
         }
     });
-    let mut response = Response::new(Body::new(ChannelBody(received)));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // nginx would keep events back until its buffer is full.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
-}
-
-/// Completes when the server begins to stop.
-async fn stopped(stopping: Option<watch::Receiver<bool>>) {
-    if let Some(mut stopping) = stopping
-        && stopping.wait_for(|stop| *stop).await.is_ok()
-    {
-        return;
-    }
-    std::future::pending::<()>().await;
+    Ok(event_stream(received))
 }
 
 /// The error that ends a stream, which the client gets as the last event; none if the client or the server closed it.
