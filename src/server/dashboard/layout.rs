@@ -25,26 +25,31 @@ const SECTIONS: [(&str, &str); 9] = [
     ("Server", "server"),
 ];
 
-/// The inputs of a page's frame.
-pub(super) struct PageFrame<'a> {
-    /// The path of the dashboard, relative to that of the page.
-    pub root: &'a str,
-    pub title: &'a str,
+/// The content of a page inside the layout.
+pub(super) struct PageContent {
+    /// The title.
+    pub title: String,
     /// The name of the page in the navigation.
-    pub section: &'a str,
-    /// The name of the one who is signed in.
-    pub who: &'a str,
-    /// The text that the form to sign out has.
-    pub form_token: &'a str,
-    /// The revision that the page shows.
-    pub revision: u64,
-    /// Whether the page follows changes.
-    pub is_live: bool,
+    pub section: &'static str,
+    /// The content.
+    pub body: Markup,
 }
 
-/// A page for somebody who is signed in.
-pub(super) fn page(frame: &PageFrame<'_>, body: &Markup) -> Markup {
-    let PageFrame { root, title, section, who, form_token, revision, is_live } = *frame;
+/// The reader of a page, as its frame shows them.
+pub(super) struct PageReader {
+    /// The name of the one who is signed in.
+    pub name: String,
+    /// The text that the form to sign out has.
+    pub form_token: String,
+    /// The revision that the page shows.
+    pub revision: u64,
+}
+
+/// A page for somebody who is signed in. `root` is the path of the dashboard, relative to that of the page, and a live page
+/// follows changes.
+pub(super) fn page(root: &str, reader: &PageReader, content: &PageContent, is_live: bool) -> Markup {
+    let PageContent { title, section, body } = content;
+    let PageReader { name: who, form_token, revision } = reader;
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -69,7 +74,7 @@ pub(super) fn page(frame: &PageFrame<'_>, body: &Markup) -> Markup {
                     ul {
                         @for (name, path) in SECTIONS {
                             li {
-                                a href={ (root) (path) } aria-current=[(name == section).then_some("page")] { (name) }
+                                a href={ (root) (path) } aria-current=[(name == *section).then_some("page")] { (name) }
                             }
                         }
                     }
@@ -102,32 +107,6 @@ pub(super) fn outside(root: &str, title: &str, form: &Markup) -> Markup {
             }
         }
     }
-}
-
-/// The page of an error.
-pub(super) fn failure(root: &str, status: StatusCode, message: &str) -> Markup {
-    let title = status.canonical_reason().unwrap_or("Error");
-    outside(
-        root,
-        title,
-        &html! {
-            p { (message) }
-            p { a href=(root) { "Go to the overview" } " or " a href={ (root) "sign-in" } { "sign in with another token" } "." }
-        },
-    )
-}
-
-/// The page of an error of a form: nothing was changed, or nobody knows. The form is at the same address.
-pub(super) fn failed_form(root: &str, status: StatusCode, message: &str) -> Markup {
-    let title = status.canonical_reason().unwrap_or("Error");
-    outside(
-        root,
-        title,
-        &html! {
-            p.error role="alert" { (message) }
-            p { a href="" { "Go back and look again" } " or " a href=(root) { "go to the overview" } "." }
-        },
-    )
 }
 
 fn head(root: &str, title: &str, is_live: bool) -> Markup {
@@ -170,16 +149,10 @@ mod tests {
     #[test]
     fn texts_of_others_are_escaped() {
         let hostile = "<script>alert(1)</script>\"'&";
-        let frame = PageFrame {
-            root: "./",
-            title: hostile,
-            section: "Overview",
-            who: hostile,
-            form_token: hostile,
-            revision: 7,
-            is_live: true,
-        };
-        for page in [page(&frame, &html! { p { (hostile) } }), failure("./", StatusCode::NOT_FOUND, hostile)] {
+        let text = || html! { p { (hostile) } };
+        let reader = PageReader { name: hostile.to_owned(), form_token: hostile.to_owned(), revision: 7 };
+        let content = PageContent { title: hostile.to_owned(), section: "Overview", body: text() };
+        for page in [page("./", &reader, &content, true), outside("./", hostile, &text())] {
             let page = page.into_string();
             assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert(1)"), "{page}");
             assert!(!page.contains("style=\"") && !page.contains(" onclick"), "{page}");

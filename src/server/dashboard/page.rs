@@ -9,9 +9,8 @@ use std::fmt::Display;
 use tokio::time::timeout;
 
 use super::access_effect::AccessEffect;
-use super::layout::{self, PageFrame};
+use super::layout::{self, PageReader};
 use super::session::cookie;
-use crate::model::ApiKey;
 use crate::model::key::segment;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session::DashboardSession;
@@ -20,6 +19,8 @@ use crate::server::http::page::AT;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::resources::at_revision;
 use crate::server::state::Admissions;
+
+pub(super) use super::layout::PageContent;
 
 /// The prefix of all paths of the dashboard.
 const PREFIX: &str = "/ui/";
@@ -78,16 +79,6 @@ impl DashboardPage {
     pub(super) const fn before_form(self, intent: Intent<'static>) -> Self {
         Self { intent, is_still: true, ..self }
     }
-}
-
-/// The content of a page inside the layout.
-pub(super) struct PageContent {
-    /// The title.
-    pub title: String,
-    /// The name of the page in the navigation.
-    pub section: &'static str,
-    /// The content.
-    pub body: Markup,
 }
 
 /// A request for a page whose caller may read it.
@@ -194,29 +185,14 @@ impl PageRequest {
     }
 }
 
-/// The reader of a page, as its frame shows them.
-struct PageReader {
-    name: String,
-    form_token: String,
-    /// The revision that the page shows.
-    revision: u64,
-}
-
-impl PageReader {
-    /// A key has the name that its description gives it, if it has one.
-    fn new(PageRequest { app, caller, session, snapshot, .. }: &PageRequest) -> Self {
-        let current = app.served.store.snapshot();
-        let key = current.get(&Key::new(Kind::ApiKey, caller.key.clone()));
-        let description = key.and_then(|key| key.spec_as::<ApiKey>()).map_or("", |key| key.description.as_str());
-        let name = if description.is_empty() { caller.name().to_owned() } else { escaped(description).into_owned() };
-        Self { name, form_token: session.form_token.clone(), revision: snapshot.revision }
-    }
-
-    /// The frame of a page that stays as it is.
-    fn frame<'a>(&'a self, root: &'a str, title: &'a str, section: &'a str) -> PageFrame<'a> {
-        let Self { name, form_token, revision } = self;
-        PageFrame { root, title, section, who: name, form_token, revision: *revision, is_live: false }
-    }
+/// The reader of a page. A key has the name that its description gives it, if it has one.
+fn reader_of(PageRequest { app, caller, session, snapshot, .. }: &PageRequest) -> PageReader {
+    let current = app.served.store.snapshot();
+    let name = match current.key_description(&caller.key) {
+        "" => caller.name().to_owned(),
+        description => escaped(description).into_owned(),
+    };
+    PageReader { name, form_token: session.form_token.clone(), revision: snapshot.revision }
 }
 
 /// The route of a page.
@@ -276,7 +252,7 @@ async fn answer(
             None => request.lacks_writer = true,
         }
     }
-    let reader = PageReader::new(&request);
+    let reader = reader_of(&request);
     let shown = rendered(page, request, renewed, page.render).await;
     shown.or_else(|error| match error.code() {
         Code::NotFound | Code::RevisionNotFound | Code::RevisionGone => Ok(missing(error, here, &reader)),
@@ -286,8 +262,9 @@ async fn answer(
 
 /// The page in place of what does not exist, with the way to everything else.
 fn missing(error: ApiError, here: &Here, reader: &PageReader) -> Response {
-    let message = error.message();
-    failure(error, |_| layout::page(&reader.frame(&here.root, "Not found", ""), &html! { p { (message) } }))
+    let body = html! { p { (error.message()) } };
+    let content = PageContent { title: "Not found".to_owned(), section: "", body };
+    failure(error, |_| layout::page(&here.root, reader, &content, false))
 }
 
 /// The response to a browser that asks for a page that the dashboard does not have.
@@ -403,10 +380,8 @@ where
     let draw = move |cancel: Cancel| {
         request.cancel = cancel;
         let content = render(&request)?;
-        let reader = PageReader::new(&request);
         let is_live = request.at.is_none() && !page.is_still;
-        let frame = PageFrame { is_live, ..reader.frame(&request.root, &content.title, content.section) };
-        let html = layout::page(&frame, &content.body).into_string();
+        let html = layout::page(&request.root, &reader_of(&request), &content, is_live).into_string();
         Ok((html, request, render))
     };
     if page.reads_history { place.run(draw).await } else { place.render(|| draw(Cancel::default())).await }
@@ -436,14 +411,25 @@ pub(super) fn to_sign_in(here: &Here) -> Response {
 
 /// The page of an error, with the status, the headers and the note of the error.
 pub(super) fn failed(error: ApiError, here: &Here) -> Response {
-    let message = error.message();
-    failure(error, |status| layout::failure(&here.root, status, &message))
+    let root = &here.root;
+    let text = html! {
+        p { (error.message()) }
+        p { a href=(root) { "Go to the overview" } " or " a href={ (root) "sign-in" } { "sign in with another token" } "." }
+    };
+    failed_with(error, here, &text)
 }
 
-/// The page of an error of a form, with the way back to the form.
+/// The page of an error of a form: nothing was changed, or nobody knows. The form is at the same address.
 pub(super) fn failed_form(error: ApiError, here: &Here) -> Response {
-    let message = error.message();
-    failure(error, |status| layout::failed_form(&here.root, status, &message))
+    let text = html! {
+        p.error role="alert" { (error.message()) }
+        p { a href="" { "Go back and look again" } " or " a href=(here.root) { "go to the overview" } "." }
+    };
+    failed_with(error, here, &text)
+}
+
+fn failed_with(error: ApiError, here: &Here, text: &Markup) -> Response {
+    failure(error, |status| layout::outside(&here.root, status.canonical_reason().unwrap_or("Error"), text))
 }
 
 /// A page with the status, the headers and the note of an error.
