@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, badge, nothing, pager, time};
+use super::elements::{self, Tone, badge, first_of, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::model::{CertificateAuthority, Entry, TlsCertificate};
 use crate::server::gateway_feed::presented::{TlsHostport, TlsHostports};
@@ -85,16 +85,8 @@ fn hostport_link(request: &PageRequest, hostport: &TlsHostport) -> Markup {
 /// A table of certificates.
 pub(super) fn table(request: &PageRequest, rows: &[Expiry]) -> Markup {
     let hostports = request.app.dashboard.hostports.at(&request.snapshot);
-    html! {
-        div.scroll.cards tabindex="0" role="region" aria-label="Certificates" {
-            table {
-                thead { tr {
-                    th scope="col" { "Certificate" } th scope="col" { "Expires" } th scope="col" { "For" } th scope="col" { "Used by" }
-                } }
-                tbody { @for row in rows { (certificate(request, row, &hostports)) } }
-            }
-        }
-    }
+    let rows = html! { @for row in rows { (certificate(request, row, &hostports)) } };
+    elements::table("Certificates", &["Certificate", "Expires", "For", "Used by"], &rows)
 }
 
 fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) -> Markup {
@@ -116,10 +108,7 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
                 @else if is_soon(row.second, request.now) { (badge(Tone::Warning, "soon")) " " }
                 (time(&at, request.now))
             }
-            td data-label="For" {
-                @for name in names.iter().take(MOST_NAMES) { code { (name) } " " }
-                @if names.len() > MOST_NAMES { "and " (names.len() - MOST_NAMES) " more" }
-            }
+            td data-label="For" { (first_of(&names, MOST_NAMES)) }
             td data-label="Used by" {
                 @if certificate.is_some() { (presented_at(request, &row.id, hostports)) }
                 @else if let Some(entry) = entry { (users(request, &entry.key)) }

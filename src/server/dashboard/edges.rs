@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{choice, nothing, pager, time};
+use super::elements::{self, choice, first_of, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge};
@@ -83,34 +83,22 @@ fn sorted_name(entry: &Entry) -> String {
 }
 
 fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
-    html! {
-        div.scroll.cards tabindex="0" role="region" aria-label="Edges" {
-            table {
-                thead { tr {
-                    th scope="col" { "Edge" } th scope="col" { "Hostports" } th scope="col" { "Routes" }
-                    th scope="col" { "Source" } th scope="col" { "Created" }
-                } }
-                tbody {
-                    @for entry in rows {
-                        @let hostports = entry.spec_as::<HttpsEdge>().map(|edge| edge.hostports.as_slice()).unwrap_or_default();
-                        @let count = request.snapshot.children_after(&entry.key, None).take(MOST_COUNTED + 1).count();
-                        tr {
-                            th scope="row" {
-                                a href=(request.to_resource(&entry.key).unwrap_or_default()) {
-                                    (entry.name().unwrap_or(entry.key.id.as_str()))
-                                }
-                            }
-                            td data-label="Hostports" {
-                                @for hostport in hostports.iter().take(MOST_HOSTPORTS) { code { (hostport) } " " }
-                                @if hostports.len() > MOST_HOSTPORTS { "and " (hostports.len() - MOST_HOSTPORTS) " more" }
-                            }
-                            td data-label="Routes" { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } }
-                            td data-label="Source" { (entry.source().unwrap_or("–")) }
-                            td data-label="Created" { (time(&entry.created_at.to_string(), request.now)) }
-                        }
+    let rows = html! {
+        @for entry in rows {
+            @let hostports = entry.spec_as::<HttpsEdge>().map(|edge| edge.hostports.as_slice()).unwrap_or_default();
+            @let count = request.snapshot.children_after(&entry.key, None).take(MOST_COUNTED + 1).count();
+            tr {
+                th scope="row" {
+                    a href=(request.to_resource(&entry.key).unwrap_or_default()) {
+                        (entry.name().unwrap_or(entry.key.id.as_str()))
                     }
                 }
+                td data-label="Hostports" { (first_of(hostports, MOST_HOSTPORTS)) }
+                td data-label="Routes" { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } }
+                td data-label="Source" { (entry.source().unwrap_or("–")) }
+                td data-label="Created" { (time(&entry.created_at.to_string(), request.now)) }
             }
         }
-    }
+    };
+    elements::table("Edges", &["Edge", "Hostports", "Routes", "Source", "Created"], &rows)
 }

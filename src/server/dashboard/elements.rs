@@ -199,6 +199,26 @@ pub(super) fn facts(facts: &[(&str, Markup)]) -> Markup {
     }
 }
 
+/// A table that scrolls by itself. Its rows are cards on a narrow screen, where the cells say what they are (`data-label`).
+pub(super) fn table(label: &str, columns: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div.scroll.cards tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { @for column in columns { th scope="col" { (column) } } } }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
+/// The first of some texts, and how many more there are.
+pub(super) fn first_of(texts: &[String], most: usize) -> Markup {
+    html! {
+        @for text in texts.iter().take(most) { code { (text) } " " }
+        @if texts.len() > most { "and " (texts.len() - most) " more" }
+    }
+}
+
 /// The text in place of an empty list.
 pub(super) fn nothing(text: &str) -> Markup {
     html! { p.nothing { (text) } }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::actions::revoke_key::may_revoke;
-use super::elements::{Tone, badge, choice, nothing, pager, time};
+use super::elements::{self, Tone, badge, choice, nothing, pager, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::key::segment;
@@ -44,6 +44,10 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     // Roles are those of owners, which only some may read.
     let shows_roles = request.may(&Intent::Owners);
     let revokes = request.may(&Intent::Change);
+    let columns = ["Key", "Owner"].into_iter().chain(shows_roles.then_some("Role"));
+    let columns = columns.chain(["Scope", "Last use", "Created"]).chain(revokes.then_some("Actions"));
+    let columns: Vec<&str> = columns.collect();
+    let rows = html! { @for entry in &scan.rows { (row(request, entry, shows_roles, revokes)) } };
     let since = key_use.since.to_string();
     let body = html! {
         form.filters role="search" aria-label="Keys" method="get" {
@@ -53,19 +57,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         }
         p { "Uses are those of this server since its start " (time(&since, request.now)) "." }
         @if scan.rows.is_empty() { (nothing("No key is selected here.")) }
-        @else {
-            div.scroll.cards tabindex="0" role="region" aria-label="Keys" {
-                table {
-                    thead { tr {
-                        th scope="col" { "Key" } th scope="col" { "Owner" }
-                        @if shows_roles { th scope="col" { "Role" } }
-                        th scope="col" { "Scope" } th scope="col" { "Last use" } th scope="col" { "Created" }
-                        @if revokes { th scope="col" { "Actions" } }
-                    } }
-                    tbody { @for entry in &scan.rows { (row(request, entry, shows_roles, revokes)) } }
-                }
-            }
-        }
+        @else { (elements::table("Keys", &columns, &rows)) }
         (pager(request, "before", before == u64::MAX, next, scan.next_text()))
     };
     Ok(PageContent { title: "Keys".to_owned(), section: "Keys", body })

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::access::{lock_icons, locks};
-use super::elements::{Tone, badge, choice, nothing, pager};
+use super::elements::{self, Tone, badge, choice, first_of, nothing, pager};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
@@ -107,41 +107,30 @@ fn changed_by_hand(request: &PageRequest) -> BTreeSet<String> {
 /// A table of routes, in which those that others have changed are marked. Only the server that writes knows these.
 pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
     let by_hand = changed_by_hand(request);
-    html! {
-        @if request.lacks_writer { p { "What was changed by hand is not marked: the server that writes does not answer." } }
-        div.scroll.cards tabindex="0" role="region" aria-label="Routes" {
-            table {
-                thead { tr {
-                    th scope="col" { "Route" } th scope="col" { "Protected by" } th scope="col" { "Host" }
-                    th scope="col" { "Match" } th scope="col" { "Source" }
-                } }
-                tbody {
-                    @for entry in rows {
-                        @let route = entry.spec_as::<HttpsEdgeRoute>();
-                        @let hostports = hostports(request, entry);
-                        tr {
-                            th scope="row" {
-                                a href=(request.to_resource(&entry.key).unwrap_or_default()) {
-                                    (request.snapshot.full_name(entry))
-                                }
-                                @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
-                            }
-                            td data-label="Protected" { (lock_icons(&locks_of(request, entry))) }
-                            td data-label="Host" {
-                                @for hostport in hostports.iter().take(MOST_HOSTPORTS) { code { (hostport) } " " }
-                                @if hostports.len() > MOST_HOSTPORTS { "and " (hostports.len() - MOST_HOSTPORTS) " more" }
-                            }
-                            td data-label="Match" {
-                                @if let Some(route) = route {
-                                    code { (route.r#match) } " "
-                                    small { (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
-                                }
-                            }
-                            td data-label="Source" { (entry.source().unwrap_or("–")) }
-                        }
+    let rows = html! {
+        @for entry in rows {
+            @let route = entry.spec_as::<HttpsEdgeRoute>();
+            tr {
+                th scope="row" {
+                    a href=(request.to_resource(&entry.key).unwrap_or_default()) {
+                        (request.snapshot.full_name(entry))
+                    }
+                    @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
+                }
+                td data-label="Protected" { (lock_icons(&locks_of(request, entry))) }
+                td data-label="Host" { (first_of(hostports(request, entry), MOST_HOSTPORTS)) }
+                td data-label="Match" {
+                    @if let Some(route) = route {
+                        code { (route.r#match) } " "
+                        small { (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
                     }
                 }
+                td data-label="Source" { (entry.source().unwrap_or("–")) }
             }
         }
+    };
+    html! {
+        @if request.lacks_writer { p { "What was changed by hand is not marked: the server that writes does not answer." } }
+        (elements::table("Routes", &["Route", "Protected by", "Host", "Match", "Source"], &rows))
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, badge, due, facts, nothing, time};
+use super::elements::{self, Tone, badge, due, facts, nothing, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::ready::readiness;
@@ -69,19 +69,15 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
 /// The requests in progress, and the places of those that cost much.
 fn work(request: &PageRequest) -> Markup {
     let AppState { access, admissions, .. } = &request.app;
+    let rows = html! {
+        @for slots in admissions.all() {
+            tr { th scope="row" { (slots.name()) } td data-label="Running" { (slots.running()) } td data-label="Waiting" { (slots.waiting()) }
+                td data-label="Refused" { (slots.refusals().iter().map(|(_, count)| count).sum::<u64>()) } }
+        }
+    };
     html! {
         p { "Requests in progress: " (access.guards.in_flight.count()) }
-        div.scroll.cards tabindex="0" role="region" aria-label="Work" {
-            table {
-                thead { tr { th scope="col" { "Class" } th scope="col" { "Running" } th scope="col" { "Waiting" } th scope="col" { "Refused" } } }
-                tbody {
-                    @for slots in admissions.all() {
-                        tr { th scope="row" { (slots.name()) } td data-label="Running" { (slots.running()) } td data-label="Waiting" { (slots.waiting()) }
-                            td data-label="Refused" { (slots.refusals().iter().map(|(_, count)| count).sum::<u64>()) } }
-                    }
-                }
-            }
-        }
+        (elements::table("Work", &["Class", "Running", "Waiting", "Refused"], &rows))
     }
 }
 

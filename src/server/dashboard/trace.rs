@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, badge, nothing, pager};
+use super::elements::{self, Tone, badge, nothing, pager};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::routing::{RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
 use crate::server::http::api_error::ApiError;
@@ -99,23 +99,19 @@ fn effect(effect: StepEffect) -> Markup {
 fn losers(request: &PageRequest, trace: &Trace, from: usize, has_more: bool) -> Markup {
     let rows: Vec<_> = trace.routes.iter().filter(|it| it.verdict != RouteDecision::Taken).collect();
     let next = has_more.then(|| from.saturating_add(ROWS).to_string());
+    let others = html! {
+        @for it in &rows {
+            tr {
+                th scope="row" { a href=(request.to_resource(&it.route.key).unwrap_or_default()) { (it.route.name.as_deref().unwrap_or(it.route.key.id.as_str())) } }
+                td data-label="Match" { code { (it.matched) } " " small { (it.match_type.map(|it| it.as_str()).unwrap_or_default()) } }
+                td data-label="Why not" { (it.verdict.to_string()) }
+            }
+        }
+    };
     html! {
         @if !rows.is_empty() {
             h2 { "Why not the others?" }
-            div.scroll.cards tabindex="0" role="region" aria-label="Other routes" {
-                table {
-                    thead { tr { th scope="col" { "Route" } th scope="col" { "Match" } th scope="col" { "Why not" } } }
-                    tbody {
-                        @for it in rows {
-                            tr {
-                                th scope="row" { a href=(request.to_resource(&it.route.key).unwrap_or_default()) { (it.route.name.as_deref().unwrap_or(it.route.key.id.as_str())) } }
-                                td data-label="Match" { code { (it.matched) } " " small { (it.match_type.map(|it| it.as_str()).unwrap_or_default()) } }
-                                td data-label="Why not" { (it.verdict.to_string()) }
-                            }
-                        }
-                    }
-                }
-            }
+            (elements::table("Other routes", &["Route", "Match", "Why not"], &others))
         }
         (pager(request, "from", from == 0, next, "More routes"))
     }
