@@ -167,11 +167,6 @@ impl AccessControl {
         Ok(caller.note(SecurityEvent::SignedIn, how))
     }
 
-    /// The session of a person who has signed in.
-    pub(crate) fn session_of(person: SignedInPerson) -> DashboardSession {
-        DashboardSession::of_person(person)
-    }
-
     /// Signs in with an API token, which must be allowed to read. Returns the session, and the note of its beginning.
     pub(crate) fn sign_in(
         &self,

@@ -57,7 +57,7 @@ impl DashboardSession {
     }
 
     /// Creates the session of a person.
-    pub(super) fn of_person(person: SignedInPerson) -> Self {
+    pub(in crate::server) fn of_person(person: SignedInPerson) -> Self {
         Self::begin(person.key(), String::new(), Some(person))
     }
 

@@ -1,5 +1,6 @@
 //! The frame of every page: the head, the navigation, the box for a trace, and the headers of the response.
 
+use axum::response::Redirect;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::server::prelude::*;
@@ -130,6 +131,11 @@ pub(super) fn response(status: StatusCode, html: String) -> Response {
     let mut response = (status, Body::from(html)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HTML.clone());
     with_policy(response)
+}
+
+/// Leads a browser to another page.
+pub(super) fn redirect(to: &str) -> Response {
+    with_policy(Redirect::to(to).into_response())
 }
 
 /// A response with the headers of all pages.

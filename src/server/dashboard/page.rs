@@ -2,7 +2,6 @@
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use axum::response::Redirect;
 use axum::routing::{MethodRouter, get};
 use maud::{Markup, html};
 use std::fmt::Display;
@@ -200,10 +199,7 @@ pub(super) fn serve(page: &'static DashboardPage) -> MethodRouter<AppState> {
     get(move |State(app): State<AppState>, request: Request| async move {
         let (mut parts, _) = request.into_parts();
         let here = Here::new(&parts);
-        match answer(page, app, &mut parts, &here).await {
-            Ok(response) => response,
-            Err(error) => failed(error, &here),
-        }
+        answer(page, app, &mut parts, &here).await.unwrap_or_else(|error| failed(error, &here))
     })
 }
 
@@ -406,7 +402,7 @@ async fn find_effects(request: &PageRequest, revisions: BTreeSet<u64>) {
 
 /// Leads to the page to sign in.
 pub(super) fn to_sign_in(here: &Here) -> Response {
-    layout::with_policy(Redirect::to(&here.sign_in()).into_response())
+    layout::redirect(&here.sign_in())
 }
 
 /// The page of an error, with the status, the headers and the note of the error.

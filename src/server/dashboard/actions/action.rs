@@ -7,7 +7,6 @@
 use std::pin::Pin;
 
 use axum::http::request::Parts;
-use axum::response::Redirect;
 use axum::routing::{MethodRouter, post};
 use maud::{Markup, html};
 
@@ -89,10 +88,7 @@ pub(in crate::server::dashboard) fn serve(action: &'static DashboardAction) -> M
     post(move |State(app): State<AppState>, request: Request| async move {
         let (mut parts, body) = request.into_parts();
         let here = Here::new(&parts);
-        match answer(action, app, &mut parts, body, &here).await {
-            Ok(response) => response,
-            Err(error) => failed_form(error, &here),
-        }
+        answer(action, app, &mut parts, body, &here).await.unwrap_or_else(|error| failed_form(error, &here))
     })
 }
 
@@ -123,7 +119,7 @@ async fn answer(action: &DashboardAction, app: AppState, parts: &mut Parts, body
     let (parameter, query) = (parameters.first().cloned(), parts.uri.query().map(str::to_owned));
     let (parameter, query) = (parameter.unwrap_or_default(), query.unwrap_or_default());
     let done = (action.make)(ActionForm { app, caller, headers, parameter, query, fields }).await?;
-    let mut response = layout::with_policy(Redirect::to(&format!("{}{}", here.root, done.page)).into_response());
+    let mut response = layout::redirect(&format!("{}{}", here.root, done.page));
     // A server that has forwarded the form waits until it can show the change.
     response.headers_mut().insert(REVISION, HeaderValue::from(store.snapshot().revision));
     if let Some(note) = done.note {

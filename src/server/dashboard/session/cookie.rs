@@ -55,9 +55,11 @@ impl CookieName {
         })
     }
 
-    /// The header that takes the cookie from a browser.
-    pub(in crate::server::dashboard) fn removed(&self, is_secure: bool) -> Option<HeaderValue> {
-        self.header("; Max-Age=0", is_secure)
+    /// Takes the cookie from a browser, whichever name it has.
+    pub(super) fn remove(&self, response: &mut Response) {
+        for removed in [true, false].into_iter().filter_map(|is_secure| self.header("; Max-Age=0", is_secure)) {
+            response.headers_mut().append(header::SET_COOKIE, removed);
+        }
     }
 
     /// The header with a value and attributes, and those of all cookies. A link from elsewhere opens a page (`Lax`), since pages

@@ -1,14 +1,13 @@
 //! Signing in through the OpenID Connect provider: the browser goes there, and comes back with a code (D117).
 
 use axum::http::request::Parts;
-use axum::response::Redirect;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::cookie;
-use super::sign_in::is_page;
-use crate::server::auth::authentication::AccessControl;
+use super::sign_in::{is_page, signed_in};
 use crate::server::auth::oidc::connector::PendingLogin;
+use crate::server::auth::session::DashboardSession;
 use crate::server::dashboard::layout;
 use crate::server::dashboard::page::{Here, failed};
 use crate::server::handler_prelude::*;
@@ -34,7 +33,7 @@ pub(in crate::server::dashboard) async fn begin(State(app): State<AppState>, req
     });
     match begun.await {
         Ok((cookie, address)) => {
-            let mut response = layout::with_policy(Redirect::to(&address).into_response());
+            let mut response = layout::redirect(&address);
             response.headers_mut().append(header::SET_COOKIE, cookie);
             response
         }
@@ -46,35 +45,19 @@ pub(in crate::server::dashboard) async fn begin(State(app): State<AppState>, req
 pub(in crate::server::dashboard) async fn finish(State(app): State<AppState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let here = Here::new(&parts);
-    let mut response = match signed_in(&app, &parts).await {
-        Ok((cookie, next, note)) => {
-            let mut response = layout::with_policy(Redirect::to(&format!("{}{next}", here.root)).into_response());
-            response.headers_mut().append(header::SET_COOKIE, cookie);
-            response.extensions_mut().insert(note);
-            response
-        }
-        Err(error) => failed(error, &here),
-    };
-    for is_secure in [true, false] {
-        if let Some(removed) = cookie::LOGIN.removed(is_secure) {
-            response.headers_mut().append(header::SET_COOKIE, removed);
-        }
-    }
+    let mut response = answer(&app, &parts, &here).await.unwrap_or_else(|error| failed(error, &here));
+    cookie::LOGIN.remove(&mut response);
     response
 }
 
-/// The cookie of the session, the page to go to, and the note of the sign-in.
-async fn signed_in(app: &AppState, parts: &Parts) -> Result<(HeaderValue, String, SecurityNote), ApiError> {
+async fn answer(app: &AppState, parts: &Parts, here: &Here) -> ApiResult {
     let pending = pending(app, parts)?;
-    let (next, is_secure) = (pending.next.clone(), pending.is_secure);
+    let (page, is_secure) = (format!("{}{}", here.root, pending.next), pending.is_secure);
     let query = parts.uri.query().map(str::to_owned);
     let person =
         at_provider(app, &parts.headers, move |_, provider| provider.finish(&pending, query.as_deref())).await?;
     let note = app.access.sign_in_person(&app.served.store.snapshot(), &parts.headers, &person, CODE_FLOW)?;
-    let mut session = AccessControl::session_of(person);
-    session.is_secure = is_secure;
-    let cookie = cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)?;
-    Ok((cookie, next, note))
+    signed_in(app, DashboardSession::of_person(person), is_secure, note, &page)
 }
 
 /// The sign-in that this browser has begun.

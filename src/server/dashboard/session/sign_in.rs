@@ -2,11 +2,11 @@
 //! pages lets no form lead elsewhere.
 
 use axum::http::request::Parts;
-use axum::response::Redirect;
 use maud::{Markup, html};
 
 use super::{cookie, origin_check};
 use crate::server::auth::oidc::connector::OpenIdConnect;
+use crate::server::auth::session::DashboardSession;
 use crate::server::dashboard::layout;
 use crate::server::dashboard::page::{Here, failed, failure, session_of};
 use crate::server::handler_prelude::*;
@@ -81,28 +81,33 @@ pub(in crate::server::dashboard) async fn sign_in(State(app): State<AppState>, r
         Err(error) => return failed(error, &here),
     };
     let next = fields.value("next");
-    match begin(&app, &parts, &fields) {
-        Ok((cookie, note)) => {
-            let target = if is_page(&next) { next.as_str() } else { "" };
-            let mut response = layout::with_policy(Redirect::to(&format!("./{target}")).into_response());
-            response.headers_mut().append(header::SET_COOKIE, cookie);
-            response.extensions_mut().insert(note);
-            response
-        }
-        Err(error) => {
-            let form = form(&next, provider_of(&app), Some(&error.message()));
-            failure(error, |_| layout::outside(&here.root, TITLE, &form))
-        }
-    }
+    begin(&app, &parts, &fields, &next).unwrap_or_else(|error| {
+        let form = form(&next, provider_of(&app), Some(&error.message()));
+        failure(error, |_| layout::outside(&here.root, TITLE, &form))
+    })
 }
 
-fn begin(app: &AppState, parts: &Parts, fields: &FormFields) -> Result<(HeaderValue, SecurityNote), ApiError> {
+fn begin(app: &AppState, parts: &Parts, fields: &FormFields, next: &str) -> ApiResult {
     let is_secure = origin_check::check(parts, &app.served.base_urls.base_url)?;
-    let (mut session, note) =
-        app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
+    let (session, note) = app.access.sign_in(&app.served.store.snapshot(), &parts.headers, &fields.value("token"))?;
+    let page = if is_page(next) { next } else { "" };
+    signed_in(app, session, is_secure, note, &format!("./{page}"))
+}
+
+/// The response to somebody who has signed in: the browser gets the cookie of the session, and goes to a page.
+pub(super) fn signed_in(
+    app: &AppState,
+    mut session: DashboardSession,
+    is_secure: bool,
+    note: SecurityNote,
+    page: &str,
+) -> ApiResult {
     session.is_secure = is_secure;
     let cookie = cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)?;
-    Ok((cookie, note))
+    let mut response = layout::redirect(page);
+    response.headers_mut().append(header::SET_COOKIE, cookie);
+    response.extensions_mut().insert(note);
+    Ok(response)
 }
 
 /// Whether a text is the path of a page below the dashboard, and not an address elsewhere.
@@ -113,24 +118,18 @@ pub(in crate::server::dashboard) fn is_page(next: &str) -> bool {
 /// Signs out: the browser forgets the session.
 pub(in crate::server::dashboard) async fn sign_out(State(app): State<AppState>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let here = Here::new(&parts);
-    let fields = match FormFields::receive(&parts, body).await {
-        Ok(fields) => fields,
-        Err(error) => return failed(error, &here),
-    };
-    let session = session_of(&app, &parts);
-    let checked = origin_check::check(&parts, &app.served.base_urls.base_url);
-    let is_own = session.as_ref().is_none_or(|session| session.has_form_token(&fields.value("form_token")));
-    if let Err(error) = checked.and_then(|_| if is_own { Ok(()) } else { Err(not_own()) }) {
-        return failed(error, &here);
+    signed_out(&app, &parts, body).await.unwrap_or_else(|error| failed(error, &Here::new(&parts)))
+}
+
+async fn signed_out(app: &AppState, parts: &Parts, body: Body) -> ApiResult {
+    let fields = FormFields::receive(parts, body).await?;
+    origin_check::check(parts, &app.served.base_urls.base_url)?;
+    if session_of(app, parts).is_some_and(|session| !session.has_form_token(&fields.value("form_token"))) {
+        return Err(not_own());
     }
-    let mut response = layout::with_policy(Redirect::to("./sign-in").into_response());
-    for is_secure in [true, false] {
-        if let Some(removed) = cookie::SESSION.removed(is_secure) {
-            response.headers_mut().append(header::SET_COOKIE, removed);
-        }
-    }
-    response
+    let mut response = layout::redirect("./sign-in");
+    cookie::SESSION.remove(&mut response);
+    Ok(response)
 }
 
 /// The error of a form that no page of the session has.
