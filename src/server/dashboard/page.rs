@@ -1,6 +1,5 @@
 //! What all pages have in common: the session, the permission, and the request as pages see it.
 
-use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::routing::{MethodRouter, get};
 use maud::{Markup, html};
@@ -15,6 +14,7 @@ use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session::DashboardSession;
 use crate::server::handler_prelude::*;
 use crate::server::http::page::AT;
+use crate::server::operations::checks::path_parameters;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::resources::at_revision;
 use crate::server::state::Admissions;
@@ -277,9 +277,9 @@ pub(super) async fn admitted(
     here: &Here,
 ) -> Result<Option<(PageRequest, Option<HeaderValue>)>, ApiError> {
     let Some(session) = session_of(&app, parts) else { return Ok(None) };
-    let parameters = parameters(parts).await?;
+    let parameters = path_parameters(parts).await?;
     let snapshot = app.served.store.snapshot();
-    let intent = intent_of(page.intent, &parameters);
+    let intent = page.intent.about(parameters.first().map_or("", String::as_str));
     let admitted = app.access.admit_session(&snapshot, &intent, &parts.headers, &session);
     let caller = match admitted {
         Err(error) if error.code() == Code::Unauthenticated => return Ok(None),
@@ -314,20 +314,6 @@ pub(super) async fn admitted(
         _earlier: earlier,
     };
     Ok(Some((request, renewed)))
-}
-
-/// The decoded parameters of the path.
-pub(super) async fn parameters(parts: &mut Parts) -> Result<Vec<String>, ApiError> {
-    let parameters = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| ApiError::no_endpoint())?;
-    Ok(parameters.iter().map(|(_, value)| value.to_owned()).collect())
-}
-
-/// The intent of a request with these parameters.
-pub(super) fn intent_of<'p>(intent: Intent<'p>, parameters: &'p [String]) -> Intent<'p> {
-    match intent {
-        Intent::Apply(_) => Intent::Apply(parameters.first().map_or("", String::as_str)),
-        intent => intent,
-    }
 }
 
 /// The page of the server that writes, if it answers.

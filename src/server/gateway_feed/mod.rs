@@ -101,9 +101,8 @@ async fn get(
                     edges = configuration.edges.len() + configuration.changed.len(),
                     "a gateway reads its configuration, with private keys and secrets"
                 );
-                let mut response = response::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
-                response.extensions_mut().insert(caller.note(SecurityEvent::GatewayRead, ""));
-                response
+                let response = response::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
+                response::noted(response, caller.note(SecurityEvent::GatewayRead, ""))
             }
         })
     };

@@ -5,6 +5,7 @@ use axum::http::header::IntoHeaderName;
 use super::api_error::{ApiResult, JSON, REQUEST_ID};
 use crate::model::{Rendered, json};
 use crate::server::prelude::*;
+use crate::server::telemetry::security::note::SecurityNote;
 use crate::store::ids;
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).
@@ -49,6 +50,14 @@ pub(crate) fn resource(status: StatusCode, rendered: &Rendered) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     set_header(headers, header::ETAG, &rendered.etag);
+    response
+}
+
+/// Adds a note for the security log, if there is one.
+pub(crate) fn noted(mut response: Response, note: impl Into<Option<SecurityNote>>) -> Response {
+    if let Some(note) = note.into() {
+        response.extensions_mut().insert(note);
+    }
     response
 }
 

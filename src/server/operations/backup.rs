@@ -51,12 +51,11 @@ async fn get(
         send(backup, &sender).await;
     });
     let mut response = Response::new(Body::new(ChannelBody(pieces)));
-    response.extensions_mut().insert(caller.note(SecurityEvent::BackupRead, ""));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     response::set_header(headers, header::CONTENT_DISPOSITION, &name);
-    Ok(response)
+    Ok(response::noted(response, caller.note(SecurityEvent::BackupRead, "")))
 }
 
 /// Sends the pieces of a backup as fast as the client takes them. If this ends early, the response is shorter than it says.

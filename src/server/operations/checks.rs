@@ -60,7 +60,7 @@ pub(in crate::server) async fn admit(State(gate): State<OperationGate>, request:
     let (mut parts, body) = request.into_parts();
     let OperationGate { operation, known, app } = gate;
     let (access, mut body) = (&app.access, body);
-    let parameter = path_parameter(operation, &mut parts).await?;
+    let parameter = path_parameters(&mut parts).await?.into_iter().next().unwrap_or_default();
     if let Some(intent) = operation.intent(&parameter) {
         let caller = access.admit(&access.store.snapshot(), &intent, &parts.headers)?;
         if let Some(secrets) = operation.secrets {
@@ -113,11 +113,7 @@ async fn forward(
             }
             app.forwarder.forward(places, OutgoingRequest::new(owner, parts, bytes)).await.map(Ok)
         }
-        ForwardedRequests::All => {
-            app.forwarder.check(parts)?;
-            let bytes = body::take(&parts.headers, body, Limits::RESOURCE).await?;
-            app.forwarder.forward(places, OutgoingRequest::new(owner, parts, bytes)).await.map(Ok)
-        }
+        ForwardedRequests::All => app.forwarder.forward_change(places, owner, parts, body).await.map(Ok),
     }
 }
 
@@ -134,13 +130,10 @@ struct DryRunField {
     dry_run: Option<bool>,
 }
 
-/// The decoded parameter of a path. One that is not UTF-8 is not found.
-async fn path_parameter(operation: &ApiOperation, parts: &mut Parts) -> Result<String, ApiError> {
-    if !operation.path.contains('{') {
-        return Ok(String::new());
-    }
+/// The decoded parameters of a path. One that is not UTF-8 is not found.
+pub(in crate::server) async fn path_parameters(parts: &mut Parts) -> Result<Vec<String>, ApiError> {
     let parameters = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| ApiError::no_endpoint())?;
-    Ok(parameters.iter().next().map(|(_, value)| value.to_owned()).unwrap_or_default())
+    Ok(parameters.iter().map(|(_, value)| value.to_owned()).collect())
 }
 
 /// A JSON body, which may be missing.

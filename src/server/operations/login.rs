@@ -54,9 +54,8 @@ async fn begin(State(app): State<AppState>, headers: HeaderMap, body: Body) -> A
         return Err(ApiError::with_code(Code::ContentType, "the request body must be `{}`, with its content type"));
     }
     let begun = at_provider(&app, &headers, |app, provider| provider.begin_device(&app.access.sessions));
-    let mut response = json_response(StatusCode::OK, &begun.await?)?;
-    response.extensions_mut().insert(SecurityNote::new(SecurityEvent::DeviceSignInBegun, "", None));
-    Ok(response)
+    let response = json_response(StatusCode::OK, &begun.await?)?;
+    Ok(response::noted(response, SecurityNote::new(SecurityEvent::DeviceSignInBegun, "", None)))
 }
 
 /// Answers with the token, once somebody has signed in.
@@ -77,9 +76,7 @@ async fn ask(State(app): State<AppState>, headers: HeaderMap, body: Body) -> Api
     let note = app.access.sign_in_person(&app.served.store.snapshot(), &headers, &person, DEVICE_FLOW)?;
     let (token, until) = token_of(&app.access.sessions, person, clock::now()).ok_or_else(ApiError::internal)?;
     let token = DeviceToken { token: token.expose().to_owned(), expires_at: until.to_string(), interval: 0 };
-    let mut response = json_response(StatusCode::OK, &token)?;
-    response.extensions_mut().insert(note);
-    Ok(response)
+    Ok(response::noted(json_response(StatusCode::OK, &token)?, note))
 }
 
 /// Asks the provider on a thread that may wait for it.

@@ -152,10 +152,7 @@ impl ApiOperation {
 
     /// The intent of the caller; none if the operation needs no caller. `parameter` is that of the path.
     pub(in crate::server) fn intent<'p>(&self, parameter: &'p str) -> Option<Intent<'p>> {
-        self.intent.map(|intent| match intent {
-            Intent::Apply(_) => Intent::Apply(parameter),
-            intent => intent,
-        })
+        self.intent.map(|intent| intent.about(parameter))
     }
 
     /// Which requests with a method a server that follows forwards to the one that writes.

@@ -116,11 +116,7 @@ async fn patch(
         };
         let snapshot = served.store.commit_with(Attempt::new(caller.author()), made)?.snapshot;
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
-        let mut response = response::resource(StatusCode::OK, &render(entry, &served.base_urls)?);
-        if let Some(note) = note {
-            response.extensions_mut().insert(note);
-        }
-        Ok(response)
+        Ok(response::noted(response::resource(StatusCode::OK, &render(entry, &served.base_urls)?), note))
     };
     // The engine blocks until the data is on disk.
     blocking(respond).await

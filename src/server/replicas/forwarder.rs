@@ -27,6 +27,7 @@ use crate::http_client;
 use crate::server::auth::client_certificates::VouchedName;
 use crate::server::auth::session_credentials::is_internal;
 use crate::server::http::api_error::{ApiError, ApiResult, REQUEST_ID, TAKEOVER};
+use crate::server::http::body::{self, Limits};
 use crate::server::limits::blocking_task::with_body;
 use crate::server::limits::guards::{self, CLIENT};
 use crate::server::limits::slots::classes::FORWARD_THREADS;
@@ -198,6 +199,22 @@ impl Forwarder {
         if let Some((_, agent)) = gone {
             agent.shutdown();
         }
+    }
+
+    /// Receives the body of a change, if it can be forwarded now, and forwards it like [`Self::forward`].
+    pub(in crate::server) async fn forward_change(
+        &self,
+        places: &Slots,
+        owner: Option<&Id>,
+        parts: &Parts,
+        body: Body,
+    ) -> ApiResult {
+        self.check(parts)?;
+        let bytes = match parts.method {
+            Method::DELETE => Bytes::new(),
+            _ => body::take(&parts.headers, body, Limits::RESOURCE).await?,
+        };
+        self.forward(places, OutgoingRequest::new(owner, parts, bytes)).await
     }
 
     /// Forwards a request in a place of its owner, and returns the response. Completes once this server has taken in what the

@@ -1,7 +1,6 @@
 //! The implementation of each action, shared by all kinds: create, get, list, patch, delete, and the module actions.
 
 use axum::http::Request;
-use axum::http::request::Parts;
 
 use super::endpoint::{Action, Endpoint, OWNER_ROLE};
 use super::external_id::check_id;
@@ -16,7 +15,6 @@ use crate::server::http::precondition::Precondition;
 use crate::server::http::{body_fields, page};
 use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;
-use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::store::{Attempt, ids, tokens};
 use crate::syntax::yaml::Tape;
 
@@ -76,7 +74,8 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
     query::check(parts.uri.query(), known)?;
     if !is_read && app.forwarder.is_needed() {
         drop(snapshot);
-        return Box::pin(forward(app, &caller.owner, &parts, body)).await;
+        let (places, owner) = (&app.admissions.forwards, Some(&caller.owner));
+        return Box::pin(app.forwarder.forward_change(places, owner, &parts, body)).await;
     }
     let (mut content, mut size) = (Tape::default(), 0);
     if matches!(parts.method, Method::POST | Method::PATCH | Method::PUT) {
@@ -105,16 +104,6 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
     dispatch(call, endpoint.action, key, content, at, parts.uri.query()).await
-}
-
-/// Forwards a change to the server that writes (D115).
-async fn forward(app: &AppState, owner: &Id, parts: &Parts, body: Body) -> ApiResult {
-    app.forwarder.check(parts)?;
-    let bytes = match parts.method {
-        Method::DELETE => Bytes::new(),
-        _ => body::take(&parts.headers, body, Limits::RESOURCE).await?,
-    };
-    app.forwarder.forward(&app.admissions.forwards, OutgoingRequest::new(Some(owner), parts, bytes)).await
 }
 
 /// Calls the handler of an action. `at` is the revision that a read asks for.
@@ -150,11 +139,8 @@ async fn dispatch(
             Box::pin(call.commit(&key, Some(slot), operations)).await.map(|_| StatusCode::NO_CONTENT.into_response())
         }
     }?;
-    if let Some(note) = call.people {
-        response.extensions_mut().insert(note);
-    }
     response::warn(&mut response, &call.owned);
-    Ok(response)
+    Ok(response::noted(response, call.people))
 }
 
 impl ApiRequest<'_> {

@@ -67,7 +67,12 @@ pub(crate) enum Intent<'a> {
     Rekey,
 }
 
-impl Intent<'_> {
+impl<'a> Intent<'a> {
+    /// The intent of a request whose path has this parameter: `Apply` is about the source that it names.
+    pub(in crate::server) fn about(self, parameter: &'a str) -> Self {
+        if matches!(self, Intent::Apply(_)) { Intent::Apply(parameter) } else { self }
+    }
+
     /// The callers that [`allows`] permits, for the API reference.
     pub(in crate::server) fn callers(self) -> &'static str {
         match self {

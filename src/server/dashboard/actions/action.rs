@@ -12,10 +12,11 @@ use maud::{Markup, html};
 
 use crate::server::auth::session_credentials::request_headers;
 use crate::server::dashboard::layout;
-use crate::server::dashboard::page::{Here, PageRequest, failed_form, intent_of, parameters, session_of, to_sign_in};
+use crate::server::dashboard::page::{Here, PageRequest, failed_form, session_of, to_sign_in};
 use crate::server::dashboard::session::origin_check;
 use crate::server::dashboard::session::sign_in::{FormFields, not_own};
 use crate::server::handler_prelude::*;
+use crate::server::operations::checks::path_parameters;
 use crate::server::replicas::forwarded_client::ForwardedClient;
 use crate::server::replicas::forwarder::OutgoingRequest;
 use crate::server::replicas::read_your_writes::REVISION;
@@ -98,8 +99,8 @@ async fn answer(action: &DashboardAction, app: AppState, parts: &mut Parts, body
     if parts.extensions.get::<ForwardedClient>().is_none() {
         origin_check::check(parts, &app.served.base_urls.base_url)?;
     }
-    let parameters = parameters(parts).await?;
-    let intent = intent_of(action.intent, &parameters);
+    let parameter = path_parameters(parts).await?.into_iter().next().unwrap_or_default();
+    let intent = action.intent.about(&parameter);
     let admitted = app.access.admit_session(&app.served.store.snapshot(), &intent, &parts.headers, &session);
     match admitted {
         Err(error) if error.code() == Code::Unauthenticated => return Ok(to_sign_in(here)),
@@ -116,14 +117,10 @@ async fn answer(action: &DashboardAction, app: AppState, parts: &mut Parts, body
         return app.forwarder.forward(&app.admissions.forwards, form).await;
     }
     let headers = request_headers(&app.access.sessions, &session, &parts.headers)?;
-    let (parameter, query) = (parameters.first().cloned(), parts.uri.query().map(str::to_owned));
-    let (parameter, query) = (parameter.unwrap_or_default(), query.unwrap_or_default());
+    let query = parts.uri.query().unwrap_or_default().to_owned();
     let done = (action.make)(ActionForm { app, caller, headers, parameter, query, fields }).await?;
     let mut response = layout::redirect(&format!("{}{}", here.root, done.page));
     // A server that has forwarded the form waits until it can show the change.
     response.headers_mut().insert(REVISION, HeaderValue::from(store.snapshot().revision));
-    if let Some(note) = done.note {
-        response.extensions_mut().insert(note);
-    }
-    Ok(response)
+    Ok(response::noted(response, done.note))
 }

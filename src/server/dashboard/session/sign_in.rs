@@ -106,8 +106,7 @@ pub(super) fn signed_in(
     let cookie = cookie::set(&app.access.sessions, &session).ok_or_else(ApiError::internal)?;
     let mut response = layout::redirect(page);
     response.headers_mut().append(header::SET_COOKIE, cookie);
-    response.extensions_mut().insert(note);
-    Ok(response)
+    Ok(response::noted(response, note))
 }
 
 /// Whether a text is the path of a page below the dashboard, and not an address elsewhere.

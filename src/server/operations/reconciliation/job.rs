@@ -213,14 +213,10 @@ impl<'a> ReconciliationJob<'a> {
             (None, _) => {}
         }
         let saved = self.saved(&planned, Secrets::Revealed)?;
-        let mut response = self.answer(&planned, saved, revision)?;
         let Caller { key, owner, .. } = &self.caller;
-        if let (Some(plan), Some(_)) = (&planned.plan, revision)
-            && let Some(note) = SecurityNote::for_operations((key, owner), &plan.each_operation())
-        {
-            response.extensions_mut().insert(note);
-        }
-        Ok(response)
+        let applied = planned.plan.as_ref().filter(|_| revision.is_some());
+        let note = applied.and_then(|plan| SecurityNote::for_operations((key, owner), &plan.each_operation()));
+        Ok(response::noted(self.answer(&planned, saved, revision)?, note))
     }
 
     fn author(&self) -> Author {

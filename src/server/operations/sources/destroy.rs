@@ -96,15 +96,11 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
         Ok::<_, ApiError>(planned)
     };
     let (mut planned, revision) = destroy.apply(store, Some(caller), accept)?;
-    let mut response = request.answer(&mut planned, Secrets::Revealed, revision)?;
-    if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
-        sync_log::applied(&destroy.author(Some(caller)), plan, revision);
-        app.sources.registry.request_syncs_after(&destroy.source, plan);
-        if let Some(note) = SecurityNote::for_operations((&caller.0, &caller.1), &plan.each_operation()) {
-            response.extensions_mut().insert(note);
-        }
-    }
-    Ok(response)
+    let response = request.answer(&mut planned, Secrets::Revealed, revision)?;
+    let (Some(plan), Some(revision)) = (&planned.plan, revision) else { return Ok(response) };
+    sync_log::applied(&destroy.author(Some(caller)), plan, revision);
+    app.sources.registry.request_syncs_after(&destroy.source, plan);
+    Ok(response::noted(response, SecurityNote::for_operations((&caller.0, &caller.1), &plan.each_operation())))
 }
 
 /// The caller of a request, if it may plan or apply the source.
