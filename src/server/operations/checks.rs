@@ -108,7 +108,7 @@ async fn forward(
         }
         ForwardedRequests::Applying => {
             let bytes = body::take(&parts.headers, body, Limits::RESOURCE).await?;
-            if is_dry_run(&bytes).await? {
+            if BodyHead::read(&bytes).await?.is_dry_run() {
                 return Ok(Err(Body::from(bytes)));
             }
             app.forwarder.forward(places, OutgoingRequest::new(owner, parts, bytes)).await.map(Ok)
@@ -117,17 +117,30 @@ async fn forward(
     }
 }
 
-/// Whether a request changes nothing. This server finds the errors of a body that it cannot read.
-async fn is_dry_run(bytes: &Bytes) -> Result<bool, ApiError> {
-    let (size, bytes) = (bytes.len(), bytes.clone());
-    let read = move || serde_json::from_slice::<DryRunField>(&bytes);
-    Ok(with_body(size, read).await?.map_or(true, |body| body.dry_run.unwrap_or_default()))
+/// The fields of a body that decide about its place and about who answers it. All others are skipped.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct BodyHead {
+    dry_run: Option<bool>,
+    pub(super) source: Option<String>,
 }
 
-/// The field of a body that says whether it is a dry run. All others are skipped.
-#[derive(Deserialize)]
-struct DryRunField {
-    dry_run: Option<bool>,
+impl BodyHead {
+    /// Reads the fields. An invalid body applies nothing: this server finds its errors.
+    pub(super) async fn read(bytes: &Bytes) -> Result<Self, ApiError> {
+        let (size, bytes) = (bytes.len(), bytes.clone());
+        with_body(size, move || Self::parse(&bytes)).await
+    }
+
+    /// Reads the fields of a small body.
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or(Self { dry_run: Some(true), source: None })
+    }
+
+    /// Whether the request changes nothing.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run.unwrap_or_default()
+    }
 }
 
 /// The decoded parameters of a path. One that is not UTF-8 is not found.

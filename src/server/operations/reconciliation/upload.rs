@@ -8,6 +8,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use crate::reconcile::DEFAULT_SOURCE;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
+use crate::server::operations::checks::BodyHead;
 use crate::server::operations::planned_change;
 
 /// The largest body that is received without a place of an upload.
@@ -51,14 +52,13 @@ impl Upload {
         Ok(Self { bytes, place })
     }
 
-    /// Reads its own description.
-    pub(super) async fn head(&self) -> Result<UploadHead, ApiError> {
-        let bytes = self.bytes.clone();
-        with_body(bytes.len(), move || UploadHead::parse(&bytes)).await
+    /// Reads what it says of itself.
+    pub(super) async fn head(&self) -> Result<BodyHead, ApiError> {
+        BodyHead::read(&self.bytes).await
     }
 
     /// Takes the place in which it runs.
-    pub(super) fn place(&mut self, app: &AppState, caller: &Caller, head: &UploadHead) -> Result<WorkPlace, ApiError> {
+    pub(super) fn place(&mut self, app: &AppState, caller: &Caller, head: &BodyHead) -> Result<WorkPlace, ApiError> {
         let source = head.source.as_deref().unwrap_or(DEFAULT_SOURCE);
         let pool = planned_change::pool(app, caller, &Intent::Apply(source), head.is_dry_run());
         // What does not apply, whatever it said first, leaves the reserved places to what does.
@@ -87,26 +87,6 @@ fn enter(
     }
     let take = || app.admissions.uploads.enter(Some(&caller.owner), pool.unwrap_or(SlotPool::Shared));
     is_large.then(take).transpose()
-}
-
-/// The fields of a request that decide about its place. All others are skipped.
-#[derive(Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub(super) struct UploadHead {
-    dry_run: Option<bool>,
-    source: Option<String>,
-}
-
-impl UploadHead {
-    /// Reads the fields. An invalid body applies nothing.
-    fn parse(bytes: &[u8]) -> Self {
-        serde_json::from_slice(bytes).unwrap_or(Self { dry_run: Some(true), source: None })
-    }
-
-    /// Whether the request changes nothing.
-    pub(super) fn is_dry_run(&self) -> bool {
-        self.dry_run.unwrap_or_default()
-    }
 }
 
 /// The value of `dry_run`, if it is in the beginning of a body.
@@ -156,7 +136,7 @@ mod tests {
 
     #[test]
     fn only_a_valid_body_without_dry_run_applies() {
-        let head = |text: &str| UploadHead::parse(text.as_bytes());
+        let head = |text: &str| BodyHead::parse(text.as_bytes());
         let applies = head(r#"{"files": [{"name": "a", "text": "\"dry_run\": true"}], "source": "shop"}"#);
         assert_eq!((applies.is_dry_run(), applies.source.as_deref()), (false, Some("shop")));
         for plans in ["", "{", r#"{"dry_run": 1}"#, r#"{"dry_run": true, "files": [[[]]]}"#, "nothing"] {
