@@ -74,6 +74,16 @@ impl ChangeRequest<'_> {
         &self.app.served.store
     }
 
+    /// Admits the caller again, who must be allowed to plan or apply a source. A refusal is about a field of the body.
+    pub(super) fn admit(&self, current: &Snapshot, field: impl Into<Path>, source: &str) -> Result<Caller, ApiError> {
+        let access = &self.app.access;
+        let intent = if self.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
+        let caller = access.admit_again(current, &Intent::Propose, self.headers)?;
+        permission::allows(&caller, &intent, current).map_err(|fault| caller.refused(fault.at(field)))?;
+        access.check_change(&caller, &intent)?;
+        Ok(caller)
+    }
+
     /// Makes an attempt, and records it unless it is a dry run. `author` is that of an attempt that changes nothing.
     pub(super) fn run(&self, author: Author, attempt: impl FnOnce() -> ApiResult) -> ApiResult {
         let began = Instant::now();

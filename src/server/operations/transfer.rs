@@ -114,12 +114,6 @@ fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) ->
 
 /// The caller of a request, if it may plan or apply both sources.
 fn admit(request: &ChangeRequest<'_>, transfer: &Transfer, current: &Snapshot) -> Result<Caller, ApiError> {
-    let access = &request.app.access;
-    let caller = access.admit_again(current, &Intent::Propose, request.headers)?;
-    for (field, source) in [("from", &transfer.from), ("to", &transfer.to)] {
-        let intent = if request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
-        permission::allows(&caller, &intent, current).map_err(|fault| caller.refused(fault.at(field)))?;
-        access.check_change(&caller, &intent)?;
-    }
-    Ok(caller)
+    request.admit(current, "from", &transfer.from)?;
+    request.admit(current, "to", &transfer.to)
 }

@@ -68,7 +68,8 @@ async fn create(
         let (app, headers, command, expect) = (&app, &headers, "destroy", Some(expect));
         let request = ChangeRequest { app, headers, command, subject, dry_run, behaviour, expect };
         let destroy = Destroy { source, budget };
-        let Caller { key, owner, .. } = admit(&request, &destroy, &request.store().snapshot())?;
+        // The body has no field for the source.
+        let Caller { key, owner, .. } = request.admit(&request.store().snapshot(), Path::root(), &destroy.source)?;
         let caller = (key, owner);
         request.run(destroy.author(Some(&caller)), || attempt(&request, &destroy, &caller))
     };
@@ -80,7 +81,7 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
     if request.dry_run {
         let current = store.snapshot();
         let mut planned = destroy.plan(&current);
-        admit(request, destroy, &current)?;
+        request.admit(&current, Path::root(), &destroy.source)?;
         let plan = planned.plan.as_mut().ok_or_else(ApiError::internal)?;
         if let Some(missing) = plan.refusals.iter().find(|refusal| refusal.code == Name::Code(Code::NotFound)) {
             return Err(ApiError::new(fault(missing)));
@@ -89,7 +90,7 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
         return request.answer(&mut planned, Secrets::Revealed, None);
     }
     let accept = |current: &Snapshot, planned: PlanResult| {
-        permit(&admit(request, destroy, current)?, &planned, current)?;
+        permit(&request.admit(current, Path::root(), &destroy.source)?, &planned, current)?;
         let followed = followed(app, &destroy.source);
         check_refusals(followed.iter().chain(planned.plan.iter().flat_map(|plan| &plan.refusals)))?;
         request.check_expected(&planned, None)?;
@@ -101,17 +102,6 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
     sync_log::applied(&destroy.author(Some(caller)), plan, revision);
     app.sources.registry.request_syncs_after(&destroy.source, plan);
     Ok(response::noted(response, SecurityNote::for_operations((&caller.0, &caller.1), &plan.each_operation())))
-}
-
-/// The caller of a request, if it may plan or apply the source.
-fn admit(request: &ChangeRequest<'_>, destroy: &Destroy, current: &Snapshot) -> Result<Caller, ApiError> {
-    let (access, source) = (&request.app.access, destroy.source.as_str());
-    let intent = if request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
-    let caller = access.admit_again(current, &Intent::Propose, request.headers)?;
-    // The body has no field for the source.
-    permission::allows(&caller, &intent, current).map_err(|fault| caller.refused(fault.at(Path::root())))?;
-    access.check_change(&caller, &intent)?;
-    Ok(caller)
 }
 
 /// The refusal of a source that the server reconciles itself: its next sync would create everything again.
