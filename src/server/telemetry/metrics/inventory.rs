@@ -2,12 +2,10 @@
 //! everything visits all resources.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::{Arc, Weak};
 
 use imbl::OrdSet;
 use jiff::Timestamp;
-use quick_cache::sync::Cache;
 
 use crate::lock::Lock;
 use crate::model::{CertificateAuthority, Entry, Key, Kind, Snapshot, TlsCertificate};
@@ -18,11 +16,10 @@ const MOST_SOURCES: usize = 100;
 const MOST_CERTIFICATES: usize = 1000;
 
 /// The resources of a revision.
+#[derive(Default)]
 pub(in crate::server) struct Inventory {
     /// The number of resources by kind.
     pub kinds: BTreeMap<Kind, usize>,
-    /// The number of sources that own resources.
-    pub sources: usize,
     /// The number of resources by source and kind, of the largest sources.
     pub owned: Vec<(String, BTreeMap<Kind, usize>)>,
     /// The number of resources by source.
@@ -43,7 +40,7 @@ pub(in crate::server) struct Expiry {
 }
 
 /// The counts of a state, which can be changed by a resource.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct ResourceCounts {
     kinds: BTreeMap<Kind, usize>,
     owned: BTreeMap<String, BTreeMap<Kind, usize>>,
@@ -84,8 +81,8 @@ impl ResourceCounts {
         }
     }
 
-    /// The counts of another state than the one that these are of.
-    fn changed(mut self, before: &Snapshot, after: &Snapshot) -> Self {
+    /// Makes these counts of a state those of another one.
+    fn change(&mut self, before: &Snapshot, after: &Snapshot) {
         for key in after.changed_since(before) {
             if let Some(entry) = before.get(key) {
                 self.remove(entry);
@@ -94,7 +91,6 @@ impl ResourceCounts {
                 self.add(entry);
             }
         }
-        self
     }
 }
 
@@ -117,7 +113,7 @@ impl Inventory {
         let name = |key: &Key| snapshot.get(key).and_then(|entry| entry.name()).unwrap_or_default().to_owned();
         let expiry = |(second, key): &(i64, Key)| Expiry { second: *second, id: key.id.to_string(), name: name(key) };
         let expiries = counts.ends.iter().take(MOST_CERTIFICATES).map(expiry).collect();
-        Self { kinds, sources: counts.owned.len(), owned, by_source, expiries }
+        Self { kinds, owned, by_source, expiries }
     }
 }
 
@@ -133,39 +129,36 @@ pub(in crate::server) fn expiry(entry: &Entry) -> Option<Expiry> {
     Some(Expiry { second, id: entry.key.id.to_string(), name })
 }
 
-/// The inventories of the last revisions that were asked for. Within a process, a revision has one content.
-pub(crate) struct Inventories {
-    known: Cache<u64, Arc<Inventory>>,
-    /// The counts that were made last, and the state that they are of, if it is still in memory.
-    last: Lock<(Weak<Snapshot>, ResourceCounts)>,
-}
+/// The inventory of the last revision that was asked for.
+#[derive(Default)]
+pub(crate) struct Inventories(Lock<LastInventory>);
 
-impl Default for Inventories {
-    fn default() -> Self {
-        Self { known: Cache::new(2), last: Lock::default() }
-    }
+#[derive(Default)]
+struct LastInventory {
+    /// The state that was counted, if it is still in memory.
+    state: Weak<Snapshot>,
+    counts: ResourceCounts,
+    inventory: Arc<Inventory>,
 }
 
 impl Inventories {
-    /// Returns the inventory of a snapshot.
+    /// Returns the inventory of a snapshot. Within a process, a revision has one content.
     pub(in crate::server) fn count(&self, snapshot: &Arc<Snapshot>) -> Arc<Inventory> {
-        let count = || Ok::<_, Infallible>(Arc::new(self.make(snapshot)));
-        let Ok(inventory) = self.known.get_or_insert_with(&snapshot.revision, count);
-        inventory
-    }
-
-    fn make(&self, snapshot: &Arc<Snapshot>) -> Inventory {
-        let (state, counts) = self.last.lock().clone();
-        let counts = match state.upgrade() {
-            Some(state) => counts.changed(&state, snapshot),
+        let mut last = self.0.lock();
+        let state = last.state.upgrade();
+        if state.as_ref().is_some_and(|state| state.revision == snapshot.revision) {
+            return Arc::clone(&last.inventory);
+        }
+        let mut counts = std::mem::take(&mut *last).counts;
+        match state {
+            Some(state) => counts.change(&state, snapshot),
             None => {
-                let mut counts = ResourceCounts::default();
+                counts = ResourceCounts::default();
                 snapshot.iter().for_each(|entry| counts.add(entry));
-                counts
             }
-        };
-        let inventory = Inventory::new(&counts, snapshot);
-        *self.last.lock() = (Arc::downgrade(snapshot), counts);
+        }
+        let inventory = Arc::new(Inventory::new(&counts, snapshot));
+        *last = LastInventory { state: Arc::downgrade(snapshot), counts, inventory: Arc::clone(&inventory) };
         inventory
     }
 }
@@ -198,7 +191,7 @@ mod tests {
             let next = Arc::new(next);
             let (counted, anew) = (inventories.count(&next), Inventories::default().count(&next));
             assert_eq!((&counted.kinds, &counted.owned), (&anew.kinds, &anew.owned));
-            assert_eq!((counted.sources, &counted.by_source), (anew.sources, &anew.by_source));
+            assert_eq!(counted.by_source, anew.by_source);
             state = next;
         }
         assert_eq!(inventories.count(&state).by_source, BTreeMap::from([("shop".to_owned(), 1)]));

@@ -68,7 +68,7 @@ fn resources(app: &AppState, page: &mut Exposition) {
     drop(snapshot);
     let kinds = inventory.kinds.iter().map(|(kind, count)| (vec![("kind", kind.info().name)], *count as f64));
     page.gauge("edgewright_resources", "Resources of each kind.", kinds);
-    page.value("edgewright_sources", "Sources that own resources.", inventory.sources as f64);
+    page.value("edgewright_sources", "Sources that own resources.", inventory.by_source.len() as f64);
     let owned = inventory.owned.iter().flat_map(|(source, kinds)| {
         let labels = move |kind: &'static str| vec![("source", source.as_str()), ("kind", kind)];
         kinds.iter().map(move |(kind, count)| (labels(kind.info().name), *count as f64))
