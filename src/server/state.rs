@@ -157,7 +157,7 @@ pub(crate) struct Telemetry {
     /// The counts for the metrics page.
     pub inventories: Inventories,
     /// The last answers about the invariants.
-    pub proofs: ProofCache,
+    pub proofs: Arc<ProofCache>,
     /// The metrics pages that are on their way.
     pub scraped: ScrapedPages,
     /// The reads of gateways from this process.

@@ -24,33 +24,11 @@ const MOST_EXPIRIES: usize = 1000;
 /// The last answers.
 #[derive(Default)]
 pub(crate) struct ProofCache {
-    answers: Arc<LastAnswers>,
-    /// The thread ends with it.
-    _alive: Option<Sender<()>>,
-}
-
-/// The answers that the thread and requests find.
-#[derive(Default)]
-struct LastAnswers {
     last: Lock<Arc<ProvenState>>,
     /// Held by whoever proves. Those who wait for it find the answers then.
     proving: Lock<()>,
-}
-
-impl LastAnswers {
-    fn last(&self) -> Arc<ProvenState> {
-        Arc::clone(&self.last.lock())
-    }
-
-    /// The answers about the state that is current once nobody else proves; none if there is no state any longer.
-    fn refreshed(&self, current: impl FnOnce() -> Option<Arc<Snapshot>>) -> Option<Arc<ProvenState>> {
-        let _proving = self.proving.lock();
-        let (state, known) = (current()?, self.last());
-        let Some(next) = known.next(state, clock::now()) else { return Some(known) };
-        let next = Arc::new(next);
-        *self.last.lock() = Arc::clone(&next);
-        Some(next)
-    }
+    /// The thread ends with it.
+    _alive: Option<Sender<()>>,
 }
 
 /// The answers about the invariants of a state.
@@ -67,17 +45,18 @@ pub(in crate::server) struct ProvenState {
 
 impl ProofCache {
     /// Starts to prove the invariants of a store. The thread ends with the store, too.
-    pub(in crate::server) fn start(store: &Arc<Store>) -> Self {
-        let (store, answers) = (Arc::downgrade(store), Arc::<LastAnswers>::default());
+    pub(in crate::server) fn start(store: &Arc<Store>) -> Arc<Self> {
         let (alive, ended) = channel::<()>();
-        let kept = Arc::clone(&answers);
+        let cache = Arc::new(Self { _alive: Some(alive), ..Self::default() });
+        let (store, kept) = (Arc::downgrade(store), Arc::downgrade(&cache));
         let keep = move || {
             lower_priority();
             let mut rest = Duration::ZERO;
             while ended.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
                 let began = Instant::now();
+                let Some(kept) = kept.upgrade() else { return };
                 // A store that is not in use any longer does not wait for a proof.
-                if kept.refreshed(|| store.upgrade().map(|store| store.snapshot())).is_none() {
+                if kept.refreshed_to(|| store.upgrade().map(|store| store.snapshot())).is_none() {
                     return;
                 }
                 rest = PERIOD.max(began.elapsed().saturating_mul(REST));
@@ -86,12 +65,12 @@ impl ProofCache {
         if let Err(error) = std::thread::Builder::new().name("proofs".into()).spawn(keep) {
             tracing::warn!("The metrics and the status of sources have no invariants: {error}");
         }
-        Self { answers, _alive: Some(alive) }
+        cache
     }
 
     /// The last answers; none of revision 0 before the first ones.
     pub(in crate::server) fn last(&self) -> Arc<ProvenState> {
-        self.answers.last()
+        Arc::clone(&self.last.lock())
     }
 
     /// The last answers, if they are those of the current revision.
@@ -102,7 +81,17 @@ impl ProofCache {
 
     /// The answers of the current revision. Proves them if they are not known.
     pub(in crate::server) fn refreshed(&self, store: &Store) -> Arc<ProvenState> {
-        self.answers.refreshed(|| Some(store.snapshot())).unwrap_or_default()
+        self.refreshed_to(|| Some(store.snapshot())).unwrap_or_default()
+    }
+
+    /// The answers about the state that is current once nobody else proves; none if there is no state any longer.
+    fn refreshed_to(&self, current: impl FnOnce() -> Option<Arc<Snapshot>>) -> Option<Arc<ProvenState>> {
+        let _proving = self.proving.lock();
+        let (state, known) = (current()?, self.last());
+        let Some(next) = known.next(state, clock::now()) else { return Some(known) };
+        let next = Arc::new(next);
+        *self.last.lock() = Arc::clone(&next);
+        Some(next)
     }
 }
 
@@ -158,13 +147,13 @@ mod tests {
 
     #[test]
     fn whoever_asks_later_gets_what_was_proven() {
-        let answers = LastAnswers::default();
+        let answers = ProofCache::default();
         let state = Arc::new(Snapshot::restore(7, 0, [], Vec::<Entry>::new()));
-        let proven = answers.refreshed(|| Some(Arc::clone(&state))).unwrap();
+        let proven = answers.refreshed_to(|| Some(Arc::clone(&state))).unwrap();
         assert_eq!(proven.revision(), 7);
-        let again = answers.refreshed(|| Some(state)).unwrap();
+        let again = answers.refreshed_to(|| Some(state)).unwrap();
         assert!(Arc::ptr_eq(&again, &proven) && Arc::ptr_eq(&answers.last(), &proven));
-        assert!(answers.refreshed(|| None).is_none());
+        assert!(answers.refreshed_to(|| None).is_none());
     }
 
     #[test]
