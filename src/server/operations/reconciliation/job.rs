@@ -25,24 +25,17 @@ pub(super) struct ReconciliationJob<'a> {
     /// The request's headers, which identify the caller.
     headers: HeaderMap,
     caller: Caller,
+    /// The request, without its files.
+    request: Request,
     options: Options,
     /// The file names, in order.
     files: Vec<String>,
-    dry_run: bool,
-    /// The outcome of the only plan to apply, if not any.
-    expect: Option<String>,
-    tokens: TokenHashes,
     /// The manifests to compare with, if it is a comparison.
     older: Option<Arc<dyn Tree>>,
     /// The request to trace.
     to_trace: Option<TracedRequest>,
     traced: Option<TraceOfPlan>,
-    /// Whether the results of the route tests are returned.
-    shows_tests: bool,
-    wants_routing: bool,
     routing: Option<RoutingOfPlan>,
-    /// Whether the answers about invariants are returned, and the answers.
-    proves: bool,
     proofs: Option<ProofReport>,
 }
 
@@ -59,20 +52,19 @@ impl<'a> ReconciliationJob<'a> {
         // A key with a scope does not find out what other keys of its owner have sent.
         let sender = if caller.scope.is_some() { caller.identity() } else { &caller.owner };
         let is_older: Vec<bool> = request.files.iter().map(|file| file.older).collect();
-        let sent = app.caches.files.resolve(sender, request.files, &digests)?;
+        let sent = app.caches.files.resolve(sender, std::mem::take(&mut request.files), &digests)?;
         let (older, sent) = review::split_older(sent, &is_older);
         let unset = if request.assume_values { UnsetValues::Assume } else { UnsetValues::Require };
         let older = request.compare.then(|| review::tree(older, unset));
         let files = sent.iter().map(|file| without_tokens(&file.name).into_owned()).collect();
-        let commit = Some(request.commit).filter(|commit| !commit.is_empty());
-        let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
-        let author = Some(author).filter(|author| !author.name.is_empty() || !author.email.is_empty());
-        let message = Some(request.commit_message).filter(|message| !message.is_empty());
-        let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
-        let sent = Sent::new(sent, commit).with_commit_details(GitCommitDetails { author, message, tag: None });
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let (name, email) = (request.commit_author_name.clone(), request.commit_author_email.clone());
+        let author = Some(CommitAuthor { name, email }).filter(|it| !it.name.is_empty() || !it.email.is_empty());
+        let details = GitCommitDetails { author, message: given(&request.commit_message), tag: None };
+        let sent = Sent::new(sent, given(&request.commit)).with_commit_details(details);
         let options = Options {
             tree: SurroundedTree::wrap(Arc::new(sent), None, unset),
-            source: request.source,
+            source: request.source.clone(),
             prune: request.prune,
             isolate: request.isolate,
             recreate_ids: request.recreate_ids,
@@ -83,31 +75,13 @@ impl<'a> ReconciliationJob<'a> {
             behaviour: request.behaviour,
             cancel,
         };
-        let (dry_run, shows_tests, wants_routing) = (request.dry_run, request.tests, request.routing);
-        let (proves, tokens) = (request.proofs, TokenHashes(hashes.collect()));
-        let expect = request.expect.filter(|expect| !expect.is_empty());
-        Ok(Self {
-            app,
-            headers,
-            caller,
-            options,
-            files,
-            dry_run,
-            expect,
-            tokens,
-            older,
-            to_trace,
-            traced: None,
-            shows_tests,
-            wants_routing,
-            routing: None,
-            proves,
-            proofs: None,
-        })
+        request.expect = request.expect.filter(|expect| !expect.is_empty());
+        let (traced, routing, proofs) = (None, None, None);
+        Ok(Self { app, headers, caller, request, options, files, older, to_trace, traced, routing, proofs })
     }
 
     pub(super) fn run(self) -> ApiResult {
-        let (began, dry_run) = (Instant::now(), self.dry_run);
+        let (began, dry_run) = (Instant::now(), self.request.dry_run);
         let (app, author) = (self.app, self.author());
         let source = self.options.source.clone();
         let answer = self.attempt();
@@ -127,7 +101,7 @@ impl<'a> ReconciliationJob<'a> {
         let prepared = Prepared::load(self.options.clone());
         // Whoever traces a request may look for the reason why a test of it fails.
         let prepared = if self.to_trace.is_some() { prepared.without_tests() } else { prepared };
-        if self.dry_run { self.plan_only(prepared) } else { self.apply(&prepared) }
+        if self.request.dry_run { self.plan_only(prepared) } else { self.apply(&prepared) }
     }
 
     /// Plans the changes from older manifests. For a caller who does not see the secrets of the source, too: both sides have
@@ -169,14 +143,14 @@ impl<'a> ReconciliationJob<'a> {
             ));
         }
         self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
-        if self.wants_routing {
+        if self.request.routing {
             self.routing = Some(review::routing_of_plan(&snapshot, &planned)?);
         }
-        self.proofs = self.proves.then(|| {
+        self.proofs = self.request.proofs.then(|| {
             let state = prepared.with_surrounding_invariants(&snapshot);
             planned.proofs(&state, &self.options.source)
         });
-        if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
+        if self.request.expect.as_deref().is_some_and(is_masked) && !is_blind {
             warn_unreviewed(&mut planned);
             let saved = self.saved(&prepared.masked().plan(&snapshot), Secrets::Masked)?;
             return self.answer(&planned, saved, None);
@@ -191,8 +165,9 @@ impl<'a> ReconciliationJob<'a> {
         let store = Arc::clone(&self.app.served.store);
         let author = self.author();
         self.permit_unjudged(prepared, &store.snapshot())?;
-        let mut tokens = std::mem::take(&mut self.tokens);
-        let reviewed = self.expect.as_deref().is_some_and(is_masked).then(|| prepared.masked());
+        let hashes = std::mem::take(&mut self.request.token_hashes).into_iter();
+        let mut tokens = TokenHashes(hashes.map(|(key, hash)| (Id::new(&key), hash)).collect());
+        let reviewed = self.request.expect.as_deref().is_some_and(is_masked).then(|| prepared.masked());
         let accept = |snapshot: &Snapshot, mut planned: PlanResult| {
             annotate_drift(&store, prepared, snapshot, &mut planned);
             let masked = reviewed.as_ref().map(|reviewed| reviewed.plan(snapshot));
@@ -238,7 +213,7 @@ impl<'a> ReconciliationJob<'a> {
 
     /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
     fn admit(&mut self, snapshot: &Snapshot, planned: &PlanResult) -> Result<(), ApiError> {
-        let intent = intent(&self.options.source, self.dry_run);
+        let intent = intent(&self.options.source, self.request.dry_run);
         self.caller = self.app.access.admit_again(snapshot, &intent, &self.headers)?;
         let applies = Intent::Apply(&self.options.source);
         // A dry run reports what would be refused, unless its caller cannot apply the source anyway.
@@ -259,7 +234,7 @@ impl<'a> ReconciliationJob<'a> {
         self.admit(snapshot, planned)?;
         let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
         let outcome = |planned: &PlanResult, secrets| outcome(self.saved(planned, secrets)?.as_ref());
-        if !is_expected(self.expect.as_deref(), planned, masked, outcome)? {
+        if !is_expected(self.request.expect.as_deref(), planned, masked, outcome)? {
             return Err(planned_change::stale("the store or the values have"));
         }
         ApiError::check(plan.refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
@@ -275,9 +250,9 @@ impl<'a> ReconciliationJob<'a> {
     }
 
     fn answer(&self, planned: &PlanResult, saved: Option<SavedPlan>, revision: Option<u64>) -> ApiResult {
-        let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
+        let mut report = planned.report(if self.request.dry_run { "plan" } else { "reconcile" });
         report.applied = revision;
-        report.tests = self.shows_tests.then(|| planned.test_report());
+        report.tests = self.request.tests.then(|| planned.test_report());
         report.proofs.clone_from(&self.proofs);
         let run = Run {
             report: ReportDocument::from_report(&report),
