@@ -1,6 +1,7 @@
 //! The provider in the configuration file, and what can be wrong with it.
 
 use axum::http::Uri;
+use ureq::tls::RootCerts;
 use zeroize::Zeroizing;
 
 use super::refused_people::RefusedPeople;
@@ -81,15 +82,14 @@ impl OidcConfig {
         Ok(Some(Secret::new(text)))
     }
 
-    /// The authorities of the provider's certificate in a file; none for those of the system.
-    pub(super) fn authorities(&self) -> Result<Option<Vec<u8>>, String> {
+    /// The authorities of the provider's certificate: those in a file, or of the system.
+    pub(super) fn authorities(&self) -> Result<RootCerts, String> {
         if self.ca_file.as_os_str().is_empty() {
-            return Ok(None);
+            return Ok(RootCerts::PlatformVerifier);
         }
         let named = |reason: &dyn fmt::Display| format!("`{}`: {reason}", self.ca_file.display());
         let pem = std::fs::read(&self.ca_file).map_err(|error| named(&error))?;
-        http_client::authorities(&pem).map_err(|reason| named(&reason))?;
-        Ok(Some(pem))
+        http_client::authorities(&pem).map_err(|reason| named(&reason))
     }
 }
 

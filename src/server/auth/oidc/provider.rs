@@ -8,7 +8,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ureq::http::Response;
-use ureq::tls::RootCerts;
 use ureq::{Agent, Body};
 
 use super::config::{OidcConfig, is_confidential, is_local_http};
@@ -238,11 +237,7 @@ impl OidcProvider {
         {
             return Ok(client.clone());
         }
-        let authorities = match self.config.authorities()? {
-            Some(pem) => http_client::authorities(&pem)?,
-            None => RootCerts::PlatformVerifier,
-        };
-        let agent = http_client::agent_trusting(authorities, CONNECT, RESPONSE);
+        let agent = http_client::agent_trusting(self.config.authorities()?, CONNECT, RESPONSE);
         let client = ProviderClient { agent, secret: self.config.secret() };
         *read = Some((Instant::now(), client.clone()));
         Ok(client)
