@@ -43,11 +43,7 @@ impl Cursors {
         let current = store.snapshot().revision;
         let files = store.sidecars();
         let follows = "notifications continue after the current revision";
-        let mut cursors: BTreeMap<String, Cursor> = files
-            .as_ref()
-            .map(|files| state_files::read(files, FILE, MOST_BYTES, follows))
-            .transpose()?
-            .unwrap_or_default();
+        let mut cursors: BTreeMap<String, Cursor> = state_files::read(files.as_ref(), FILE, MOST_BYTES, follows)?;
         for name in names {
             let newest = Cursor { revision: current, parts: 0, transition };
             let cursor = cursors.entry(name.to_owned()).or_insert(newest);

@@ -6,17 +6,15 @@ use serde::de::DeserializeOwned;
 use crate::store::{Sidecars, StoreError};
 use crate::syntax::text::escaped;
 
-/// Reads a file of at most `most` bytes. Without a readable one, starts anew; the log then says what `follows`. Fails if a database
-/// does not answer: what it has is not lost, and must not be replaced.
+/// Reads a file of at most `most` bytes; a store in memory has none. Without a readable one, starts anew; the log then says
+/// what `follows`. Fails if a database does not answer: what it has is not lost, and must not be replaced.
 pub(super) fn read<T: DeserializeOwned + Default>(
-    files: &Sidecars,
+    files: Option<&Sidecars>,
     name: &str,
     most: u64,
     follows: &str,
 ) -> Result<T, StoreError> {
-    if !files.has(name) {
-        return Ok(T::default());
-    }
+    let Some(files) = files.filter(|files| files.has(name)) else { return Ok(T::default()) };
     let bytes = files.read(name, most)?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_else(|| {
         let path = files.place(name);

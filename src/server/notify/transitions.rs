@@ -95,8 +95,8 @@ impl TransitionLog {
     pub(super) fn open(store: &Store) -> Result<Self, StoreError> {
         let files = store.sidecars();
         let follows = "targets are notified of all current states again";
-        let state = files.as_ref().map(|files| state_files::read(files, FILE, MOST_BYTES as u64, follows));
-        Ok(Self { files, state: Lock::new(state.transpose()?.unwrap_or_default()) })
+        let state = state_files::read(files.as_ref(), FILE, MOST_BYTES as u64, follows)?;
+        Ok(Self { files, state: Lock::new(state) })
     }
 
     /// The number of the last event.
