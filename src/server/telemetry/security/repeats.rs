@@ -16,17 +16,15 @@ const MOST: usize = 100;
 /// The reason in the line about all other clients.
 const OTHERS: &str = "other clients";
 
-/// The key of repeated events.
-type RepeatKey = (SecurityEvent, Option<IpAddr>, Option<Id>, Cow<'static, str>);
+/// What is the same in the repetitions of an event.
+type RepeatKey = (Option<IpAddr>, Option<Id>, Cow<'static, str>);
 
 /// The repeated events of an interval.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     ends: Option<Instant>,
-    /// Clients whose first event was logged, with the last one since then.
-    by_client: HashMap<RepeatKey, Option<SecurityRecord>>,
-    /// The number of these clients for each event.
-    clients: HashMap<SecurityEvent, usize>,
+    /// The clients of each event whose first one was logged, with the last one since then.
+    by_client: HashMap<SecurityEvent, HashMap<RepeatKey, Option<SecurityRecord>>>,
     /// All others, of each key.
     by_key: HashMap<(SecurityEvent, Option<Id>), Option<SecurityRecord>>,
 }
@@ -38,15 +36,14 @@ impl Repeats {
             return Some(record);
         }
         self.ends.get_or_insert(now + INTERVAL);
-        let same = (record.event, record.peer.map(subnet_of), record.key.clone(), record.reason.clone());
-        if let Some(counted) = self.by_client.get_mut(&same) {
+        let same = (record.peer.map(subnet_of), record.key.clone(), record.reason.clone());
+        let clients = self.by_client.entry(record.event).or_default();
+        if let Some(counted) = clients.get_mut(&same) {
             count(counted, record);
             return None;
         }
-        let clients = self.clients.entry(record.event).or_default();
-        if *clients < MOST {
-            *clients += 1;
-            self.by_client.insert(same, None);
+        if clients.len() < MOST {
+            clients.insert(same, None);
             return Some(record);
         }
         // Only what is the same for all of them may stand for all.
@@ -65,7 +62,8 @@ impl Repeats {
     /// Ends the interval, and returns what was counted in it.
     pub(super) fn end(&mut self) -> Vec<SecurityRecord> {
         let Self { by_client, by_key, .. } = std::mem::take(self);
-        let mut counted: Vec<SecurityRecord> = by_client.into_values().chain(by_key.into_values()).flatten().collect();
+        let of_clients = by_client.into_values().flat_map(HashMap::into_values);
+        let mut counted: Vec<SecurityRecord> = of_clients.chain(by_key.into_values()).flatten().collect();
         counted.sort_by_key(|record| record.repeated.map(|repeated| repeated.last));
         counted
     }
