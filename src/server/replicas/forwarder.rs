@@ -52,39 +52,25 @@ const TAKEN_IN: Duration = Duration::from_secs(2);
 
 /// Where cookies count: everything else gets none.
 const DASHBOARD: &str = "/ui/";
-/// Headers about a connection, or about this server alone. The writer adds the headers of CORS itself, and this server
+/// Headers about a connection, of a request and of a response.
+const OF_CONNECTION: [&str; 6] =
+    ["connection", "content-length", "keep-alive", "trailer", "transfer-encoding", "upgrade"];
+/// Other headers about a connection, or about this server alone. The writer adds the headers of CORS itself, and this server
 /// does.
-const NOT_SENT: [&str; 17] = [
+const NOT_SENT: [&str; 11] = [
     AT_LEAST,
     CLIENT,
     FORWARDED,
     "accept-encoding",
-    "connection",
-    "content-length",
     "expect",
     "host",
-    "keep-alive",
     "origin",
     "proxy-authorization",
     "proxy-connection",
     "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
     "x-forwarded-for",
 ];
-const NOT_RETURNED: [&str; 10] = [
-    "access-control-allow-origin",
-    "access-control-expose-headers",
-    "connection",
-    "content-length",
-    "date",
-    "keep-alive",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "vary",
-];
+const NOT_RETURNED: [&str; 4] = ["access-control-allow-origin", "access-control-expose-headers", "date", "vary"];
 
 /// Forwards requests, and receives those that others forward.
 pub(crate) struct Forwarder {
@@ -273,7 +259,7 @@ impl Forwarder {
         if !has_session {
             headers.remove(header::COOKIE);
         }
-        for name in NOT_SENT {
+        for name in OF_CONNECTION.into_iter().chain(NOT_SENT) {
             headers.remove(name);
         }
         if certificate.is_some() {
@@ -343,7 +329,7 @@ fn send(agent: &Agent, request: Request<()>, body: &[u8], timeout: Option<Durati
 }
 
 fn returned(mut head: response::Parts, body: Vec<u8>) -> Response {
-    for name in NOT_RETURNED {
+    for name in OF_CONNECTION.into_iter().chain(NOT_RETURNED) {
         head.headers.remove(name);
     }
     let mut response = Response::new(Body::from(body));
