@@ -304,21 +304,18 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let service = service_fn(move |request| respond(&acceptor, &peer, &activity, request));
     let connection = shared.builder.serve_connection(io, service);
     tokio::pin!(connection);
-    tokio::select! {
+    let longest = tokio::select! {
         biased;
         ended = connection.as_mut() => return log_end(ended),
-        () = stop_begins(&mut stopped) => {}
-        () = authorities_replaced(&mut authorities) => {
-            // Its certificate may no longer be worth anything. Streams of events would never end by themselves.
-            connection.as_mut().graceful_shutdown();
-            if let Ok(ended) = timeout(LAST_RESPONSES, connection.as_mut()).await {
-                log_end(ended);
-            }
-            return;
-        }
-    }
+        // Whoever stops the server says for how long.
+        () = stop_begins(&mut stopped) => Duration::MAX,
+        // Its certificate may no longer be worth anything. Streams of events would never end by themselves.
+        () = authorities_replaced(&mut authorities) => LAST_RESPONSES,
+    };
     connection.as_mut().graceful_shutdown();
-    log_end(connection.await);
+    if let Ok(ended) = timeout(longest, connection).await {
+        log_end(ended);
+    }
 }
 
 /// Completes when the authorities of a client's certificate are replaced, if it has one.
