@@ -9,8 +9,8 @@ use crate::syntax::x509::CertificateFacts;
 use crate::tenancy::certificates::{Presentation, names, presentation, wildcard_of};
 
 /// A certificate that can be presented.
-struct Candidate<'s> {
-    id: &'s str,
+pub(super) struct Candidate<'s> {
+    pub(super) id: &'s str,
     claim: Option<&'s Claim>,
     certificate: &'s TlsCertificate,
     facts: &'s CertificateFacts,
@@ -42,16 +42,7 @@ impl<'s> Certificates<'s> {
     }
 
     /// Returns the certificates of an edge for a host in its normal form, in order of preference. `claim` is the edge's.
-    pub(super) fn for_host(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<GatewayCertificate> {
-        self.chosen(host, edge, claim).into_iter().map(Candidate::form).collect()
-    }
-
-    /// Returns when each of these certificates is valid.
-    pub(super) fn validities(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<CertificateValidity> {
-        self.chosen(host, edge, claim).into_iter().map(Candidate::validity).collect()
-    }
-
-    fn chosen(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<&Candidate<'s>> {
+    pub(super) fn for_host(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<&Candidate<'s>> {
         let wildcard = wildcard_of(host).filter(|wildcard| wildcard != host);
         let exact = self.0.get(host).into_iter().flatten();
         let exact_ids: Vec<&str> = exact.clone().map(|it| it.id).collect();
@@ -83,13 +74,15 @@ impl CertificateValidity {
 }
 
 impl Candidate<'_> {
-    fn validity(&self) -> CertificateValidity {
+    /// When it is valid.
+    pub(super) fn validity(&self) -> CertificateValidity {
         let second = |text: &str| text.parse::<Timestamp>().map(Timestamp::as_second).unwrap_or_default();
         let (from, until) = (second(&self.facts.not_before), second(&self.facts.not_after));
         CertificateValidity { id: self.id.to_owned(), from, until }
     }
 
-    fn form(&self) -> GatewayCertificate {
+    /// The form in which gateways get it.
+    pub(super) fn form(&self) -> GatewayCertificate {
         GatewayCertificate {
             id: self.id.to_owned(),
             not_before: self.facts.not_before.clone(),

@@ -1,6 +1,6 @@
 //! Edges with everything that a gateway needs to serve them.
 
-use super::certificates::Certificates;
+use super::certificates::{Candidate, Certificates};
 use super::view::{
     GatewayAuthority, GatewayEdge, GatewayHostport, GatewayIpRestriction, GatewayModule, GatewayMutualTls,
     GatewayRoute, GatewayTermination, GatewayTlsEdge,
@@ -9,7 +9,7 @@ use crate::model::diagnostics::check::parse_hostport;
 use crate::model::kind::ip_restriction::Traffic;
 use crate::model::module::mutual_tls::MutualTls;
 use crate::model::module::saml::Saml;
-use crate::model::module::tls_termination::{TerminateAt, TlsTermination};
+use crate::model::module::tls_termination::TerminateAt;
 use crate::model::traffic::{PLAIN_HTTP, host_name};
 use crate::model::{
     AnyResource, CertificateAuthority, Entry, HttpsEdge, HttpsEdgeRoute, IpRestriction, JsonError, MatchType, Module,
@@ -88,11 +88,8 @@ impl<'s> EdgeResolver<'s> {
 
     fn edge(&self, entry: &Entry, edge: &HttpsEdge) -> Result<GatewayEdge, JsonError> {
         let key = &entry.key;
-        let tls = match edge.tls_termination.as_deref() {
-            Some(tls) => tls.view(key, self.base_urls),
-            // An edge without the module terminates TLS.
-            None => TlsTermination::default().view(key, self.base_urls),
-        };
+        // An edge without the module terminates TLS.
+        let tls = edge.tls_termination.as_deref().cloned().unwrap_or_default().view(key, self.base_urls);
         let terminate_at = termination(edge);
         let terminates = terminate_at == GatewayTermination::Edge;
         let mutual_tls = edge.mutual_tls.as_deref().filter(|it| it.enabled);
@@ -129,10 +126,8 @@ impl<'s> EdgeResolver<'s> {
 
     fn hostport(&self, text: &str, terminates: bool, entry: &Entry, edge: &HttpsEdge) -> Option<GatewayHostport> {
         let (host, port, tls) = tls_host(text, terminates)?;
-        let certificates = match tls {
-            true => self.certificates.for_host(&host, edge, entry.claim.as_deref()),
-            false => Vec::new(),
-        };
+        let candidates = if tls { self.certificates.for_host(&host, edge, entry.claim.as_deref()) } else { Vec::new() };
+        let certificates = candidates.into_iter().map(Candidate::form).collect();
         Some(GatewayHostport { hostport: text.to_owned(), host, port, tls, certificates })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use super::certificates::{CertificateValidity, Certificates};
+use super::certificates::{Candidate, CertificateValidity, Certificates};
 use super::edges::{termination, tls_host};
 use super::view::GatewayTermination;
 use crate::model::HttpsEdge;
@@ -35,7 +35,8 @@ impl TlsHostports {
             let terminates = termination(edge) == GatewayTermination::Edge;
             for text in edge.hostports.iter().filter(|_| terminates) {
                 let Some((host, _, true)) = tls_host(text, terminates) else { continue };
-                let certificates = certificates.validities(&host, edge, entry.claim.as_deref());
+                let candidates = certificates.for_host(&host, edge, entry.claim.as_deref());
+                let certificates = candidates.into_iter().map(Candidate::validity).collect();
                 found.all.push(TlsHostport { hostport: text.clone(), edge: entry.key.clone(), certificates });
             }
         }

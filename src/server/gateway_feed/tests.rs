@@ -107,7 +107,7 @@ fn exact_names_come_before_wildcards_and_newer_certificates_before_older_ones() 
     let snapshot = applied.map(|(snapshot, _)| snapshot).unwrap_or_default();
     let certificates = Certificates::new(&snapshot);
     let of = |host: &str| -> Vec<String> {
-        certificates.for_host(host, &HttpsEdge::default(), None).into_iter().map(|it| it.id).collect()
+        certificates.for_host(host, &HttpsEdge::default(), None).iter().map(|it| it.id.to_owned()).collect()
     };
     assert_eq!(of("a.example.com"), ["cert_3", "cert_2", "cert_1"]);
     assert_eq!(of("b.example.com"), ["cert_1", "cert_3"]);
