@@ -194,10 +194,7 @@ impl RequestBody {
         let Self { content, mut faults, .. } = self;
         let (value, found) = decode::<T>(content.root(), None);
         faults.extend(found);
-        match value {
-            Some(value) if faults.is_empty() => Ok(value),
-            _ => Err(ApiError::from_faults(faults)),
-        }
+        body_fields::without_faults(value, faults)
     }
 
     /// Decodes a body that must not be null.
