@@ -62,22 +62,20 @@ impl ApiOperation {
         intent: Option<Intent<'static>>,
         handler: OperationHandler,
     ) -> Self {
-        let (secrets, paged, names, description, document, failures) = (None, None, [""; 3], "", None, "");
-        let (forwards_itself, is_of_writer) = (false, false);
         Self {
             method,
             path,
             handler,
             intent,
-            secrets,
-            forwards_itself,
-            is_of_writer,
-            paged,
+            secrets: None,
+            forwards_itself: false,
+            is_of_writer: false,
+            paged: None,
             query: Some(&[]),
-            names,
-            description,
-            document,
-            failures,
+            names: [""; 3],
+            description: "",
+            document: None,
+            failures: "",
         }
     }
 
