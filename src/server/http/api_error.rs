@@ -41,7 +41,7 @@ const STORE_RETRY: u64 = 5;
 impl ApiError {
     /// Creates the error of one fault.
     pub(crate) fn new(fault: Fault) -> Self {
-        Self::from_faults(vec![fault])
+        Self::from_faults([fault])
     }
 
     /// Creates the error of a fault without a field.
@@ -70,14 +70,15 @@ impl ApiError {
     }
 
     /// Fails if there are faults.
-    pub(crate) fn check(faults: Vec<Fault>) -> Result<(), Self> {
-        if faults.is_empty() { Ok(()) } else { Err(Self::from_faults(faults)) }
+    pub(crate) fn check(faults: impl IntoIterator<Item = Fault>) -> Result<(), Self> {
+        let mut faults = faults.into_iter().peekable();
+        if faults.peek().is_none() { Ok(()) } else { Err(Self::from_faults(faults)) }
     }
 
     /// Creates the error of several faults; the first determines the status.
-    pub(crate) fn from_faults(mut faults: Vec<Fault>) -> Self {
+    pub(crate) fn from_faults(faults: impl IntoIterator<Item = Fault>) -> Self {
         // Limits the response to a hostile body with very many faults.
-        faults.truncate(MOST_FAULTS);
+        let faults = faults.into_iter().take(MOST_FAULTS).collect();
         Self { faults, headers: Box::default(), missing: Vec::new(), revision: None, note: None }
     }
 

@@ -3,7 +3,6 @@
 use percent_encoding::percent_decode_str;
 
 use super::api_error::ApiError;
-use crate::model::MOST_FAULTS;
 use crate::model::decode::one_of;
 use crate::server::prelude::*;
 
@@ -23,7 +22,7 @@ pub(crate) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError>
     if let Some(part) = query.unwrap_or_default().split('&').find(|part| !decoded(part)) {
         let name = part.split('=').next().unwrap_or_default();
         let message = format!("the query parameter `{}` is not UTF-8", printable(name));
-        return Err(ApiError::from_faults(vec![Fault::new(Code::Parameter, message)]));
+        return Err(ApiError::with_code(Code::Parameter, message));
     }
     let mut counts: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for (name, _) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -39,7 +38,7 @@ pub(crate) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError>
             true => None,
         }
     });
-    ApiError::check(faults.take(MOST_FAULTS).collect())
+    ApiError::check(faults)
 }
 
 /// Returns the value of a parameter, if the query has it.

@@ -1,7 +1,7 @@
 //! The common part of requests that plan and apply a change of the store without manifests: a rollback, a
 //! transfer, or destroying a source.
 
-use crate::model::{MOST_FAULTS, Name, Path};
+use crate::model::{Name, Path};
 use crate::plan::format::json::ReportDocument;
 use crate::plan::{DigestProtection, Effect, Plan, PlanConditions, SavedPlan};
 use crate::reconcile::sync_loop::sync_log;
@@ -214,7 +214,7 @@ pub(super) fn permit_changes(caller: &Caller, plan: &Plan, current: &Snapshot) -
 
 /// Refuses a plan with refusals.
 pub(super) fn check_refusals<'a>(refusals: impl IntoIterator<Item = &'a Diagnostic>) -> Result<(), ApiError> {
-    ApiError::check(refusals.into_iter().take(MOST_FAULTS).map(fault).collect())
+    ApiError::check(refusals.into_iter().map(fault))
 }
 
 /// A diagnostic as the fault of a request.

@@ -5,7 +5,7 @@ use super::records::find;
 use super::review;
 use super::wire::{self, Request, RoutingOfPlan, Run, TraceOfPlan};
 use crate::manifest::tree::{GitCommitDetails, Sent, SurroundedTree, Tree, UnsetValues};
-use crate::model::{CommitAuthor, MOST_FAULTS, Path, Severity};
+use crate::model::{CommitAuthor, Path, Severity};
 use crate::plan::format::json::ReportDocument;
 use crate::plan::proof_report::ProofReport;
 use crate::plan::saved_plan::{SavedPlan, is_masked};
@@ -237,7 +237,7 @@ impl<'a> ReconciliationJob<'a> {
         if !is_expected(self.request.expect.as_deref(), planned, masked, outcome)? {
             return Err(planned_change::stale("the store or the values have"));
         }
-        ApiError::check(plan.refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
+        ApiError::check(plan.refusals.iter().map(|it| self.fault(it)))
     }
 
     /// The plan as a document; none for one that cannot be applied.
@@ -273,8 +273,7 @@ impl<'a> ReconciliationJob<'a> {
 
     fn invalid(&self, planned: &PlanResult) -> ApiError {
         let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-        // The limit of the response.
-        ApiError::from_faults(errors.take(MOST_FAULTS).map(|it| self.fault(it)).collect())
+        ApiError::from_faults(errors.map(|it| self.fault(it)))
     }
 
     /// Converts a diagnostic, with the field of the file in the request.
