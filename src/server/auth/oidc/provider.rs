@@ -93,10 +93,10 @@ impl OidcProvider {
 
     /// The metadata of the provider.
     pub(super) fn metadata(&self) -> Result<Arc<ProviderMetadata>, OidcFailure> {
-        self.metadata_of(&mut self.known.lock())
+        self.metadata_of(&mut self.known.lock()).map_err(OidcFailure::Away)
     }
 
-    fn metadata_of(&self, known: &mut KnownProvider) -> Result<Arc<ProviderMetadata>, OidcFailure> {
+    fn metadata_of(&self, known: &mut KnownProvider) -> Result<Arc<ProviderMetadata>, String> {
         if let Some((since, metadata)) = &known.metadata
             && since.elapsed() < FRESH
         {
@@ -108,10 +108,7 @@ impl OidcProvider {
                 known.metadata = Some((Instant::now(), Arc::clone(&metadata)));
                 Ok(metadata)
             }
-            Err(reason) => match &known.metadata {
-                Some((_, metadata)) => Ok(Arc::clone(metadata)),
-                None => Err(OidcFailure::Away(reason)),
-            },
+            Err(reason) => known.metadata.as_ref().map(|(_, metadata)| Arc::clone(metadata)).ok_or(reason),
         }
     }
 
@@ -137,7 +134,7 @@ impl OidcProvider {
     pub(super) fn check_signature(&self, token: &IdToken<'_>) -> Result<(), OidcFailure> {
         const WRONG: OidcFailure = OidcFailure::Refused("the signature of the ID token is wrong");
         let mut known = self.known.lock();
-        let keys = self.keys_of(&mut known)?;
+        let keys = self.keys_of(&mut known).map_err(OidcFailure::Away)?;
         if token.is_signed_by(&keys) {
             return Ok(());
         }
@@ -149,25 +146,20 @@ impl OidcProvider {
         if token.is_signed_by(&keys) { Ok(()) } else { Err(WRONG) }
     }
 
-    fn keys_of(&self, known: &mut KnownProvider) -> Result<Arc<[ProviderKey]>, OidcFailure> {
-        let (age, keys) = match &known.keys {
-            Some((since, keys)) => (since.elapsed(), Some(Arc::clone(keys))),
-            None => (Duration::MAX, None),
-        };
-        match keys {
-            Some(keys) if age < FRESH => Ok(keys),
-            keys => self.read_keys(known).or_else(|reason| match keys {
-                Some(keys) if age < LONGEST => Ok(keys),
-                _ => Err(OidcFailure::Away(reason)),
-            }),
+    fn keys_of(&self, known: &mut KnownProvider) -> Result<Arc<[ProviderKey]>, String> {
+        if let Some((since, keys)) = &known.keys
+            && since.elapsed() < FRESH
+        {
+            return Ok(Arc::clone(keys));
         }
+        self.read_keys(known).or_else(|reason| match &known.keys {
+            Some((since, keys)) if since.elapsed() < LONGEST => Ok(Arc::clone(keys)),
+            _ => Err(reason),
+        })
     }
 
     fn read_keys(&self, known: &mut KnownProvider) -> Result<Arc<[ProviderKey]>, String> {
-        let metadata = self.metadata_of(known).map_err(|failure| match failure {
-            OidcFailure::Away(reason) => reason,
-            OidcFailure::Refused(reason) => reason.to_owned(),
-        })?;
+        let metadata = self.metadata_of(known)?;
         let url = &metadata.jwks_uri;
         let keys = known.attempt(|| {
             let set = self.get(url)?;
