@@ -9,7 +9,6 @@
 //! somebody it did not mean.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use rand::RngCore;
 use subtle::ConstantTimeEq;
 
 use super::caller::Caller;
@@ -17,6 +16,7 @@ use crate::model::FieldPath;
 use crate::model::author::CERTIFICATE;
 use crate::server::net::tls::PeerCertificate;
 use crate::server::prelude::*;
+use crate::store::ids::random_secret;
 
 /// The scheme of the header.
 const SCHEME: &str = "Certificate";
@@ -78,9 +78,7 @@ impl ClientCertificates {
 
     /// Maps certificates to owners.
     pub(crate) fn new(owners: Vec<CertificateOwner>) -> Self {
-        let mut proof = [0; 32];
-        rand::rng().fill_bytes(&mut proof);
-        Self { owners, proof: URL_SAFE_NO_PAD.encode(proof) }
+        Self { owners, proof: URL_SAFE_NO_PAD.encode(random_secret()) }
     }
 
     /// Notes in a request without a token whom its connection's certificate stands for.

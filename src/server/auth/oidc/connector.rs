@@ -4,7 +4,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use quick_cache::sync::Cache;
-use rand::RngCore;
 use ring::digest::{SHA256, digest};
 
 use super::claims::PersonClaims;
@@ -18,6 +17,7 @@ use crate::server::auth::caller::Caller;
 use crate::server::http::api_error::ApiError;
 use crate::server::http::query;
 use crate::server::prelude::*;
+use crate::store::ids::random_secret;
 
 /// The path to which a browser comes back.
 pub(in crate::server) const CALLBACK: &str = "/ui/login/oidc/callback";
@@ -179,7 +179,5 @@ impl OpenIdConnect {
 
 /// A text that nobody can guess: 256 random bits.
 fn random() -> String {
-    let mut bytes = [0; 32];
-    rand::rng().fill_bytes(&mut bytes);
-    URL_SAFE_NO_PAD.encode(bytes)
+    URL_SAFE_NO_PAD.encode(random_secret())
 }
