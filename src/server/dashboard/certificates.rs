@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, Tone, badge, first_of, nothing, pager, time};
+use super::elements::{self, Tone, badge, first_of, nothing, pager, resource_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use crate::model::{CertificateAuthority, Entry, TlsCertificate};
-use crate::server::gateway_feed::presented::{TlsHostport, TlsHostports};
+use crate::server::gateway_feed::presented::TlsHostports;
 use crate::server::http::api_error::ApiError;
 use crate::server::prelude::*;
 use crate::server::telemetry::metrics::inventory::Expiry;
@@ -54,7 +54,7 @@ fn without_certificate(request: &PageRequest) -> Markup {
         @if count > 0 {
             h2 id="without" { "Host:ports without a certificate" }
             p { (bare_hostports(count)) ". Clients that connect there over TLS are refused, unless the gateway has other certificates." }
-            ul.brief { @for hostport in shown { li { (hostport_link(request, hostport)) } } }
+            ul.brief { @for hostport in shown { li { (resource_link(request, &hostport.edge, &hostport.hostport)) } } }
             @if count > MOST_BARE { p { "and " (count - MOST_BARE) " more" } }
         }
     }
@@ -71,15 +71,6 @@ pub(super) fn bare_count(request: &PageRequest) -> Markup {
 fn bare_hostports(count: usize) -> String {
     let verbs = if count == 1 { "terminates TLS and has" } else { "terminate TLS and have" };
     format!("{} {verbs} no certificate", number_of(count, "host:port"))
-}
-
-fn hostport_link(request: &PageRequest, hostport: &TlsHostport) -> Markup {
-    html! {
-        @match request.to_resource(&hostport.edge) {
-            Some(link) => a href=(link) { (hostport.hostport) },
-            None => (hostport.hostport),
-        }
-    }
 }
 
 /// A table of certificates.
@@ -121,7 +112,7 @@ fn certificate(request: &PageRequest, row: &Expiry, hostports: &TlsHostports) ->
 fn presented_at(request: &PageRequest, id: &str, hostports: &TlsHostports) -> Markup {
     let (presenting, others) = hostports.of_certificate(id, request.now);
     html! {
-        @for hostport in presenting.iter().take(MOST_NAMES) { (hostport_link(request, hostport)) " " }
+        @for hostport in presenting.iter().take(MOST_NAMES) { (resource_link(request, &hostport.edge, &hostport.hostport)) " " }
         @if presenting.len() > MOST_NAMES { "and " (presenting.len() - MOST_NAMES) " more" }
         @if presenting.is_empty() {
             @if others == 0 { "no host:port" } @else { "none now: " (number_of(others, "host:port")) " could, and prefer another one" }
@@ -136,11 +127,7 @@ fn users(request: &PageRequest, authority: &Key) -> Markup {
         @if users.is_empty() { "nothing" }
         @for user in users {
             @let name = request.snapshot.get(user).map(|entry| request.snapshot.full_name(entry)).unwrap_or_default();
-            @match request.to_resource(user) {
-                Some(link) => a href=(link) { (escaped(&name)) },
-                None => (escaped(&name)),
-            }
-            " "
+            (resource_link(request, user, &escaped(&name))) " "
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::elements::{due, file_place, nothing, time};
+use super::elements::{due, file_place, nothing, source_link, time};
 use super::page::PageRequest;
 use super::sources::unknown;
 use crate::model::DriftedResource;
-use crate::model::key::segment;
 use crate::plan::format::json::Spot;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::server::operations::sources::drift_view::DriftRepair;
@@ -31,7 +30,7 @@ pub(super) fn of_all(request: &PageRequest, sources: &[SourceView]) -> Markup {
         @if count > shown.len() {
             p { (more(count, shown.len())) ": "
                 @for view in followed().filter(|view| view.counts.drifted > 0) {
-                    a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
+                    (source_link(request, &view.name)) " "
                 }
             }
         }

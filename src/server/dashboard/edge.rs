@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, badge, facts, json, locked, nothing, pager, time};
+use super::elements::{Tone, badge, facts, json, locked, nothing, pager, source_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
 use super::routes;
 use super::scan::TableScan;
@@ -26,9 +26,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
     let created = entry.created_at.to_string();
     let body = html! {
         (facts(&[
-            ("Source", html! { @if let Some(source) = entry.source() {
-                a href=(request.to(format_args!("sources/{}", segment(source)))) { (source) }
-            } @else { "none: it was made over the API" } }),
+            ("Source", html! { @if let Some(source) = entry.source() { (source_link(request, source)) } @else { "none: it was made over the API" } }),
             ("Name", html! { (entry.name().unwrap_or_default()) }),
             ("ID", html! { code { (entry.key.id.as_str()) } }),
             ("Description", html! { (escaped(&edge.description)) }),

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, choice, first_of, nothing, pager, time};
+use super::elements::{self, choice, first_of, nothing, pager, resource_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge};
@@ -88,11 +88,7 @@ fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
             @let hostports = entry.spec_as::<HttpsEdge>().map(|edge| edge.hostports.as_slice()).unwrap_or_default();
             @let count = request.snapshot.children_after(&entry.key, None).take(MOST_COUNTED + 1).count();
             tr {
-                th scope="row" {
-                    a href=(request.to_resource(&entry.key).unwrap_or_default()) {
-                        (entry.name().unwrap_or(entry.key.id.as_str()))
-                    }
-                }
+                th scope="row" { (resource_link(request, &entry.key, entry.name().unwrap_or(entry.key.id.as_str()))) }
                 td data-label="Hostports" { (first_of(hostports, MOST_HOSTPORTS)) }
                 td data-label="Routes" { @if count > MOST_COUNTED { "over " (MOST_COUNTED) } @else { (count) } }
                 td data-label="Source" { (entry.source().unwrap_or("–")) }

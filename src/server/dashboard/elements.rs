@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::page::PageRequest;
 use crate::model::ApiKey;
 use crate::model::author::PERSON;
+use crate::model::key::segment;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::operations::history::document::HistoryAuthor;
 use crate::server::prelude::*;
@@ -113,6 +114,19 @@ fn span(one: Timestamp, other: Timestamp) -> Option<String> {
         DAY.. => (seconds / DAY, "day"),
     };
     Some(format!("{count} {unit}{}", if count == 1 { "" } else { "s" }))
+}
+
+/// A link to a source.
+pub(super) fn source_link(request: &PageRequest, name: &str) -> Markup {
+    html! { a href=(request.to(format_args!("sources/{}", segment(name)))) { (name) } }
+}
+
+/// The name of a resource, with a link to its page if it has one.
+pub(super) fn resource_link(request: &PageRequest, key: &Key, name: &str) -> Markup {
+    match request.to_resource(key) {
+        Some(link) => html! { a href=(link) { (name) } },
+        None => html! { (name) },
+    }
 }
 
 /// The beginning of a commit ID, with the whole on hover, and a link to the forge of its source.

@@ -6,11 +6,10 @@ use maud::{Markup, html};
 
 use super::access_effect::compared_revision;
 use super::certificates::{expiring, is_soon};
-use super::elements::{DAY, HOUR, Tone, author, badge, commit, nothing, owner, time};
+use super::elements::{DAY, HOUR, Tone, author, badge, commit, nothing, source_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
-use super::sources::{card, last_attempts, unknown};
+use super::sources::{card, last_attempts, suspended_by, unknown};
 use super::{certificates, drift, keys, revisions, server_health};
-use crate::model::key::segment;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
 use crate::server::operations::sources::view::{SourceState, SourceView};
@@ -67,7 +66,7 @@ fn live_sources(request: &PageRequest, sources: &[SourceView]) -> Result<Markup,
             ul.brief {
                 @for view in synced.iter().take(MOST_SOURCES) {
                     li {
-                        a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
+                        (source_link(request, &view.name)) " "
                         @if request.lacks_writer {}
                         @else if view.is_followed() { (badge(Tone::Good, view.state)) }
                         @else { (badge(Tone::Neutral, "not followed")) }
@@ -136,11 +135,7 @@ fn suspended(request: &PageRequest, sources: &[SourceView]) -> Markup {
         @else if suspended.is_empty() { (nothing("No source is suspended.")) }
         ul.brief {
             @for (view, suspension) in suspended {
-                li {
-                    a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) }
-                    " by " (owner(request, &suspension.by)) " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
-                    @if suspension.until.is_empty() { ", until it is resumed" } @else { ", ends " (time(&suspension.until, request.now)) }
-                }
+                li { (source_link(request, &view.name)) " " (suspended_by(request, suspension)) }
             }
         }
     }

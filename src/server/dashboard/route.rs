@@ -4,10 +4,11 @@ use maud::{Markup, html};
 
 use super::access::{lock_list, locks};
 use super::access_effect::AccessEffect;
-use super::elements::{Tone, author, badge, commit, facts, file_place, json, locked, nothing, pager, time};
+use super::elements::{
+    Tone, author, badge, commit, facts, file_place, json, locked, nothing, pager, resource_link, source_link, time,
+};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::{diff, edge};
-use crate::model::key::segment;
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 use crate::routing::passes_tls_through;
 use crate::server::http::api_error::ApiError;
@@ -36,11 +37,9 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         p { (lock_list(&protected)) }
         (facts(&[
             ("Match", html! { code { (route.r#match) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }),
-            ("Edge", html! { a href=(request.to_resource(&parent.key).unwrap_or_default()) { (request.snapshot.full_name(parent)) } }),
+            ("Edge", resource_link(request, &parent.key, &request.snapshot.full_name(parent))),
             ("Description", html! { (escaped(&route.description)) }),
-            ("Source", html! { @if origin.source.is_empty() { "none: it was made over the API" } @else {
-                a href=(request.to(format_args!("sources/{}", segment(&origin.source)))) { (origin.source) }
-            } }),
+            ("Source", html! { @if origin.source.is_empty() { "none: it was made over the API" } @else { (source_link(request, &origin.source)) } }),
             ("Declared at", html! { @if !origin.file.is_empty() {
                 (file_place(&origin.file, origin.line, None, &origin.commit, &forge)) " " (commit(&origin.commit, &forge))
             } }),

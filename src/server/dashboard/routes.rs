@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::access::{lock_icons, locks};
-use super::elements::{self, Tone, badge, choice, first_of, nothing, pager};
+use super::elements::{self, Tone, badge, choice, first_of, nothing, pager, resource_link};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use super::scan::{SearchWords, TableScan};
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
@@ -112,9 +112,7 @@ pub(super) fn table(request: &PageRequest, rows: &[Arc<Entry>]) -> Markup {
             @let route = entry.spec_as::<HttpsEdgeRoute>();
             tr {
                 th scope="row" {
-                    a href=(request.to_resource(&entry.key).unwrap_or_default()) {
-                        (request.snapshot.full_name(entry))
-                    }
+                    (resource_link(request, &entry.key, &request.snapshot.full_name(entry)))
                     @if by_hand.contains(&entry.key.path()) { " " (badge(Tone::Bad, "changed by hand")) }
                 }
                 td data-label="Protected" { (lock_icons(&locks_of(request, entry))) }

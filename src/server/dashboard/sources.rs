@@ -4,15 +4,14 @@ use std::ops::ControlFlow;
 
 use maud::{Markup, html};
 
-use super::elements::{Tone, author, badge, commit, file_place, lasting, nothing, owner, time};
+use super::elements::{Tone, author, badge, commit, file_place, lasting, nothing, owner, source_link, time};
 use super::page::{DashboardPage, PageContent, PageRequest};
 use crate::model::Severity;
-use crate::model::key::segment;
 use crate::plan::format::json::Item;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::history::document::HistoryItem;
-use crate::server::operations::sources::view::{SourceState, SourceView};
+use crate::server::operations::sources::view::{SourceState, SourceView, SuspensionView};
 use crate::server::operations::sources::views;
 use crate::server::prelude::*;
 use crate::store::history::select::HistorySearch;
@@ -83,13 +82,12 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
     html! {
         article.source {
             h3 {
-                a href=(request.to(format_args!("sources/{}", segment(&view.name)))) { (view.name) } " "
+                (source_link(request, &view.name)) " "
                 (badge(tone, label))
                 @if !view.since.is_empty() && !request.lacks_writer { " " small { (lasting(&view.since, request.now)) } }
             }
             @if let Some(suspension) = &view.suspension {
-                p { "Suspended by " (owner(request, &suspension.by)) " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
-                    @if suspension.until.is_empty() { ", until it is resumed" } @else { ", ends " (time(&suspension.until, request.now)) } }
+                p { "Suspended " (suspended_by(request, suspension)) }
             }
             @for condition in &view.conditions { @if !is_good { p { (condition.message) } } }
             @if let Some(attempt) = attempt {
@@ -106,6 +104,14 @@ pub(super) fn card(request: &PageRequest, view: &SourceView, attempt: Option<&Hi
                 @if view.counts.drifted > 0 { ", " (view.counts.drifted) " changed by hand" }
             }
         }
+    }
+}
+
+/// Who has suspended a source, when, why, and until when.
+pub(super) fn suspended_by(request: &PageRequest, suspension: &SuspensionView) -> Markup {
+    html! {
+        "by " (owner(request, &suspension.by)) " " (time(&suspension.since, request.now)) ": " q { (suspension.reason) }
+        @if suspension.until.is_empty() { ", until it is resumed" } @else { ", ends " (time(&suspension.until, request.now)) }
     }
 }
 
