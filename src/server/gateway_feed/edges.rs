@@ -61,18 +61,17 @@ impl<'s> EdgeResolver<'s> {
 
     /// Returns all TLS edges, in the order of their IDs.
     pub(super) fn tls_edges(&self) -> Result<Vec<GatewayTlsEdge>, JsonError> {
-        let mut edges = Vec::new();
-        for entry in self.snapshot.newest_first(Kind::TlsEdge, None, u64::MAX) {
+        let edges = self.snapshot.entries_after(Key::new(Kind::TlsEdge, Id::new("")));
+        let resolved = edges.map(|entry| {
             let modules = self.modules(&entry.key, entry.spec().as_ref())?;
-            edges.push(GatewayTlsEdge { id: entry.key.id.to_string(), name: name_of(entry), modules });
-        }
-        edges.sort_by(|one, other| one.id.cmp(&other.id));
-        Ok(edges)
+            Ok(GatewayTlsEdge { id: entry.key.id.to_string(), name: name_of(entry), modules })
+        });
+        resolved.collect()
     }
 
     /// Returns the restrictions of all endpoints, in the order of their IDs.
     pub(super) fn ip_restrictions(&self) -> Vec<GatewayIpRestriction> {
-        let restrictions = self.snapshot.newest_first(Kind::IpRestriction, None, u64::MAX);
+        let restrictions = self.snapshot.entries_after(Key::new(Kind::IpRestriction, Id::new("")));
         let of_endpoints = restrictions.filter_map(|entry| {
             let restriction = entry.spec_as::<IpRestriction>().filter(|it| it.r#type == Some(Traffic::Endpoints))?;
             Some(GatewayIpRestriction {
@@ -81,9 +80,7 @@ impl<'s> EdgeResolver<'s> {
                 ip_policy_ids: restriction.ip_policy_ids.clone(),
             })
         });
-        let mut resolved: Vec<GatewayIpRestriction> = of_endpoints.collect();
-        resolved.sort_by(|one, other| one.id.cmp(&other.id));
-        resolved
+        of_endpoints.collect()
     }
 
     fn edge(&self, entry: &Entry, edge: &HttpsEdge) -> Result<GatewayEdge, JsonError> {
