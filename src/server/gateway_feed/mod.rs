@@ -81,30 +81,28 @@ async fn get(
         let (ServedStore { store, base_urls }, feeds) = (&*served, &caches.feeds);
         let feed = feeds.get(store, base_urls, &snapshot)?;
         telemetry.gateways.note(&caller.key, peer.ip().to_canonical(), feed.revision);
-        Ok(match conditional::not_modified(&headers, &feed.etag) {
-            Some(response) => response,
-            None => {
-                let former = match since.filter(|since| *since <= feed.revision) {
-                    Some(since) => feeds.earlier(store, base_urls, since)?,
-                    None => None,
-                };
-                let configuration = feed.configuration(former.as_deref());
-                let body = json::bytes(&configuration, Secrets::Revealed)?.into();
-                tracing::info!(
-                    target: AUDIT,
-                    actor = caller.key.as_str(),
-                    owner = caller.owner.as_str(),
-                    %peer,
-                    revision = feed.revision,
-                    since,
-                    full = configuration.full,
-                    edges = configuration.edges.len() + configuration.changed.len(),
-                    "a gateway reads its configuration, with private keys and secrets"
-                );
-                let response = response::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
-                response::noted(response, caller.note(SecurityEvent::GatewayRead, ""))
-            }
-        })
+        if let Some(response) = conditional::not_modified(&headers, &feed.etag) {
+            return Ok(response);
+        }
+        let former = match since.filter(|since| *since <= feed.revision) {
+            Some(since) => feeds.earlier(store, base_urls, since)?,
+            None => None,
+        };
+        let configuration = feed.configuration(former.as_deref());
+        let body = json::bytes(&configuration, Secrets::Revealed)?.into();
+        tracing::info!(
+            target: AUDIT,
+            actor = caller.key.as_str(),
+            owner = caller.owner.as_str(),
+            %peer,
+            revision = feed.revision,
+            since,
+            full = configuration.full,
+            edges = configuration.edges.len() + configuration.changed.len(),
+            "a gateway reads its configuration, with private keys and secrets"
+        );
+        let response = response::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
+        Ok(response::noted(response, caller.note(SecurityEvent::GatewayRead, "")))
     };
     place.render(run).await
 }
