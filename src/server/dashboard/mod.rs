@@ -99,9 +99,7 @@ pub(in crate::server) fn routes() -> Router<AppState> {
         .route("/ui/login/oidc", get(provider_sign_in::begin))
         .route(CALLBACK, get(provider_sign_in::finish))
         .route("/ui/live", get(live::stream))
-        .route("/ui/style.css", assets::style())
-        .route("/ui/script.js", assets::script())
-        .route("/ui/icon.svg", assets::icon());
+        .merge(assets::routes());
     for page in PAGES {
         router = router.route(page.path, page::serve(page));
     }
