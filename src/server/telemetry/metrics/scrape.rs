@@ -1,6 +1,7 @@
 //! The gauges that are read from the server when the page is requested.
 
 use super::exposition::{Exposition, Labels};
+use super::inventory::Expiry;
 use crate::model::build;
 use crate::reconcile::sync_loop::health::Status;
 use crate::reconcile::sync_loop::status::SourceStatus;
@@ -37,9 +38,10 @@ pub(super) fn write(app: &AppState, page: &mut Exposition) {
         "Revisions that a target has not been notified of.",
         lags.map(|(target, lag)| (vec![("target", target)], lag as f64)),
     );
-    followed(&app.sources.registry.now(), page);
-    drifted(app, page);
-    successes(app, page);
+    let all = app.sources.registry.now();
+    followed(&all, page);
+    drifted(app, &all, page);
+    successes(app, &all, page);
 }
 
 /// The places of requests that cost much (D52).
@@ -75,14 +77,10 @@ fn resources(app: &AppState, page: &mut Exposition) {
     });
     page.gauge("edgewright_source_resources", "Resources that a source owns, by kind.", owned);
     let own = app.telemetry.tls.iter().map(|tls| (vec![("id", OWN_CERTIFICATE), ("name", "")], tls.expiry() as f64));
-    let expiries = inventory
-        .expiries
-        .iter()
-        .map(|it| (vec![("id", it.id.as_str()), ("name", it.name.as_str())], it.second as f64));
     page.gauge(
         "edgewright_certificate_expiry_timestamp_seconds",
         "End of validity of a TLS certificate's leaf or a certificate authority, in Unix time.",
-        own.chain(expiries),
+        own.chain(inventory.expiries.iter().map(end)),
     );
 }
 
@@ -95,11 +93,10 @@ fn invariants(app: &AppState, page: &mut Exposition) {
     page.value("edgewright_invariants_exempt", "Invariants with an exemption that counts for some requests.", exempt);
     let revision = proven.revision() as f64;
     page.value("edgewright_invariants_revision", "The revision whose invariants were judged last.", revision);
-    let expiries = proven.expiries.iter();
     page.gauge(
         "edgewright_exemption_expiry_timestamp_seconds",
         "End of the exemption of an invariant that ends first, in Unix time.",
-        expiries.map(|it| (vec![("id", it.id.as_str()), ("name", it.name.as_str())], it.second as f64)),
+        proven.expiries.iter().map(end),
     );
 }
 
@@ -155,10 +152,9 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
 }
 
 /// The current drift of each followed source.
-fn drifted(app: &AppState, page: &mut Exposition) {
-    let followed = app.sources.registry.now();
+fn drifted(app: &AppState, followed: &[Arc<SourceHandle>], page: &mut Exposition) {
     let statuses: Vec<SourceStatus> = followed.iter().map(|it| it.status.current()).collect();
-    let drift = app.sources.recent_drift.current(&app.served.store, &followed, &statuses);
+    let drift = app.sources.recent_drift.current(&app.served.store, followed, &statuses);
     page.gauge(
         "edgewright_drifted_resources",
         "Drifted resources of a source that are not reverted.",
@@ -167,8 +163,7 @@ fn drifted(app: &AppState, page: &mut Exposition) {
 }
 
 /// The last successful sync of the followed sources, and of those that clients have sent.
-fn successes(app: &AppState, page: &mut Exposition) {
-    let followed = app.sources.registry.now();
+fn successes(app: &AppState, followed: &[Arc<SourceHandle>], page: &mut Exposition) {
     let is_followed = |source: &str| followed.iter().any(|it| it.source == source);
     let sent = app.sources.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
     let mut all: Vec<(String, f64)> = sent.map(|(source, second)| (source, second as f64)).collect();
@@ -178,6 +173,11 @@ fn successes(app: &AppState, page: &mut Exposition) {
         "Last time that the store matched a source's manifests, in Unix time; 0 for never.",
         all.iter().map(|(source, second)| (label(source), *second)),
     );
+}
+
+/// The sample of the end of a certificate or an exemption.
+fn end(expiry: &Expiry) -> (Labels<'_>, f64) {
+    (vec![("id", expiry.id.as_str()), ("name", expiry.name.as_str())], expiry.second as f64)
 }
 
 fn label(source: &str) -> Labels<'_> {
