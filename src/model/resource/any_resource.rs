@@ -32,6 +32,8 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// Returns the lists that decide who has access, its modules included.
     fn access_lists(&self) -> Vec<AccessList>;
+    /// The module slots of its kind.
+    fn slots(&self) -> &'static [Slot];
     /// Returns a copy with the modules of some slots replaced or removed.
     fn with_modules(&self, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource>;
     /// Returns a copy with the given fields of another spec of its kind.
@@ -43,11 +45,6 @@ pub trait AnyResource: Any + Debug + Send + Sync {
 }
 
 impl dyn AnyResource + '_ {
-    /// The module slots of its kind.
-    pub fn slots(&self) -> &'static [Slot] {
-        self.kind().info().slots
-    }
-
     /// Returns the module in a slot.
     pub fn module(&self, slot: &Slot) -> Option<&dyn AnyModule> {
         (slot.get)(self.as_any())

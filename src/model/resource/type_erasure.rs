@@ -114,6 +114,10 @@ impl<R: Resource> AnyResource for R {
         lists
     }
 
+    fn slots(&self) -> &'static [Slot] {
+        R::INFO.slots
+    }
+
     fn with_modules(&self, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
         let mut changed = self.clone();
         for (slot, module) in modules {

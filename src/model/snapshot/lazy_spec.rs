@@ -262,6 +262,10 @@ impl AnyResource for UndecodableSpec {
         Vec::new()
     }
 
+    fn slots(&self) -> &'static [Slot] {
+        self.kind.info().slots
+    }
+
     fn with_modules(&self, _modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
         Arc::new(self.clone())
     }
