@@ -67,9 +67,8 @@ impl ListenArgs {
             None => {
                 let listen = self.listen.as_deref().unwrap_or(ADDRESS);
                 bind(listen).map_err(|error| {
-                    Diagnostic::error(Code::CannotListen, format!("cannot listen on {listen}: {error}")).help(
-                        "set --listen to an IP address and a free port, such as `127.0.0.1:8484`; port 0 picks one",
-                    )
+                    Diagnostic::error(Code::CannotListen, format!("cannot listen on {listen}: {error}"))
+                        .help("set --listen to an IP address and a free port; `127.0.0.1:0` picks one")
                 })?
             }
         };

@@ -21,7 +21,7 @@ impl RequestScope {
         Self { hosts: hosts.iter().map(|host| host_name(host)).collect(), prefixes: prefixes.to_vec() }
     }
 
-    /// The same requests in one scope for each list of beginnings of paths. A visit makes classes for each set of scopes that
+    /// Joins the scopes that have the same beginnings of paths. A visit makes classes for each set of scopes that
     /// hosts are in, so there are as few as can be.
     pub(crate) fn joined(scopes: impl Iterator<Item = Self>) -> Vec<Self> {
         let mut joined: Vec<Self> = Vec::new();

@@ -217,7 +217,7 @@ fn a_restriction_of_all_endpoints_is_on_the_way_of_every_request_that_a_route_ta
     let name = || of_endpoints.to_owned();
     assert_eq!(told(&["ipp_1"], &[]), [(1, true, vec![], [name(), none(), none()])]);
     assert_eq!(told(&[], &["ipp_1"]), [(1, false, vec![of_endpoints], [none(), name(), none()])]);
-    assert_eq!(told(&["ipp_1"], &["ipp_2"]), [(1, false, vec![of_endpoints], [none(), none(), name()])]);
+    assert_eq!(told(&["ipp_1"], &["ipp_2"]), [(1, true, vec![of_endpoints], [none(), none(), name()])]);
     assert_eq!(told(&["ipp_1", "ipp_2"], &["ipp_2"]), [(1, true, vec![of_endpoints], [none(), none(), name()])]);
     assert!(told(&["ipp_1", "ipp_2"], &["ipp_2", "ipp_1"]).is_empty());
 }

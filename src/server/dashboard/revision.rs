@@ -1,6 +1,6 @@
 //! One revision: who made it, from which commit, and what it changed, as a diff.
 
-use maud::html;
+use maud::{Markup, html};
 
 use super::access_effect::{AccessEffect, compared_revision};
 use super::diff;
@@ -50,10 +50,7 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
             ("Commit", commit(&item.author.commit, &forge)),
             ("Note", html! { (item.message) }),
             ("Changed", html! { (changed) ", in " (number_of(item.operations, "call")) }),
-            ("State", html! { @if revision == current { (badge(Tone::Good, "current")) } @else {
-                a href={ (request.root) "trace?at=" (revision) } { "Trace a request at this revision" } " or "
-                a href={ (request.root) "rollback?to=" (revision) } { "see what a rollback to it would change" }
-            } }),
+            ("State", state(request, revision)),
             ("Undo", html! { @if before > 0 {
                 a href={ (request.root) "rollback?to=" (before) } { "See what going back to revision " (before) " would change" }
             } }),
@@ -78,4 +75,14 @@ fn render(request: &PageRequest) -> Result<PageContent, ApiError> {
         (pager(request, "from", from == 0, next, "More resources"))
     };
     Ok(PageContent { title: format!("Revision {revision}"), section: "Revisions", body })
+}
+
+/// Whether a revision is the current one, or where to go from it.
+fn state(request: &PageRequest, revision: u64) -> Markup {
+    html! {
+        @if revision == request.snapshot.revision { (badge(Tone::Good, "current")) } @else {
+            a href={ (request.root) "trace?at=" (revision) } { "Trace a request at this revision" } " or "
+            a href={ (request.root) "rollback?to=" (revision) } { "see what a rollback to it would change" }
+        }
+    }
 }

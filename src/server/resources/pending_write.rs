@@ -29,7 +29,7 @@ type EnteredWrite = (Result<QueuedCommit<WriteStop>, Declined<WriteStop>>, Vec<S
 enum WriteStop {
     /// Others have changed what its judgement depends on.
     Overtaken,
-    /// It is not allowed.
+    /// The change is not allowed.
     Refused(ApiError),
 }
 
