@@ -1,11 +1,8 @@
 //! The address of a store on PostgreSQL: a URL as libpq has it.
 //!
-//! A URL can have a password, so no message shows one: what people see is made from its parts. Better places for a password
-//! are `PGPASSWORD` and a password file (`passfile`, `PGPASSFILE`, `~/.pgpass`), because the arguments of a process are
-//! public.
+//! A URL can have a password, so no message shows one: what people see is made from its parts. The arguments of a process are
+//! public, so there are better places for a password (`password`).
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +10,7 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
+use super::password::find_password;
 use super::tls::{CertificateCheck, TlsParameters};
 use crate::model::Code;
 use crate::store::error::StoreError;
@@ -46,7 +44,10 @@ pub(crate) fn shown(address: &Path) -> String {
 /// Where a database is, and how to connect to it.
 #[derive(Clone)]
 pub(super) struct PostgresAddress {
+    /// Has a password only if the URL has one.
     pub(super) config: Config,
+    /// The password file that the URL names.
+    passfile: Option<PathBuf>,
     pub(super) tls: TlsParameters,
     /// The address as messages show it.
     pub(super) shown: String,
@@ -57,15 +58,10 @@ pub(super) struct PostgresAddress {
 }
 
 impl PostgresAddress {
-    /// Reads a URL, and finds the password.
+    /// Reads a URL.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         let (mut config, own) = parsed(url)?;
         let shown = name_of(&config);
-        if config.get_password().is_none()
-            && let Some(password) = own.password(&config)
-        {
-            config.password(password);
-        }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);
         }
@@ -84,7 +80,8 @@ impl PostgresAddress {
         if !own.names_session && config.get_hosts().len().max(config.get_hostaddrs().len()) > 1 {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        Ok(Self { config, tls: own.tls, shown, may_be_standby: false, names_session: own.names_session })
+        let OwnParameters { tls, passfile, names_session } = own;
+        Ok(Self { config, passfile, tls, shown, may_be_standby: false, names_session })
     }
 
     /// Returns the address for a process that only reads: if none of several hosts allows writes, another one will do.
@@ -93,6 +90,19 @@ impl PostgresAddress {
             may_be_standby: !self.names_session && self.config.get_target_session_attrs() != TargetSessionAttrs::Any,
             ..self
         }
+    }
+
+    /// How to connect now: with the password as it is at the moment.
+    pub(super) fn with_password(&self) -> Result<Config, StoreError> {
+        let mut config = self.config.clone();
+        if config.get_password().is_none() {
+            let found = find_password(&config, self.passfile.as_deref()).map_err(|found| {
+                let message = format!("cannot connect to the store {}: {found}", self.shown);
+                StoreError::new(Code::StoreUnavailable, message).help("set it to a shell command that prints the password")
+            })?;
+            found.map(|password| config.password(password));
+        }
+        Ok(config)
     }
 
     /// How long a connection is waited for, with its login: each of several hosts may be silent.
@@ -110,63 +120,6 @@ struct OwnParameters {
     passfile: Option<PathBuf>,
     /// Whether `target_session_attrs` is set.
     names_session: bool,
-}
-
-impl OwnParameters {
-    /// The password from the environment or a password file.
-    fn password(&self, config: &Config) -> Option<String> {
-        if let Ok(password) = std::env::var("PGPASSWORD")
-            && !password.is_empty()
-        {
-            return Some(password);
-        }
-        let variable = || std::env::var_os("PGPASSFILE").filter(|path| !path.is_empty()).map(PathBuf::from);
-        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pgpass"));
-        let path = self.passfile.clone().or_else(variable).or_else(home)?;
-        let facts = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
-        if facts.permissions().mode() & 0o077 != 0 {
-            tracing::warn!("The password file {} is ignored: others can read it.", path.display());
-            return None;
-        }
-        let text = fs::read_to_string(&path).ok()?;
-        text.lines().find_map(|line| password_in(line, config))
-    }
-}
-
-/// The password in a line `host:port:database:user:password`, if the line is for this database.
-fn password_in(line: &str, config: &Config) -> Option<String> {
-    if line.starts_with('#') {
-        return None;
-    }
-    let [host, port, database, user, password] = <[String; 5]>::try_from(fields(line)).ok()?;
-    let port_of_address = config.get_ports().first().copied().unwrap_or(5432).to_string();
-    let host_of_address = match config.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.clone(),
-        // As libpq has it.
-        _ => "localhost".to_owned(),
-    };
-    let user_of_address = config.get_user().unwrap_or_default();
-    let database_of_address = config.get_dbname().unwrap_or(user_of_address);
-    let fits = |pattern: &str, value: &str| pattern == "*" || pattern == value;
-    let is_for = fits(&host, &host_of_address)
-        && fits(&port, &port_of_address)
-        && fits(&database, database_of_address)
-        && fits(&user, user_of_address);
-    is_for.then_some(password)
-}
-
-/// The fields of a line of a password file: colons divide them, and a backslash escapes.
-fn fields(line: &str) -> Vec<String> {
-    let (mut fields, mut field, mut characters) = (Vec::new(), String::new(), line.chars());
-    while let Some(character) = characters.next() {
-        match character {
-            ':' if fields.len() < 4 => fields.push(std::mem::take(&mut field)),
-            '\\' => field.extend(characters.next()),
-            other => field.push(other),
-        }
-    }
-    fields.push(field);
-    fields
 }
 
 /// Reads a URL. No error has a part of it.
@@ -279,21 +232,6 @@ mod tests {
             let address = PostgresAddress::parse(url).unwrap();
             assert!(!address.may_be_standby && address.config.get_target_session_attrs() == expected, "{url}");
             assert_eq!(address.for_reading().may_be_standby, may_be_standby, "{url}");
-        }
-    }
-
-    #[test]
-    fn a_line_of_a_password_file_is_for_the_databases_that_it_names() {
-        let (config, _) = parsed("postgres://edge@db/store").unwrap();
-        for (line, expected) in [
-            ("db:5432:store:edge:hunter2", Some("hunter2")),
-            ("*:*:*:edge:a\\:b\\\\c", Some("a:b\\c")),
-            ("*:*:*:*:with:colons", Some("with:colons")),
-            ("db:5433:store:edge:hunter2", None),
-            ("# db:5432:store:edge:hunter2", None),
-            ("db", None),
-        ] {
-            assert_eq!(password_in(line, &config).as_deref(), expected, "{line}");
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::config::TargetSessionAttrs;
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
@@ -121,9 +121,10 @@ impl DatabaseLink {
 
     /// Opens a connection, which other processes see under a name.
     pub(super) fn connect(&self, name: &str) -> Result<Client, StoreError> {
-        let connector = self.address.tls.connector()?;
-        let (address, name) = (Arc::clone(&self.address), name.to_owned());
-        match self.on_thread(async move { open(&address, connector, &name).await }) {
+        let (connector, mut config) = (self.address.tls.connector()?, self.address.with_password()?);
+        config.application_name(name);
+        let address = Arc::clone(&self.address);
+        match self.on_thread(async move { open(&address, connector, config).await }) {
             Some(opened) => opened.map_err(|error| self.failed("connect to", &error)),
             None => Err(self.silent("connect to")),
         }
@@ -205,7 +206,10 @@ async fn while_it_answers<T>(address: &PostgresAddress, work: impl Future<Output
 async fn answers(address: &PostgresAddress) -> bool {
     // Without its files, nobody can tell.
     let Ok(connector) = address.tls.connector() else { return true };
-    match open(address, connector, "edgewright (check)").await {
+    // The password is not needed: to ask for it is an answer.
+    let mut config = address.config.clone();
+    config.application_name("edgewright (check)");
+    match open(address, connector, config).await {
         Some(Ok(_)) => true,
         Some(Err(error)) => error.as_db_error().is_some() || !is_away(&error),
         None => false,
@@ -213,9 +217,11 @@ async fn answers(address: &PostgresAddress) -> bool {
 }
 
 /// Opens a connection. Returns none if nobody answers in time.
-async fn open(address: &PostgresAddress, connector: MakeRustlsConnect, name: &str) -> Option<Result<Client, Error>> {
-    let mut config = address.config.clone();
-    config.application_name(name);
+async fn open(
+    address: &PostgresAddress,
+    connector: MakeRustlsConnect,
+    mut config: Config,
+) -> Option<Result<Client, Error>> {
     let mut opened = timeout(address.connect_timeout(), config.connect(connector.clone())).await.ok()?;
     if opened.is_err() && address.may_be_standby {
         config.target_session_attrs(TargetSessionAttrs::Any);

@@ -23,7 +23,7 @@
 //!
 //! | File | What it knows |
 //! | --- | --- |
-//! | `address`, `tls` | URLs as libpq has them, passwords, certificates |
+//! | `address`, `password`, `tls` | URLs as libpq has them, passwords, certificates |
 //! | `link` | Connections, and waiting for them |
 //! | `schema` | The tables and their versions |
 //! | `head`, `rows` | Rows and values, in both directions |
@@ -51,6 +51,7 @@ mod head;
 mod keys;
 mod lease;
 mod link;
+mod password;
 mod postgres_copy;
 mod questions;
 mod rows;

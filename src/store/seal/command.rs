@@ -14,7 +14,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// How often to check whether a command has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Variables that a command must not see: others of the same user can read the environment of its processes.
-const SECRET_VARIABLES: [&str; 5] = [
+const SECRET_VARIABLES: [&str; 6] = [
+    "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND",
     "EDGEWRIGHT_MASTER_KEY",
     "EDGEWRIGHT_MASTER_KEY_COMMAND",
     "EDGEWRIGHT_NEW_MASTER_KEY_COMMAND",

@@ -3,7 +3,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use edgewright::{Store, storage::MasterKeySource};
+use edgewright::{
+    Store,
+    storage::{MasterKeySource, Query},
+};
 
 use crate::{
     security::tls::Authority,
@@ -20,6 +23,7 @@ const ACCESS: &str = "local all all trust\n\
                       host all edge 127.0.0.1/32 trust\n\
                       hostssl all with_password 127.0.0.1/32 scram-sha-256\n\
                       hostssl all with_certificate 127.0.0.1/32 cert\n";
+const COMMAND: &str = "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND";
 const VERIFIED: &str = "sslmode=verify-full&sslrootcert=ca.pem";
 
 /// A database with a certificate of an authority, and a folder with the files of its clients.
@@ -166,7 +170,7 @@ fn a_client_is_known_by_its_certificate() {
 }
 
 #[test]
-fn a_password_is_read_from_the_environment_or_a_file_that_only_its_owner_can_read() {
+fn a_password_comes_from_a_command_the_environment_or_a_file_that_only_its_owner_can_read() {
     let Some(database) = SecuredDatabase::start() else { return };
     let folder = &database.folder;
     let line =
@@ -181,12 +185,13 @@ fn a_password_is_read_from_the_environment_or_a_file_that_only_its_owner_can_rea
         fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }
     let with = |parameters: &str| database.url("with_password", "127.0.0.1", &format!("{VERIFIED}{parameters}"));
-    let accepted: [(&str, &[(&str, &str)]); 5] = [
+    let accepted: [(&str, &[(&str, &str)]); 6] = [
         ("&passfile=pgpass", &[]),
         ("", &[("PGPASSFILE", "pgpass")]),
         ("", &[("PGPASSWORD", "hunter2")]),
         ("", &[]),
         ("&passfile=wrong.pgpass", &[("PGPASSWORD", "hunter2")]),
+        ("&passfile=wrong.pgpass", &[("PGPASSWORD", "hunter2-wrong"), (COMMAND, "echo hunter2")]),
     ];
     for (parameters, variables) in accepted {
         let run = database.read(&with(parameters), variables);
@@ -202,7 +207,34 @@ fn a_password_is_read_from_the_environment_or_a_file_that_only_its_owner_can_rea
         database.refuses(&with(parameters), &[], &[message, cure]);
     }
     database.refuses(&with(""), &[("PGPASSWORD", "hunter2-wrong")], &["password authentication failed", cure]);
+    for (command, message) in [
+        ("echo hunter2-wrong", "password authentication failed"),
+        ("echo hunter2; false", "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND failed (exit status: 1); run it by hand to see why"),
+        ("echo; echo hunter2", "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND prints no password"),
+    ] {
+        database.refuses(&with("&passfile=pgpass"), &[(COMMAND, command)], &[message]);
+    }
     // The user has no way in without TLS.
     let open = database.url("with_password", "127.0.0.1", "sslmode=disable&passfile=pgpass");
     database.refuses(&open, &[], &["no encryption", "`sslmode`"]);
+}
+
+#[test]
+fn a_password_can_be_replaced_while_the_store_is_open() {
+    let Some(database) = SecuredDatabase::start() else { return };
+    let (file, ca) = (database.folder.path("pgpass"), database.folder.path("ca.pem"));
+    let replace = |password: &str| {
+        database.folder.write("pgpass", &format!("*:*:*:*:{password}\n"));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        database.postgres.psql("postgres", &format!("ALTER ROLE with_password PASSWORD '{password}'")).unwrap();
+    };
+    replace("first");
+    let parameters = format!("sslmode=verify-full&sslrootcert={}&passfile={}", ca.display(), file.display());
+    let url = database.url("with_password", "127.0.0.1", &parameters);
+    let store = Store::open_encrypted_to_read(url, &MasterKeySource::File(database.postgres.master_key())).unwrap();
+    store.history(&Query::All, u64::MAX, 1).unwrap();
+    replace("second");
+    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'with_password'";
+    database.postgres.psql("postgres", sql).unwrap();
+    until("a connection with the new password", || store.history(&Query::All, u64::MAX, 1).ok());
 }

@@ -1,0 +1,115 @@
+//! The password for a database whose address has none.
+//!
+//! It is found anew for each connection: it may be replaced while a server runs, and a service of a cloud gives one that is valid
+//! for minutes. The first of these has it: the command in `EDGEWRIGHT_DATABASE_PASSWORD_COMMAND`, `PGPASSWORD`, and a password file
+//! that only its owner can read (`passfile` in the address, `PGPASSFILE`, `~/.pgpass`).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+use crate::store::seal::command::output_of;
+
+/// The variable with a shell command that prints the password.
+const PASSWORD_COMMAND: &str = "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND";
+/// The most bytes of a password: tokens of clouds have some 2,000.
+const MOST_BYTES: u64 = 16 << 10;
+
+/// Returns the password for a database. `passfile` is the password file that its address names. An error says what is wrong with
+/// the command, and never what it prints.
+pub(super) fn find_password(config: &Config, passfile: Option<&Path>) -> Result<Option<String>, String> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(command) = variable(PASSWORD_COMMAND) {
+        return printed_by(&command.to_string_lossy()).map(Some).map_err(|found| format!("{PASSWORD_COMMAND} {found}"));
+    }
+    if let Ok(password) = std::env::var("PGPASSWORD")
+        && !password.is_empty()
+    {
+        return Ok(Some(password));
+    }
+    let named = passfile.map(Path::to_owned).or_else(|| variable("PGPASSFILE").map(PathBuf::from));
+    let path = named.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".pgpass")));
+    Ok(path.and_then(|path| password_in_file(&path, config)))
+}
+
+/// The first line that a command prints.
+fn printed_by(command: &str) -> Result<String, String> {
+    let output = output_of(command, MOST_BYTES)?;
+    let text = std::str::from_utf8(&output).map_err(|_| "prints no text".to_owned())?;
+    let line = text.lines().next().unwrap_or_default();
+    match line.len() as u64 {
+        0 => Err("prints no password".to_owned()),
+        length if length > MOST_BYTES => Err(format!("prints more than {MOST_BYTES} bytes")),
+        _ => Ok(line.to_owned()),
+    }
+}
+
+fn password_in_file(path: &Path, config: &Config) -> Option<String> {
+    let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    if facts.permissions().mode() & 0o077 != 0 {
+        tracing::warn!("The password file {} is ignored: others can read it.", path.display());
+        return None;
+    }
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| password_in(line, config))
+}
+
+/// The password in a line `host:port:database:user:password`, if the line is for this database.
+fn password_in(line: &str, config: &Config) -> Option<String> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let [host, port, database, user, password] = <[String; 5]>::try_from(fields(line)).ok()?;
+    let port_of_address = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let host_of_address = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        // As libpq has it.
+        _ => "localhost".to_owned(),
+    };
+    let user_of_address = config.get_user().unwrap_or_default();
+    let database_of_address = config.get_dbname().unwrap_or(user_of_address);
+    let fits = |pattern: &str, value: &str| pattern == "*" || pattern == value;
+    let is_for = fits(&host, &host_of_address)
+        && fits(&port, &port_of_address)
+        && fits(&database, database_of_address)
+        && fits(&user, user_of_address);
+    is_for.then_some(password)
+}
+
+/// The fields of a line of a password file: colons divide them, and a backslash escapes.
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut field, mut characters) = (Vec::new(), String::new(), line.chars());
+    while let Some(character) = characters.next() {
+        match character {
+            ':' if fields.len() < 4 => fields.push(std::mem::take(&mut field)),
+            '\\' => field.extend(characters.next()),
+            other => field.push(other),
+        }
+    }
+    fields.push(field);
+    fields
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_password_file_is_for_the_databases_that_it_names() {
+        let config: Config = "postgres://edge@db/store".parse().unwrap();
+        for (line, expected) in [
+            ("db:5432:store:edge:hunter2", Some("hunter2")),
+            ("*:*:*:edge:a\\:b\\\\c", Some("a:b\\c")),
+            ("*:*:*:*:with:colons", Some("with:colons")),
+            ("db:5433:store:edge:hunter2", None),
+            ("# db:5432:store:edge:hunter2", None),
+            ("db", None),
+        ] {
+            assert_eq!(password_in(line, &config).as_deref(), expected, "{line}");
+        }
+    }
+}
