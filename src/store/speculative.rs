@@ -301,9 +301,14 @@ mod tests {
         // An edge that keeps its hosts: only its own routes.
         let spec = json!({"hostports": ["*.b.example.com:443"], "tls_termination": {"min_version": "1.2"}}).to_string();
         let spec: Arc<dyn AnyResource> = (Kind::HttpsEdge.info().restore)(&spec).unwrap();
-        let key = Key::new(Kind::HttpsEdge, edge_id("*.b"));
-        let patched = Operation::Patch { key, spec, fields: vec!["tls_termination".to_owned()] };
-        stand(&patched, &[(route("*.b", "2", "/x"), false), (route("b", "2", "/x"), true), (edge("y.b"), false)]);
+        let patch = |field: &str| {
+            let key = Key::new(Kind::HttpsEdge, edge_id("*.b"));
+            Operation::Patch { key, spec: Arc::clone(&spec), fields: vec![field.to_owned()] }
+        };
+        let changes = [(route("*.b", "2", "/x"), false), (route("b", "2", "/x"), true), (edge("y.b"), false)];
+        stand(&patch("tls_termination"), &changes);
+        // Hostports that it has already: others can take them away before they are set again.
+        stand(&patch("hostports"), &changes);
         // Every edge.
         let whole = JudgedOperations::new(&edges, &[invariant]).unwrap();
         assert!(whole.stands(&applied(&edges, owner)));

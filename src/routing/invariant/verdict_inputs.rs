@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::changed_requests::{depend_on, effective_changes};
+use super::changed_requests::depend_on;
 use crate::model::{Key, Kind, Snapshot};
 use crate::routing::behaviour::{HostTree, hostports};
 
@@ -29,10 +29,10 @@ pub(crate) struct VerdictInputs {
 }
 
 impl VerdictInputs {
-    /// Notes what the verdict on a change from one state to another depends on.
+    /// Notes what the verdict on a change from one state to another depends on: also what the change writes as it is already. Once
+    /// others have changed that, the same change has an effect.
     pub(crate) fn new(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Self {
-        let changed = effective_changes(before, after, changed);
-        let edges: Option<BTreeSet<Key>> = changed.iter().map(edge_of).collect();
+        let edges: Option<BTreeSet<Key>> = changed.iter().filter(|key| depend_on(key.kind)).map(edge_of).collect();
         let (mut hosts, mut moves_hosts) = (HostTree::default(), false);
         for edge in edges.iter().flatten() {
             let [then, now] = [before, after].map(|state| hosts_of(state, edge));
