@@ -3,7 +3,7 @@
 use super::error::StoreError;
 use crate::model::Code;
 
-/// How often the history is read.
+/// The most attempts to read the history.
 const ATTEMPTS: usize = 3;
 
 /// Reads the history, and again if that fails: a checkpoint can move its files meanwhile, and retention remove its beginning, which

@@ -34,7 +34,7 @@ impl UnchainedBatch {
         Ok(Self { header, digest: entries.digest(&calls), calls: calls.into(), entries, made })
     }
 
-    /// Gives it its place after the end of a log. Returns the revision that it makes, too.
+    /// Chains the batch to the end of a log. Also returns the revision that it makes.
     pub(crate) fn chained(self, end: &Tip) -> (Batch, Option<Revision>) {
         let Self { header, digest, calls, entries, made } = self;
         let (revision, next_order) = match &made {

@@ -45,7 +45,7 @@ impl CommitFiles {
         StoreError::corrupt(&self.folder, format!("{place} cannot be read: {reason}"))
     }
 
-    /// Returns what was read of a commit, unless that has failed or it is something else.
+    /// Returns what was read of a commit. `otherwise` says what is wrong if something else is in its place.
     fn found<T>(
         &self,
         position: u64,

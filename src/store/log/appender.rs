@@ -69,7 +69,7 @@ impl LogAppender {
         self.is_unsure
     }
 
-    /// Appends batches durably. On an error the file is unchanged, unless it [is unsure](LogAppender::is_unsure) then.
+    /// Appends batches durably. On an error the file is unchanged, unless [`LogAppender::is_unsure`] returns true then.
     pub(crate) fn append(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
         self.is_unsure = true;
         let end = match self.write(batches) {

@@ -46,7 +46,7 @@ struct StateKey {
 }
 
 impl Resealing {
-    /// Starts with the data key of the newest state, and what the keys of the store have of the time.
+    /// Starts with the data key of the newest state, and the time that was saved with the keys.
     pub(crate) fn new(key: KeyId, keyring: Arc<Keyring>) -> Self {
         let (state, time) = (StateKey { key, after: None }, TrustedTime::new(keyring.known_time()));
         Self { keyring, state: Lock::new(state), time: Lock::new(time), opened: Instant::now() }
