@@ -309,6 +309,12 @@ mod tests {
         stand(&patch("tls_termination"), &changes);
         // Hostports that it has already: others can take them away before they are set again.
         stand(&patch("hostports"), &changes);
+        // An edge that is as it was: it would be another one again, if others had changed it.
+        let spec = json!({"hostports": ["a.example.com:443"]}).to_string();
+        let spec: Arc<dyn AnyResource> = (Kind::HttpsEdge.info().restore)(&spec).unwrap();
+        let key = Key::new(Kind::HttpsEdge, edge_id("a"));
+        let repeated = Operation::Patch { key, spec, fields: vec!["hostports".to_owned()] };
+        stand(&repeated, &[(route("a", "2", "/x"), false), (route("b", "2", "/x"), true)]);
         // Every edge.
         let whole = JudgedOperations::new(&edges, &[invariant]).unwrap();
         assert!(whole.stands(&applied(&edges, owner)));

@@ -19,8 +19,9 @@ const MOST_CHANGES: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct VerdictInputs {
     before: Snapshot,
-    /// The changed edges, and those of the changed routes. None if anything else changes on which invariants depend: that has an
-    /// effect on the requests of every edge.
+    /// The written edges, and those of the written routes, also if nothing changes there: a PATCH with the values that a route has
+    /// changes it again after others have. None if anything else changes on which invariants depend: that has an effect on the
+    /// requests of every edge.
     edges: Option<BTreeSet<Key>>,
     /// The hosts of these edges, before and after the change.
     hosts: HostTree<()>,
