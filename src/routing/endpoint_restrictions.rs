@@ -40,12 +40,22 @@ impl<'s> EndpointRestrictions<'s> {
     }
 
     /// Whether access opens when they take the place of former ones: a resource no longer restricts it, and no other has its
-    /// policies. As many in the place of others are not enough, because a new one can admit everybody. Other policies of the
-    /// same resource open nothing: the entries of lists are not compared (D113).
+    /// policies. As many in the place of others are not enough, because a new one can admit everybody. One that had other
+    /// policies before does not count either: with these, nothing restricts access any longer. Other policies of the same
+    /// resource open nothing: the entries of lists are not compared (D113).
     pub(crate) fn open_since(&self, former: &EndpointRestrictions<'_>) -> bool {
-        let present = self.sets_of_policies();
-        let stays = |key: &Key| self.enforced.iter().any(|(other, _)| *other == key);
-        former.enforced.iter().any(|(key, ids)| !stays(key) && !present.contains(&set_of_policies(ids)))
+        let stays = |key: &Key| self.policies_of(key).is_some();
+        let replaced = |policies: &BTreeSet<&str>| {
+            self.enforced.iter().any(|(key, ids)| {
+                set_of_policies(ids) == *policies && former.policies_of(key).is_none_or(|had| had == *policies)
+            })
+        };
+        former.enforced.iter().any(|(key, ids)| !stays(key) && !replaced(&set_of_policies(ids)))
+    }
+
+    /// The IP policies of a restriction, if it is one of these.
+    fn policies_of(&self, key: &Key) -> Option<BTreeSet<&'s str>> {
+        self.enforced.iter().find(|(other, _)| *other == key).map(|&(_, ids)| set_of_policies(ids))
     }
 
     /// The different sets of IP policies.
@@ -120,6 +130,7 @@ mod tests {
             assert_eq!((present.open_since(&former), present.admit_like(&former)), (opens, is_alike), "{present:?}");
         }
         assert!(former.open_since(&of(&[("a", "office"), ("b", "vpn")])));
+        assert!(of(&[("b", "office")]).open_since(&of(&[("a", "office"), ("b", "vpn")])), "nothing has `vpn`");
         assert!(!former.open_since(&of(&[("a", "office"), ("b", "office")])));
     }
 }
