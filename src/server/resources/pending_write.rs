@@ -82,17 +82,17 @@ impl PendingWrite {
                 Err(Declined::Declined(WriteStop::Overtaken)) => {}
             }
             if judgements >= LEAST_JUDGEMENTS && began.elapsed() >= LONGEST_JUDGING {
+                let wait = number_of(RETRY_AFTER as usize, "second");
                 let message = format!(
-                    "whenever invariants had judged this change, others had changed what it depends on; send the request \
-                     again in {RETRY_AFTER} seconds"
+                    "other changes kept overtaking this one while invariants judged it; send the request again in {wait}"
                 );
                 return Err(ApiError::with_code(Code::Unavailable, message).retry_after(RETRY_AFTER));
             }
         }
     }
 
-    /// Judges whether the change breaks an invariant, if that can be. What the caller may not change is not judged, and neither is
-    /// what is refused for another reason.
+    /// Judges whether the change breaks an invariant, if invariants depend on it. What the caller may not change is not judged.
+    /// None as well if the state refuses the change for another reason.
     async fn judged(&self) -> Result<Option<(JudgedOperations, WorkPlace)>, ApiError> {
         if !self.is_judged_on(&self.app.served.store.snapshot()) {
             return Ok(None);
