@@ -76,12 +76,16 @@ impl ResourceReader {
             return self.find_key_of_kind(kind, first);
         }
         // An edge can have the name of a kind, so that a parent comes first.
-        let found = self.find_named_key(first);
-        let is_unknown = found.as_ref().is_err_and(|failure| failure.has_code(Code::NotFound));
-        let with_kind = first.split_once('/').filter(|_| is_unknown);
-        match with_kind.and_then(|(kind, name)| Some((parse_kind(kind).ok()?, name))) {
-            Some((kind, name)) => self.find_key_of_kind(kind, name),
-            None => found,
+        let with_kind = first.split_once('/').and_then(|(kind, name)| Some((parse_kind(kind).ok()?, name)));
+        match (self.find_named_key(first), with_kind) {
+            (Ok(Some(key)), _) => Ok(key),
+            (Ok(None), Some((kind, name))) => self.find_key_of_kind(kind, name),
+            (Err(failure), Some((kind, name))) if failure.has_code(Code::NotFound) => self.find_key_of_kind(kind, name),
+            (Ok(None), None) => {
+                let message = format!("no resource has the ID or name `{}`", printable(first));
+                Err(Diagnostic::error(Code::NotFound, message).help(self.near_name(first)).into())
+            }
+            (Err(failure), _) => Err(failure),
         }
     }
 
@@ -91,8 +95,8 @@ impl ResourceReader {
         Ok(kind.map(|kind| Key::new(kind, Id::new(id))))
     }
 
-    /// Finds the key of the one resource of any kind that has a name, alone or after that of its parent.
-    fn find_named_key(&self, name: &str) -> Result<Key, Failure> {
+    /// Finds the key of the one resource of any kind that has a name, alone or after that of its parent; none if there is none.
+    fn find_named_key(&self, name: &str) -> Result<Option<Key>, Failure> {
         let (children, others): (Vec<Kind>, Vec<Kind>) = kinds().partition(|kind| kind.info().parent.is_some());
         let others = if name.contains('/') { Vec::new() } else { others };
         let mut found = Vec::new();
@@ -110,18 +114,13 @@ impl ResourceReader {
             .take(MOST_NAMED)
             .map(|key| format!("{} {}", name_of(key.kind), printable(key.id.as_str())))
             .collect();
-        match (found.pop(), found.is_empty()) {
-            (Some(key), true) => Ok(key),
-            (Some(_), false) => {
-                let message = format!("several resources have the name `{}`", printable(name));
-                let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
-                Err(Diagnostic::error(Code::DuplicateName, message).help(format!("use one of {}", list(&ways))).into())
-            }
-            (None, _) => {
-                let message = format!("no resource has the ID or name `{}`", printable(name));
-                Err(Diagnostic::error(Code::NotFound, message).help(self.near_name(name)).into())
-            }
+        let key = found.pop();
+        if found.is_empty() {
+            return Ok(key);
         }
+        let message = format!("several resources have the name `{}`", printable(name));
+        let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
+        Err(Diagnostic::error(Code::DuplicateName, message).help(format!("use one of {}", list(&ways))).into())
     }
 
     /// Finds the kind of an id: by its prefix, or among the resources whose ids are chosen elsewhere (D20).
@@ -218,8 +217,14 @@ impl ResourceReader {
     /// Returns the keys of the resources of a kind that have an id or name; none if not even the parent exists.
     fn search_keys(&self, kind: Kind, wanted: &str) -> Result<Vec<Key>, Failure> {
         let (parent, name) = parent_and_name(kind, wanted);
-        let parents = if_found(self.parents(kind, parent, Some(name)))?.unwrap_or_default();
-        Ok(self.search(kind, &parents, name)?.into_iter().map(|listed| listed.key).collect())
+        let parents: Option<Vec<Option<Id>>> = match kind.info().parent.zip(parent) {
+            // Without the help for an unknown parent, for which a server lists all names.
+            Some((of, parent)) => if_found(self.search(of, &[None], parent))?
+                .map(|found| found.into_iter().map(|listed| Some(listed.key.id)).collect()),
+            None => if_found(self.parents(kind, None, Some(name)))?,
+        };
+        let found = self.search(kind, &parents.unwrap_or_default(), name)?;
+        Ok(found.into_iter().map(|listed| listed.key).collect())
     }
 
     /// Finds a resource by id or name below any of the parents. Two sources can use one name.
