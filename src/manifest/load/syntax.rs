@@ -61,6 +61,12 @@ const PHRASES: &[&str] = &[
     "a key must be a string, not a value with a tag",
     "the document is larger than 4 GiB",
 ];
+/// What the reader calls an unfinished part, and the mark that opens it.
+const OPENINGS: [(&str, &str); 3] = [
+    (", while scanning a quoted scalar at line ", "quote"),
+    (", while parsing a flow mapping at line ", "`{`"),
+    (", while parsing a flow sequence at line ", "`[`"),
+];
 /// The beginnings of errors in a value with a YAML tag.
 const OF_TAGS: [&str; 3] = ["invalid value: ", "invalid type: ", "invalid length: "];
 
@@ -68,6 +74,16 @@ const OF_TAGS: [&str; 3] = ["invalid value: ", "invalid type: ", "invalid length
 /// quotes values and keys.
 pub(crate) fn reason(error: &serde_yaml::Error) -> &'static str {
     phrase(&error.to_string())
+}
+
+/// Returns the mark that opens the unfinished part of a text, and the line of that mark: the reader notices only at the end.
+pub(super) fn opening(error: &serde_yaml::Error) -> Option<(&'static str, usize)> {
+    let text = error.to_string();
+    OPENINGS.iter().find_map(|(sign, mark)| {
+        let (_, rest) = text.rsplit_once(*sign)?;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        Some((*mark, rest.get(..end)?.parse().ok()?))
+    })
 }
 
 /// Returns the reason with its line and column, for a message without an excerpt.
@@ -116,6 +132,19 @@ mod tests {
         }
         let told = read("a: 1\nb: !!int hunter2\n");
         assert_eq!(told.as_deref(), Some("a value does not fit its YAML tag at line 2 column 4"));
+    }
+
+    #[test]
+    fn an_unfinished_part_has_the_line_of_its_beginning() {
+        let opening = |text: &str| serde_yaml::from_str::<Tape>(text).err().and_then(|error| opening(&error));
+        for (text, expected) in [
+            ("a: 1\nb: {c: 1\nd: 2\n", Some(("`{`", 2))),
+            ("a: 1\nb: [c\nd: 2\n", Some(("`[`", 2))),
+            ("a: \"b\nc: d\n", Some(("quote", 1))),
+            ("a: *nowhere\n", None),
+        ] {
+            assert_eq!(opening(text), expected, "{text}");
+        }
     }
 
     #[test]
