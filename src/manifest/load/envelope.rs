@@ -22,6 +22,9 @@ pub(super) struct Envelope {
 
 /// The fields of [`Metadata`] that are easily written beside it.
 const OF_METADATA: [&str; 4] = ["name", "labels", "annotations", "id"];
+/// The fields of [`Metadata`] that are easily written into `spec`.
+const NOT_OF_SPEC: [&str; 7] =
+    ["name", "labels", "annotations", "renamed_from", "prevent_destroy", "transfer_from", "transfer_to"];
 
 /// Says where a field belongs that is beside `metadata` and `spec`, unless it is misspelt.
 pub(super) fn with_place(fault: Fault) -> Fault {
@@ -35,6 +38,23 @@ pub(super) fn with_place(fault: Fault) -> Fault {
         "use one of `apiVersion`, `kind`, `metadata`, `spec`; the fields of the resource belong in `spec`"
     };
     fault.help(help)
+}
+
+/// Says where an unknown field of `spec` belongs, if that is in `metadata` or in the routes of an edge.
+pub(super) fn moved_out_of_spec(kind: Kind, fault: Fault) -> Fault {
+    let [Segment::Key(field)] = fault.path.0.as_slice() else { return fault };
+    if fault.code != Code::UnknownField || fault.meant.is_some() {
+        return fault;
+    }
+    let field = field.as_str();
+    if NOT_OF_SPEC.contains(&field) {
+        return fault.help("move it into `metadata`, beside `spec`");
+    }
+    let is_of_routes = || {
+        let slots = Kind::HttpsEdgeRoute.info().slots;
+        matches!(field, "match" | "match_type" | "modules_from") || slots.iter().any(|slot| slot.name == field)
+    };
+    if kind == Kind::HttpsEdge && is_of_routes() { fault.help("move it into an entry of `routes`") } else { fault }
 }
 
 /// The name, labels and lifecycle options of a resource.

@@ -11,12 +11,13 @@
 mod adopted_id;
 mod edge;
 mod module_set;
+mod null_values;
 mod route_test;
 
 use super::declaration::Declaration;
 use super::declarations::{Declarations, DeclaredName};
 use super::document::Document;
-use super::envelope::{API_VERSION, Envelope, Metadata, with_place};
+use super::envelope::{API_VERSION, Envelope, Metadata, moved_out_of_spec, with_place};
 use super::findings::FileFindings;
 use super::kinds::{self, ManifestKind, ROUTE_TEST};
 use super::lint_facts::LintFacts;
@@ -29,7 +30,7 @@ use crate::manifest::resolve::transfer_markers::{self, TransferMarkers};
 use crate::model::decode::{decode_field, decode_with, not_a_list, not_an_entry};
 use crate::model::diagnostics::check;
 use crate::model::diagnostics::fault::add_new_faults;
-use crate::model::module::switch::module_advice;
+use crate::model::secrets::redact::quotable_key;
 use crate::model::{EventSource, Faults, KindInfo, Path, is_name, nearest};
 use crate::syntax::yaml::Node;
 use adopted_id::id_fault;
@@ -37,6 +38,9 @@ use serde::de::DeserializeOwned;
 
 /// The prefix of annotations that set a lint's level (D27).
 pub(in crate::manifest) const LINT_ANNOTATION: &str = "edgewright/lint.";
+
+/// The beginning of the keys of all annotations that mean something to edgewright.
+const OWN_ANNOTATIONS: &str = "edgewright/";
 
 /// The lists of mappings that only manifests have, and a sample entry.
 const ROUTES: (&str, &str) = ("routes", "{match_type: path_prefix, match: /, …}");
@@ -132,35 +136,14 @@ impl Reader<'_> {
         elsewhere: &[&str],
     ) -> Option<Arc<dyn AnyResource>> {
         yield_to_requests();
-        let (spec, faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
-        self.warn_of_null_modules(kind, node, part);
+        let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
+        self.warn_of_null_modules(kind, node, part, &mut faults);
+        if part == DocumentPart::Spec {
+            faults = faults.into_iter().map(|fault| moved_out_of_spec(kind, fault)).collect();
+        }
         self.check(part, &Path::root(), spec.as_deref(), faults, |spec, found| spec.check(found));
         self.facts.plain_secrets = self.values.take_plain_secrets();
         spec
-    }
-
-    /// Warns about `compression:` without a value, which looks as if it configured something (D38).
-    fn warn_of_null_modules(&mut self, kind: Kind, node: Node<'_>, part: DocumentPart) {
-        // Hardly any value is null, so the slots need not be looked up one by one.
-        if node.entries().into_iter().flatten().all(|(_, value)| !value.is_null()) {
-            return;
-        }
-        for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
-            let message = format!("`{}` is null, so the module is not configured", slot.name);
-            let fault = Fault::new(Code::NullModule, message).at(slot.name).of_key();
-            let fault = fault.help(format!("{}, or remove the key", module_advice(slot)));
-            self.findings.warning(|| self.origin.part(part).warning(fault));
-        }
-    }
-
-    /// Warns about `routes:` without a value, which may be a truncated file.
-    fn warn_of_null_list(&mut self, node: Node<'_>, name: &str) {
-        if node.get(name).is_some_and(Node::is_null) {
-            let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"));
-            let fault = fault.at(["spec", name]).of_key();
-            let fault = fault.help(format!("use `{name}: []` if that is intended, or remove the key"));
-            self.findings.warning(|| self.origin.warning(fault));
-        }
     }
 
     fn document(&mut self, node: Node<'_>) {
@@ -174,6 +157,9 @@ impl Reader<'_> {
         let (envelope, faults) = decode_with::<Envelope>(node, &["spec"], Some(self.values));
         for fault in faults {
             self.report(with_place(fault));
+        }
+        if node.get("name").is_some() {
+            self.misspelt.push(["metadata", "name"].into());
         }
         let Some(envelope) = envelope else { return };
         // A value of the wrong type was reported already.
@@ -233,8 +219,14 @@ impl Reader<'_> {
     fn note_facts(&mut self, metadata: &Metadata) {
         self.facts.labels = metadata.labels.keys().cloned().collect();
         for (key, value) in &metadata.annotations {
-            let Some(name) = key.strip_prefix(LINT_ANNOTATION) else { continue };
             let path = ["metadata", "annotations", key.as_str()];
+            let Some(name) = key.strip_prefix(LINT_ANNOTATION) else {
+                if key.starts_with(OWN_ANNOTATIONS) {
+                    let fault = || unknown_annotation(key).of_key().at(path);
+                    self.findings.error(|| self.origin.diagnostic(fault()));
+                }
+                continue;
+            };
             let Some(lint) = lint::find(name) else {
                 let fault = || unknown_lint(name, LINT_ANNOTATION).of_key().at(path);
                 self.findings.error(|| self.origin.diagnostic(fault()));
@@ -271,7 +263,7 @@ impl Reader<'_> {
         let is_valid = is_name(name);
         if !is_valid {
             let fault = Fault::new(Code::InvalidName, format!("invalid name `{}`", printable(name)));
-            self.report(fault.at(path).help("use lower-case letters, digits, '-' and '.'"));
+            self.report(fault.at(path).help("use 1 to 253 lower-case letters, digits, '-' and '.'"));
         }
         is_valid
     }
@@ -465,6 +457,12 @@ impl Reader<'_> {
             reader.declare(&metadata, source, part, |it| it.parent = Some(Arc::clone(&parent)));
         });
     }
+}
+
+/// The fault of an annotation that would have no effect, such as one with a misspelt prefix.
+fn unknown_annotation(key: &str) -> Fault {
+    let fault = Fault::new(Code::UnknownField, format!("unknown annotation `{}`", printable(&quotable_key(key))));
+    fault.help(format!("write `{LINT_ANNOTATION}NAME` for the level of a lint, or use another prefix"))
 }
 
 /// The fault of the name of a lint that does not exist. `prefix` is written before the name of a lint.

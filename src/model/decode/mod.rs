@@ -280,11 +280,18 @@ impl DecodeError {
 
 /// Creates the fault of an unknown field, and suggests the most similar known one.
 pub(crate) fn unknown_field(field: &str, known: &[&str]) -> Fault {
+    unknown_field_beside(field, known, |_| false)
+}
+
+/// Creates the fault of an unknown field like [`unknown_field`], but suggests none that is set beside it.
+fn unknown_field_beside(field: &str, known: &[&str], is_set: impl Fn(&str) -> bool) -> Fault {
     let fault = Fault::new(Code::UnknownField, format!("unknown field `{}`", printable(&quotable_key(field)))).of_key();
-    match nearest(field, known.iter().copied()) {
-        Some(near) => Fault { meant: Some(near.into()), ..fault.help(format!("did you mean `{near}`?")) },
-        None if known.is_empty() => fault.help("remove it; no fields are allowed"),
-        None => fault.help(format!("use one of {}", list(known))),
+    let (set, unset): (Vec<&str>, Vec<&str>) = known.iter().copied().partition(|field| is_set(field));
+    match (nearest(field, unset), nearest(field, set)) {
+        (Some(near), _) => Fault { meant: Some(near.into()), ..fault.help(format!("did you mean `{near}`?")) },
+        (None, Some(near)) => fault.help(format!("remove it, or correct its name: `{near}` is already set")),
+        (None, None) if known.is_empty() => fault.help("remove it; no fields are allowed"),
+        (None, None) => fault.help(format!("use one of {}", list(known))),
     }
 }
 

@@ -165,6 +165,16 @@ fn a_fixed_field_is_never_suggested_for_a_misspelt_one() {
 }
 
 #[test]
+fn a_field_that_is_set_is_not_suggested_for_another_one() {
+    let help = |json: &str| {
+        let (_, faults) = decode::<Sample>(tape(json).root(), None);
+        faults.into_iter().find_map(|fault| fault.help).unwrap_or_default()
+    };
+    assert_eq!(help(r#"{"nam": "x", "name": null}"#), "did you mean `name`?");
+    assert_eq!(help(r#"{"nam": "x", "name": "y"}"#), "remove it, or correct its name: `name` is already set");
+}
+
+#[test]
 fn null_means_not_given_but_does_not_hide_an_unknown_field() {
     assert_eq!(sample(r#"{"name": null, "tags": null}"#), (Some(Sample::default()), vec![]));
     assert_eq!(sample(r#"{"nam": null}"#).1, [(Code::UnknownField, "/nam".to_owned())]);

@@ -3,7 +3,7 @@
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
 use super::form::{list, not_a_list, not_a_mapping, sample, scalar_form};
-use super::{Context, DecodeError, Exclusions, PathStep, Position, unknown_field};
+use super::{Context, DecodeError, Exclusions, PathStep, Position, unknown_field, unknown_field_beside};
 use crate::model::diagnostics::{Code, Fault, FaultTarget, nearest};
 use crate::model::field_rule::{BLANK_IS_UNSET, FREE_FORM, SOURCED_SECRET, SOURCED_TEXT};
 use crate::model::secrets::MASK;
@@ -105,9 +105,8 @@ impl<'de> NodeValue<'de, '_> {
             }
             let others = elsewhere.iter().filter(|field| !fields.contains(*field));
             let known = fields.iter().chain(others).copied().filter(|field| !fixed.contains(field));
-            let mut fault = unknown_field(key, &known.collect::<Vec<_>>());
             let is_set = |field: &str| entries.clone().any(|(key, node)| key == field && !node.is_null());
-            fault.meant = fault.meant.filter(|field| !is_set(field));
+            let fault = unknown_field_beside(key, &known.collect::<Vec<_>>(), is_set);
             let at = Position { parent: Some(&self.at), step: PathStep::Key(key) };
             return Err(DecodeError::new(fault).place(&at));
         }

@@ -13,11 +13,22 @@ const MOST_COMPARISONS: usize = 100_000;
 /// Known words with their synonyms, which are not similar in spelling.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("ip_policy_ids", &["addresses", "allow", "cidrs", "ips", "networks"]),
-    ("hostports", &["domain", "domains", "host", "hosts"]),
+    ("hostports", &["domain", "domains", "host", "hostname", "hostnames", "hosts"]),
     ("mutual_tls", &["mtls"]),
-    ("match", &["path"]),
+    ("match", &["path", "prefix"]),
     ("tls_termination", &["ssl"]),
-    ("backend", &["upstream"]),
+    ("backend", &["service", "upstream"]),
+    ("backend_id", &["service", "target", "upstream"]),
+    ("certificate_pem", &["tls.crt"]),
+    ("private_key_pem", &["tls.key"]),
+    ("provider", &["amazon", "facebook", "github", "gitlab", "google", "linkedin", "microsoft", "twitch"]),
+    ("organizations", &["org", "orgs"]),
+    ("add", &["set"]),
+    ("inbound", &["in", "ingress"]),
+    ("outbound", &["egress", "out"]),
+    ("type", &["action"]),
+    ("name", &["generatename"]),
+    ("spec", &["data"]),
 ];
 
 /// The similarity of a known word, part by part; the greatest is the best suggestion. A part of a known word counts
@@ -156,6 +167,7 @@ mod tests {
         for (word, known, near) in [
             ("ouath", ROUTE, "oauth"),
             ("path", ROUTE, "match"),
+            ("service", ROUTE, "backend"),
             ("jwt", ROUTE, "jwt_validation"),
             ("Circuit-Braker", ROUTE, "circuit_breaker"),
             ("hostport", EDGE, "hostports"),
@@ -168,6 +180,8 @@ mod tests {
             ("key", CERTIFICATE, "private_key_pem"),
             ("key_pem", CERTIFICATE, "private_key_pem"),
             ("cert_pem", CERTIFICATE, "certificate_pem"),
+            ("tls.crt", CERTIFICATE, "certificate_pem"),
+            ("generateName", METADATA, "name"),
             ("secret", OIDC, "client_secret"),
             ("ip_policies", RESTRICTION, "ip_policy_ids"),
             ("certificate_authorities", MUTUAL_TLS, "certificate_authority_ids"),

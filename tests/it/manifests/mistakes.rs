@@ -273,3 +273,39 @@ fn natural_mistakes_in_modules_are_told_with_what_to_write() {
     );
     assert_eq!(folder.run("validate m").code, 0);
 }
+
+#[test]
+fn a_field_at_the_wrong_place_is_one_error_that_names_the_right_one() {
+    let folder = Folder::new();
+    let document =
+        |metadata: &str, spec: &str| format!("apiVersion: edgewright/v1\nkind: HttpsEdge\n{metadata}\n{spec}\n");
+    let name = "metadata: {name: x}";
+    let edge = "spec:\n  hostports: ['x.example.com:443']\n";
+    let route = |module: &str| {
+        format!(
+            "{edge}  routes:\n    - name: a\n      match_type: path_prefix\n      match: /\n      \
+             policies: {{inbound: [{{actions: [{{type: deny}}]}}]}}\n      {module}"
+        )
+    };
+    for (text, cure) in [
+        (document("name: x", edge), "move it into `metadata`"),
+        (document("metadata: {generateName: x-}", edge), "did you mean `name`?"),
+        (document(name, &edge.replace("spec:", "data:")), "did you mean `spec`?"),
+        (document(name, &format!("{edge}  labels: {{a: b}}")), "move it into `metadata`, beside `spec`"),
+        (document(name, &format!("{edge}  prevent_destroy: true")), "move it into `metadata`, beside `spec`"),
+        (document(name, &format!("{edge}  compression: {{}}")), "move it into an entry of `routes`"),
+        (document(name, &route("backend:\n      backend_id: bkd_1")), "indent it further than `backend:`"),
+        (document(name, &route("oauth: {github: {organizations: [a]}}")), "did you mean `provider`?"),
+        (document(name, &route("modules_from: []\n      path: /b")), "`match` is already set"),
+        (document(&format!("metadata: {{name: {}}}", "x".repeat(254)), edge), "use 1 to 253 lower-case letters"),
+        (
+            document("metadata: {name: x, annotations: {edgewright/lints.open-login: deny}}", edge),
+            "write `edgewright/lint.NAME` for the level of a lint",
+        ),
+    ] {
+        folder.write("m/x.yaml", &text);
+        let run = folder.run("validate m");
+        assert!(run.code == 3 && run.err.contains(cure), "{cure}: {text}\n{}", run.all());
+        assert_eq!(run.err.lines().last(), Some("1 file read: 1 error"), "{text}\n{}", run.all());
+    }
+}

@@ -29,7 +29,7 @@ impl Reader<'_> {
             self.check(DocumentPart::Spec, &path, module.as_deref(), faults, |module, found| module.check(found));
             modules.extend(module.map(|module| (slot, module)));
         }
-        self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, DocumentPart::Spec);
+        self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, DocumentPart::Spec, &mut []);
         let mut facts = self.facts.clone();
         facts.plain_secrets = secrets;
         let origin = self.origin.part(DocumentPart::Spec);

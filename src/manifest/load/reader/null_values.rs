@@ -1,0 +1,63 @@
+//! Null modules and lists, which look as if they configured something (D38).
+
+use super::Reader;
+use crate::manifest::prelude::*;
+use crate::manifest::resolve::origin::DocumentPart;
+use crate::model::Slot;
+use crate::model::module::switch::module_advice;
+use crate::syntax::yaml::Node;
+
+impl Reader<'_> {
+    /// Warns about `compression:` without a value. If fields of the module are beside it instead of below it, the help of their
+    /// faults says so, and there is no warning: it is one mistake.
+    pub(super) fn warn_of_null_modules(
+        &mut self,
+        kind: Kind,
+        node: Node<'_>,
+        part: DocumentPart,
+        faults: &mut [Fault],
+    ) {
+        // Hardly any value is null, so the slots need not be looked up one by one.
+        if node.entries().into_iter().flatten().all(|(_, value)| !value.is_null()) {
+            return;
+        }
+        for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
+            if has_fields_beside(slot, node, faults) {
+                continue;
+            }
+            let message = format!("`{}` is null, so the module is not configured", slot.name);
+            let fault = Fault::new(Code::NullModule, message).at(slot.name).of_key();
+            let fault = fault.help(format!("{}, or remove the key", module_advice(slot)));
+            self.findings.warning(|| self.origin.part(part).warning(fault));
+        }
+    }
+
+    /// Warns about `routes:` without a value, which may be a truncated file.
+    pub(super) fn warn_of_null_list(&mut self, node: Node<'_>, name: &str) {
+        if node.get(name).is_some_and(Node::is_null) {
+            let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"));
+            let fault = fault.at(["spec", name]).of_key();
+            let fault = fault.help(format!("use `{name}: []` if that is intended, or remove the key"));
+            self.findings.warning(|| self.origin.warning(fault));
+        }
+    }
+}
+
+/// Whether unknown fields beside a null module are fields of that module. Their faults get the help to indent them.
+fn has_fields_beside(slot: &Slot, node: Node<'_>, faults: &mut [Fault]) -> bool {
+    let is_unknown = |fault: &&mut Fault| fault.code == Code::UnknownField && fault.path.0.len() == 1;
+    if !faults.iter_mut().any(|fault| is_unknown(&fault)) {
+        return false;
+    }
+    // The mapping, read as if it were the module: what that knows belongs to it.
+    let (_, foreign) = (slot.decode)(node, None);
+    let mut found = false;
+    for fault in faults.iter_mut().filter(is_unknown) {
+        if foreign.iter().all(|it| it.code != Code::UnknownField || it.path != fault.path) {
+            fault.help = Some(format!("indent it further than `{}:`, to which it belongs", slot.name));
+            fault.meant = None;
+            found = true;
+        }
+    }
+    found
+}
