@@ -134,14 +134,19 @@ impl Declarations {
         // It is unknown which of two declarations is intended, so neither is applied (D44).
         let mut faulty = HashSet::new();
         let repeating = self.repeated_ids(&mut faulty, diagnostics);
+        let mut copies = HashSet::new();
         for it in &self.names {
             // The contents of a document are repeated for the same reason as the document.
-            if it.origin.is_entry() && repeating.contains(&it.origin.document_key()) {
+            let document = it.origin.document_key();
+            if it.origin.is_entry() && (repeating.contains(&document) || copies.contains(&document)) {
                 continue;
             }
             let first = *first.entry(it.identity()).or_insert(it);
             if ptr::eq(first, it) {
                 continue;
+            }
+            if !it.origin.is_entry() {
+                copies.insert(it.origin.document_key());
             }
             faulty.extend([it.origin.document_key(), first.origin.document_key()]);
             let fault = Fault::new(Code::DuplicateName, format!("duplicate {} `{}`", it.kind, printable(&it.name)));
