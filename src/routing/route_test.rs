@@ -134,7 +134,8 @@ impl<'s> RouteTester<'s> {
             && !(expected.len() == met.len() && expected.iter().zip(&met).all(|(name, met)| means(name, met)))
         {
             let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
-            let message = format!("it meets the modules {}, not {}", quoted(&met), quoted(&expected));
+            let met = if met.is_empty() { "no modules".into() } else { format!("the modules {}", quoted(&met)) };
+            let message = format!("it meets {met}, not {}", quoted(&expected));
             report("modules".into(), message);
         }
         for (index, name) in expect.modules_include.iter().enumerate() {

@@ -260,7 +260,7 @@ impl<'a> Resolver<'a> {
                 fault.help("declare it in a manifest of this source, or add its folder with --with")
             }
             None if self.known.offline => fault.help(format!(
-                "declare it, use its ID (`{prefix}…`), or judge it among what a server has: --server, or --with FOLDER"
+                "declare it, use its ID (`{prefix}…`), or add --server or --with FOLDER if another source declares it"
             )),
             None => fault.help(format!("declare it, or use the ID of an existing one (`{prefix}…`)")),
         };

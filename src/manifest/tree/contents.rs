@@ -20,7 +20,10 @@ pub(super) fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -
     if bytes.len() as u64 > MOST_VALUE_BYTES {
         return Err(unreadable("larger than 4 MiB"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| unreadable("not UTF-8"))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        unreadable("not UTF-8")
+            .help("save it as UTF-8 text; convert a certificate in DER with `openssl x509 -inform der -in FILE`")
+    })?;
     if text.trim().is_empty() {
         return Err(unreadable("empty file"));
     }

@@ -230,7 +230,7 @@ impl de::Error for DecodeError {
         let expected = expected.to_string();
         let number = matches!(found, Unexpected::Signed(_) | Unexpected::Unsigned(_));
         if number && INTEGERS.contains(&expected.as_str()) {
-            return Self::out_of_range(&expected);
+            return Self::out_of_range(&expected, &found);
         }
         let mismatch = (plain(&expected), kind_of(&found));
         let fault = Fault::new(Code::WrongType, format!("expected {}, found {}", mismatch.0, mismatch.1));
@@ -243,7 +243,7 @@ impl de::Error for DecodeError {
     fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         let expected = expected.to_string();
         if INTEGERS.contains(&expected.as_str()) {
-            return Self::out_of_range(&expected);
+            return Self::out_of_range(&expected, &found);
         }
         Self::new(Fault::new(Code::InvalidFormat, format!("expected {}, found {}", plain(&expected), kind_of(&found))))
     }
@@ -266,15 +266,17 @@ impl de::Error for DecodeError {
 const INTEGERS: &[&str] = &["u8", "u16", "u32", "u64", "i32", "i64"];
 
 impl DecodeError {
-    fn out_of_range(integer: &str) -> Self {
+    fn out_of_range(integer: &str, found: &Unexpected<'_>) -> Self {
         let most = match integer {
             "u8" => u64::from(u8::MAX),
             "u16" => u64::from(u16::MAX),
             "u32" => u64::from(u32::MAX),
             _ => u64::MAX,
         };
-        let fault = Fault::new(Code::OutOfRange, format!("expected a whole number from 0 to {most}"));
-        Self::new(fault.help("set a number in this range, without a fraction"))
+        let mismatch = (format!("a whole number from 0 to {most}"), kind_of(found));
+        let fault = Fault::new(Code::OutOfRange, format!("expected {}", mismatch.0));
+        let fault = fault.help("set a number in this range, without a fraction");
+        Self { mismatch: Some(mismatch), ..Self::new(fault) }
     }
 }
 

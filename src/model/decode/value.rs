@@ -134,7 +134,9 @@ impl<'de> NodeValue<'de, '_> {
     /// Resolves `{from_env: …}` or `{from_file: …}` to its text, without trailing line breaks.
     fn resolve(self, mut entries: NodeEntries<'de>) -> Result<String, DecodeError> {
         let Some(sources) = self.context.sources else {
-            return Err(self.explain(self.unexpected(&"a string")));
+            let mut error = self.explain(self.unexpected(&"a string"));
+            error.fault.help = Some("send the text itself: only manifests read values from variables and files".into());
+            return Err(error);
         };
         let hint = "use a string, `{from_env: NAME}` or `{from_file: path}`";
         let (Some((source, argument)), None) = (entries.next(), entries.next()) else {

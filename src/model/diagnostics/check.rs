@@ -75,17 +75,38 @@ pub(crate) fn is_address(text: &str) -> bool {
 /// Checks a hostport: `host:port` with a DNS name or IP address and a port in 1–65535 (D17).
 pub(crate) fn hostport(faults: &mut Faults, text: &str) {
     if let Err(reason) = parse_hostport(text) {
-        let reason = if text.contains("://") { "it is a URL" } else { reason };
+        let reason = match text {
+            url if url.contains("://") => "it is a URL",
+            list if list.contains(',') => "it contains a comma",
+            _ => reason,
+        };
         let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a hostport: {reason}", printable(text)));
-        faults.report(match in_url(text) {
+        faults.report(match in_url(text).or_else(|| repaired(text)) {
             Some(hostport) => fault.help(format!("write `{}`", printable(&hostport))),
+            None if text.contains(',') => fault.help("write each hostport as its own entry of the list"),
             None if text.contains('*') => fault.help("write `*.host:port`, such as `*.shop.com:443`"),
             None if parse_hostport(&format!("{text}:443")).is_ok() => {
                 fault.help(format!("write `{0}:443` for HTTPS, or `{0}:PORT`", printable(text)))
             }
+            None if !text.is_ascii() => fault.help("write the host in Punycode, as in `xn--bcher-kva.example:443`"),
             None => fault.help("write `host:port`, such as `shop.example.com:443`"),
         });
     }
+}
+
+/// The hostport that a text would be without white space, a path and a final dot of the host, and with an IPv6 address in
+/// brackets.
+fn repaired(text: &str) -> Option<String> {
+    let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let in_brackets = || {
+        let (host, port) = compact.rsplit_once(':')?;
+        host.parse::<std::net::Ipv6Addr>().is_ok().then(|| format!("[{host}]:{port}"))
+    };
+    let repaired = match compact.contains('/') {
+        true => in_url(&format!("https://{compact}"))?,
+        false => in_brackets().unwrap_or_else(|| compact.replace(".:", ":")),
+    };
+    (repaired != text && parse_hostport(&repaired).is_ok()).then_some(repaired)
 }
 
 /// The hostport of a URL.
@@ -134,7 +155,7 @@ pub(crate) fn parse_hostport(text: &str) -> Result<(&str, u16), &'static str> {
     if host.parse::<std::net::Ipv4Addr>().is_ok() || is_dns_name(host.strip_prefix("*.").unwrap_or(host)) {
         return Ok((host, port));
     }
-    if host.contains(':') {
+    if host.contains(':') && host.bytes().all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.')) {
         return Err("an IPv6 address must be in brackets");
     }
     if host.contains('*') {
@@ -286,6 +307,20 @@ mod tests {
             let told =
                 faults.into_vec().pop().map(|fault| format!("{} {}", fault.message, fault.help.unwrap_or_default()));
             assert!(told.as_ref().is_some_and(|told| told.contains("`*.shop.com:443`")), "{told:?}");
+        }
+        for (text, cure) in [
+            ("shop.example.com:443/cart", "write `shop.example.com:443`"),
+            ("shop.example.com/cart", "write `shop.example.com:443`"),
+            ("shop.example.com: 443", "write `shop.example.com:443`"),
+            ("shop.example.com.:443", "write `shop.example.com:443`"),
+            ("::1:443", "write `[::1]:443`"),
+            ("a.example:443,b.example:443", "write each hostport as its own entry of the list"),
+            ("bücher.example:443", "write the host in Punycode, as in `xn--bcher-kva.example:443`"),
+            ("shop.example.com:https", "write `host:port`, such as `shop.example.com:443`"),
+        ] {
+            let mut faults = Faults::new();
+            hostport(&mut faults, text);
+            assert_eq!(faults.into_vec().pop().and_then(|fault| fault.help).as_deref(), Some(cure), "{text}");
         }
     }
 }

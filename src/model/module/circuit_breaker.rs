@@ -34,7 +34,8 @@ impl Check for CircuitBreaker {
         if !(0.0..=1.0).contains(&threshold) {
             let message = format!("`error_threshold_percentage` must be between 0 and 1.0 (found {threshold})");
             let fault = Fault::new(Code::OutOfRange, message).at("error_threshold_percentage");
-            faults.report(fault.help("write 25% as 0.25"));
+            let percent = if (0.0..=100.0).contains(&threshold) { threshold } else { 25.0 };
+            faults.report(fault.help(format!("write {percent}% as {}", percent / 100.0)));
         }
     }
 }

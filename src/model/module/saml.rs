@@ -84,7 +84,11 @@ impl Check for Saml {
         } else if !self.idp_metadata.is_unknown()
             && let IdpMetadata(Err(reason)) = self.idp_metadata.read()
         {
-            let help = "download the metadata of the identity provider again, and use it without changes";
+            let help = if self.idp_metadata.as_str().trim_start().starts_with("http") {
+                "download the document at this URL, and use its text"
+            } else {
+                "download the metadata of the identity provider again, and use it without changes"
+            };
             faults.report(Fault::new(Code::InvalidXml, reason.as_str()).at("idp_metadata").help(help));
         }
         if !NAMEID_FORMATS.contains(&self.nameid_format.as_str()) {

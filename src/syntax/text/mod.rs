@@ -83,7 +83,14 @@ pub(crate) fn beginning(text: &str, most: usize) -> Cow<'_, str> {
 fn truncate(text: &str, most: usize) -> String {
     // A part of a token would be no token, and still too much of it.
     let text = &*without_tokens(text);
-    let mut printable: String = text.chars().take(most).flat_map(char::escape_debug).collect();
+    let mut printable = String::new();
+    for c in text.chars().take(most) {
+        // Only what steers a terminal is escaped, and quotes do not.
+        match c {
+            '\'' | '"' => printable.push(c),
+            _ => printable.extend(c.escape_debug()),
+        }
+    }
     if text.chars().nth(most).is_some() {
         printable.push('…');
     }
@@ -170,6 +177,7 @@ mod tests {
     fn what_is_quoted_is_short_and_cannot_steer_a_terminal() {
         for (text, expected) in [
             ("plain", "plain"),
+            ("the team's \"new\" page", "the team's \"new\" page"),
             ("two\nlines\r", "two\\nlines\\r"),
             ("\u{1b}[31mred", "\\u{1b}[31mred"),
             ("abc\u{202e}cba\u{2066}", "abc\\u{202e}cba\\u{2066}"),

@@ -67,7 +67,7 @@ impl PemFault {
     pub(crate) fn help(&self) -> &'static str {
         match self {
             Self::NoBlock => {
-                "paste the text from `-----BEGIN …-----` to `-----END …-----`; convert DER with `openssl x509 -inform der -in FILE`"
+                "paste the text from `-----BEGIN …-----` to `-----END …-----`, or in a manifest, name its file with `{from_file: PATH}`; convert DER with `openssl x509 -inform der -in FILE`"
             }
             Self::Boundary(_) => {
                 "put each BEGIN and END marker on its own line, from the first column; look for a literal `\\n` and for files joined without a final newline"

@@ -77,7 +77,7 @@ fn report(run: &Run) -> Value {
 fn a_folder_is_validated_among_what_a_server_has() {
     let teams = Teams::new();
     let alone = teams.here.run("validate team --source team");
-    has(&alone, &["unknown HttpsEdge `shop`", "or judge it among what a server has: --server, or --with FOLDER"]);
+    has(&alone, &["unknown HttpsEdge `shop`", "or add --server or --with FOLDER if another source declares it"]);
     // The names of everything can be read.
     for options in ["--role viewer", "--role planner --plan team", "--apply team"] {
         let run = teams.run_as(&teams.key(options), "validate team");
