@@ -1,22 +1,24 @@
 //! `wrong-id-prefix`: an ID of one kind of another system where an ID of another kind belongs.
 //!
-//! IDs of other systems are opaque (D20), so only prefixes that are known are judged. Those of this service are errors.
+//! IDs of other systems are opaque (D20), so only prefixes that are known are judged, and what no ID has: variables and invisible
+//! characters. Prefixes of this service are errors.
 
 use super::prelude::*;
 use crate::model::external_id::{BACKEND, ExternalKind, IP_POLICY, SUBSCRIPTION, TLS_EDGE};
 use crate::model::module::backend::Backend;
 use crate::model::module::ip_restriction::EndpointIpRestriction;
+use crate::syntax::text::is_invisible;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-id-prefix",
     default: Level::Warn,
-    summary: "An ID has the prefix of the wrong kind of resource, such as a backend's in place of an IP policy's, or has its prefix in upper case.",
+    summary: "An ID has the prefix of the wrong kind of resource, such as a backend's in place of an IP policy's, has its prefix in upper case, or contains a variable or an invisible character.",
     why: "Backends, IP policies, TLS edges and event subscriptions belong to other systems, so the API rejects only \
           IDs with the prefix of a kind of this service. An ID with the prefix of another kind was usually copied from \
-          the wrong place, and refers to nothing.",
+          the wrong place, and refers to nothing. So does an ID with a variable: variables in strings are not expanded.",
     cure: "Use the ID of a resource of the field's kind: `bkd_…` for a backend, `ipp_…` for an IP policy, `edgtls_…` for \
-           a TLS edge, `esb_…` for an event subscription.",
+           a TLS edge, `esb_…` for an event subscription. Render templates before edgewright reads the manifests.",
     check: LintCheck::Edge(check),
 };
 
@@ -63,6 +65,12 @@ fn judge_own(findings: &mut Findings, key: &Key, id: &Id, expected: &ExternalKin
 
 /// Returns what is wrong with an ID of an external kind.
 fn fault(id: &str, expected: &ExternalKind) -> Option<String> {
+    if id.starts_with('$') || ["${", "$(", "{{"].iter().any(|start| id.contains(start)) {
+        return Some(format!("`{}` contains a variable, which is not expanded", printable(id)));
+    }
+    if id.contains(is_invisible) {
+        return Some(format!("`{}` contains an invisible character", printable(id)));
+    }
     let prefix = expected.prefix;
     if id.starts_with(prefix) {
         return None;
@@ -83,6 +91,10 @@ mod tests {
     fn a_prefix_is_of_the_kind_and_in_lower_case() {
         assert!(fault("BKD_1", &BACKEND).is_some_and(|message| message.contains("lower case")));
         assert!(fault("ipp_1", &BACKEND).is_some_and(|message| message.contains("of an IP policy, not of a backend")));
+        for variable in ["$BACKEND", "${BACKEND}", "bkd_${NAME}", "{{backend}}", "bkd_$(NAME)"] {
+            assert!(fault(variable, &BACKEND).is_some_and(|it| it.contains("contains a variable")), "{variable}");
+        }
+        assert!(fault("bkd_\u{200b}1", &BACKEND).is_some_and(|message| message.contains("invisible")));
         for good in ["bkd_1", "BKD", "Bkdpool_1", "pool_1", "bkdx_1", "é"] {
             assert_eq!(fault(good, &BACKEND), None, "{good}");
         }

@@ -167,6 +167,7 @@ fn secrets_that_verify_nothing() {
 fn ids_of_other_kinds() {
     check_route("wrong-id-prefix", "backend: {backend_id: §ipp_1}");
     check_route("wrong-id-prefix", "backend: {backend_id: §BKD_1}");
+    check_route("wrong-id-prefix", "backend: {backend_id: §$BACKEND}");
     check_route("wrong-id-prefix", "backend: {backend_id: pool_1}");
     check_route("wrong-id-prefix", "ip_restriction: {ip_policy_ids: [ipp_1, §bkd_1, office, net_1]}");
     for id in ["§bkd_1", "§ipp_1", "edgtls_1", "port_1", "ok"] {
