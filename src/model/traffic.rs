@@ -44,8 +44,10 @@ impl TracedRequest {
         if !method.bytes().all(|byte| byte.is_ascii_alphabetic()) {
             return Err(invalid("method", format!("`{}` is not an HTTP method", printable(method))));
         }
-        let request = Self::new(method, url)
-            .map_err(|reason| invalid("url", format!("invalid URL `{}`: {reason}", printable(url))))?;
+        let request = Self::new(method, url).map_err(|reason| {
+            invalid("url", format!("invalid URL `{}`: {reason}", printable(url)))
+                .help("write a host and a path, such as `https://shop.example.com/cart`")
+        })?;
         let client_ip = match client_ip {
             "" => None,
             text => match text.parse::<IpAddr>() {

@@ -10,6 +10,7 @@ pub(crate) fn not_a_list(subject: &str, name: &str, sample: Option<&str>, found:
     let fault = Fault::new(Code::WrongType, format!("{subject} must be a list (found {})", found.describe()));
     fault.help(match (found.shape(), sample) {
         (NodeShape::Map(_), _) => format!("start each entry below `{name}:` with `- `"),
+        (NodeShape::String(text), _) if text.starts_with('-') => "put a space after the `-` of each entry".to_owned(),
         (_, Some(sample)) => format!("write a list of mappings, such as `{name}: [{sample}]`"),
         (_, None) => format!("write a list, such as `{name}: [first, second]`"),
     })
@@ -35,6 +36,7 @@ pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: N
         return fault.help(help);
     }
     fault.help(match sample(fields) {
+        Some(sample) if fields.len() == 1 => format!("write `{start} {sample}`"),
         Some(sample) => format!("write `{start} {sample}`, with any of the fields {}", list(fields)),
         None => format!("write `{start} {{key: value}}`"),
     })
@@ -52,6 +54,14 @@ pub(super) fn scalar_form(name: &str, expected: &str, found: Node<'_>) -> Option
     let start = start(name);
     match (expected, found.shape()) {
         ("a string", NodeShape::Bool(_) | NodeShape::Number(_) | NodeShape::NotFinite | NodeShape::LongInteger) => None,
+        ("a string", NodeShape::Map(entries))
+            if entries.clone().any(|(key, _)| matches!(key, "from_env" | "from_file")) =>
+        {
+            Some("write the text itself: only secrets and long texts can come from a variable or a file".into())
+        }
+        ("a string", NodeShape::Map(entries)) if name == "-" && entries.clone().next().is_some() => {
+            Some("write `- text`, in quotes if the text contains a colon and a space".into())
+        }
         ("a string", _) => Some(format!("write `{start} text`")),
         ("true or false", _) => Some(format!("write `{start} true` or `{start} false`")),
         ("a whole number", NodeShape::String(text)) => Some(match (text.parse::<u32>(), seconds(text)) {
@@ -69,14 +79,16 @@ pub(super) fn scalar_form(name: &str, expected: &str, found: Node<'_>) -> Option
 fn seconds(text: &str) -> Option<u32> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(digits)?;
+    let number = number.parse::<u32>().ok()?;
     let factor = match unit.trim_start() {
+        "ms" if number.is_multiple_of(1000) => return Some(number / 1000),
         "s" | "sec" | "seconds" => 1,
         "m" | "min" | "minutes" => 60,
         "h" | "hours" => 3600,
         "d" | "days" => 86_400,
         _ => return None,
     };
-    number.parse::<u32>().ok()?.checked_mul(factor)
+    number.checked_mul(factor)
 }
 
 /// Formats a list of words for a sentence.
@@ -100,6 +112,7 @@ mod tests {
     #[test]
     fn durations_are_read_with_their_unit() {
         assert_eq!([seconds("30s"), seconds("5 min"), seconds("1h")], [Some(30), Some(300), Some(3600)]);
+        assert_eq!(seconds("10000ms"), Some(10));
         for other in ["", "s", "30", "500ms", "ten", "é", "4294967295h"] {
             assert_eq!(seconds(other), None, "{other}");
         }

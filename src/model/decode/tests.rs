@@ -112,6 +112,21 @@ fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
             "write `- text`".into(),
         ),
         (
+            r#"{"inner": {"tags": [{"a.example": 443}]}}"#,
+            "each entry of `tags` must be a string (found a mapping)",
+            "write `- text`, in quotes if the text contains a colon and a space".into(),
+        ),
+        (
+            r#"{"inner": {"tags": "-a"}}"#,
+            "`tags` must be a list (found a string)",
+            "put a space after the `-` of each entry".into(),
+        ),
+        (
+            r#"{"inner": {"name": {"from_env": "A"}}}"#,
+            "`name` must be a string (found a mapping)",
+            "write the text itself: only secrets and long texts can come from a variable or a file".into(),
+        ),
+        (
             r#"{"inner": {"size": "5m"}}"#,
             "`size` must be a whole number (found a string)",
             "write the number of seconds, such as `size: 300`".into(),
@@ -130,6 +145,9 @@ fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
     ] {
         assert_eq!(told(json), [(Code::WrongType, message.to_owned(), help)], "{json}");
     }
+    let message = "`size` must be a whole number from 0 to 4294967295 (found the number -1)";
+    let help = "set a number in this range, without a fraction";
+    assert_eq!(told(r#"{"inner": {"size": -1}}"#), [(Code::OutOfRange, message.to_owned(), help.to_owned())]);
     let (_, faults) = decode_field::<Sample>(tape("true").root(), "sample", None);
     let messages: Vec<&str> = faults.iter().map(|it| it.message.as_str()).collect();
     assert_eq!(messages, ["`sample` must be a mapping (found the boolean true)"]);

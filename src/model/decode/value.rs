@@ -355,7 +355,12 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
             return visitor.visit_enum(text.into_deserializer());
         }
         let mut error = self.explain(self.unexpected(&"a string"));
-        if matches!(self.node.shape(), NodeShape::Seq(_) | NodeShape::Map(_)) {
+        let is_no_variant = match self.node.shape() {
+            NodeShape::Seq(_) | NodeShape::Map(_) | NodeShape::Bool(_) => true,
+            NodeShape::Number(number) => variants.iter().all(|variant| *variant != number.to_string()),
+            _ => false,
+        };
+        if is_no_variant {
             error.fault.help = Some(format!("use one of {}", list(variants)));
         }
         Err(error)

@@ -121,7 +121,14 @@ impl<'a> CelParser<'a> {
         let is_foreign = |token| matches!(token, CelToken::Symbol("{" | ".?")) && self.extent == CelExtent::Filter;
         match (self.peek(), &self.broken, self.before()) {
             (Some((at, token)), ..) if is_foreign(token) => unsupported(at, token),
-            (Some((at, token)), _, Some(before)) => CelError::new(at, format!("unexpected {token} after {before}")),
+            (Some((at, token)), _, Some(before)) => {
+                let operator = match token {
+                    CelToken::Word("and" | "AND") => ": use `&&`",
+                    CelToken::Word("or" | "OR") => ": use `||`",
+                    _ => "",
+                };
+                CelError::new(at, format!("unexpected {token} after {before}{operator}"))
+            }
             (Some((at, token)), _, None) => CelError::new(at, format!("unexpected {token} at the start")),
             (None, Some(broken), _) => broken.clone(),
             (None, None, None) => CelError::new(self.end, "the expression is empty"),

@@ -241,6 +241,7 @@ fn a_syntax_error_has_its_place_and_what_was_before() {
         ("a && 'x", 5, "unclosed string"),
         ("a 'x", 2, "unclosed string"),
         ("a b", 2, "unexpected `b` after `a`"),
+        ("a and b", 2, "unexpected `and` after `a`: use `&&`"),
         ("a &&", 4, "an operand is missing after `&&`"),
         ("a ? b", 5, "`?` without `:`"),
         ("(a", 2, "unclosed bracket"),
