@@ -138,6 +138,7 @@ impl Reader<'_> {
         yield_to_requests();
         let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
         self.warn_of_null_modules(kind, node, part, &mut faults);
+        self.warn_of_null_entries(part, &Path::root());
         if part == DocumentPart::Spec {
             faults = faults.into_iter().map(|fault| moved_out_of_spec(kind, fault)).collect();
         }
@@ -155,12 +156,11 @@ impl Reader<'_> {
             return self.report(fault);
         }
         let (envelope, faults) = decode_with::<Envelope>(node, &["spec"], Some(self.values));
+        self.warn_of_null_entries(DocumentPart::Document, &Path::root());
         for fault in faults {
             self.report(with_place(fault));
         }
-        if node.get("name").is_some() {
-            self.misspelt.push(["metadata", "name"].into());
-        }
+        self.misspelt.extend(node.get("name").map(|_| Path::from(["metadata", "name"])));
         let Some(envelope) = envelope else { return };
         // A value of the wrong type was reported already.
         let is_wrong_type = |name: &str, value: &str| {

@@ -13,6 +13,7 @@ pub(crate) struct Values<'a> {
     tree: &'a dyn Tree,
     manifest: &'a ManifestFile,
     plain_secrets: RefCell<BTreeSet<FieldPath>>,
+    null_entries: RefCell<BTreeSet<FieldPath>>,
     /// The inputs of the manifest outside its text: values, and the places of token files.
     pub external_values: RefCell<Vec<ExternalValue>>,
 }
@@ -44,12 +45,18 @@ impl ExternalValue {
 impl<'a> Values<'a> {
     /// Resolves the values of a manifest of `tree`.
     pub(crate) fn new(tree: &'a dyn Tree, manifest: &'a ManifestFile) -> Self {
-        Self { tree, manifest, plain_secrets: RefCell::default(), external_values: RefCell::default() }
+        let (plain_secrets, null_entries, external_values) = Default::default();
+        Self { tree, manifest, plain_secrets, null_entries, external_values }
     }
 
     /// Returns the plain-text secrets decoded since the last call.
     pub(super) fn take_plain_secrets(&self) -> Vec<FieldPath> {
         self.plain_secrets.take().into_iter().collect()
+    }
+
+    /// Returns the null entries of maps decoded since the last call.
+    pub(super) fn take_null_entries(&self) -> BTreeSet<FieldPath> {
+        self.null_entries.take()
     }
 
     /// The path to write a token to.
@@ -64,6 +71,10 @@ impl<'a> Values<'a> {
 impl ValueSource for Values<'_> {
     fn plain_secret(&self, path: FieldPath) {
         self.plain_secrets.borrow_mut().insert(path);
+    }
+
+    fn null_entry(&self, path: FieldPath) {
+        self.null_entries.borrow_mut().insert(path);
     }
 
     fn resolve(&self, source: &str, argument: &str) -> Result<String, Fault> {

@@ -34,6 +34,9 @@ pub(crate) trait ValueSource {
 
     /// Receives the document path of each secret in plain text.
     fn plain_secret(&self, _path: Path) {}
+
+    /// Receives the document path of each null entry of a map, such as a header, which is left out.
+    fn null_entry(&self, _path: Path) {}
 }
 
 /// The result of decoding: the value, if any, and all faults.

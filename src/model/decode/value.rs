@@ -328,7 +328,13 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node.shape() {
-            NodeShape::Map(entries) => self.entries(entries, None, visitor),
+            NodeShape::Map(entries) => {
+                if let Some(sources) = self.context.sources {
+                    let nulls = entries.clone().filter(|(_, node)| node.is_null());
+                    nulls.for_each(|(key, _)| sources.null_entry(self.at.path().join(key)));
+                }
+                self.entries(entries, None, visitor)
+            }
             _ => Err(self.not_a_mapping(&[])),
         }
     }

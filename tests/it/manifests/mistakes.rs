@@ -182,6 +182,27 @@ fn a_warning_is_shown_and_stops_nothing() {
 }
 
 #[test]
+fn a_null_entry_of_a_map_is_a_warning_at_its_key() {
+    let folder = Folder::new();
+    let headers = "response_headers: {add: {X-Frame-Options: , Vary: Accept}}";
+    folder.write(
+        "m/x.yaml",
+        &format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: x, labels: {{tier: }}}}\nspec:\n  \
+             hostports: ['x.example.com:443']\n  routes:\n    - match_type: path_prefix\n      match: /\n      \
+             {headers}\n      modules_from: [m]\n---\napiVersion: edgewright/v1\nkind: ModuleSet\n\
+             metadata: {{name: m}}\nspec:\n  request_headers: {{add: {{X-Edge: }}}}\n"
+        ),
+    );
+    let run = folder.run("validate m");
+    for (key, place) in [("tier", "3:30"), ("X-Frame-Options", "9:32"), ("X-Edge", "16:27")] {
+        let message = format!("`{key}` is null, so it is left out");
+        assert!(run.err.contains(&message) && run.err.contains(&format!("m/x.yaml:{place}")), "{key}: {}", run.err);
+    }
+    assert!(run.code == 0 && run.err.matches("so it is left out").count() == 3, "{}", run.all());
+}
+
+#[test]
 fn a_fault_at_the_end_of_a_long_line_is_told_in_every_format() {
     let folder = Folder::new();
     let text = format!(

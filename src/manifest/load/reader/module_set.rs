@@ -25,6 +25,7 @@ impl Reader<'_> {
                 continue;
             }
             let (path, (module, faults)) = (Path::from(slot.name), (slot.decode)(node, Some(self.values)));
+            self.warn_of_null_entries(DocumentPart::Spec, &path);
             secrets.extend(self.values.take_plain_secrets().iter().map(|secret| secret.under(&path)));
             self.check(DocumentPart::Spec, &path, module.as_deref(), faults, |module, found| module.check(found));
             modules.extend(module.map(|module| (slot, module)));

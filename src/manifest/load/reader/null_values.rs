@@ -1,10 +1,11 @@
-//! Null modules and lists, which look as if they configured something (D38).
+//! Null modules, lists and entries of maps, which look as if they configured something (D38).
 
 use super::Reader;
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::DocumentPart;
-use crate::model::Slot;
 use crate::model::module::switch::module_advice;
+use crate::model::secrets::redact::quotable_key;
+use crate::model::{Path, Segment, Slot};
 use crate::syntax::yaml::Node;
 
 impl Reader<'_> {
@@ -28,6 +29,18 @@ impl Reader<'_> {
             let message = format!("`{}` is null, so the module is not configured", slot.name);
             let fault = Fault::new(Code::NullModule, message).at(slot.name).of_key();
             let fault = fault.help(format!("{}, or remove the key", module_advice(slot)));
+            self.findings.warning(|| self.origin.part(part).warning(fault));
+        }
+    }
+
+    /// Warns about null entries of the maps that were decoded last, such as a header without a value, which is not added. Their
+    /// paths are below a path of a part.
+    pub(super) fn warn_of_null_entries(&mut self, part: DocumentPart, path: &Path) {
+        for entry in self.values.take_null_entries() {
+            let Some(Segment::Key(key)) = entry.0.last() else { continue };
+            let message = format!("`{}` is null, so it is left out", printable(&quotable_key(key)));
+            let fault = Fault::new(Code::NullModule, message).at(entry).of_key().under(path);
+            let fault = fault.help("write `\"\"` for an empty value, or remove the key");
             self.findings.warning(|| self.origin.part(part).warning(fault));
         }
     }

@@ -14,6 +14,7 @@ impl Reader<'_> {
     /// Reads a route test.
     pub(super) fn route_test(&mut self, body: &Body<'_>) {
         let (test, faults) = decode_with::<RouteTest>(body.spec, &[], Some(self.values));
+        self.warn_of_null_entries(DocumentPart::Spec, &Path::root());
         self.check(DocumentPart::Spec, &Path::root(), test.as_ref(), faults, |test, found| {
             test.check(found);
             check::tokens(found, "spec", test);
