@@ -227,7 +227,10 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                 self.take(index, it, Id::new(it.name()));
                 continue;
             }
-            let Some(id) = &it.declaration.id else { continue };
+            let info = it.declaration.kind.info();
+            // An ID with the prefix of another kind was reported when it was read.
+            let fits = |id: &&str| info.implicit || id.starts_with(info.prefix);
+            let Some(id) = it.declaration.id.as_deref().filter(fits) else { continue };
             let key = it.keyed(Id::new(id));
             if let Some(other) = self.find_below_other_parent(it, &key) {
                 self.change(index).fault = Some(wrong_parent_error(known.snapshot, it, other));

@@ -182,6 +182,19 @@ fn a_warning_is_shown_and_stops_nothing() {
 }
 
 #[test]
+fn an_id_of_another_kind_is_one_error_in_a_plan() {
+    let folder = Folder::new();
+    let text = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: x, id: edghtsrt_1}\n\
+                spec: {hostports: ['x.example.com:443']}\n";
+    folder.write("m/x.yaml", text);
+    for verb in ["validate", "plan", "reconcile"] {
+        let run = folder.run(&format!("{verb} m"));
+        assert!(run.code == 3 && run.err.contains("use an ID that starts with `edghts_`"), "{}", run.all());
+        assert!(run.err.contains("1 file read: 1 error\n"), "{verb}: {}", run.all());
+    }
+}
+
+#[test]
 fn a_null_entry_of_a_map_is_a_warning_at_its_key() {
     let folder = Folder::new();
     let headers = "response_headers: {add: {X-Frame-Options: , Vary: Accept}}";
