@@ -150,7 +150,8 @@ impl Reader<'_> {
     fn document(&mut self, node: Node<'_>) {
         let Some(entries) = node.entries() else {
             let message = format!("a manifest must be a mapping (found {})", node.describe());
-            return self.report(Fault::new(Code::WrongType, message).help("separate manifests with a `---` line"));
+            let help = "separate manifests with a `---` line, or in JSON, put each in its own file";
+            return self.report(Fault::new(Code::WrongType, message).help(help));
         };
         if let Some(fault) = foreign_document_fault(node) {
             return self.report(fault);
