@@ -313,7 +313,7 @@ fn all_errors_are_told_at_once() {
     let run = folder.run("history");
     let told = [
         "at /soruces (line 1): unknown field `soruces`",
-        "did you mean `sources`?",
+        "`sources` is already set",
         "at /options/stor (line 2): unknown option `stor`",
         "did you mean `store`?",
         "at /options/banana (line 2)",
