@@ -5,7 +5,7 @@ use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::DocumentPart;
 use crate::model::module::switch::module_advice;
 use crate::model::secrets::redact::quotable_key;
-use crate::model::{Path, Segment, Slot};
+use crate::model::{MOST_FAULTS, Path, Segment, Slot};
 use crate::syntax::yaml::Node;
 
 impl Reader<'_> {
@@ -23,7 +23,8 @@ impl Reader<'_> {
             return;
         }
         for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
-            if has_fields_beside(slot, node, faults) {
+            // Further errors of the file are only counted, and reading the mapping again takes time.
+            if self.findings.errors < MOST_FAULTS && has_fields_beside(slot, node, faults) {
                 continue;
             }
             let message = format!("`{}` is null, so the module is not configured", slot.name);
