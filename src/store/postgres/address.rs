@@ -98,7 +98,8 @@ impl PostgresAddress {
         if config.get_password().is_none() {
             let found = find_password(&config, self.passfile.as_deref()).map_err(|found| {
                 let message = format!("cannot connect to the store {}: {found}", self.shown);
-                StoreError::new(Code::StoreUnavailable, message).help("set it to a shell command that prints the password")
+                StoreError::new(Code::StoreUnavailable, message)
+                    .help("set it to a shell command that prints the password")
             })?;
             found.map(|password| config.password(password));
         }

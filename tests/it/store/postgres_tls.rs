@@ -209,7 +209,10 @@ fn a_password_comes_from_a_command_the_environment_or_a_file_that_only_its_owner
     database.refuses(&with(""), &[("PGPASSWORD", "hunter2-wrong")], &["password authentication failed", cure]);
     for (command, message) in [
         ("echo hunter2-wrong", "password authentication failed"),
-        ("echo hunter2; false", "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND failed (exit status: 1); run it by hand to see why"),
+        (
+            "echo hunter2; false",
+            "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND failed (exit status: 1); run it by hand to see why",
+        ),
         ("echo; echo hunter2", "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND prints no password"),
     ] {
         database.refuses(&with("&passfile=pgpass"), &[(COMMAND, command)], &[message]);
