@@ -16,22 +16,32 @@
 //! A route on an edge of another source whose claim has no record, because an earlier version synced it, has secrets of unknown
 //! origin: they are hidden as the edge's own, and compared with none. The next sync records their origin.
 //!
+//! A required module is **filled**: a route that has it but for its secrets gets the module of the edge, as it is by then, by
+//! a sync and by a rollback alike. So neither a secret of the route's own nor one that the edge has replaced comes
+//! back, and the record has what was filled, which no comparison of secrets decides.
+//!
 //! For example, the edge of `shop` no longer requires `webhook_verification`, and `docs` sets that module with a guess. The plan,
 //! the history of the commit and a rollback of it show the module as changed, whether the guess is right or not.
 //!
 //! # What it never does
 //!
-//! It decides by claims, slots and whether a module has a secret, and never by the value of one.
+//! It decides by claims, slots and whether a module has a secret, and never by the value of one. Only [`awaits_secrets`] compares
+//! two: a secret that a route has from the edge, with the one that the stored edge has now. Manifests, and so guesses, have no
+//! part in that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::claim::Claim;
 use super::kind::Kind;
 use super::kind::https_edge::HttpsEdge;
+use super::kind::https_edge_route::HttpsEdgeRoute;
 use super::module::{AnyModule, SharedModule, Slot};
 use super::resource::any_resource::AnyResource;
 use super::secrets::Secrets;
+use super::secrets::unknown_value::is_unknown;
 use super::snapshot::Snapshot;
 use super::snapshot::entry::Entry;
 
@@ -42,21 +52,71 @@ pub(crate) const SET_IN_ANY_CASE: &str = "a secret that the edge requires is nev
 /// The record of a route on an edge of another source: the modules whose secrets the edge requires, and the source of the edge,
 /// by the names of their slots. A route without secrets needs none.
 pub(crate) fn required_secrets(edge: &Entry, route: &dyn AnyResource) -> Option<Arc<BTreeMap<String, String>>> {
-    let required = edge.spec_as::<HttpsEdge>()?.required_modules.as_deref();
-    if !route.modules().any(|(_, module)| has_secrets(module)) {
-        return None;
-    }
+    let has_any = route.modules().any(|(_, module)| has_secrets(module));
+    has_any.then(|| Arc::new(record_of(edge, route)))
+}
+
+fn record_of(edge: &Entry, route: &dyn AnyResource) -> BTreeMap<String, String> {
     let source = edge.source().unwrap_or_default();
-    let is_copied = |slot: &Slot, module: &dyn AnyModule| {
-        has_secrets(module) && route.module(slot).is_some_and(|own| own.same(module))
+    let filled = required_modules(edge).map(|required| filled(required, route)).unwrap_or_default();
+    filled.into_iter().map(|slot| (slot.name.to_owned(), source.to_owned())).collect()
+}
+
+/// The modules that an edge requires of its routes.
+fn required_modules(edge: &Entry) -> Option<&HttpsEdgeRoute> {
+    edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()
+}
+
+/// The slots of the modules with secrets that a route has or gets from its edge, which requires them.
+fn filled(required: &dyn AnyResource, route: &dyn AnyResource) -> Vec<&'static Slot> {
+    let is_filled = |slot: &Slot, module: &dyn AnyModule| {
+        has_secrets(module) && route.module(slot).is_some_and(|own| alike(own, module))
     };
-    let mut record = BTreeMap::new();
-    if let Some(required) = required {
-        let required: &dyn AnyResource = required;
-        let copied = required.modules().filter(|it| is_copied(it.0, it.1));
-        record.extend(copied.map(|(slot, _)| (slot.name.to_owned(), source.to_owned())));
-    }
-    Some(Arc::new(record))
+    required.modules().filter(|it| is_filled(it.0, it.1)).map(|(slot, _)| slot).collect()
+}
+
+/// A route with the secrets of the modules that its edge requires, instead of its own.
+pub(crate) fn with_required_secrets(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
+    let alike = required
+        .modules()
+        .filter(|(slot, module)| spec.module(slot).is_some_and(|own| !own.same(*module) && alike(own, *module)));
+    let modules: Vec<(&'static Slot, Option<SharedModule>)> =
+        alike.map(|(slot, _)| (slot, required.shared_module(slot))).collect();
+    if modules.is_empty() { spec } else { spec.with_modules(&modules) }
+}
+
+/// A route that comes back to the edge of another source, with the secrets that the edge requires, and a claim that records
+/// them.
+pub(crate) fn brought_back(
+    edge: &Entry,
+    route: &Arc<dyn AnyResource>,
+    claim: Arc<Claim>,
+) -> (Arc<dyn AnyResource>, Arc<Claim>) {
+    let Some(required) = required_modules(edge) else { return (Arc::clone(route), claim) };
+    let spec = with_required_secrets(Arc::clone(route), required);
+    // Without a record, each secret counts as the edge's already.
+    let Some(known) = &claim.required_secrets else { return (spec, claim) };
+    let mut record = BTreeMap::clone(known);
+    record.extend(record_of(edge, spec.as_ref()));
+    let claim = Claim { required_secrets: Some(Arc::new(record)), ..Claim::clone(&claim) };
+    (spec, Arc::new(claim))
+}
+
+/// Whether a route of another source does not have the secrets that `edge`, as `source` declares it, requires: its claim does
+/// not record them, or those that it records are not the ones that the edge in the store has now.
+pub(crate) fn awaits_secrets(edge: &HttpsEdge, stored: Option<&Entry>, source: &str, route: &Entry) -> bool {
+    let Some(required) = edge.required_modules.as_deref() else { return false };
+    let Some(record) = route.claim.as_deref().and_then(|claim| claim.required_secrets.as_deref()) else { return false };
+    let spec = route.spec();
+    let present = stored.filter(|edge| edge.is_owned_by(source)).and_then(required_modules);
+    let is_replaced = |slot: &Slot| {
+        let Some(present) = present else { return false };
+        let present: &dyn AnyResource = present;
+        let modules = present.module(slot).zip(spec.module(slot));
+        modules.is_some_and(|(present, had)| !present.same(had) && alike(present, had))
+    };
+    let is_of_edge = |slot: &Slot| record.get(slot.name).is_some_and(|of| of == source);
+    filled(required, spec.as_ref()).into_iter().any(|slot| !is_of_edge(slot) || is_replaced(slot))
 }
 
 /// Whether nobody knows the origin of the secrets of a stored resource: it is a route on an edge of another source, without a
@@ -105,6 +165,36 @@ pub(crate) fn without_incomparable(
 /// The source whose secret a module has, if a claim records it.
 fn recorded_source<'c>(claim: Option<&'c Claim>, slot: &Slot) -> Option<&'c str> {
     claim?.required_secrets.as_deref()?.get(slot.name).map(String::as_str)
+}
+
+/// Whether two modules are equal but for the values of secrets, and for values that are unknown (D106). Whoever sends guesses
+/// for a secret of another source must not learn which one is right, so no finding may depend on it.
+pub(crate) fn alike(one: &dyn AnyModule, other: &dyn AnyModule) -> bool {
+    let forms =
+        |module: &dyn AnyModule| Some((module.to_json(Secrets::Masked).ok()?, module.to_json(Secrets::Revealed).ok()?));
+    let alike = || match (forms(one), forms(other)) {
+        (Some((one, of_one)), Some((other, of_other))) => values_alike([&one, &of_one], [&other, &of_other]),
+        _ => false,
+    };
+    one.same(other) || (one.slot() == other.slot() && alike())
+}
+
+/// Compares values in their masked and their revealed form: only the second one tells an unknown value from any text.
+fn values_alike(one: [&Value; 2], other: [&Value; 2]) -> bool {
+    let is_assumed = |value: &Value| value.as_str().is_some_and(is_unknown);
+    match (one, other) {
+        ([Value::Object(one), Value::Object(of_one)], [Value::Object(other), Value::Object(of_other)]) => {
+            let alike = |name: &String| match (one.get(name), of_one.get(name), other.get(name), of_other.get(name)) {
+                (Some(one), Some(of_one), Some(other), Some(of_other)) => {
+                    values_alike([one, of_one], [other, of_other])
+                }
+                _ => false,
+            };
+            one.len() == other.len() && one.keys().all(alike)
+        }
+        // No list contains an unknown value.
+        ([one, of_one], [other, of_other]) => one == other || is_assumed(of_one) || is_assumed(of_other),
+    }
 }
 
 /// Whether a module has secrets.

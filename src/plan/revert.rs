@@ -11,7 +11,8 @@
 //! ```
 //!
 //! It is about a source's resources at either time, or about all resources but API keys and their owners: a revoked key
-//! must not work again. It refuses to take a resource from another source, and to bring one back without its secrets.
+//! must not work again. It refuses to take a resource from another source, and to bring one back without its secrets. A route
+//! gets the secrets that the edge of another source then requires, and not those that it had (D103).
 //! `owners` decides which claims come back with the resources.
 
 mod owners;
@@ -24,7 +25,7 @@ use super::deletion_budget::DeletionBudget;
 use super::diff::{handover_note, protection_note};
 use super::effect::Effect;
 use super::near_source::near_source;
-use crate::model::required_secrets::{SET_IN_ANY_CASE, lacks_record, without_incomparable};
+use crate::model::required_secrets::{SET_IN_ANY_CASE, brought_back, lacks_record, without_incomparable};
 use crate::model::{AnyResource, Claim, Code, Entry, Key, Kind, Operation, Snapshot};
 use owners::FormerOwners;
 
@@ -84,19 +85,42 @@ impl RevertPlanner<'_> {
     fn is_same(&self, then: &Arc<Entry>) -> bool {
         self.current.get(&then.key).is_some_and(|now| {
             let is_same = || {
-                let claim = self.owners.claim(then);
+                let (spec, claim) = self.restored(then);
                 now.claim == claim
-                    && now.lazy_spec.same(then.spec())
-                    && self.comparable(now, then, claim.as_deref()).is_none()
+                    && now.lazy_spec.same(&spec)
+                    && self.comparable(now, then, spec.as_ref(), claim.as_deref()).is_none()
             };
             Arc::ptr_eq(now, then) || is_same()
         })
     }
 
-    /// The Spec with which an earlier one is compared, if not all secrets of the present one can be (D103).
-    fn comparable(&self, now: &Entry, then: &Entry, claim: Option<&Claim>) -> Option<Arc<dyn AnyResource>> {
+    /// The Spec and the claim with which an earlier resource is brought back: its own, but for the secrets that the edge of
+    /// another source requires. As in a sync, these are those of the edge as it will be (D103).
+    fn restored(&self, then: &Entry) -> (Arc<dyn AnyResource>, Option<Arc<Claim>>) {
+        let claim = self.owners.claim(then);
+        let edge = then.key.parent_key().and_then(|edge| match self.concerns(&edge) {
+            true => self.target.get(&edge),
+            false => self.current.get(&edge),
+        });
+        match (edge, claim) {
+            (Some(edge), Some(claim)) if !edge.is_owned_by(&claim.source) => {
+                let (spec, claim) = brought_back(edge, then.spec(), claim);
+                (spec, Some(claim))
+            }
+            (_, claim) => (Arc::clone(then.spec()), claim),
+        }
+    }
+
+    /// The Spec with which a restored one is compared, if not all secrets of the present one can be (D103).
+    fn comparable(
+        &self,
+        now: &Entry,
+        then: &Entry,
+        restored: &dyn AnyResource,
+        claim: Option<&Claim>,
+    ) -> Option<Arc<dyn AnyResource>> {
         let lacks_record = lacks_record(self.current, now) || lacks_record(self.target, then);
-        without_incomparable(now, lacks_record, then.spec().as_ref(), claim)
+        without_incomparable(now, lacks_record, restored, claim)
     }
 
     /// Refuses to bring back a resource without its secrets.
@@ -139,7 +163,7 @@ impl RevertPlanner<'_> {
         let (key, info) = (&then.key, then.key.kind.info());
         let mut operations = Vec::new();
         if !info.implicit {
-            let (spec, claim) = (Arc::clone(then.spec()), self.owners.claim(then));
+            let (spec, claim) = self.restored(then);
             operations.push(Operation::Create { key: key.clone(), spec, claim, token: None });
         } else if !info.slots.is_empty() {
             match changes(key, (info.empty)().as_ref(), then.spec()) {
@@ -153,10 +177,10 @@ impl RevertPlanner<'_> {
     }
 
     fn change(&mut self, now: &Arc<Entry>, then: &Arc<Entry>) {
-        let claim = self.owners.claim(then);
-        let comparable = self.comparable(now, then, claim.as_deref());
+        let (spec, claim) = self.restored(then);
+        let comparable = self.comparable(now, then, spec.as_ref(), claim.as_deref());
         let before = comparable.as_ref().unwrap_or_else(|| now.spec());
-        let mut operations = match changes(&then.key, before.as_ref(), then.spec()) {
+        let mut operations = match changes(&then.key, before.as_ref(), &spec) {
             Ok(operations) => operations,
             Err(error) => return self.plan.refusals.push(error.into()),
         };

@@ -19,14 +19,13 @@
 //!
 //! # What it never does
 //!
-//! It is pure: no IO and no clock. It never compares secrets, because a finding would reveal whether a guess is right.
-//! It does not judge what is already in the store: withdrawing a consent must not stop everything else of another
+//! It is pure: no IO and no clock. It never compares a secret of a manifest, because a finding would reveal whether a guess is
+//! right. It does not judge what is already in the store: withdrawing a consent must not stop everything else of another
 //! source.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-use serde_json::Value;
 
 use super::certificates::unpresented;
 use super::delegated_prefix::{
@@ -35,10 +34,9 @@ use super::delegated_prefix::{
 use super::hostports::hostport_faults;
 use crate::model::claim::SURROUNDING_OWNER;
 use crate::model::kind::https_edge::Delegation;
-use crate::model::secrets::unknown_value::is_unknown;
+use crate::model::required_secrets::{alike, awaits_secrets};
 use crate::model::{
-    AnyModule, AnyResource, Code, Desired, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Path, Secrets,
-    SharedModule, Slot, Snapshot,
+    AnyResource, Code, Desired, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Path, Snapshot,
 };
 use crate::routing::selector::Selector;
 use crate::syntax::text::{first_of, printable};
@@ -172,46 +170,6 @@ fn differing_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<&'static 
     differs.map(|(slot, _)| slot.name).collect()
 }
 
-/// Whether two modules are equal but for the values of secrets, and for values that are unknown (D106). Whoever sends guesses
-/// for a secret of another source must not learn which one is right, so no finding may depend on it.
-fn alike(one: &dyn AnyModule, other: &dyn AnyModule) -> bool {
-    let forms =
-        |module: &dyn AnyModule| Some((module.to_json(Secrets::Masked).ok()?, module.to_json(Secrets::Revealed).ok()?));
-    let alike = || match (forms(one), forms(other)) {
-        (Some((one, of_one)), Some((other, of_other))) => values_alike([&one, &of_one], [&other, &of_other]),
-        _ => false,
-    };
-    one.same(other) || (one.slot() == other.slot() && alike())
-}
-
-/// Compares values in their masked and their revealed form: only the second one tells an unknown value from any text.
-fn values_alike(one: [&Value; 2], other: [&Value; 2]) -> bool {
-    let is_assumed = |value: &Value| value.as_str().is_some_and(is_unknown);
-    match (one, other) {
-        ([Value::Object(one), Value::Object(of_one)], [Value::Object(other), Value::Object(of_other)]) => {
-            let alike = |name: &String| match (one.get(name), of_one.get(name), other.get(name), of_other.get(name)) {
-                (Some(one), Some(of_one), Some(other), Some(of_other)) => {
-                    values_alike([one, of_one], [other, of_other])
-                }
-                _ => false,
-            };
-            one.len() == other.len() && one.keys().all(alike)
-        }
-        // No list contains an unknown value.
-        ([one, of_one], [other, of_other]) => one == other || is_assumed(of_one) || is_assumed(of_other),
-    }
-}
-
-/// A route with the secrets of the modules that its edge requires, instead of its own.
-pub(crate) fn with_required_secrets(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
-    let alike = required
-        .modules()
-        .filter(|(slot, module)| spec.module(slot).is_some_and(|own| !own.same(*module) && alike(own, *module)));
-    let modules: Vec<(&'static Slot, Option<SharedModule>)> =
-        alike.map(|(slot, _)| (slot, required.shared_module(slot))).collect();
-    if modules.is_empty() { spec } else { spec.with_modules(&modules) }
-}
-
 /// Checks the delegations of a manifest. The paths of faults are below the list.
 pub(crate) fn check(delegations: &[Delegation]) -> Vec<Fault> {
     let mut found = Vec::new();
@@ -337,6 +295,7 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
     for (id, routes) in foreign_routes {
         let Some(wanted) = desired.get(&Key::new(Kind::HttpsEdge, id.clone())) else { continue };
         let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
+        let stored = snapshot.get(&wanted.key).map(AsRef::as_ref);
         let (mut unwanted, mut open) = (Vec::new(), Vec::new());
         for entry in routes {
             let Some(route) = entry.spec_as::<HttpsEdgeRoute>() else { continue };
@@ -347,7 +306,7 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
             if entry.source().is_some_and(|owner| !consents(edge, owner, route)) {
                 unwanted.push(named.clone());
             }
-            if !differing_modules(edge, route).is_empty() {
+            if !differing_modules(edge, route).is_empty() || awaits_secrets(edge, stored, source, entry) {
                 open.push(named);
             }
         }

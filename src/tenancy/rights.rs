@@ -18,7 +18,8 @@ use std::collections::{BTreeSet, HashMap};
 use super::host_allowlist::unlisted_host;
 use crate::model::key::derived_id;
 use crate::model::key_scope::WriteAction;
-use crate::model::{Claim, Entry, HttpsEdge, Key, KeyScope, Kind, Operation, Snapshot};
+use crate::model::required_secrets::has_secrets;
+use crate::model::{Claim, Entry, HttpsEdge, Key, KeyScope, Kind, Operation, Slot, Snapshot};
 
 /// The IDs of one name that are tried to tell a derived ID from a stated one.
 const MOST_DERIVED: u32 = 16;
@@ -59,6 +60,8 @@ pub(crate) enum Denied {
     Certificate,
     /// To adopt a resource with secrets.
     Secrets(Key),
+    /// To replace a module that has a secret in a resource that no source owns.
+    Secret(Key, &'static str),
     /// To declare a resource of another system by its ID.
     Stated(Key),
     /// To make such a change to single resources.
@@ -143,8 +146,23 @@ impl OperationCheck<'_> {
                     (source, _) => self.check_write(child.key.kind, source, WriteAction::Delete),
                 })
             }
+            Operation::PutModule { slot, .. } => self.check_secret(entry, slot),
+            Operation::Patch { spec, fields, .. } => {
+                let mut set = spec.modules().filter(|(slot, _)| fields.iter().any(|field| field == slot.name));
+                set.try_for_each(|(slot, _)| self.check_secret(entry, slot))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Checks the replacement of a module. The history tells whether its secret changed, and so whether a guess is right.
+    fn check_secret(&self, entry: &Entry, slot: &Slot) -> Result<(), Denied> {
+        // An adoption is judged by its claim, and whoever may apply a source sees its secrets.
+        let is_judged = entry.claim.is_none() && !self.claims.contains_key(&entry.key);
+        if is_judged && !self.rights.scope.secrets && entry.spec().module(slot).is_some_and(has_secrets) {
+            return Err(Denied::Secret(entry.key.clone(), slot.name));
+        }
+        Ok(())
     }
 
     /// Checks the creation of a resource. Another operation on a resource that does not exist fails for that.

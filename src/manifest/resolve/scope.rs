@@ -10,8 +10,8 @@ use crate::manifest::load::kinds::{MODULE_SET, REQUIRED_MODULES};
 use crate::manifest::prelude::*;
 use crate::model::key::derived_id;
 use crate::model::reference::Reference;
+use crate::model::required_secrets::with_required_secrets;
 use crate::model::{Entry, Path, SharedModule, Slot};
-use crate::tenancy::delegation::with_required_secrets;
 
 /// How many sources can have a subscription of one name.
 const MOST_SUBSCRIPTIONS: u32 = 64;
@@ -83,16 +83,15 @@ impl<'a> NameScope<'_, 'a> {
         with_required_secrets(spec, &*required)
     }
 
-    /// The modules that the edge of a route requires (D103).
+    /// The modules that the edge of a route requires (D103): the declared one if it is applied, and otherwise the one in the
+    /// store. An edge that waits for its transfer is declared here, and still belongs to the other source.
     fn required_of(self, declaration: &Declaration, parent: Option<&Id>) -> Option<Arc<HttpsEdgeRoute>> {
         let parent = parent.filter(|_| declaration.kind == Kind::HttpsEdgeRoute)?;
         if let Some(required) = self.required.get(parent) {
             return Some(Arc::clone(required));
         }
-        // The edges of this source are not looked up in the store: most routes are on one of them.
-        let name = declaration.parent.as_deref()?;
         let key = Key::new(Kind::HttpsEdge, parent.clone());
-        if self.ids.contains_key(&(Kind::HttpsEdge, name)) || (self.is_desired)(&key) {
+        if (self.is_desired)(&key) {
             return None;
         }
         self.known.snapshot.get(&key)?.spec_as::<HttpsEdge>()?.required_modules.clone()

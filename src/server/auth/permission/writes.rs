@@ -32,6 +32,9 @@ fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
             needs("`global`", format!("{verb} resources of kind {kind}, which act on every source"))
         }
         Denied::Certificate => needs("`global`", "change a certificate that no source owns".to_owned()),
+        Denied::Secret(key, module) => {
+            needs("`secrets`", format!("replace `{module}` of {key}, which has a secret and no source"))
+        }
         Denied::Secrets(key) => needs("`secrets`", format!("adopt {key}, which has secrets")),
         Denied::Stated(key) => {
             let what = format!("declare {key} by its ID, which no source has declared yet");

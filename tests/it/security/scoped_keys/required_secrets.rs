@@ -148,3 +148,133 @@ fn a_transfer_from_the_owner_of_the_edge_leaves_the_required_secrets_its_own() {
     assert_eq!(secrets("docs"), [MASK, MASK, "docs-secret-1"]);
     assert_eq!(secrets("*"), ["shop-secret-1", "shop-secret-1", "docs-secret-1"]);
 }
+
+#[test]
+fn an_edge_that_waits_for_its_transfer_requires_what_it_did() {
+    let server = Server::start();
+    apply(&server, "shop", SHOP);
+    apply(&server, "docs", DOCS);
+    let (_, team) = key(&server, json!({"apply": ["docs"]}));
+    let route = route_of(&server, "shop");
+    let edge = |marker: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop, {marker}}}\nspec:\n  \
+             hostports: ['shop.example.com:443']\n"
+        )
+    };
+    let beside = |marker: &str, secret: &str| format!("{}---\n{}", edge(marker), own(secret));
+    let inside = |secret: &str| {
+        let module = format!("webhook_verification: {{provider: github, secret: {secret}}}");
+        let route = format!("match_type: path_prefix, match: /docs/, backend: {{backend_id: bkd_1}}, {module}");
+        format!("{}  routes:\n    - {{name: help, {route}}}\n", edge("transfer_from: shop"))
+    };
+    let declared = [
+        GUESSES.map(|guess| beside("transfer_from: shop", guess)),
+        GUESSES.map(|guess| beside("transfer_to: shop", guess)),
+        GUESSES.map(inside),
+    ];
+    for texts in declared {
+        let [right, wrong] = texts.each_ref().map(|text| {
+            let shown = server.call_as(&team, "POST", "/reconciliations", reconciliation("docs", text, true));
+            assert_eq!(shown.status, 200, "{}", shown.text);
+            assert!(shown.text.contains("TRANSFER_PENDING"), "{}", shown.text);
+            shown.json["plan"].clone()
+        });
+        assert_eq!(right, wrong);
+        let made = server.call_as(&team, "POST", "/reconciliations", reconciliation("docs", &texts[1], false));
+        assert!(made.status < 300, "{}", made.text);
+        assert_eq!(secrets_of(&server, &route, json!({"apply": ["*"]}))[0], "shop-secret-1");
+        assert_eq!(secrets_of(&server, &route, json!({"apply": ["docs"]}))[0], MASK);
+    }
+}
+
+#[test]
+fn a_rollback_brings_back_the_secret_that_the_edge_requires_now() {
+    let server = Server::start();
+    let revision = || server.store().snapshot().revision;
+    apply(&server, "shop", &without_requirement());
+    apply(&server, "docs", &own("docs-secret-2"));
+    let with_own = revision();
+    let (_, team) = key(&server, json!({"apply": ["docs"]}));
+    let route = route_of(&server, "shop");
+    let secrets = |source: &str| secrets_of(&server, &route, json!({"apply": [source]}));
+    apply(&server, "shop", SHOP);
+    let required = revision();
+    apply(&server, "docs", DOCS);
+    let with_former = revision();
+    // Of everything, to when the route still had its own secret.
+    let back = server.call_as(&team, "POST", "/rollbacks", Some(json!({"to": required})));
+    assert!(back.status < 300, "{}", back.text);
+    assert_eq!(secrets("*")[0], "shop-secret-1");
+    apply(&server, "shop", &SHOP.replace("shop-secret-1", "shop-secret-2"));
+    let (without_login, _) = DOCS.split_once("  oidc").unwrap();
+    for to in [with_own, with_former] {
+        for token in [&team, &server.admin] {
+            apply(&server, "docs", without_login);
+            let back = json!({"to": to, "source": "docs"});
+            let answer = server.call_as(token, "POST", "/rollbacks", Some(back));
+            assert_eq!(answer.status, 201, "{}", answer.text);
+            assert_eq!(secrets("*"), ["shop-secret-2", "shop-secret-2", "docs-secret-1"]);
+            assert_eq!(secrets("docs"), [MASK, MASK, "docs-secret-1"]);
+        }
+    }
+}
+
+#[test]
+fn the_owner_of_an_edge_is_told_which_routes_do_not_have_its_secret_yet() {
+    let server = Server::start();
+    let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    // A guess that a planner sends makes no difference.
+    let is_told = |token: &str, text: &str| {
+        let shown = server.call_as(token, "POST", "/reconciliations", reconciliation("shop", text, true));
+        assert_eq!(shown.status, 200, "{}", shown.text);
+        shown.text.contains("do not have its required modules yet: `help` of source `docs`")
+    };
+    let rotated = SHOP.replace("shop-secret-1", "shop-secret-2");
+    let told = |text: &str| {
+        let all = ["shop-secret-1", "shop-secret-2", "shop-secret-3"];
+        let all = all.map(|guess| is_told(&planner, &SHOP.replace("shop-secret-1", guess)));
+        assert_eq!(all, [is_told(&server.admin, text); 3]);
+        all[0]
+    };
+    apply(&server, "shop", &without_requirement());
+    apply(&server, "docs", &own("docs-secret-2"));
+    apply(&server, "shop", SHOP);
+    assert!(told(SHOP), "the route has a secret of its own");
+    apply(&server, "docs", DOCS);
+    assert!(!told(SHOP));
+    apply(&server, "shop", &rotated);
+    assert!(told(&rotated), "the route has the former secret");
+    apply(&server, "docs", DOCS);
+    assert!(!told(&rotated));
+}
+
+#[test]
+fn a_secret_that_no_source_owns_is_not_replaced_by_a_key_that_does_not_see_it() {
+    let server = Server::start();
+    let edge = server.call("POST", "/edges/https", Some(json!({"hostports": ["free.example.com:443"]})));
+    assert_eq!(edge.status, 201, "{}", edge.text);
+    let module = |secret: &str| json!({"provider": "github", "secret": secret});
+    let body = json!({"match_type": "path_prefix", "match": "/", "webhook_verification": module(GUESSES[0])});
+    let routes = format!("/edges/https/{}/routes", edge.str("/id"));
+    let made = server.call("POST", &routes, Some(body));
+    assert_eq!(made.status, 201, "{}", made.text);
+    let route = format!("{routes}/{}", made.str("/id"));
+    let path = format!("{route}/webhook_verification");
+    let (_, token) = key(&server, json!({"kinds": ["HttpsEdgeRoute"]}));
+    let revision = server.store().snapshot().revision;
+    for guess in GUESSES {
+        let put = server.call_as(&token, "PUT", &path, Some(module(guess)));
+        let patch = server.call_as(&token, "PATCH", &route, Some(json!({"webhook_verification": module(guess)})));
+        for answer in [put, patch] {
+            refused(&answer, 403, &["needs `secrets` to replace `webhook_verification`"]);
+        }
+    }
+    assert_eq!(server.store().snapshot().revision, revision);
+    // What compares no secrets is allowed.
+    assert_eq!(server.call_as(&token, "PATCH", &route, Some(json!({"description": "x"}))).status, 200);
+    assert_eq!(server.call_as(&token, "DELETE", &path, None).status, 204);
+    assert_eq!(server.call_as(&token, "PUT", &path, Some(module(GUESSES[1]))).status, 200);
+    let (_, seeing) = key(&server, json!({"kinds": ["HttpsEdgeRoute"], "secrets": true}));
+    assert_eq!(server.call_as(&seeing, "PUT", &path, Some(module(GUESSES[0]))).status, 200);
+}
