@@ -16,9 +16,9 @@
 //! A route on an edge of another source whose claim has no record, because an earlier version synced it, has secrets of unknown
 //! origin: they are hidden as the edge's own, and compared with none. The next sync records their origin.
 //!
-//! A required module is **filled**: a route that has it but for its secrets gets the module of the edge, as it is by then, by
-//! a sync and by a rollback alike. So neither a secret of the route's own nor one that the edge has replaced comes
-//! back, and the record has what was filled, which no comparison of secrets decides.
+//! A required module is **filled**: a route that has it but for its secrets gets the module of the edge, as it is by then, by a
+//! sync and by a rollback alike. So neither a secret of the route's own nor one that the edge has replaced comes back, and the
+//! record has what was filled, which no comparison of secrets decides.
 //!
 //! For example, the edge of `shop` no longer requires `webhook_verification`, and `docs` sets that module with a guess. The plan,
 //! the history of the commit and a rollback of it show the module as changed, whether the guess is right or not.
