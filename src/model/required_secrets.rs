@@ -128,7 +128,7 @@ pub(crate) fn lacks_record(state: &Snapshot, route: &Entry) -> bool {
     state.get(&edge).is_some_and(|edge| !edge.is_owned_by(&claim.source))
 }
 
-/// Whether the secrets of a module can be compared between two states of a route, or between two routes.
+/// Whether the secrets of a module can be compared between two states of a route.
 pub(crate) fn are_comparable(one: (&Snapshot, &Entry), other: (&Snapshot, &Entry), slot: &Slot) -> bool {
     let is_known = |state: &Snapshot, route: &Entry| {
         !lacks_record(state, route) || !route.spec().module(slot).is_some_and(has_secrets)

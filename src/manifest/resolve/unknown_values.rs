@@ -17,7 +17,8 @@
 //!
 //! # What it never does
 //!
-//! Such a plan is never saved or applied. A comparison of two sets of manifests takes nothing from the store: a
+//! Such a plan is never saved or applied. Its stored secrets are those of the same resource, and nothing compares them with those
+//! of another one (`routing::behaviour`). A comparison of two sets of manifests takes nothing from the store: a
 //! difference between a guess and the stored value would confirm the guess. Nobody can pass a text off as unknown: the
 //! decoder rejects it in manifests, values and requests, because rules do not check it.
 //!

@@ -21,7 +21,8 @@
 //!
 //! # What it never does
 //!
-//! It shows no configuration of a module, and so no secret. It is complete: a request in no listed class is treated alike
+//! It shows no configuration of a module, and so no secret, and does not tell whether two routes have the same one: requests that
+//! change their route have "the secret of another route". It is complete: a request in no listed class is treated alike
 //! in both states. All requests at once and those of TLS edges are in no class, and are compared apart (`unrouted.rs`). A plan
 //! that changes what nothing here compares, such as a certificate, is never called a refactoring.
 

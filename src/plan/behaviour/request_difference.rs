@@ -25,3 +25,36 @@ pub(crate) fn request_difference([before, after]: [(&Snapshot, &Trace); 2], port
     }
     marked(opens, weakens_tls, &parts.join("; "))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::routing::tests::{edge_key, route, route_key, state_of_json};
+    use crate::routing::{TracedRequest, trace};
+
+    #[test]
+    fn the_words_tell_nobody_whether_secrets_of_two_routes_are_equal() {
+        let hook =
+            |provider: &str, secret: &str| json!({"webhook_verification": {"provider": provider, "secret": secret}});
+        let home = |modules: Value| (route_key("edghts_1", "edghtsrt_1"), route("/", modules));
+        let edge = || (edge_key("edghts_1"), json!({"hostports": ["a.example.com:443"]}));
+        let told = |had: Value, has: Value| {
+            let probe = (route_key("edghts_1", "edghtsrt_2"), route("/probe/", has));
+            let states = [state_of_json([edge(), home(had.clone())]), state_of_json([edge(), home(had), probe])];
+            let request = TracedRequest::new("GET", "https://a.example.com/probe/x").unwrap();
+            let [before, after] = &states;
+            let [then, now] = [before, after].map(|state| trace(state, &request));
+            request_difference([(before, &then), (after, &now)], request.port)
+        };
+        for guess in ["right", "wrong"] {
+            let of_another = "`webhook_verification` with the secret of another route";
+            assert_eq!(told(hook("github", "right"), hook("github", guess)), of_another);
+            let differs = "`webhook_verification` configured differently";
+            assert_eq!(told(hook("github", "right"), hook("gitlab", guess)), differs);
+        }
+        assert_eq!(told(hook("sns", ""), hook("sns", "")), "", "no secret to compare");
+    }
+}

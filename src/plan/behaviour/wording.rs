@@ -2,7 +2,7 @@
 
 use crate::model::Module;
 use crate::model::module::backend::Backend;
-use crate::routing::behaviour::{Fate, FateModule, Protections, missing_protections};
+use crate::routing::behaviour::{Fate, FateModule, ModuleLikeness, Protections, missing_protections};
 use crate::syntax::text::printable;
 
 /// The words before and after the names of new restrictions.
@@ -104,18 +104,24 @@ fn served(then: &Fate<'_>, now: &Fate<'_>, port: u16) -> WordedDifference {
         names.collect::<Vec<&str>>()
     };
     let (loses, gains) = (other(&before, &after), other(&after, &before));
-    let differs = before.iter().filter(|it| it.slot.name != Backend::SLOT).filter(|it| {
-        let same_slot = after.iter().find(|another| another.slot == it.slot);
-        same_slot.is_some_and(|another| !then.treats_alike(it, now, another))
+    let compared = before.iter().filter(|it| it.slot.name != Backend::SLOT).filter_map(|it| {
+        let another = after.iter().find(|another| another.slot == it.slot)?;
+        Some((it.slot.name, it.compare(another)))
     });
-    let differs: Vec<&str> = differs.map(|it| it.slot.name).collect();
+    let compared: Vec<(&str, ModuleLikeness)> = compared.collect();
+    let are =
+        |likeness: ModuleLikeness| compared.iter().filter(|it| it.1 == likeness).map(|it| it.0).collect::<Vec<&str>>();
+    let (differ, have_other_secrets) = (are(ModuleLikeness::Different), are(ModuleLikeness::OtherSecrets));
     for (verb, modules) in [("loses ", loses), ("gains ", gains)] {
         if !modules.is_empty() {
             parts.push(format!("{verb}{}", names(&modules)));
         }
     }
-    if !differs.is_empty() {
-        parts.push(format!("{} configured differently", names(&differs)));
+    if !differ.is_empty() {
+        parts.push(format!("{} configured differently", names(&differ)));
+    }
+    if !have_other_secrets.is_empty() {
+        parts.push(format!("{} with the secret of another route", names(&have_other_secrets)));
     }
     WordedDifference { opens, weakens_tls, words: parts.join("; ") }
 }

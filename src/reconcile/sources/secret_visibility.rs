@@ -12,6 +12,10 @@
 //! after it, drift and digests included, needs no rule of its own. A warning lists what was not compared, by what the
 //! manifests declare and never by values. For a rollback, the state gets the secrets of the earlier one.
 //!
+//! Resources that the manifests do not declare keep their secrets in that state, and a value that is unset and assumed is the
+//! stored one. Neither is compared with a guess, because nothing compares the secrets of different resources
+//! (`routing::behaviour`).
+//!
 //! For example, a planner's manifest has `client_secret: guess`. Whether the store has that value or another one, the
 //! plan says `No changes`, and that one secret field was not compared.
 //!

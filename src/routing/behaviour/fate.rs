@@ -3,17 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
+use super::fate_module::{FateModule, ModuleLikeness, is_unchanged};
 use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::{TlsTermination, TlsVersion};
 use crate::model::required_secrets::are_comparable;
 use crate::model::traffic::{PLAIN_HTTP, Stage};
-use crate::model::{
-    AnyModule, AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Module, Secrets, Slot, Snapshot,
-};
+use crate::model::{AnyModule, AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Module, Slot, Snapshot};
 use crate::routing::missing_tls::MissingTls;
-use crate::routing::order::in_traffic_order;
 use crate::routing::selector::passes_tls_through;
 
 /// The modules that restrict access, by their sort: a login that replaces another one opens nothing.
@@ -27,19 +23,6 @@ pub(crate) struct Fate<'s> {
     pub(crate) edge: Option<&'s Arc<Entry>>,
     /// The route that handles them.
     pub(crate) route: Option<&'s Arc<Entry>>,
-}
-
-/// An enabled module that requests pass.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FateModule<'s> {
-    /// The slot of the module.
-    pub(crate) slot: &'static Slot,
-    /// The module.
-    pub(crate) module: &'s dyn AnyModule,
-    /// The edge or route that has it.
-    pub(crate) host: &'s Arc<Entry>,
-    /// The stage at which it first takes effect.
-    pub(crate) stage: Stage,
 }
 
 impl<'s> Fate<'s> {
@@ -85,7 +68,7 @@ impl<'s> Fate<'s> {
     /// follows it.
     pub(crate) fn modules(&self) -> Vec<FateModule<'s>> {
         let hosts = [self.edge, self.route].into_iter().flatten();
-        let mut modules: Vec<FateModule<'s>> = hosts.flat_map(modules_of).collect();
+        let mut modules: Vec<FateModule<'s>> = hosts.flat_map(|host| FateModule::all_of(self.state, host)).collect();
         modules.sort_by_key(|it| it.stage);
         if !modules.iter().any(|it| it.slot.name == Backend::SLOT) {
             modules.retain(|it| it.stage < Stage::Backend);
@@ -109,7 +92,7 @@ impl<'s> Fate<'s> {
     }
 
     /// Whether requests are treated alike: by equal modules in the same order, wherever they are configured, and with the
-    /// same TLS. It does not matter which edge and route do it.
+    /// same TLS. It does not matter which edge and route do it, unless modules of two of them have secrets, which are not compared.
     pub(crate) fn is_like(&self, other: &Fate<'_>) -> bool {
         self.is_like_with(other, |_| false)
     }
@@ -120,8 +103,9 @@ impl<'s> Fate<'s> {
         if self.edge.is_some() != other.edge.is_some() || self.route.is_some() != other.route.is_some() {
             return false;
         }
+        // Two resources are compared module by module, because they can have secrets.
         let is_same = |one: Option<&Arc<Entry>>, another: Option<&Arc<Entry>>| {
-            one.zip(another).is_none_or(|(one, another)| is_unchanged(one, another))
+            one.zip(another).is_none_or(|(one, another)| one.key == another.key && is_unchanged(one, another))
         };
         // Whether two secrets are the same may depend on a guess (D103).
         let is_comparable = || {
@@ -135,14 +119,7 @@ impl<'s> Fate<'s> {
             return true;
         }
         let (modules, others) = (self.modules(), other.modules());
-        self.tls() == other.tls() && are_alike((self.state, &modules), (other.state, &others), has_same_effect)
-    }
-
-    /// Whether a module has the same effect as one of another fate.
-    pub(crate) fn treats_alike(&self, module: &FateModule<'_>, other: &Fate<'_>, another: &FateModule<'_>) -> bool {
-        module.slot == another.slot
-            && are_comparable((self.state, &**module.host), (other.state, &**another.host), module.slot)
-            && is_like((self.state, module.module), (other.state, another.module))
+        self.tls() == other.tls() && are_alike(&modules, &others, has_same_effect)
     }
 }
 
@@ -161,8 +138,8 @@ fn is_edge_alike(one: (&Snapshot, &Arc<Entry>), other: (&Snapshot, &Arc<Entry>))
     if is_unchanged(one.1, other.1) {
         return true;
     }
-    let (modules, others) = (modules_of(one.1), modules_of(other.1));
-    tls_of(one.1) == tls_of(other.1) && are_alike((one.0, &modules), (other.0, &others), |_| false)
+    let (modules, others) = (FateModule::all_of(one.0, one.1), FateModule::all_of(other.0, other.1));
+    tls_of(one.1) == tls_of(other.1) && are_alike(&modules, &others, |_| false)
 }
 
 /// How an edge terminates TLS. Without the module, it has the defaults.
@@ -171,17 +148,10 @@ fn tls_of(edge: &Entry) -> Option<TlsTermination> {
 }
 
 /// Whether modules of two states have the same effect in the same order: those of some slots have, however they are configured.
-fn are_alike(
-    (state, modules): (&Snapshot, &[FateModule<'_>]),
-    (other, others): (&Snapshot, &[FateModule<'_>]),
-    has_same_effect: impl Fn(&Slot) -> bool,
-) -> bool {
+fn are_alike(modules: &[FateModule<'_>], others: &[FateModule<'_>], has_same_effect: impl Fn(&Slot) -> bool) -> bool {
     modules.len() == others.len()
         && modules.iter().zip(others).all(|(one, another)| {
-            let is_alike = || {
-                are_comparable((state, &**one.host), (other, &**another.host), one.slot)
-                    && is_like((state, one.module), (other, another.module))
-            };
+            let is_alike = || one.compare(another) == ModuleLikeness::Same;
             one.slot == another.slot && (has_same_effect(one.slot) || is_alike())
         })
 }
@@ -197,58 +167,12 @@ pub(crate) fn missing_protections(had: &Protections, has: &Protections) -> Vec<&
     had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, name)| *name).collect()
 }
 
-/// Whether both have the same Spec, and it references nothing that could differ.
-fn is_unchanged(one: &Entry, other: &Entry) -> bool {
-    let is_same = || Arc::ptr_eq(one.spec(), other.spec()) || one.spec().same(other.spec().as_ref());
-    one.lazy_spec.references().is_empty() && is_same()
-}
-
-/// The enabled modules of an edge or route that have an effect on requests.
-fn modules_of(host: &Arc<Entry>) -> Vec<FateModule<'_>> {
-    let found = in_traffic_order(host.spec().as_ref()).into_iter().filter_map(|it| {
-        let stage = it.stages.first().copied()?;
-        Some(FateModule { slot: it.slot, module: it.module, host, stage })
-    });
-    found.collect()
-}
-
-/// Whether two modules have the same configuration, with the content of what they reference instead of its ID.
-fn is_like(one: (&Snapshot, &dyn AnyModule), other: (&Snapshot, &dyn AnyModule)) -> bool {
-    let (targets, others) = (references(one.1), references(other.1));
-    if targets.is_empty() && others.is_empty() {
-        return one.1.same(other.1);
-    }
-    let blank = |module: &dyn AnyModule, count: usize| module.with_references(&vec![Id::new(""); count]);
-    let contents = targets.iter().zip(&others).all(|(target, another)| {
-        match (one.0.get(target), other.0.get(another)) {
-            (Some(target), Some(another)) => is_unchanged(target, another) || content(target) == content(another),
-            // Of states that have edges and routes only, the ID is all that is known.
-            (None, None) => target == another,
-            _ => false,
-        }
-    });
-    targets.len() == others.len() && contents && blank(one.1, targets.len()).same(blank(other.1, others.len()).as_ref())
-}
-
-fn references(module: &dyn AnyModule) -> Vec<Key> {
-    let mut targets = Vec::new();
-    module.references(&mut |reference| targets.push(reference.target));
-    targets
-}
-
-/// The fields of a resource that have an effect on requests: not those that are for people. They are only compared.
-pub(in crate::routing) fn content(entry: &Entry) -> Option<Map<String, Value>> {
-    let mut fields = entry.spec().to_json(Secrets::Revealed).ok()?;
-    fields.retain(|field, _| !matches!(field.as_str(), "description" | "metadata"));
-    Some(fields)
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::Kind;
+    use crate::model::{Id, Key, Kind};
     use crate::routing::tests::{edge_key, route, route_key, state_of_json};
 
     /// A state with an edge, its route, and an authority with a description.
@@ -294,6 +218,21 @@ mod tests {
             ["ca_1", "ca_1", "ca_2"].map(|authority| state(mutual(authority), route(json!({})), ("ca_9", "")));
         let [one, same, other] = elsewhere.each_ref().map(fate);
         assert!(one.is_like(&same) && !one.is_like(&other), "authorities that the states do not have");
+    }
+
+    #[test]
+    fn secrets_of_two_routes_are_not_compared() {
+        let state = |id: &str, secret: &str| {
+            let hook = json!({"webhook_verification": {"provider": "github", "secret": secret}});
+            let edge = (edge_key("edghts_1"), json!({}));
+            state_of_json([edge, (route_key("edghts_1", id), route("/", hook))])
+        };
+        let known = state("edghtsrt_1", "right");
+        assert!(fate(&known).is_like(&fate(&state("edghtsrt_1", "right"))));
+        assert!(!fate(&known).is_like(&fate(&state("edghtsrt_1", "wrong"))));
+        for guess in ["right", "wrong"] {
+            assert!(!fate(&known).is_like(&fate(&state("edghtsrt_2", guess))), "{guess}");
+        }
     }
 
     #[test]

@@ -27,15 +27,16 @@
 //!
 //! # What it never does
 //!
-//! It does not evaluate modules. Requests that no edge serves in any of the states are in no class. It does not leave a
-//! class out because no URL names one of its requests, such as a path with a raw `<`: clients can send them all the
-//! same. Such a class has no [example](RequestClass::example), but a [pattern](RequestClass::pattern). Only paths with
-//! `?` or `#` are in no class, because no path of a request has them.
+//! It does not evaluate modules, and does not compare secrets of different resources (`fate_module.rs`). Requests that no edge
+//! serves in any of the states are in no class. It does not leave a class out because no URL names one of its requests, such as a
+//! path with a raw `<`: clients can send them all the same. Such a class has no [example](RequestClass::example), but a
+//! [pattern](RequestClass::pattern). Only paths with `?` or `#` are in no class, because no path of a request has them.
 
 mod affected;
 mod classes;
 mod edge_side;
 mod fate;
+mod fate_module;
 mod free_text;
 mod host_class;
 mod host_level;
@@ -51,8 +52,9 @@ mod tests;
 #[cfg(test)]
 pub(crate) use classes::each_class;
 pub(crate) use classes::{ClassScope, UnvisitedEdge, each_class_in, each_difference, each_pair_in};
-pub(super) use fate::content;
-pub(crate) use fate::{Fate, FateModule, Protections, missing_protections, protections};
+pub(crate) use fate::{Fate, Protections, missing_protections, protections};
+pub(super) use fate_module::content;
+pub(crate) use fate_module::{FateModule, ModuleLikeness};
 pub(crate) use host_class::HostClass;
 pub(super) use host_tree::HostTree;
 pub(crate) use host_tree::wider;

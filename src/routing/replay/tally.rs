@@ -6,7 +6,7 @@ use super::distinct::DistinctCount;
 use crate::model::Module as _;
 use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::TlsTermination;
-use crate::routing::behaviour::{Fate, FateModule, missing_protections};
+use crate::routing::behaviour::{Fate, FateModule, ModuleLikeness, missing_protections};
 use crate::routing::edge_table::RoutedTo;
 use crate::routing::endpoint_restrictions::{EndpointRestrictions, OF_ENDPOINTS};
 use crate::routing::treatment::RequestOutcome;
@@ -74,7 +74,7 @@ pub(crate) struct ReplayClass {
     pub(crate) lost: Vec<&'static str>,
     /// The modules that they pass now.
     pub(crate) gained: Vec<&'static str>,
-    /// The modules that are configured differently; the sides have the backends.
+    /// The modules that are configured differently; the sides have the backends. Secrets of two routes are not compared.
     pub(crate) changed: Vec<&'static str>,
     /// Whether something that restricts access is gone.
     pub(crate) opens: bool,
@@ -105,7 +105,7 @@ impl ReplayClass {
         };
         let differs = has.iter().filter(|it| it.slot.name != Backend::SLOT).filter(|it| {
             let former = had.iter().find(|former| former.slot == it.slot);
-            former.is_some_and(|former| !then.treats_alike(former, now, it))
+            former.is_some_and(|former| former.compare(it) == ModuleLikeness::Different)
         });
         let tls = (both && then.tls() != now.tls()).then_some(TlsTermination::SLOT);
         let differing_bounds = only_if(was_bound && is_bound && !bounds.admit_like(new_bounds));
