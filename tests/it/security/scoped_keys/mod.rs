@@ -4,6 +4,7 @@ mod command_line;
 mod guesses;
 mod limits;
 mod planners;
+mod probes;
 mod required_secrets;
 mod rollbacks;
 
