@@ -3,7 +3,7 @@
 use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
 use crate::model::{Author, Id, JsonError, Snapshot};
 use crate::plan::{DeletionBudget, revert};
-use crate::reconcile::sources::secret_visibility::with_secrets_of_state;
+use crate::reconcile::sources::secret_visibility::{uncompared_by_rollback, with_secrets_of_state};
 use crate::store::{CommitError, Store};
 
 /// The target of a rollback.
@@ -23,9 +23,12 @@ impl Rollback {
         PlanResult::without_manifests(current, revert(current, target, self.source.as_deref(), self.budget))
     }
 
-    /// Plans for a reader who does not see the secrets of both states: the plan changes none.
+    /// Plans for a reader who does not see the secrets of both states: the plan changes none, and a warning
+    /// says which resources have some.
     pub(crate) fn masked_plan(&self, current: &Snapshot, target: &Snapshot) -> Result<PlanResult, JsonError> {
-        Ok(self.plan(&with_secrets_of_state(current, target)?, target))
+        let mut planned = self.plan(&with_secrets_of_state(current, target)?, target);
+        planned.diagnostics.extend(uncompared_by_rollback(current, target, self.source.as_deref()));
+        Ok(planned)
     }
 
     /// Plans on the current revision, and applies the plan if `accept` returns it. `caller` is the API key of the request

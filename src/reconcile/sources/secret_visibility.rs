@@ -19,6 +19,10 @@
 //! For example, a planner's manifest has `client_secret: guess`. Whether the store has that value or another one, the
 //! plan says `No changes`, and that one secret field was not compared.
 //!
+//! Whoever may apply the source gets the plan that is applied, which compares the secrets of the source: a rotated secret that is
+//! not in the plan would never be applied. That tells nothing of the secrets that an edge requires, because one is compared only
+//! with another one of the same origin (D103).
+//!
 //! # What it never does
 //!
 //! It is not used to apply: a run that applies compares the real secrets. When what was reviewed is applied with
@@ -29,7 +33,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::model::{AnyResource, Code, Desired, Diagnostic, Entry, JsonError, Key, LazySpec, MASK, Secrets, Snapshot};
+use crate::model::{
+    AnyResource, Code, Desired, Diagnostic, Entry, JsonError, Key, Kind, LazySpec, MASK, Secrets, Snapshot,
+};
 use crate::plan::full_name;
 use crate::syntax::text::{number_of, printable};
 
@@ -50,33 +56,62 @@ pub(crate) fn hide_unseen_secrets(
 /// How many resources a warning names.
 const NAMED: usize = 5;
 
-/// The warning that a plan does not compare secrets that its reader does not see, if there are any. An immutable secret goes
-/// with its resource, so there is nothing to compare.
+/// The warning that a plan does not compare secrets that its reader does not see, if there are any.
 pub(crate) fn uncompared_warning(
     snapshot: &Snapshot,
     desired: &BTreeMap<Key, Desired>,
     sees: &SecretFilter,
 ) -> Option<Diagnostic> {
-    let mutable = desired.values().filter(|wanted| wanted.key.kind.info().fixed.is_empty());
+    let mutable = desired.values().filter(|wanted| is_compared(&wanted.key));
     let unseen: Vec<(&Desired, usize)> = mutable
         .filter_map(|wanted| Some((wanted, snapshot.get(&wanted.key)?)))
         .filter(|(_, entry)| !sees(entry))
         .map(|(wanted, entry)| (wanted, entry.lazy_spec.secret_count()))
         .filter(|(_, count)| *count > 0)
         .collect();
+    let name = |wanted: &&Desired| {
+        format!("{} {}", wanted.key.kind, printable(&full_name(snapshot, desired, &wanted.key, &wanted.claim)))
+    };
+    let help = "to compare them, plan with an API key that may apply the source, or whose scope has `secrets`";
+    warning(&unseen, name, help)
+}
+
+/// The same warning for a rollback to an earlier state, of the resources of a source or of all. The resources may be the same in
+/// both states: whether they are is not told.
+pub(crate) fn uncompared_by_rollback(
+    snapshot: &Snapshot,
+    earlier: &Snapshot,
+    source: Option<&str>,
+) -> Option<Diagnostic> {
+    let is_owned = |entry: &Entry| source.is_none_or(|source| entry.is_owned_by(source));
+    let mutable = earlier.iter().filter(|then| then.key.kind != Kind::ApiKey && is_compared(&then.key));
+    let unseen: Vec<(&Arc<Entry>, usize)> = mutable
+        .filter_map(|then| Some((then, snapshot.get(&then.key)?)))
+        .filter(|(then, now)| !Arc::ptr_eq(then, now) && (is_owned(then) || is_owned(now)))
+        .map(|(_, now)| (now, now.lazy_spec.secret_count()))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let name = |now: &&Arc<Entry>| format!("{} {}", now.key.kind, printable(&snapshot.full_name(now)));
+    warning(&unseen, name, "to compare them, plan with an API key whose scope has `secrets`, or that has no scope")
+}
+
+/// Whether plans compare the secrets of a resource. An immutable secret goes with its resource.
+fn is_compared(key: &Key) -> bool {
+    key.kind.info().fixed.is_empty()
+}
+
+/// The warning about resources with numbers of secret fields that are not compared, if there are any.
+fn warning<T>(unseen: &[(T, usize)], name: impl Fn(&T) -> String, help: &str) -> Option<Diagnostic> {
     if unseen.is_empty() {
         return None;
     }
-    let named = unseen.iter().take(NAMED).map(|(wanted, count)| {
-        let (fields, name) =
-            (number_of(*count, "secret field"), full_name(snapshot, desired, &wanted.key, &wanted.claim));
-        format!("{fields} of {} {}", wanted.key.kind, printable(&name))
-    });
+    let named = unseen.iter().take(NAMED);
+    let named = named.map(|(it, count)| format!("{} of {}", number_of(*count, "secret field"), name(it)));
     let named = named.collect::<Vec<_>>().join(", ");
     let more = unseen.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(", and those of {more} more resources") } else { String::new() };
     let warning = Diagnostic::warning(Code::UncomparedSecrets, format!("values not compared: {named}{more}"));
-    Some(warning.help("to compare them, plan with an API key that may apply the source, or whose scope has `secrets`"))
+    Some(warning.help(help))
 }
 
 /// Returns a state that has the secrets of an earlier one, so that a rollback to it changes none.

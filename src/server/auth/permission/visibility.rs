@@ -54,6 +54,13 @@ impl SecretVisibility {
         }
     }
 
+    /// Whether a plan of a source that the caller may apply compares the secrets of a resource, as the plan that is applied does.
+    /// The caller need not see those that an edge requires: the edge has set both of them, and neither is a guess (D103). One of
+    /// unknown origin could be compared with a guess.
+    pub(in crate::server) fn compares(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
+        self.sees(entry) && self.knows_origin(snapshot, entry, None)
+    }
+
     /// Whether a resource is shown with its secrets. Its View has its children, which others may own, and a route has the
     /// modules that its edge requires.
     pub(in crate::server) fn shows(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
@@ -75,7 +82,7 @@ impl SecretVisibility {
 
     /// Whether the caller sees the secrets that the edge of a route requires of it, has required, or may have required, in one
     /// slot or in all: they are those of the edge's source (D103).
-    pub(in crate::server) fn sees_required(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
+    fn sees_required(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
         if !self.sees_recorded(snapshot, entry, slot) {
             return false;
         }
@@ -90,11 +97,15 @@ impl SecretVisibility {
     /// Like [`sees_required`](Self::sees_required), for the secrets that a route has from its edge already. Without a record,
     /// these may be any.
     pub(in crate::server) fn sees_recorded(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
+        self.sees_copied(entry, slot) && self.knows_origin(snapshot, entry, slot)
+    }
+
+    /// Whether the secrets of a resource, in one slot or in all, have a known origin, or one that the caller sees in any case.
+    fn knows_origin(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
         let edge = || entry.key.parent_key().and_then(|parent| snapshot.get(&parent));
-        self.sees_copied(entry, slot)
-            && (!lacks_record(snapshot, entry)
-                || edge().is_some_and(|edge| self.sees(edge))
-                || !has_secrets_in(entry.spec().as_ref(), slot))
+        !lacks_record(snapshot, entry)
+            || edge().is_some_and(|edge| self.sees(edge))
+            || !has_secrets_in(entry.spec().as_ref(), slot)
     }
 
     /// Whether the caller sees the secrets that were copied from an edge into a route, in one slot or in all.

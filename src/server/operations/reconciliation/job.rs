@@ -127,9 +127,7 @@ impl<'a> ReconciliationJob<'a> {
             SecretVisibility::Everything => prepared,
             SecretVisibility::Nothing | SecretVisibility::OfSources(_) => {
                 let (visibility, state) = (visibility.clone(), Arc::clone(&snapshot));
-                prepared.seen_by(Arc::new(move |entry: &Entry| {
-                    visibility.sees(entry) && visibility.sees_required(&state, entry, None)
-                }))
+                prepared.seen_by(Arc::new(move |entry: &Entry| visibility.compares(&state, entry)))
             }
         };
         self.permit_unjudged(&prepared, &snapshot)?;
