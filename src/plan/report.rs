@@ -3,7 +3,7 @@
 use super::proof_report::ProofReport;
 use super::redacted_plan::RedactedPlan;
 use super::test_report::TestReport;
-use crate::model::{Diagnostic, Severity};
+use crate::model::{Code, Diagnostic, Name, Severity};
 
 /// The result of `validate`, `test`, `prove`, `reconcile` or `diff`.
 #[derive(Debug, Clone, Default)]
@@ -46,5 +46,10 @@ impl Report {
     /// Whether the manifests have errors.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
+    }
+
+    /// Whether the plan was made without secrets that its reader does not see: it may change more than it shows.
+    pub(crate) fn hides_secrets(&self) -> bool {
+        self.diagnostics.iter().any(|it| it.code == Name::Code(Code::UncomparedSecrets))
     }
 }

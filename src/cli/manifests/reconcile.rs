@@ -9,11 +9,14 @@ use super::source_args::{Manifests, Ownership};
 use crate::cli::command_prelude::*;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
-use crate::cli::target::{PlanFile, Proposal, StoreTarget, Target};
+use crate::cli::target::{AppliedPlan, PlanFile, Proposal, StoreTarget, Target};
 use crate::plan::SavedPlan;
+use crate::plan::redacted_plan::RedactedPlan;
 
 /// The line after a plan that is not applied.
 const UNCHANGED: &str = "Nothing was applied.";
+/// The line after an apply that found nothing to change in secrets that the plan did not compare.
+const SAME_SECRETS: &str = "Nothing was applied: the secrets that were not compared are the same.";
 /// No saved plan is larger.
 const MOST_PLAN_BYTES: u64 = 1 << 30;
 
@@ -104,7 +107,9 @@ impl PlanArgs {
             let first = report.diagnostics.iter().find(|it| it.severity == Severity::Error);
             target.refuse(first.map_or("invalid manifests", |it| it.message.as_str()));
         }
-        let is_pending = !dry_run && report.plan.as_ref().is_some_and(|plan| !plan.is_empty());
+        // A plan without changes may hide those of secrets.
+        let may_change = report.plan.as_ref().is_some_and(|plan| !plan.is_empty() || report.hides_secrets());
+        let is_pending = !dry_run && may_change;
         let exit = match self.decide(&report, unwritable, saved.as_ref(), reviewed.as_ref()) {
             Ok(()) if is_pending => apply(&self.output, &mut report, UNCHANGED, || target.apply())?,
             decided => {
@@ -210,20 +215,33 @@ pub(in crate::cli) fn apply(
     output: &Output,
     report: &mut Report,
     unchanged: &str,
-    apply: impl FnOnce() -> Result<u64, Failure>,
+    apply: impl FnOnce() -> Result<AppliedPlan, Failure>,
 ) -> CommandResult {
     let started = output.start(report).inspect_err(|_| say(unchanged))?;
     let exit = match apply() {
-        Ok(revision) => {
-            report.applied = Some(revision);
+        Ok(AppliedPlan { revision, plan }) => {
+            report.applied = revision;
+            let shown = show_hidden(output, report, plan);
+            let line = revision.map(|revision| format!("Applied as revision {revision}."));
             // If stderr cannot be written, at least the exit code differs from that of a success.
-            let said = diagnostics::say_all(&format!("Applied as revision {revision}."));
-            unless_closed(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
+            let said = unless_closed(diagnostics::say_all(line.as_deref().unwrap_or(SAME_SECRETS)));
+            shown.and(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
         }
         Err(failure) => failed(report, failure),
     };
     output.finish(started, report)?;
     Ok(exit)
+}
+
+/// Shows the plan that was applied, if it has more than the one that was shown without secrets that its reader does not see.
+fn show_hidden(output: &Output, report: &mut Report, applied: Option<RedactedPlan>) -> Result<(), Failure> {
+    let Some(plan) = applied.filter(|_| report.hides_secrets()) else { return Ok(()) };
+    let shown = report.plan.take().unwrap_or_default();
+    if shown.changes == plan.changes {
+        report.plan = Some(shown);
+        return Ok(());
+    }
+    output.show(report.plan.insert(RedactedPlan { behaviour: shown.behaviour, ..plan }))
 }
 
 /// Shows a failure and adds it to the report.

@@ -4,7 +4,9 @@
 use super::revision::{revision_in_store, revision_on_server};
 use crate::cli::command_prelude::*;
 use crate::cli::manifests::reconcile::{apply, failed};
-use crate::cli::target::{RequestEffect, SendError, foreign_response, no_response, parse_report, to_report};
+use crate::cli::target::{
+    AppliedPlan, RequestEffect, SendError, foreign_response, no_response, parse_report, to_report,
+};
 use crate::plan::redacted_plan::{Detail, RedactedPlan};
 use crate::server::operations::planned_change::ChangeRun;
 use crate::server::operations::whoami;
@@ -151,7 +153,7 @@ impl<C: StoreChange> ChangeTarget<C> {
             // A mistake in the arguments is no plan that a limit refuses (D31).
             let is_mistake = |refusal: &Diagnostic| C::MISTAKES.iter().any(|code| refusal.code == Name::Code(*code));
             if report.refusals.iter().any(is_mistake) { Exit::Error } else { Exit::Refused }
-        } else if is_empty {
+        } else if is_empty && (*dry_run || !report.hides_secrets()) {
             Exit::Done
         } else if *dry_run {
             if *detailed_exitcode { Exit::Pending } else { Exit::Done }
@@ -194,18 +196,18 @@ impl<C: StoreChange> ChangeTarget<C> {
         }
     }
 
-    /// Applies the last proposal, and returns its revision.
-    fn apply(&mut self, change: &C) -> Result<u64, Failure> {
+    /// Applies the last proposal.
+    fn apply(&mut self, change: &C) -> Result<AppliedPlan, Failure> {
         match self {
             ChangeTarget::Store { store, proposed } => {
                 let current = store.snapshot().revision;
-                let Some(basis) = proposed.take() else { return Ok(current) };
+                let Some(basis) = proposed.take() else { return Ok(AppliedPlan::as_shown(current)) };
                 let applied = during("Applying", || change.apply(store, &basis))?;
-                Ok(applied.unwrap_or(current))
+                Ok(AppliedPlan::as_shown(applied.unwrap_or(current)))
             }
             ChangeTarget::Server { client, outcome } => {
                 let run = send(client, change, false, Some(outcome.clone()))?;
-                run.report.applied.ok_or_else(|| {
+                AppliedPlan::from_report(run.report).ok_or_else(|| {
                     let message = no_response(&client.address(&change.path()), "it has no applied revision");
                     SendError::NoResponse(message).failure(SEE_CHANGE)
                 })

@@ -56,6 +56,11 @@ impl Output {
             diagnostics::count(&report.diagnostics, report.files);
             return Ok(());
         };
+        self.show(plan)
+    }
+
+    /// Prints a plan, if the text report is printed.
+    pub(in crate::cli) fn show(&self, plan: &RedactedPlan) -> Result<(), Failure> {
         match self.shows_text() {
             true if !self.full && plan.changes.len() > LARGE => {
                 unless_closed(write(overview(plan, paint()).as_bytes()))
@@ -78,7 +83,9 @@ impl Output {
     /// no outcome changes. A report that cannot be written must be noticed while nothing is applied (D31).
     pub(in crate::cli) fn start(&self, report: &Report) -> Result<OpenReport, Failure> {
         let mut started = self.create()?;
-        let first: String = self.document(report)?.chars().take(1).collect();
+        // The text is the plan alone, and the one that was applied may have more than one without secrets.
+        let may_differ = self.format == Format::Text && report.hides_secrets();
+        let first: String = self.document(report)?.chars().take(usize::from(!may_differ)).collect();
         self.write(&mut started, &first)?;
         started.written = first;
         Ok(started)

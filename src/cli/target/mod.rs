@@ -28,7 +28,7 @@ pub(super) use client::{
 pub(super) use credentials::{Credentials, TOKEN};
 pub(super) use history::{each_record, get_entry, to_change, to_record};
 pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, set_owner_role};
-pub(super) use proposal::{PlanFile, Proposal, Target};
+pub(super) use proposal::{AppliedPlan, PlanFile, Proposal, Target};
 pub(super) use server::{AskedBesides, ServerTarget, to_report};
 pub(super) use server_args::ServerArgs;
 pub(super) use store::StoreTarget;

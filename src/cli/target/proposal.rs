@@ -1,6 +1,9 @@
 //! What a command proposes to change, wherever it is planned and applied.
 
-use crate::{cli::prelude::*, plan::saved_plan::SavedPlan};
+use crate::cli::prelude::*;
+use crate::plan::format::json::ReportDocument;
+use crate::plan::redacted_plan::RedactedPlan;
+use crate::plan::saved_plan::SavedPlan;
 
 /// The result of planning.
 #[derive(Default)]
@@ -13,6 +16,28 @@ pub(in crate::cli) struct Proposal {
     pub saved: Option<SavedPlan>,
     /// The errors of token files that cannot be written.
     pub unwritable: Vec<Diagnostic>,
+}
+
+/// What became of a plan that was to be applied.
+pub(in crate::cli) struct AppliedPlan {
+    /// The revision; none if there was nothing to change.
+    pub revision: Option<u64>,
+    /// The plan as a server applied it, which sees all secrets.
+    pub plan: Option<RedactedPlan>,
+}
+
+impl AppliedPlan {
+    /// A plan that was applied as it was shown.
+    pub(in crate::cli) fn as_shown(revision: u64) -> Self {
+        Self { revision: Some(revision), plan: None }
+    }
+
+    /// The plan in the report of a server; none if that does not tell what became of it.
+    pub(in crate::cli) fn from_report(report: ReportDocument) -> Option<Self> {
+        let ReportDocument { applied: revision, plan, .. } = report;
+        let is_told = revision.is_some() || plan.as_ref().is_some_and(RedactedPlan::is_empty);
+        is_told.then_some(Self { revision, plan })
+    }
 }
 
 /// The purpose of a plan's document.
@@ -29,8 +54,8 @@ pub(in crate::cli) trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
 
-    /// Applies the last proposal and returns its revision.
-    fn apply(&mut self) -> Result<u64, Failure>;
+    /// Applies the last proposal.
+    fn apply(&mut self) -> Result<AppliedPlan, Failure>;
 
     /// Records in the history why the proposal is not applied.
     fn refuse(&mut self, _reason: &str) {}

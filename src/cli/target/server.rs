@@ -5,7 +5,7 @@ mod review;
 use super::client::{
     ApiClient, RequestEffect, SendError, foreign_response, missing_files, no_response, parse_report, rejects_field,
 };
-use super::proposal::{PlanFile, Proposal, Target};
+use super::proposal::{AppliedPlan, PlanFile, Proposal, Target};
 use super::server_args::ServerArgs;
 use super::upload::{Texts, UploadFiles};
 use crate::cli::manifests::source_args::report_source;
@@ -313,15 +313,14 @@ impl Target for ServerTarget {
         Ok(proposal)
     }
 
-    fn apply(&mut self) -> Result<u64, Failure> {
-        let Some(mut proposed) = self.proposed.take() else { return Ok(0) };
+    fn apply(&mut self) -> Result<AppliedPlan, Failure> {
+        let Some(mut proposed) = self.proposed.take() else { return Ok(AppliedPlan::as_shown(0)) };
         let mut tokens = TokenFiles::default();
         match self.send_apply(&mut proposed, &mut tokens) {
-            Ok(Run { report: ReportDocument { applied: Some(revision), .. }, .. }) => Ok(revision),
-            Ok(_) => {
+            Ok(run) => AppliedPlan::from_report(run.report).ok_or_else(|| {
                 let message = no_response(&self.url, "it has no applied revision");
-                Err(SendError::NoResponse(message).failure(SEE_PLAN))
-            }
+                SendError::NoResponse(message).failure(SEE_PLAN)
+            }),
             Err(SendError::Refused(failure)) => {
                 tokens.take_back();
                 if failure.exit == Exit::Stale {

@@ -1,6 +1,6 @@
 //! A local store, which no other process can change at the same time.
 
-use super::proposal::{PlanFile, Proposal, Target};
+use super::proposal::{AppliedPlan, PlanFile, Proposal, Target};
 use crate::cli::manifests::source_args::report_source;
 use crate::cli::output::{during, say};
 use crate::cli::prelude::*;
@@ -149,16 +149,16 @@ impl Target for StoreTarget {
         self.plan_and_report(document)
     }
 
-    fn apply(&mut self) -> Result<u64, Failure> {
+    fn apply(&mut self) -> Result<AppliedPlan, Failure> {
         let store = self.store.take().map_or_else(|| self.args.create(&self.retention), Ok)?;
         let store = &*self.store.insert(store);
-        let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
+        let Some(planned) = self.planned.take() else { return Ok(AppliedPlan::as_shown(store.snapshot().revision)) };
         let applied = during("Applying", || commit_speculative(store, &self.options, &planned));
         if let Ok(revision) = applied {
             remember(self.recorder.as_deref(), store, &self.options, &planned, revision);
         }
         std::mem::forget(planned);
-        Ok(applied?)
+        Ok(AppliedPlan::as_shown(applied?))
     }
 
     fn refuse(&mut self, reason: &str) {

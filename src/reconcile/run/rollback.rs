@@ -23,8 +23,8 @@ impl Rollback {
         PlanResult::without_manifests(current, revert(current, target, self.source.as_deref(), self.budget))
     }
 
-    /// Plans for a reader who does not see the secrets of both states: the plan changes none, and a warning
-    /// says which resources have some.
+    /// Plans for a reader who does not see the secrets of both states: the plan changes none, and a warning says which
+    /// resources have some.
     pub(crate) fn masked_plan(&self, current: &Snapshot, target: &Snapshot) -> Result<PlanResult, JsonError> {
         let mut planned = self.plan(&with_secrets_of_state(current, target)?, target);
         planned.diagnostics.extend(uncompared_by_rollback(current, target, self.source.as_deref()));

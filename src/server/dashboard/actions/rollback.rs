@@ -58,7 +58,7 @@ async fn answer(app: AppState, parts: &mut Parts, here: &Here) -> ApiResult {
     let (to, source) = (wanted.to, wanted.source.clone());
     let shown = move |planned: Response| {
         let mut preview = PlanPreview::new(&runtime.block_on(body_of(planned))?)?;
-        if preview.all > 0 {
+        if preview.may_change() {
             preview.sources = left_sources(&served.store, to, &source)?;
         }
         Ok(preview)
@@ -99,6 +99,12 @@ impl PlanPreview {
             plan.changes.shrink_to_fit();
         }
         Ok(Self { run, all, behaviour, closed, sources: BTreeSet::new() })
+    }
+
+    /// Whether the rollback may change something: a plan without changes may hide those of secrets.
+    fn may_change(&self) -> bool {
+        let uncompared = Code::UncomparedSecrets.to_string();
+        self.all > 0 || self.run.report.diagnostics.iter().any(|item| item.code == uncompared)
     }
 }
 
@@ -146,6 +152,7 @@ fn choice(request: &PageRequest) -> Markup {
 }
 
 fn preview(request: &PageRequest, preview: &PlanPreview) -> Markup {
+    let may_change = preview.may_change();
     let PlanPreview { run, all, behaviour, closed, sources: left } = preview;
     let (report, forge) = (&run.report, ForgeLinks::default());
     let opened: Vec<&Item> = report.diagnostics.iter().filter(|item| item.code == ACCESS_OPENED).collect();
@@ -166,7 +173,7 @@ fn preview(request: &PageRequest, preview: &PlanPreview) -> Markup {
             p { (summary) }
             @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } }
         }
-        @if changes.is_empty() { (nothing("There is nothing to do: this is the state already.")) }
+        @if !may_change { (nothing("There is nothing to do: this is the state already.")) }
         @if !left.is_empty() {
             h2 { "What becomes of the sources" }
             ul { @for source in left { li { b { (source) } ": " (outlook(request, source)) } } }
@@ -176,7 +183,7 @@ fn preview(request: &PageRequest, preview: &PlanPreview) -> Markup {
         @if changes.len() < *all {
             p { "and " (all - changes.len()) " more: " code { "edgewright rollback --to " (to) " --dry-run" } " shows all." }
         }
-        @if !changes.is_empty() && report.refusals.is_empty() && request.may(&applying) { (button(request, run)) }
+        @if may_change && report.refusals.is_empty() && request.may(&applying) { (button(request, run)) }
     }
 }
 
