@@ -10,8 +10,7 @@ use crate::cli::command_prelude::*;
 use crate::cli::output::{destination, unless_closed};
 use crate::cli::serve::huge_pages;
 use crate::cli::target::{AppliedPlan, PlanFile, Proposal, StoreTarget, Target};
-use crate::plan::SavedPlan;
-use crate::plan::redacted_plan::RedactedPlan;
+use crate::plan::{RedactedPlan, SavedPlan};
 
 /// The line after a plan that is not applied.
 const UNCHANGED: &str = "Nothing was applied.";

@@ -2,8 +2,7 @@
 
 use crate::cli::prelude::*;
 use crate::plan::format::json::ReportDocument;
-use crate::plan::redacted_plan::RedactedPlan;
-use crate::plan::saved_plan::SavedPlan;
+use crate::plan::{RedactedPlan, SavedPlan};
 
 /// The result of planning.
 #[derive(Default)]

@@ -7,6 +7,7 @@ mod planners;
 mod probes;
 mod required_secrets;
 mod rollbacks;
+mod rotations;
 
 use serde_json::{Value, json};
 

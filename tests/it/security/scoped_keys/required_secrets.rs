@@ -136,6 +136,23 @@ fn a_secret_without_a_record_counts_as_one_of_the_edge_until_the_next_sync() {
 }
 
 #[test]
+fn a_plan_compares_no_secret_without_a_record() {
+    let (server, _, team) = start();
+    forget_record(&server);
+    let planned = GUESSES.map(|guess| {
+        let planned = server.call_as(&team, "POST", "/reconciliations", reconciliation("docs", &own(guess), true));
+        assert!(planned.text.contains("UNCOMPARED_SECRETS"), "{}", planned.text);
+        planned
+    });
+    assert_eq!(planned[0].json["plan"], planned[1].json["plan"]);
+    // What was planned is applied.
+    let mut body = reconciliation("docs", &own(GUESSES[1]), false);
+    body.as_mut().unwrap()["expect"] = planned[1].json["outcome"].clone();
+    let applied = server.call_as(&team, "POST", "/reconciliations", body);
+    assert_eq!(applied.status, 201, "{}", applied.text);
+}
+
+#[test]
 fn a_transfer_from_the_owner_of_the_edge_leaves_the_required_secrets_its_own() {
     let server = Server::start();
     apply(&server, "shop", &format!("{SHOP}---\n{DOCS}"));
