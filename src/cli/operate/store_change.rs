@@ -89,6 +89,8 @@ pub(super) enum ChangeTarget<C: StoreChange> {
         client: Box<ApiClient>,
         /// The outcome of the last proposal.
         outcome: String,
+        /// Whether it was shown without secrets.
+        hides_secrets: bool,
     },
 }
 
@@ -97,7 +99,8 @@ impl<C: StoreChange> ChangeTarget<C> {
     pub(super) fn open(options: &ChangeOptions) -> Result<Self, Failure> {
         let ChangeOptions { dry_run, place, retention, .. } = options;
         if let Some(client) = place.client()? {
-            return Ok(ChangeTarget::Server { client: Box::new(client), outcome: String::new() });
+            let (client, outcome) = (Box::new(client), String::new());
+            return Ok(ChangeTarget::Server { client, outcome, hides_secrets: false });
         }
         let store = if *dry_run { place.store.read_existing()? } else { place.store.open_existing(retention)? };
         Ok(ChangeTarget::Store { store: Box::new(store), proposed: None })
@@ -185,13 +188,15 @@ impl<C: StoreChange> ChangeTarget<C> {
                 *proposed = Some(basis);
                 Ok(report)
             }
-            ChangeTarget::Server { client, outcome } => {
+            ChangeTarget::Server { client, outcome, hides_secrets } => {
                 let mut run = send(client, change, behaviour, None)?;
                 if run.outcome.is_empty() {
                     return Err(foreign_response(&client.address(&change.path()), 200));
                 }
                 *outcome = run.outcome;
-                Ok(Report { command: C::COMMAND, ..to_report(&mut run.report, &[]) })
+                let report = Report { command: C::COMMAND, ..to_report(&mut run.report, &[]) };
+                *hides_secrets = report.hides_secrets();
+                Ok(report)
             }
         }
     }
@@ -205,9 +210,9 @@ impl<C: StoreChange> ChangeTarget<C> {
                 let applied = during("Applying", || change.apply(store, &basis))?;
                 Ok(AppliedPlan::as_shown(applied.unwrap_or(current)))
             }
-            ChangeTarget::Server { client, outcome } => {
+            ChangeTarget::Server { client, outcome, hides_secrets } => {
                 let run = send(client, change, false, Some(outcome.clone()))?;
-                AppliedPlan::from_report(run.report).ok_or_else(|| {
+                AppliedPlan::from_report(run.report, *hides_secrets).ok_or_else(|| {
                     let message = no_response(&client.address(&change.path()), "it has no applied revision");
                     SendError::NoResponse(message).failure(SEE_CHANGE)
                 })

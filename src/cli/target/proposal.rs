@@ -31,10 +31,11 @@ impl AppliedPlan {
         Self { revision: Some(revision), plan: None }
     }
 
-    /// The plan in the report of a server; none if that does not tell what became of it.
-    pub(in crate::cli) fn from_report(report: ReportDocument) -> Option<Self> {
+    /// The plan in the report of a server; none if that does not tell what became of it. A plan that was shown without
+    /// secrets may have nothing to change.
+    pub(in crate::cli) fn from_report(report: ReportDocument, hid_secrets: bool) -> Option<Self> {
         let ReportDocument { applied: revision, plan, .. } = report;
-        let is_told = revision.is_some() || plan.as_ref().is_some_and(RedactedPlan::is_empty);
+        let is_told = revision.is_some() || (hid_secrets && plan.as_ref().is_some_and(RedactedPlan::is_empty));
         is_told.then_some(Self { revision, plan })
     }
 }

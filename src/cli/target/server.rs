@@ -62,6 +62,8 @@ struct LastProposal {
     outcome: String,
     /// The plan as it was shown, to say how another one differs.
     shown: Option<SavedPlan>,
+    /// Whether it was shown without secrets.
+    hides_secrets: bool,
 }
 
 impl ServerTarget {
@@ -217,7 +219,8 @@ impl ServerTarget {
         let keys: Vec<_> = keys.filter_map(|change| Some((Id::new(&change.id), wanted(&change.name)?))).collect();
         let unwritable = keys.iter().filter_map(|(_, wanted)| validated.token_fault(&wanted.key)).collect();
         let keys = keys.into_iter().filter_map(|(id, wanted)| Some((id, wanted.token_file.clone()?))).collect();
-        self.proposed = Some(LastProposal { files, keys, outcome: run.outcome, shown: run.saved_plan.clone() });
+        let (outcome, shown, hides_secrets) = (run.outcome, run.saved_plan.clone(), report.hides_secrets());
+        self.proposed = Some(LastProposal { files, keys, outcome, shown, hides_secrets });
         Proposal { report, left_out: run.left_out, saved: run.saved_plan, unwritable }
     }
 
@@ -317,7 +320,7 @@ impl Target for ServerTarget {
         let Some(mut proposed) = self.proposed.take() else { return Ok(AppliedPlan::as_shown(0)) };
         let mut tokens = TokenFiles::default();
         match self.send_apply(&mut proposed, &mut tokens) {
-            Ok(run) => AppliedPlan::from_report(run.report).ok_or_else(|| {
+            Ok(run) => AppliedPlan::from_report(run.report, proposed.hides_secrets).ok_or_else(|| {
                 let message = no_response(&self.url, "it has no applied revision");
                 SendError::NoResponse(message).failure(SEE_PLAN)
             }),
