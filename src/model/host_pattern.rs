@@ -47,6 +47,7 @@ mod tests {
             ("*.docs.example.com", "*.example.com", false),
             ("*.docs.example.com", "evildocs.example.com", false),
             ("[2001:DB8::1]", "2001:db8::1", true),
+            ("::ffff:192.0.2.1", "192.0.2.1", true),
         ] {
             assert_eq!(selects_host(pattern, host), expected, "{pattern} {host}");
         }

@@ -107,11 +107,12 @@ pub(crate) fn bare_host(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// Normalizes a host: names in lower case without a trailing dot, IP addresses in canonical form without brackets.
+/// Normalizes a host: names in lower case without a trailing dot, IP addresses in canonical form without brackets. An IPv4
+/// address that is mapped into IPv6 is the IPv4 address: clients that connect to one by the other send either as the host.
 pub(crate) fn host_name(host: &str) -> String {
     let host = host.strip_suffix('.').unwrap_or(host);
     match bare_host(host).parse::<IpAddr>() {
-        Ok(ip) => ip.to_string(),
+        Ok(ip) => ip.to_canonical().to_string(),
         Err(_) => host.to_ascii_lowercase(),
     }
 }
@@ -281,6 +282,10 @@ mod tests {
         assert_eq!(host_port("Shop.Example.com.:443"), host_port("shop.example.com:443"));
         assert_eq!(host_port("[2001:DB8:0::1]:443"), host_port("[2001:db8::1]:443"));
         assert_eq!(host_port("[2001:DB8:0::1].:443"), host_port("[2001:db8::1]:443"));
+        for mapped in ["[::ffff:192.0.2.1]:443", "[::FFFF:c000:201]:443", "[0:0:0:0:0:ffff:c000:201].:443"] {
+            assert_eq!(host_port(mapped), host_port("192.0.2.1:443"), "{mapped}");
+        }
+        assert_ne!(host_port("[::192.0.2.1]:443"), host_port("192.0.2.1:443"));
         assert_ne!(host_port("shop.example.com:443"), host_port("shop.example.com:8443"));
         assert_ne!(host_port("shop.example.com..:443"), host_port("shop.example.com:443"));
         assert_eq!(host_port("shop.example.com"), None);
@@ -293,6 +298,7 @@ mod tests {
         assert_eq!(port("a.example/x?y=/z#w"), Ok(("a.example".into(), 443, "/x".into())));
         assert_eq!(port("https://[::1]:8443?q"), Ok(("::1".into(), 8443, "/".into())));
         assert_eq!(port("https://[2001:DB8:0::1]"), Ok(("2001:db8::1".into(), 443, "/".into())));
+        assert_eq!(port("https://[::ffff:192.0.2.1]"), Ok(("192.0.2.1".into(), 443, "/".into())));
         assert_eq!(port("HTTP://A.example/%2e/../B#c"), Ok(("a.example".into(), 80, "/%2e/../B".into())));
         assert_eq!(port("a.example?from=http://b.example"), Ok(("a.example".into(), 443, "/".into())));
         assert_eq!(port("http://A.example.:8080/x"), Ok(("a.example".into(), 8080, "/x".into())));

@@ -1,6 +1,6 @@
 //! How specifically a pattern of hosts matches one of them.
 
-use std::net::Ipv6Addr;
+use std::net::IpAddr;
 
 /// How specific a host match is; later variants win over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub(crate) fn rank_host(host: &str, pattern: &str) -> Option<HostRank> {
 }
 
 fn same_address(one: &str, other: &str) -> bool {
-    let address = |text: &str| text.parse::<Ipv6Addr>().ok();
+    let address = |text: &str| text.parse::<IpAddr>().ok().map(|address| address.to_canonical());
     other.contains(':') && address(one).is_some_and(|one| address(other) == Some(one))
 }
 
@@ -41,6 +41,7 @@ mod tests {
         assert_eq!(rank_host("example.com", "*.example.com"), None);
         assert_eq!(rank_host("myexample.com", "*.example.com"), None);
         assert_eq!(rank_host("2001:db8::1", "2001:DB8:0::1"), Some(HostRank::Literal));
+        assert_eq!(rank_host("192.0.2.1", "::ffff:192.0.2.1"), Some(HostRank::Literal));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Email addresses and domains are the subject of `email-not-lowercase`.
 
-use std::{collections::BTreeMap, net::Ipv6Addr, sync::LazyLock};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use foldhash::{HashMap, HashMapExt as _};
 use schemars::SchemaGenerator;
@@ -159,11 +159,5 @@ fn repeated(findings: &mut Findings, key: &Key, path: &Path, field: &str, entrie
 }
 
 fn spelled_alike(hostport: &str) -> String {
-    let Some((host, port)) = host_port(hostport) else { return hostport.to_owned() };
-    // `::ffff:192.0.2.1` is the IPv4 address.
-    let mapped = host.trim_matches(['[', ']']).parse::<Ipv6Addr>().ok().and_then(|address| address.to_ipv4_mapped());
-    match mapped {
-        Some(address) => format!("{address}:{port}"),
-        None => format!("{host}:{port}"),
-    }
+    host_port(hostport).map_or_else(|| hostport.to_owned(), |(host, port)| format!("{host}:{port}"))
 }

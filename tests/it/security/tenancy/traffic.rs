@@ -33,6 +33,11 @@ pub(super) fn hostport(gateway: &Gateway) {
     let said = "`*.example.com:80` overlaps with `*.shop.example.com:443` of HttpsEdge `shop` of source `team-a`, because hosts \
                 belong to one source on all ports";
     refused(&gateway.b_applies(&[edge("mine", "*.example.com:80")]), 409, &[said]);
+    // Clients that connect by the mapped form of an IPv4 address send that as the host.
+    gateway.apply("team-c", &[edge("address", "192.0.2.1:443")]);
+    for theirs in ["[::ffff:192.0.2.1]:443", "[::ffff:c000:201]:8443"] {
+        refused(&gateway.b_applies(&[edge("mine", theirs)]), 409, &["NOT_DELEGATED", "of source `team-c`"]);
+    }
     gateway.apply("team-a", &[shop(""), edge("plain", "*.shop.example.com:80")]);
     gateway.apply("team-a", &[shop("")]);
     let made = gateway.b_applies(&[edge("mine", "b.example.com:443")]);
