@@ -10,6 +10,9 @@ pub(crate) const SURROUNDING_OWNER: &str = "(surrounding)";
 
 /// Checks the name of a source that a store may have; the error explains what is wrong.
 pub(crate) fn check_source_name(name: &str) -> Result<(), &'static str> {
+    if name == SURROUNDING_OWNER {
+        return Err("a source name cannot be `(surrounding)`, which stands for the manifests in `--with`");
+    }
     let is_name = !name.trim().is_empty() && name.len() <= 255 && !name.contains(char::is_control);
     is_name.then_some(()).ok_or("a source name must have 1 to 255 bytes without control characters")
 }
@@ -91,6 +94,14 @@ impl Claim {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_source_is_called_as_the_surrounding_manifests() {
+        assert!(check_source_name(SURROUNDING_OWNER).is_err_and(|reason| reason.contains(SURROUNDING_OWNER)));
+        for name in ["surrounding", "shop/eu", "größe"] {
+            assert_eq!(check_source_name(name), Ok(()), "{name}");
+        }
+    }
 
     #[test]
     fn a_claim_without_a_transfer_is_written_as_before() {

@@ -167,7 +167,9 @@ impl<'s> RouteTester<'s> {
         }
         // Surrounding manifests do not say which source they are.
         let is_source = |source: &str| claim.source == source || claim.source == SURROUNDING_OWNER;
-        expected.split_once('/').is_some_and(|(source, name)| is_source(source) && claim.name == name)
+        // Both can contain slashes.
+        let source = expected.strip_suffix(claim.name.as_str()).and_then(|source| source.strip_suffix('/'));
+        source.is_some_and(is_source)
     }
 
     /// Whether the own source has another resource of a name beside one of another source.
@@ -404,8 +406,12 @@ mod tests {
     fn a_name_alone_is_that_of_the_own_source() {
         let route = |matched: &str| route(matched, Value::Null);
         let edge = json!({"hostports": ["shop.example.com:443"]});
-        let routes =
-            [("cart", "shop", route("/cart")), ("cart", "team", route("/cart/new")), ("pay", "team", route("/pay"))];
+        let routes = [
+            ("cart", "shop", route("/cart")),
+            ("cart", "team", route("/cart/new")),
+            ("pay", "team", route("/pay")),
+            ("exact_path /eu", "team/eu", route("/eu")),
+        ];
         let snapshot = state(edge, &routes);
         let passes = |path: &str, name: &str| {
             let request = json!({"url": format!("shop.example.com{path}"), "expect": {"route": name}});
@@ -414,6 +420,7 @@ mod tests {
         assert!(passes("/cart", "cart") && passes("/cart/new", "team/cart") && passes("/cart/new", "edghtsrt_1"));
         assert!(!passes("/cart/new", "cart"), "the route of another source has the name, too");
         assert!(passes("/pay", "pay") && passes("/pay", "team/pay") && !passes("/pay", "shop/pay"));
+        assert!(passes("/eu", "team/eu/exact_path /eu") && !passes("/eu", "team/exact_path /eu"));
     }
 
     #[test]

@@ -79,6 +79,7 @@ fn a_mistake_in_the_list_of_sources_is_reported_at_its_field() {
         ("[{name: a, path: shop, prun: true}]", "/sources/0/prun", "did you mean `prune`?"),
         ("[{name: a, path: shop, lints: {nope: warn}}]", "/sources/0/lints/nope", "unknown lint"),
         ("[{name: a, path: shop}, {name: a, path: docs}]", "/sources/1/name", "duplicate source name `a`"),
+        ("[{name: (surrounding), path: shop}]", "/sources/0/name", "cannot be `(surrounding)`"),
     ] {
         folder.write(CONFIG, &format!("sources: {sources}\n"));
         let run = folder.run("validate shop");

@@ -123,6 +123,26 @@ fn a_source_whose_name_selects_others_or_looks_like_another_ends_and_gets_nothin
         let refused = serve.call("POST", path, body);
         assert!(refused.status == 400 && refused.body.contains("cannot contain `*`"), "{path}: {}", refused.body);
     }
+    // What the manifests in `--with` are called without a store.
+    for words in ["reconcile docs --source", "plan docs --source", "transfer --all --to docs --from", "status --source"]
+    {
+        let mut command = folder.command(words);
+        command.arg("(surrounding)");
+        let run = finish(command, "");
+        assert!(run.code != 0 && run.err.contains("a source name cannot be `(surrounding)`"), "{words}: {}", run.all());
+    }
+    for (path, body) in [
+        ("/reconciliations", r#"{"source": "(surrounding)", "files": [{"name": "a.yaml", "text": ""}]}"#),
+        ("/transfers", r#"{"from": "shop", "to": "(surrounding)", "all": true}"#),
+        ("/api_keys", r#"{"owner_id": "bot_a", "scope": {"apply": ["(surrounding)"]}}"#),
+    ] {
+        let refused = serve.call("POST", path, body);
+        assert!(
+            refused.status == 400 && refused.body.contains("cannot be `(surrounding)`"),
+            "{path}: {}",
+            refused.body
+        );
+    }
 }
 
 #[test]
