@@ -18,8 +18,8 @@ pub(super) fn unowned_edge<'s>(current: &'s Snapshot, key: &Key) -> Option<&'s H
     current.get(key).filter(|entry| entry.claim.is_none())?.spec_as::<HttpsEdge>()
 }
 
-/// Returns the first host that an operation takes and that is not listed: a new one of an edge, or one of an edge without a
-/// source that is adopted or gets a route. An empty list has all hosts.
+/// Returns the first host that an operation takes and that is not listed: a new one of an edge, one of an edge that gets
+/// another source or its first one, or one of an edge without a source that gets a route. An empty list has all hosts.
 pub(super) fn unlisted_host(hosts: &[String], current: &Snapshot, operation: &Operation) -> Option<String> {
     if hosts.is_empty() {
         return None;
@@ -37,7 +37,10 @@ pub(super) fn unlisted_host(hosts: &[String], current: &Snapshot, operation: &Op
             let edge = spec.as_any().downcast_ref::<HttpsEdge>()?;
             unlisted(edge, hosts).map(|(_, _, host)| host).find(is_new)
         }
-        (Kind::HttpsEdge, Operation::Claim { claim: Some(_), .. }) => first(unowned_edge(current, key)?),
+        (Kind::HttpsEdge, Operation::Claim { claim: Some(claim), .. }) => {
+            let taken = current.get(key).filter(|entry| entry.source() != Some(claim.source.as_str()))?;
+            first(taken.spec_as::<HttpsEdge>()?)
+        }
         (Kind::HttpsEdgeRoute, Operation::Create { .. }) => first(unowned_edge(current, &key.parent_key()?)?),
         _ => None,
     }
@@ -72,6 +75,8 @@ mod tests {
         let stored = [
             create("edghts_free", "free.example.com:443", None),
             create("edghts_own", "old.example.com:443", Some(claim())),
+            create("edghts_theirs", "theirs.example.com:443", Some(Claim::new("team", "x"))),
+            create("edghts_offered", "a.docs.example.com:443", Some(Claim::new("team", "y"))),
         ];
         let current = Snapshot::default().apply(&stored, Timestamp::UNIX_EPOCH).unwrap().0;
         let key = |id: &str| Key::new(Kind::HttpsEdge, Id::new(id));
@@ -98,6 +103,8 @@ mod tests {
             (route("edghts_own"), None),
             (adopted("edghts_free"), Some("free.example.com")),
             (adopted("edghts_own"), None),
+            (adopted("edghts_theirs"), Some("theirs.example.com")),
+            (adopted("edghts_offered"), None),
         ] {
             let shown = operation.to_string();
             let listed = ["docs.example.com".to_owned(), "*.docs.example.com".to_owned()];

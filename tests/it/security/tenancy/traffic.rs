@@ -115,6 +115,17 @@ pub(super) fn new_host(gateway: &Gateway) {
         reconciliation("docs", &[edge("mine", "docs.example.com:443"), json!({"name": "free.yaml", "text": text})]);
     let adopted = gateway.server.call_as(&docs, "POST", "/reconciliations", adopting);
     refused(&adopted, 403, &["serve `free.example.com`"]);
+    // Nor does another source give it a host that is not listed.
+    let moving = |to: &str| {
+        let text = edge_with(&format!("shop, {to}"), "{hostports: ['shop.example.com:443', '*.shop.example.com:443']}");
+        json!({"name": "shop.yaml", "text": text})
+    };
+    gateway.apply("team-a", &[moving("transfer_to: docs")]);
+    let taking = reconciliation("docs", &[edge("mine", "docs.example.com:443"), moving("transfer_from: team-a")]);
+    let taken = gateway.server.call_as(&docs, "POST", "/reconciliations", taking.clone());
+    refused(&taken, 403, &["serve `shop.example.com`"]);
+    let taken = gateway.server.call("POST", "/reconciliations", taking);
+    assert_eq!(taken.status, 201, "{}", taken.text);
 }
 
 pub(super) fn route_without_source(gateway: &Gateway) {
