@@ -411,6 +411,9 @@ fn a_suspension_is_checked() {
         let found = answer.json()["details"]["field"].as_str().unwrap_or_default().to_owned();
         assert_eq!((answer.status, found.as_str()), (status, field), "{path} {body}: {}", answer.body);
     }
+    let document = serve.get("/openapi.json").json();
+    let suspension = &document["components"]["schemas"]["SourceSuspend"]["properties"];
+    assert_eq!(suspension["for_seconds"]["minimum"], 1, "the schema refuses what the server refuses");
     let viewer = serve.call("POST", "/api_keys", r#"{"owner_id": "bot_viewer"}"#).json();
     let token = viewer["token"].as_str().unwrap().to_owned();
     assert_eq!(serve.call_as(&token, "POST", "/sources/docs/resume", "").status, 200, "an editor may");

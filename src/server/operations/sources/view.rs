@@ -166,6 +166,7 @@ pub(crate) struct SourceSuspend {
     pub until: String,
     /// After how many seconds it ends instead, by the clock of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub for_seconds: Option<u32>,
 }
 
