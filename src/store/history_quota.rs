@@ -85,6 +85,10 @@ impl HistoryQuota {
 
     pub(super) fn fill(&self, owner: &Id, bytes: u64, at: Duration) {
         let mut shares = self.empty_at.lock();
+        // Owners and sources come and go. An empty share counts as an unknown one, so these go before the map grows.
+        if shares.len() == shares.capacity() && !shares.contains_key(owner) {
+            shares.retain(|_, empty_at| *empty_at > at);
+        }
         let empty_at = shares.entry(owner.clone()).or_default();
         *empty_at = (*empty_at).max(at) + self.cost(bytes);
     }
@@ -155,6 +159,20 @@ mod tests {
         assert!((4..=5).contains(&room(&shares, "usr_b", 1 << 40, DAY)));
         let wait = shares.wait(&Id::new("usr_b"), DAY).unwrap();
         assert!(wait <= 6 * HOUR, "{wait:?}");
+    }
+
+    #[test]
+    fn shares_that_are_empty_again_take_no_memory() {
+        let shares = shares();
+        shares.fill(&Id::new("usr_busy"), 1 << 40, 364 * DAY);
+        for day in 1..365_u32 {
+            for number in 0..10 {
+                shares.fill(&Id::new(&format!("usr_{day}_{number}")), 100, day * DAY);
+            }
+        }
+        let known = shares.empty_at.lock().len();
+        assert!(known < 100, "{known}");
+        assert!(shares.empty_at.lock().contains_key(&Id::new("usr_busy")));
     }
 
     #[test]

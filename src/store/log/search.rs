@@ -21,10 +21,13 @@ use crate::store::engine::{Query, ResourceHistoryQuery, ResourceHistoryVisit};
 use crate::store::error::StoreError;
 use crate::store::history::resource_history::OpenResourceHistories;
 
+/// The most headers whose places are known.
+const MOST_LOCATED: usize = 10_000;
+
 /// A log that is searched.
 pub(crate) struct LogSearch {
     folder: PathBuf,
-    /// Where the headers were that were read: whoever has seen one may ask for its commit next.
+    /// Where the headers were that were read last: whoever has seen one may ask for its commit next.
     located: Lock<BTreeMap<u64, Location>>,
 }
 
@@ -88,7 +91,12 @@ impl LogSearch {
         }
         let selects = |batch: &Batch| CommitHeader::from_bytes(&batch.header).map(|header| query.selects(&header));
         self.search(LogReader::open_headers, before, limit, &selects, &mut |location, batch| {
-            self.located.lock().insert(batch.position, location);
+            let mut located = self.located.lock();
+            if located.len() >= MOST_LOCATED {
+                located.clear();
+            }
+            located.insert(batch.position, location);
+            drop(located);
             found.push(CommitHeader::from_bytes(&batch.header)?);
             Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
