@@ -20,7 +20,7 @@ use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
-use super::failure::{CURE, failed, is_away};
+use super::failure::{CURE, failed, is_away, is_lost};
 use crate::lock::Lock;
 use crate::model::Code;
 use crate::store::error::StoreError;
@@ -107,10 +107,12 @@ impl DatabaseLink {
         doing: &'static str,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, StoreError> {
-        match self.wait(work) {
-            Some(done) => done.map_err(|error| self.failed(doing, &error)),
-            None => Err(self.silent(doing)),
-        }
+        self.result_of(doing, self.wait(work))
+    }
+
+    /// The result of work that was waited for.
+    fn result_of<T>(&self, doing: &str, done: Option<Result<T, Error>>) -> Result<T, StoreError> {
+        done.map_or_else(|| Err(self.silent(doing)), |done| done.map_err(|error| self.failed(doing, &error)))
     }
 
     /// The error of a database that does not answer.
@@ -135,12 +137,8 @@ impl DatabaseLink {
         &self.questions
     }
 
-    /// Runs a question of everybody, on a connection that is opened again if it was lost.
-    pub(super) fn ask<T, Q>(
-        &self,
-        doing: &'static str,
-        question: impl FnOnce(Arc<Client>) -> Q,
-    ) -> Result<T, StoreError>
+    /// Runs a question of everybody.
+    pub(super) fn ask<T, Q>(&self, doing: &'static str, question: impl Fn(Arc<Client>) -> Q) -> Result<T, StoreError>
     where
         T: Send + 'static,
         Q: Future<Output = Result<T, Error>> + Send + 'static,
@@ -148,27 +146,31 @@ impl DatabaseLink {
         self.ask_over(&self.questions, doing, question)
     }
 
-    /// Runs a question on a connection: whoever must not wait for others has one of its own.
+    /// Runs a question on a connection, which is opened again once if it was lost: whoever must not wait for others has one of
+    /// its own. A question changes nothing, so that it can be asked again.
     pub(super) fn ask_over<T, Q>(
         &self,
         connection: &QuestionConnection,
         doing: &'static str,
-        question: impl FnOnce(Arc<Client>) -> Q,
+        question: impl Fn(Arc<Client>) -> Q,
     ) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        Q: Future<Output = Result<T, tokio_postgres::Error>> + Send + 'static,
+        Q: Future<Output = Result<T, Error>> + Send + 'static,
     {
         let known = connection.client.lock().clone().filter(|client| !client.is_closed());
-        let client = match known {
-            Some(client) => client,
+        let done = known.map(|client| self.wait(question(client)));
+        // The database may have restarted since the last question.
+        let done = done.filter(|done| !matches!(done, Some(Err(error)) if is_lost(error) && is_away(error)));
+        let done = match done {
+            Some(done) => done,
             None => {
                 let client = Arc::new(self.connect(connection.name)?);
                 *connection.client.lock() = Some(Arc::clone(&client));
-                client
+                self.wait(question(client))
             }
         };
-        let answered = self.run(doing, question(client));
+        let answered = self.result_of(doing, done);
         if answered.as_ref().is_err_and(|error| error.code == Code::StoreUnavailable) {
             // It may be silent without being closed.
             *connection.client.lock() = None;

@@ -48,7 +48,7 @@ pub(super) struct HistoryQuestions {
 
 impl HistoryQuestions {
     /// Runs a question.
-    pub(super) fn ask<T, Q>(&self, question: impl FnOnce(Arc<Client>) -> Q) -> Result<T, StoreError>
+    pub(super) fn ask<T, Q>(&self, question: impl Fn(Arc<Client>) -> Q) -> Result<T, StoreError>
     where
         T: Send + 'static,
         Q: Future<Output = Result<T, Error>> + Send + 'static,
@@ -270,19 +270,22 @@ impl HistoryQuestions {
     ) -> Result<Vec<OpenPath>, StoreError> {
         let paths: Vec<String> = asked.iter().map(|open| open.path.clone()).collect();
         let ends: Vec<i64> = asked.iter().map(|open| open.end).collect();
-        let rows = self.ask(move |client| async move {
-            let sql = "SELECT asked.number, found.position, found.entry, found.header \
-                       FROM UNNEST($1::text[], $2::bigint[]) WITH ORDINALITY AS asked (path, before, number) \
-                       CROSS JOIN LATERAL (\
-                           SELECT e.position, e.number, e.entry, c.header \
-                           FROM edgewright.entries e JOIN edgewright.commits c ON c.position = e.position \
-                           WHERE e.path = asked.path AND e.position < asked.before \
-                           AND ($3::bytea IS NULL OR c.source = $3) \
-                           ORDER BY e.position DESC, e.number DESC LIMIT $4\
-                       ) AS found \
-                       ORDER BY asked.number, found.position DESC, found.number DESC";
-            let parameters: [&(dyn ToSql + Sync); 4] = [&paths, &ends, &source, &ENTRIES_AT_ONCE];
-            client.query(sql, &parameters).await
+        let sql = "SELECT asked.number, found.position, found.entry, found.header \
+                   FROM UNNEST($1::text[], $2::bigint[]) WITH ORDINALITY AS asked (path, before, number) \
+                   CROSS JOIN LATERAL (\
+                       SELECT e.position, e.number, e.entry, c.header \
+                       FROM edgewright.entries e JOIN edgewright.commits c ON c.position = e.position \
+                       WHERE e.path = asked.path AND e.position < asked.before \
+                       AND ($3::bytea IS NULL OR c.source = $3) \
+                       ORDER BY e.position DESC, e.number DESC LIMIT $4\
+                   ) AS found \
+                   ORDER BY asked.number, found.position DESC, found.number DESC";
+        let rows = self.ask(move |client| {
+            let (paths, ends, source) = (paths.clone(), ends.clone(), source.clone());
+            async move {
+                let parameters: [&(dyn ToSql + Sync); 4] = [&paths, &ends, &source, &ENTRIES_AT_ONCE];
+                client.query(sql, &parameters).await
+            }
         })?;
         let bad = self.bad();
         let mut seen = vec![0_i64; asked.len()];

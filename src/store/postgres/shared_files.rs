@@ -18,9 +18,12 @@ pub(super) struct SharedFiles {
 impl SidecarFiles for SharedFiles {
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let name = name.to_owned();
-        self.link.ask("read", move |client| async move {
-            let row = client.query_opt("SELECT content FROM edgewright.files WHERE name = $1", &[&name]).await?;
-            row.map(|row| row.try_get(0)).transpose()
+        self.link.ask("read", move |client| {
+            let name = name.clone();
+            async move {
+                let row = client.query_opt("SELECT content FROM edgewright.files WHERE name = $1", &[&name]).await?;
+                row.map(|row| row.try_get(0)).transpose()
+            }
         })
     }
 
