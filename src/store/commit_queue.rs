@@ -68,6 +68,14 @@ pub(crate) struct QueuedCommit<E> {
 }
 
 impl<E> QueuedCommit<E> {
+    /// Why the caller itself declined the commit, if it did.
+    pub(crate) fn declined(&self) -> Option<&E> {
+        match &self.outcome {
+            Err(Declined::Declined(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+
     /// The invariants of which nobody can tell after the commit whether they hold, each with the resource that it depends on.
     pub(crate) fn doubts(&self) -> &[(Key, Fault)] {
         &self.doubts

@@ -120,14 +120,20 @@ impl Store {
 
     /// Waits until a commit in the queue is durable.
     pub(crate) fn settle<E>(&self, entered: QueuedCommit<E>) -> Result<Committed, Declined<E>> {
-        let QueuedCommit { ticket, outcome, began, .. } = entered;
-        let committed = match (self.wait_until_settled(ticket), outcome) {
+        let began = entered.began;
+        let committed = self.settle_uncounted(entered);
+        metrics::commit(&committed, began);
+        committed
+    }
+
+    /// Like [`Store::settle`], for what is no commit in the metrics.
+    pub(crate) fn settle_uncounted<E>(&self, entered: QueuedCommit<E>) -> Result<Committed, Declined<E>> {
+        let QueuedCommit { ticket, outcome, .. } = entered;
+        match (self.wait_until_settled(ticket), outcome) {
             (Ok(()), Ok(snapshot)) => Ok(Committed { snapshot }),
             (Err(error), Ok(_)) => Err(Declined::Commit(CommitError::Failed(error))),
             (_, Err(error)) => Err(error),
-        };
-        metrics::commit(&committed, began);
-        committed
+        }
     }
 
     /// The state after all commits in the queue, which need not be durable yet.

@@ -15,7 +15,7 @@ use crate::server::http::precondition::Precondition;
 use crate::server::http::{body_fields, page};
 use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;
-use crate::store::{Attempt, ids, tokens};
+use crate::store::{ids, tokens};
 use crate::syntax::yaml::Tape;
 
 /// A request.
@@ -264,7 +264,6 @@ impl ApiRequest<'_> {
         let precondition = if conditional { Precondition::from_headers(&self.headers) } else { Precondition::none() };
         let (app, caller, key) = (self.app.clone(), self.caller.clone(), key.clone());
         let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.visibility);
-        let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
         let (visibility, address) = (self.visibility.clone(), guards::client_of(&self.headers));
         let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
         let mut operations = operations;
@@ -286,7 +285,6 @@ impl ApiRequest<'_> {
             owned,
             precondition,
             visibility,
-            attempt,
             quick,
         };
         let (snapshot, warnings, note) = Box::pin(write.commit()).await?;

@@ -12,7 +12,7 @@ use super::render::{render, render_module};
 use crate::model::{Role, Slot};
 use crate::server::handler_prelude::*;
 use crate::server::http::precondition::Precondition;
-use crate::store::{Attempt, Declined, JudgedOperations, NextState, QueuedCommit};
+use crate::store::{Attempt, Committed, Declined, JudgedOperations, NextState, QueuedCommit};
 
 /// How often a change is judged at least, and for how long, before it is refused because others overtake it each time.
 const LEAST_JUDGEMENTS: usize = 3;
@@ -55,7 +55,6 @@ pub(super) struct PendingWrite {
     pub(super) precondition: Precondition,
     /// The secrets that the caller sees.
     pub(super) visibility: SecretVisibility,
-    pub(super) attempt: Attempt,
     /// Whether entering the queue takes no longer than for others.
     pub(super) quick: bool,
 }
@@ -71,8 +70,7 @@ impl PendingWrite {
             let (entering, settling) = (Arc::clone(&write), Arc::clone(&write));
             let enter = move || entering.enter(judged.as_ref().map(|(judged, _place)| judged));
             let settle = move |(entered, warnings, note): EnteredWrite| {
-                let committed = entered.and_then(|entered| settling.app.served.store.settle(entered));
-                committed.map(|committed| (committed.snapshot, warnings, note))
+                settling.settle(entered).map(|committed| (committed.snapshot, warnings, note))
             };
             let committed = write.app.writes.executor.commit(write.quick, enter, settle).await;
             match committed.ok_or_else(ApiError::internal)? {
@@ -94,7 +92,7 @@ impl PendingWrite {
     /// Judges whether the change breaks an invariant, if invariants depend on it. What the caller may not change is not judged.
     /// None as well if the state refuses the change for another reason.
     async fn judged(&self) -> Result<Option<(JudgedOperations, WorkPlace)>, ApiError> {
-        if !self.is_judged_on(&self.app.served.store.snapshot()) {
+        if !self.is_judged_on(&self.app.served.store.tip()) {
             return Ok(None);
         }
         let (store, operations) = (Arc::clone(&self.app.served.store), self.operations.clone());
@@ -112,7 +110,9 @@ impl PendingWrite {
     fn enter(&self, judged: Option<&JudgedOperations>) -> EnteredWrite {
         let (app, caller) = (&self.app, &self.caller);
         let (mut warnings, mut note) = (Vec::new(), None);
-        let entered = app.served.store.enter(self.attempt.clone(), |current| -> Result<NextState, WriteStop> {
+        // Each try has its own time: no record may be older than those before it by as long as a change waits.
+        let attempt = Attempt { note: self.owned.note(), ..Attempt::new(caller.author()) };
+        let entered = app.served.store.enter(attempt, |current| -> Result<NextState, WriteStop> {
             let (operations, conflict) = key_owner::with_owner(self.operations.clone(), self.owner_role, current);
             permission::allows_request(caller, self.address, &operations, current)
                 .map_err(|fault| caller.refused(fault))?;
@@ -131,6 +131,16 @@ impl PendingWrite {
         warnings.extend(entered.iter().flat_map(|queued| doubts_in_header(queued.doubts())));
         (entered, warnings, note)
     }
+
+    /// Waits until the write is durable. One that was overtaken is tried again, and counts as a commit only then.
+    fn settle(
+        &self,
+        entered: Result<QueuedCommit<WriteStop>, Declined<WriteStop>>,
+    ) -> Result<Committed, Declined<WriteStop>> {
+        let (store, entered) = (&self.app.served.store, entered?);
+        let is_overtaken = matches!(entered.declined(), Some(WriteStop::Overtaken));
+        if is_overtaken { store.settle_uncounted(entered) } else { store.settle(entered) }
+    }
 }
 
 /// The warnings about invariants of which nobody can tell after a change whether they hold. A header has ASCII characters.
@@ -141,4 +151,74 @@ fn doubts_in_header(doubts: &[(Key, Fault)]) -> Vec<String> {
     let more = doubts.len().saturating_sub(MOST_DOUBTS);
     let rest = (more > 0).then(|| format!("nobody can tell about {more} more requests, see GET /proofs"));
     shown.chain(rest).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+    use crate::model::AnyResource;
+    use crate::server::{App, Settings, VERSION_HEADER};
+    use crate::store::{Commit, MEMORY, Query};
+
+    fn create(key: &Key, spec: &Value) -> Operation {
+        let spec: Arc<dyn AnyResource> = (key.kind.info().restore)(&spec.to_string()).unwrap();
+        Operation::create(key.clone(), spec)
+    }
+
+    fn app() -> AppState {
+        let url = String::from("http://localhost");
+        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
+        App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0
+    }
+
+    /// A request that creates an edge.
+    fn write(app: &AppState) -> PendingWrite {
+        let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
+        let visibility = SecretVisibility::Everything;
+        PendingWrite {
+            app: app.clone(),
+            caller: Caller { key: Id::new("ak_1"), owner: Id::new("usr_a"), role: Role::Admin, scope: None },
+            address: None,
+            slot: None,
+            operations: vec![create(&key, &json!({"hostports": ["shop.example.com:443"]}))],
+            key,
+            owner_role: None,
+            owned: WriteCheck::new(app.clone(), &HeaderMap::new(), &visibility),
+            precondition: Precondition::none(),
+            visibility,
+            quick: true,
+        }
+    }
+
+    #[test]
+    fn a_record_is_as_old_as_the_try_that_makes_it() {
+        let app = app();
+        let write = write(&app);
+        // Times have whole seconds.
+        std::thread::sleep(Duration::from_millis(1100));
+        let tried = clock::now();
+        assert!(write.settle(write.enter(None).0).is_ok());
+        let record = app.served.store.headers(&Query::All, u64::MAX, 1).unwrap().remove(0);
+        assert!(record.at >= tried, "{} is before {tried}", record.at);
+    }
+
+    #[test]
+    fn a_try_that_was_overtaken_is_no_commit() {
+        const COMMITS: &str = "edgewright_store_commit_duration_seconds";
+        let app = app();
+        let invariant = Key::new(Kind::Invariant, Id::new("inv_1"));
+        let spec = json!({"description": "d", "scope": {"path_prefixes": ["/admin"]}, "requires_any": ["oidc"]});
+        app.served.store.commit(Commit::local(vec![create(&invariant, &spec)])).unwrap();
+        let (write, recorder) = (write(&app), PrometheusBuilder::new().build_recorder());
+        let counted = |judged: Option<&JudgedOperations>| {
+            let settled = ::metrics::with_local_recorder(&recorder, || write.settle(write.enter(judged).0));
+            (settled.is_ok(), recorder.handle().render().contains(COMMITS))
+        };
+        assert_eq!(counted(None), (false, false), "nobody has judged it");
+        let judged = JudgedOperations::new(&app.served.store.tip(), &write.operations).unwrap();
+        assert_eq!(counted(Some(&judged)), (true, true));
+    }
 }
