@@ -1,5 +1,5 @@
 //! Certificates of hosts: an edge presents those of its own source and of the sources that it names, so that nobody else
-//! can answer for its hosts (D94, D112).
+//! can answer for its hosts, as far as these share them (D94, D112).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -11,21 +11,27 @@ use crate::syntax::text::printable;
 /// Whether an edge presents a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presentation {
-    /// The certificate is of the edge's source, or of one that the edge names.
+    /// The certificate is of the edge's source, or of one that the edge names and that shares it.
     Chosen,
     /// No source owns it, so it counts for hosts without a chosen one.
     Fallback,
-    /// The certificate is of a source that the edge does not name.
+    /// The certificate is of a source that the edge does not name, or that does not share it.
     Never,
 }
 
-/// Returns whether an edge presents a certificate, by who owns both.
-pub(crate) fn presentation(edge_spec: &HttpsEdge, edge: Option<&Claim>, certificate: Option<&Claim>) -> Presentation {
+/// Returns whether an edge presents a certificate, by who owns both. Each comes with its claim.
+pub(crate) fn presentation(
+    (edge_spec, edge): (&HttpsEdge, Option<&Claim>),
+    (certificate_spec, certificate): (&TlsCertificate, Option<&Claim>),
+) -> Presentation {
     match (edge, certificate) {
         (None, None) => Presentation::Chosen,
         (Some(_), None) => Presentation::Fallback,
         (Some(edge), Some(certificate)) if edge.source == certificate.source => Presentation::Chosen,
-        (Some(_), Some(certificate)) if edge_spec.certificates_from.contains(&certificate.source) => {
+        (Some(edge), Some(certificate))
+            if edge_spec.certificates_from.contains(&certificate.source)
+                && certificate_spec.is_shared_with(&edge.source) =>
+        {
             Presentation::Chosen
         }
         (_, Some(_)) => Presentation::Never,
@@ -56,7 +62,8 @@ fn tls_hosts(edge: &HttpsEdge) -> impl Iterator<Item = (usize, String)> {
     all.filter_map(|(index, _, (host, port))| (port != PLAIN_HTTP).then_some((index, host)))
 }
 
-/// Returns a warning for each edge with hosts whose only certificate is of a source that the edge does not name.
+/// Returns a warning for each edge with hosts whose only certificate is of a source that the edge does not name, or that does
+/// not share it.
 pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
     let certificates = snapshot.newest_first(Kind::TlsCertificate, None, u64::MAX);
     // Certificates that the source declares are its own.
@@ -71,10 +78,9 @@ pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot,
     for wanted in desired.values() {
         let Some(edge) = wanted.spec_as::<HttpsEdge>() else { continue };
         for (index, host) in tls_hosts(edge) {
-            let covering = || stored.iter().filter(|(certificate, _)| covers(certificate, &host));
-            let is_never =
-                |claim: Option<&Claim>| presentation(edge, Some(&wanted.claim), claim) == Presentation::Never;
-            let has_one = own.iter().any(|it| covers(it, &host)) || covering().any(|(_, claim)| !is_never(*claim));
+            let covering = || stored.iter().copied().filter(|(certificate, _)| covers(certificate, &host));
+            let is_presented = |it| presentation((edge, Some(&wanted.claim)), it) != Presentation::Never;
+            let has_one = own.iter().any(|it| covers(it, &host)) || covering().any(is_presented);
             if has_one {
                 continue;
             }
@@ -83,9 +89,15 @@ pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot,
                 let message =
                     format!("no certificate of this source covers `{host}`, but one of source `{other}` does");
                 let fault = Fault::new(Code::NotDelegated, message).at(("hostports", index));
-                let help = format!(
-                    "declare a certificate, or add `certificates_from: [{other}]` to use that of source `{other}`"
-                );
+                let help = match edge.certificates_from.contains(&claim.source) {
+                    true => format!(
+                        "declare a certificate, or ask the owner of source `{other}` to add `{}` to `shared_with` of it",
+                        printable(source)
+                    ),
+                    false => format!(
+                        "declare a certificate, or add `certificates_from: [{other}]` to use that of source `{other}`"
+                    ),
+                };
                 found.push((wanted.key.clone(), fault.help(help)));
             }
         }
@@ -164,13 +176,16 @@ pub(crate) fn lost_certificates<'k>(
     found
 }
 
-/// Whether a certificate has another source afterwards, or is not valid for all of its names any more.
+/// Whether a certificate has another source afterwards, is shared with others, or is not valid for all of its names any more.
 fn is_given_up(before: &Entry, after: &Snapshot) -> bool {
     let valid_for = |entry: &Entry| -> BTreeSet<String> {
         entry.spec_as::<TlsCertificate>().map(names).into_iter().flatten().collect()
     };
+    let shared_with = |entry: &Entry| entry.spec_as::<TlsCertificate>().and_then(|it| it.shared_with.clone());
     let Some(now) = after.get(&before.key) else { return true };
-    now.source() != before.source() || !valid_for(now).is_superset(&valid_for(before))
+    now.source() != before.source()
+        || shared_with(now) != shared_with(before)
+        || !valid_for(now).is_superset(&valid_for(before))
 }
 
 /// Whether an edge can present a certificate for a host.
@@ -178,5 +193,6 @@ fn presents(edge: &Entry, certificate: &Entry, host: &str) -> bool {
     let (Some(spec), Some(pem)) = (edge.spec_as::<HttpsEdge>(), certificate.spec_as::<TlsCertificate>()) else {
         return false;
     };
-    presentation(spec, edge.claim.as_deref(), certificate.claim.as_deref()) != Presentation::Never && covers(pem, host)
+    let presented = presentation((spec, edge.claim.as_deref()), (pem, certificate.claim.as_deref()));
+    presented != Presentation::Never && covers(pem, host)
 }

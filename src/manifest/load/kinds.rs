@@ -22,6 +22,8 @@ pub(crate) const ROUTE_TEST: &str = "RouteTest";
 pub(super) const DELEGATES_TO: &str = "delegates_to";
 /// The field of an edge with the other sources whose certificates it presents.
 pub(super) const CERTIFICATES_FROM: &str = "certificates_from";
+/// The field of a certificate with the other sources whose edges may present it.
+pub(super) const SHARED_WITH: &str = "shared_with";
 /// The field of an edge with the module sets that every route has. In the Spec, it has their modules.
 pub(crate) const REQUIRED_MODULES: &str = "required_modules";
 
@@ -80,7 +82,10 @@ pub(crate) static KINDS: [ManifestKind; 11] = [
     },
     ManifestKind::for_resource::<IpRestriction>("ip-restrictions.yaml"),
     ManifestKind::for_resource::<CertificateAuthority>("certificate-authorities.yaml"),
-    ManifestKind::for_resource::<TlsCertificate>("tls-certificates.yaml"),
+    ManifestKind {
+        fields: &[ManifestField { name: SHARED_WITH, required: false, schema: shared_with }],
+        ..ManifestKind::for_resource::<TlsCertificate>("tls-certificates.yaml")
+    },
     ManifestKind {
         fields: &[
             ManifestField { name: "routes", required: false, schema: routes },
@@ -189,6 +194,10 @@ fn delegates_to(_: &mut SchemaGenerator) -> Value {
 
 fn certificates_from(_: &mut SchemaGenerator) -> Value {
     json!({"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Other sources whose certificates the edge presents, in addition to those of its own source. For hosts that none of them covers, the edge presents certificates that no source owns."})
+}
+
+fn shared_with(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "array", "items": {"type": "string", "minLength": 1}, "description": "The other sources whose edges may present the certificate if they name its source in `certificates_from`; `[]` for none. Without the field, every source may."})
 }
 
 fn required_modules(_: &mut SchemaGenerator) -> Value {

@@ -286,12 +286,12 @@ impl Reader<'_> {
             Some(Kind::ApiKey) => self.api_key(&body),
             Some(Kind::HttpsEdge) => self.edge(&body),
             Some(Kind::HttpsEdgeRoute) => self.route(&body),
+            Some(Kind::TlsCertificate) => self.certificate(&body),
             Some(Kind::EventSubscription) => self.subscription(&body),
             Some(
                 Kind::Owner
                 | Kind::IpRestriction
                 | Kind::CertificateAuthority
-                | Kind::TlsCertificate
                 | Kind::TlsEdge
                 | Kind::EventSource
                 | Kind::Invariant,

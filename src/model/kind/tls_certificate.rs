@@ -47,6 +47,11 @@ pub struct TlsCertificate {
     /// The leaf's private key as PEM; cannot change after creation, and is never returned.
     #[schemars(extend("format" = "private-key-pem"))]
     pub private_key_pem: Secret,
+    /// The other sources whose edges may present the certificate; if none, all that name its source. Only manifests set it
+    /// (D112).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub shared_with: Option<Vec<String>>,
 }
 
 view! {
@@ -74,6 +79,11 @@ view! {
 }
 
 impl TlsCertificate {
+    /// Whether edges of another source may present the certificate.
+    pub(crate) fn is_shared_with(&self, source: &str) -> bool {
+        self.shared_with.as_ref().is_none_or(|sources| sources.iter().any(|it| it == source))
+    }
+
     /// Checks that the private key belongs to the leaf.
     fn check_key(&self) -> Result<(), PemFault> {
         let check = || x509::check_key(self.certificate_pem.as_str(), self.private_key_pem.expose());
@@ -114,6 +124,7 @@ impl Resource for TlsCertificate {
     const INFO: KindInfo = KindInfo {
         fixed: &["certificate_pem", "private_key_pem"],
         required: &["certificate_pem", "private_key_pem"],
+        hidden: &["shared_with"],
         ..KindInfo::new::<TlsCertificate>(Kind::TlsCertificate)
     };
 

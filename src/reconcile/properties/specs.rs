@@ -380,7 +380,8 @@ pub(super) fn spec(kind: Kind) -> BoxedStrategy<Spec> {
         Kind::TlsCertificate => {
             erased((description(), metadata(), 0..CHAINS.len()).prop_map(|(description, metadata, at)| {
                 let (certificate_pem, private_key_pem) = (Text::new(CHAINS[at]), Secret::new(PRIVATE_KEYS[at]));
-                TlsCertificate { description, metadata, certificate_pem, private_key_pem }
+                // Only manifests set the sources.
+                TlsCertificate { description, metadata, certificate_pem, private_key_pem, shared_with: None }
             }))
         }
         Kind::HttpsEdge => {

@@ -50,7 +50,8 @@ impl<'s> Certificates<'s> {
         let covering = covering.filter(|it| !exact_ids.contains(&it.id));
         let all = || exact.clone().chain(covering.clone());
         let presented = |wanted| {
-            let is_wanted = move |it: &&Candidate<'_>| presentation(edge, claim, it.claim) == wanted;
+            let is_wanted =
+                move |it: &&Candidate<'_>| presentation((edge, claim), (it.certificate, it.claim)) == wanted;
             all().filter(is_wanted).collect::<Vec<_>>()
         };
         let chosen = presented(Presentation::Chosen);

@@ -1,10 +1,13 @@
-//! Edges: their Spec and the routes inside, and what they allow and require of the routes of all sources (D103).
+//! Edges: their Spec and the routes inside, what they allow and require of the routes of all sources (D103), and whose
+//! certificates they present (D112).
 
 use super::{Body, Reader};
-use crate::manifest::load::kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES};
+use crate::manifest::load::kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES, SHARED_WITH};
 use crate::manifest::prelude::*;
 use crate::manifest::resolve::origin::DocumentPart;
+use crate::model::TlsCertificate;
 use crate::model::kind::https_edge::Delegation;
+use crate::syntax::yaml::Node;
 use crate::tenancy::delegation;
 
 impl Reader<'_> {
@@ -15,11 +18,7 @@ impl Reader<'_> {
         for fault in delegation::check(&delegates_to) {
             self.report_in(DocumentPart::Spec, fault.under(&DELEGATES_TO.into()));
         }
-        let certificates_from: Vec<String> = self.field(spec, DocumentPart::Spec, CERTIFICATES_FROM);
-        for (index, _) in certificates_from.iter().enumerate().filter(|(_, name)| name.trim().is_empty()) {
-            let fault = Fault::new(Code::Required, "the name of a source is required").at((CERTIFICATES_FROM, index));
-            self.report_in(DocumentPart::Spec, fault.help("name the other source, or remove the entry"));
-        }
+        let certificates_from = self.source_names(spec, CERTIFICATES_FROM);
         let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, REQUIRED_MODULES);
         if let Some(mut edge) = self.spec_of(body) {
             // A copy takes time, and few edges need one.
@@ -31,5 +30,29 @@ impl Reader<'_> {
             self.declare(metadata, edge, DocumentPart::Spec, |it| it.modules_from = modules_from);
         }
         self.routes(metadata, spec);
+    }
+
+    /// Reads a certificate, and the sources whose edges may present it.
+    pub(super) fn certificate(&mut self, body: &Body<'_>) {
+        // Null is probably a list that was not finished, which must not share the certificate with everybody.
+        self.warn_of_null_list(body.spec, SHARED_WITH);
+        let shared_with = body.spec.get(SHARED_WITH).map(|_| self.source_names(body.spec, SHARED_WITH));
+        let Some(mut certificate) = self.spec_of(body) else { return };
+        if shared_with.is_some()
+            && let Some(spec) = certificate.as_any().downcast_ref::<TlsCertificate>()
+        {
+            certificate = Arc::new(TlsCertificate { shared_with, ..spec.clone() });
+        }
+        self.declare(body.metadata, certificate, DocumentPart::Spec, |_| {});
+    }
+
+    /// Reads a list of sources.
+    fn source_names(&mut self, spec: Node<'_>, field: &'static str) -> Vec<String> {
+        let names: Vec<String> = self.field(spec, DocumentPart::Spec, field);
+        for (index, _) in names.iter().enumerate().filter(|(_, name)| name.trim().is_empty()) {
+            let fault = Fault::new(Code::Required, "the name of a source is required").at((field, index));
+            self.report_in(DocumentPart::Spec, fault.help("name the other source, or remove the entry"));
+        }
+        names
     }
 }

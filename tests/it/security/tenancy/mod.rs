@@ -14,7 +14,7 @@ use crate::support::program::Folder;
 type Case = fn(&Gateway);
 
 /// A case for each row.
-const CASES: [(&str, Case); 24] = [
+const CASES: [(&str, Case); 25] = [
     ("hostport", traffic::hostport),
     ("hostport-without-source", traffic::hostport_without_source),
     ("new-host", traffic::new_host),
@@ -23,6 +23,7 @@ const CASES: [(&str, Case); 24] = [
     ("longer-prefix", traffic::longer_prefix),
     ("required-module", traffic::required_module),
     ("certificate", traffic::certificate),
+    ("shared-certificate", traffic::shared_certificate),
     ("certificate-without-source", traffic::certificate_without_source),
     ("name", ownership::name),
     ("id", ownership::id),

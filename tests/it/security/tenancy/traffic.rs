@@ -245,6 +245,41 @@ pub(super) fn certificate(gateway: &Gateway) {
     assert!(gateway.presented().is_empty());
 }
 
+pub(super) fn shared_certificate(gateway: &Gateway) {
+    let theirs = |shared: &[(&str, Value)]| {
+        let mut spec = json!({"certificate_pem": SHOP_CHAIN, "private_key_pem": SHOP_KEY});
+        spec.as_object_mut().unwrap().extend(shared.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        document("TlsCertificate", "theirs", &spec.to_string())
+    };
+    let shared_with = |sources: Value| theirs(&[("shared_with", sources)]);
+    gateway.apply("team-b", &[theirs(&[])]);
+    let from_b = shop(", certificates_from: [team-b]");
+    gateway.apply("team-a", std::slice::from_ref(&from_b));
+    let id = gateway.id("TlsCertificate", "team-b");
+    assert_eq!(gateway.presented(), [id.as_str()], "without the field, every source may");
+    for (sources, is_presented) in
+        [(json!(["team-c"]), false), (json!(["team-c", "team-a"]), true), (json!([]), false), (Value::Null, false)]
+    {
+        let answer = gateway.b_applies(&[shared_with(sources.clone())]);
+        assert!(matches!(answer.status, 200 | 201), "{}", answer.text);
+        assert_eq!(gateway.id("TlsCertificate", "team-b"), id, "it is no new certificate");
+        assert_eq!(!gateway.presented().is_empty(), is_presented, "{sources}");
+        // Who takes it away is told, and so is who does not get it.
+        assert_eq!(answer.text.contains(WITHOUT_CERTIFICATE), sources == json!(["team-c"]) || sources == json!([]));
+        let plan = reconciliation("team-a", std::slice::from_ref(&from_b));
+        let told = gateway.server.call("POST", "/reconciliations", plan).text;
+        let help = "ask the owner of source `team-b` to add `team-a` to `shared_with` of it";
+        assert_eq!(told.contains(help), !is_presented, "{sources}: {told}");
+    }
+    // Over the API, nobody shares it.
+    let path = format!("/tls_certificates/{id}");
+    let shared = gateway.server.call("PATCH", &path, Some(json!({"shared_with": ["team-a"]})));
+    refused(&shared, 400, &["shared_with"]);
+    let described = gateway.server.call("PATCH", &path, Some(json!({"description": "of team-b"})));
+    assert!(described.status == 200 && !described.text.contains("shared_with"), "{}", described.text);
+    assert!(gateway.presented().is_empty());
+}
+
 pub(super) fn certificate_without_source(gateway: &Gateway) {
     let post = |scope: Value| {
         let body = json!({"certificate_pem": SHOP_CHAIN, "private_key_pem": SHOP_KEY});
