@@ -89,7 +89,7 @@ pub(super) enum ChangeTarget<C: StoreChange> {
         client: Box<ApiClient>,
         /// The outcome of the last proposal.
         outcome: String,
-        /// Whether it was shown without secrets.
+        /// Whether the plan was shown without secrets.
         hides_secrets: bool,
     },
 }

@@ -62,7 +62,7 @@ struct LastProposal {
     outcome: String,
     /// The plan as it was shown, to say how another one differs.
     shown: Option<SavedPlan>,
-    /// Whether it was shown without secrets.
+    /// Whether the plan was shown without secrets.
     hides_secrets: bool,
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn uncompared_warning(
     warning(&unseen, name, help)
 }
 
-/// The same warning for a rollback to an earlier state, of the resources of a source or of all. The resources may be the same in
+/// Returns this warning for a rollback to an earlier state, of the resources of a source or of all. The resources may be the same in
 /// both states: whether they are is not told.
 pub(crate) fn uncompared_by_rollback(
     snapshot: &Snapshot,
