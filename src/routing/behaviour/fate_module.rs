@@ -51,11 +51,11 @@ pub(crate) struct FateModule<'s> {
 /// How a module compares with the one in the same slot of another fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModuleLikeness {
-    /// It has the same effect.
+    /// The module has the same effect.
     Same,
-    /// It belongs to another resource and differs at most in its secrets, which are not compared.
+    /// The module belongs to another resource and differs at most in its secrets, which are not compared.
     OtherSecrets,
-    /// It is configured differently.
+    /// The module is configured differently.
     Different,
 }
 
