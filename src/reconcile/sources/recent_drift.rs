@@ -225,7 +225,7 @@ impl ReadRecords {
             // What has another owner now is no drift of this one.
             let entry = snapshot.get(&key);
             let is_own = entry.is_none_or(|entry| entry.is_owned_by(source));
-            let digested = |entry: &Arc<Entry>| store.digested(entry.spec().as_ref(), entry.claim.as_deref());
+            let digested = |entry: &Arc<Entry>| store.digested(&key, entry.spec(), entry.claim.as_deref());
             let live = entry.map(digested).transpose()?;
             let writes = writes.get(&key).filter(|_| is_own);
             let drift = writes.and_then(|writes| Drift::since_applied(source, live.as_ref(), writes));

@@ -10,7 +10,7 @@
 //!
 //! The third state is computed: it is the present state with the writes of others undone, back to the last write of the
 //! source to the field. The history has these writes with the values before them (`store::history::external_writes`).
-//! Fields are compared one by one, by digests for secrets.
+//! Fields are compared one by one, by digests for secrets, which outlive their data keys.
 //!
 //! For example, the source applied `description: Products`, and a key set `Sale`. Undoing that write gives `Products`.
 //! If the manifest still says so, the field drifted; if it says `All products`, it is a conflict, and the manifest
@@ -95,9 +95,9 @@ pub(crate) fn find_drift(
         let Some(writes) = writes.get(&key) else { continue };
         let Some((wanted, claim)) = wanted(planned, &change.key) else { continue };
         let entry = snapshot.get(&key);
-        let digested = |entry: &Arc<Entry>| store.digested(entry.spec().as_ref(), entry.claim.as_deref());
+        let digested = |entry: &Arc<Entry>| store.digested(&key, entry.spec(), entry.claim.as_deref());
         let mut live = entry.map(digested).transpose()?;
-        let mut declared = store.digested(wanted.as_ref(), claim.as_deref())?;
+        let mut declared = store.digested(&key, &wanted, claim.as_deref())?;
         // The store no longer knows the owner of a deleted resource's secrets.
         let drift = match sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry))) {
             true => Drift::detect(source, live.as_ref(), &declared, writes),

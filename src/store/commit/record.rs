@@ -12,7 +12,8 @@
 //! moved elsewhere, or with another public text, it does not open.
 //!
 //! A digest of each secret, whose key comes from the root secret, outlives the data key. If an earlier state has lost a
-//! secret, and the current one has one with the same digest, it is the same one and takes its place ([`LostSecrets`]).
+//! secret, and the current one has one with the same digest, it is the same one and takes its place ([`LostSecrets`]). The
+//! history reads nothing but digests ([`decode_digested`]), so it tells the same before and after the data key is destroyed.
 //!
 //! A Spec without a secret is parsed on first use: most of a large configuration is never looked at between two starts.
 
@@ -31,11 +32,12 @@ use zeroize::Zeroizing;
 
 use super::record_key::{RECORD, decode_key, encode_key};
 use crate::model::secrets::secret::MASK;
+use crate::model::secrets::unknown_value::is_unknown;
 use crate::model::snapshot::lazy_spec::{LazySpec, SpecForm, StoredSecrets};
-use crate::model::{Claim, Code, Entry, JsonError, Secret, Secrets, json};
+use crate::model::{Claim, Code, Entry, JsonError, Key, Secret, Secrets, json};
 use crate::store::error::StoreError;
 use crate::store::seal::{KeyId, Keyring, NotOpened, Sealed};
-use secrets::{EMPTY, append, digests_of, places_of, secrets_in, split};
+use secrets::{EMPTY, append, digest_of, digests_of, places_of, secrets_in, split};
 
 /// How many bytes most records have besides their spec.
 const OTHER_FIELDS: usize = 256;
@@ -90,8 +92,6 @@ pub(crate) enum LostSecrets<'a> {
     Refused,
     /// Masks take their places, in an earlier state.
     Masked,
-    /// Digests take their places, which tell whether another earlier state has the same ones.
-    Digested,
     /// Secrets of another state of the resource take their places if they are the same, and otherwise masks.
     SameAs(&'a Entry),
 }
@@ -155,6 +155,26 @@ pub(crate) fn decode(
     keyring: Option<&Keyring>,
     lost: LostSecrets<'_>,
 ) -> Result<Entry, String> {
+    let in_clear = if keyring.is_some() { StoredSecrets::At(Box::default()) } else { StoredSecrets::Unknown };
+    decode_with(key, value, in_clear, |sealed, name, public| sealed.open(name, public, keyring, lost))
+}
+
+/// Reads a record without its data key: digests take the places of its encrypted secrets, which tell whether another state of
+/// the resource has the same ones.
+pub(crate) fn decode_digested(key: &[u8], value: &[u8]) -> Result<Entry, String> {
+    decode_with(key, value, StoredSecrets::Unknown, |sealed, name, public| {
+        sealed.digested(public).ok_or_else(|| unknown_form(name))
+    })
+}
+
+/// Reads a record. `in_clear` is the state of the secrets if none is encrypted, and `open` puts encrypted ones into a Spec,
+/// given the name of its record.
+fn decode_with(
+    key: &[u8],
+    value: &[u8],
+    in_clear: StoredSecrets,
+    open: impl FnOnce(&SealedSecrets, &str, &str) -> Result<OpenedRecord, String>,
+) -> Result<Entry, String> {
     let name = || String::from_utf8_lossy(key);
     let key = decode_key(RECORD, key)?;
     let unreadable = |error: serde_json::Error| {
@@ -162,17 +182,14 @@ pub(crate) fn decode(
         format!("the record {name} cannot be read (line {}, column {})", error.line(), error.column())
     };
     let read: StoredRecord<'_> = serde_json::from_slice(value).map_err(unreadable)?;
-    let opened = read.sealed.as_ref().map(|sealed| sealed.open(&name(), read.spec.get(), keyring, lost)).transpose()?;
+    let opened = read.sealed.as_ref().map(|sealed| open(sealed, &name(), read.spec.get())).transpose()?;
     let references = read.references.iter().map(|reference| decode_key("", reference.as_bytes()));
     let references = references.collect::<Result<Vec<_>, String>>()?;
     let (lazy_spec, token) = match opened {
         Some(OpenedRecord { text, token, secrets }) => {
             (LazySpec::from_stored(key.kind, references, &text, secrets), token)
         }
-        None => {
-            let secrets = if keyring.is_some() { StoredSecrets::At(Box::default()) } else { StoredSecrets::Unknown };
-            (LazySpec::from_stored(key.kind, references, read.spec.get(), secrets), read.token)
-        }
+        None => (LazySpec::from_stored(key.kind, references, read.spec.get(), in_clear), read.token),
     };
     Ok(Entry {
         key,
@@ -183,6 +200,30 @@ pub(crate) fn decode(
         token,
         rendered: Arc::default(),
     })
+}
+
+fn unknown_form(name: &str) -> String {
+    format!("the secrets of the record {name} have an unknown form")
+}
+
+/// Returns a Spec as [`decode_digested`] would read it from the record of a resource, or none if it has no secrets.
+pub(crate) fn digested(key: &Key, spec: &LazySpec, keyring: &Keyring) -> Option<LazySpec> {
+    let known = spec.with_known_secrets();
+    let form = known.form_once().ok()?;
+    let places = form.secrets().filter(|places| !places.is_empty())?;
+    let (name, mut text, mut from) = (encode_key(RECORD, key), String::new(), 0);
+    for place in places {
+        text.push_str(form.text().get(from..place.start)?);
+        let secret = form.text().get(place.clone())?;
+        // No record has an unknown value: it stays one.
+        match is_unknown(secret.trim_start_matches('"')) {
+            true => text.push_str(secret),
+            false => text.push_str(&format!("\"{}\"", digest_of(&name, secret, keyring))),
+        }
+        from = place.end;
+    }
+    text.push_str(form.text().get(from..)?);
+    Some(LazySpec::from_stored(key.kind, spec.references().to_vec(), &text, StoredSecrets::Lost))
 }
 
 impl SealedSecrets {
@@ -205,7 +246,6 @@ impl SealedSecrets {
                     return Err(format!("the data key {} of the record {name} was destroyed", self.value.key));
                 }
                 LostSecrets::Masked => self.masked(public),
-                LostSecrets::Digested => self.digested(public),
                 LostSecrets::SameAs(other) => {
                     self.same_as(other, name, public, keyring).or_else(|| self.masked(public))
                 }
@@ -217,7 +257,7 @@ impl SealedSecrets {
                 return Err(format!("the encrypted secrets of the record {name} were changed or moved"));
             }
         };
-        opened.ok_or_else(|| format!("the secrets of the record {name} have an unknown form"))
+        opened.ok_or_else(|| unknown_form(name))
     }
 
     /// The Spec with its secrets.
@@ -299,7 +339,7 @@ pub(crate) fn key_of(value: &[u8]) -> Option<KeyId> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::{HttpsEdge, Id, Key, Kind};
+    use crate::model::{HttpsEdge, Id, Kind};
     use crate::store::seal::MasterKey;
 
     fn keyring() -> Keyring {
@@ -409,6 +449,26 @@ mod tests {
         let secret = format!("\"secret\":\"{MASK}\"");
         assert!(lost.lazy_spec.stored().unwrap().contains(&secret));
         assert!(encode(&lost, Some(&keyring)).is_err(), "masks never get into a store");
+    }
+
+    #[test]
+    fn a_spec_and_its_record_have_the_same_digests_whether_the_data_key_is_there_or_not() {
+        let keyring = keyring();
+        let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        let bytes = encode(&entry, Some(&keyring)).unwrap();
+        let recorded = || decode_digested(name(&entry).as_bytes(), &bytes).unwrap().lazy_spec;
+        let (known, wanted) = (recorded(), digested(&entry.key, &entry.lazy_spec, &keyring).unwrap());
+        assert_eq!(known.stored().unwrap(), wanted.stored().unwrap());
+        assert!(!wanted.stored().unwrap().contains("er2"));
+        keyring.request_rotation(true);
+        keyring.rotate(crate::store::clock::now()).unwrap();
+        keyring.destroy_expired(crate::store::clock::now(), &|_| false).unwrap();
+        assert_eq!(recorded().stored().unwrap(), wanted.stored().unwrap());
+        let other = route("edghtsrt_2", None);
+        let other = digested(&other.key, &other.lazy_spec, &keyring).unwrap();
+        assert_ne!(other.stored().unwrap(), wanted.stored().unwrap(), "the digest is that of one resource");
+        let plain = LazySpec::new(Arc::new(HttpsEdge::default()));
+        assert!(digested(&Key::new(Kind::HttpsEdge, Id::new("edghts_1")), &plain, &keyring).is_none());
     }
 
     #[test]

@@ -9,11 +9,10 @@ use super::masking::each_digest;
 use crate::model::{AnyResource, Claim, DigestKey, Entry, JsonError, Kind, Secrets, json};
 use crate::store::commit::entries::{CommitEntries, CommitEntry};
 use crate::store::commit::header::{ResourceChange, damaged};
-use crate::store::commit::record::{self, LostSecrets};
+use crate::store::commit::record;
 use crate::store::commit::record_key::{RECORD, decode_key};
 use crate::store::error::StoreError;
 use crate::store::revision::ChangeEvent;
-use crate::store::seal::Keyring;
 
 /// The field with the claim of a source.
 pub(crate) const OWNED_BY: &str = "(owned by)";
@@ -21,9 +20,7 @@ pub(crate) const OWNED_BY: &str = "(owned by)";
 /// Reads what a commit did to a resource.
 #[derive(Clone, Copy)]
 pub(super) struct EntryReader<'k> {
-    /// The keys of the secrets, unless these are in clear.
-    pub(super) keyring: Option<&'k Keyring>,
-    /// Secrets are digests with this key.
+    /// Secrets are digests with this key: of the digests that the record has, or of secrets in clear.
     pub(super) digest_key: &'k [u8; 32],
 }
 
@@ -39,16 +36,11 @@ impl EntryReader<'_> {
             return Ok(None);
         }
         let key = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?;
-        let read = |value: Option<&[u8]>, lost: LostSecrets<'_>| {
-            let decoded = value.map(|value| record::decode(entry.key.as_bytes(), value, self.keyring, lost));
+        let read = |value: Option<&[u8]>| {
+            let decoded = value.map(|value| record::decode_digested(entry.key.as_bytes(), value));
             decoded.transpose().map_err(damaged)
         };
-        let new = read(entry.after, LostSecrets::Digested)?;
-        // If the secrets of one of the states are lost, those of the other one tell whether they are the same.
-        let old = match &new {
-            Some(new) if !new.lazy_spec.has_lost_secrets() => read(entry.before, LostSecrets::SameAs(new))?,
-            _ => read(entry.before, LostSecrets::Digested)?,
-        };
+        let (new, old) = (read(entry.after)?, read(entry.before)?);
         let whole = |entry: Option<&Entry>| {
             entry.map(|entry| fields(entry, self.digest_key)).transpose().map_err(StoreError::internal)
         };
@@ -160,7 +152,8 @@ fn gets_or_loses_record(old: Option<&Entry>, new: Option<&Entry>) -> bool {
     })
 }
 
-/// The fields of a Spec. A secret that a route has from its edge has another digest than the same one of the route's own, so that
+/// The fields of a Spec. The history compares the digests that records have, so a Spec that is compared with it needs these in
+/// place of its secrets (`record::digested`). A secret that a route has from its edge has another digest than the same one of the route's own, so that
 /// whatever compares digests tells nobody whether a guess is right (D103).
 pub(super) fn digested(
     spec: &dyn AnyResource,

@@ -8,14 +8,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::blame::SetBy;
 use super::change_description::{OWNED_BY, digested};
 use crate::model::drift::{DriftFields, ExternalWrite, writer};
-use crate::model::{AnyResource, Claim, Key, Snapshot};
+use crate::model::{AnyResource, Claim, Key, LazySpec, Snapshot};
 use crate::store::commit::header::{CommitHeader, ResourceChange};
+use crate::store::commit::record;
 use crate::store::engine::ResourceHistoryQuery;
 use crate::store::error::StoreError;
 use crate::store::open_store::Store;
@@ -70,9 +72,18 @@ impl Store {
         Ok(found.filter(|(_, writes)| !writes.is_empty()).collect())
     }
 
-    /// Returns the fields of a resource in the form of the history.
-    pub(crate) fn digested(&self, spec: &dyn AnyResource, claim: Option<&Claim>) -> Result<DriftFields, StoreError> {
-        digested(spec, claim, &self.digest_key).map_err(StoreError::internal)
+    /// Returns the fields of a Spec in the form of a resource's history: with the digests that its record has of the same
+    /// secrets, which outlive their data keys.
+    pub(crate) fn digested(
+        &self,
+        key: &Key,
+        spec: &Arc<dyn AnyResource>,
+        claim: Option<&Claim>,
+    ) -> Result<DriftFields, StoreError> {
+        let keyring = self.keyring.as_deref();
+        let recorded = keyring.and_then(|keyring| record::digested(key, &LazySpec::new(Arc::clone(spec)), keyring));
+        let spec = recorded.as_ref().map_or(spec, LazySpec::spec);
+        digested(spec.as_ref(), claim, &self.digest_key).map_err(StoreError::internal)
     }
 
     /// Finds the last change of a resource, and the last one by its source, if it has one.
@@ -154,8 +165,6 @@ fn written_by(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::model::{Author, HttpsEdge, Id, Kind, Operation};
     use crate::store::{Commit, clock};

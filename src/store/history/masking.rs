@@ -1,6 +1,6 @@
 //! Hides the digests of secrets in the values of history records, for readers over the API.
 //!
-//! A digest shows that a secret has changed, but also which resources have the same one.
+//! A digest shows that a secret has changed, but also in which revisions the resource has the same one.
 
 use std::collections::BTreeSet;
 

@@ -16,7 +16,7 @@ type EntryVisit<'v> = dyn FnMut(&CommitHeader, &CommitEntry<'_>) -> Result<Contr
 impl Store {
     /// How entries are read.
     pub(super) fn entry_reader(&self) -> EntryReader<'_> {
-        EntryReader { keyring: self.keyring.as_deref(), digest_key: &self.digest_key }
+        EntryReader { digest_key: &self.digest_key }
     }
 
     /// Returns the headers of at most `limit` commits before a position, newest first.

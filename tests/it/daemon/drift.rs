@@ -106,6 +106,77 @@ fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() 
     assert_eq!(serve.stop().code, 0);
 }
 
+/// Three routes with webhook secrets, the first of which is given.
+fn hooks(secret: &str) -> String {
+    let route = |name: &str, secret: &str| {
+        format!(
+            "{{name: {name}, match_type: path_prefix, match: /{name}, \
+             webhook_verification: {{provider: github, secret: {secret}}}}}"
+        )
+    };
+    let routes = [route("hook", secret), route("gone", "hunter2-gone"), route("kept", "hunter2-kept")];
+    edge_with("one", &format!("{{hostports: [\"one.example.com:443\"], routes: [{}]}}", routes.join(", ")))
+}
+
+#[test]
+fn drift_of_secrets_stays_when_the_former_ones_are_forgotten() {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &hooks("hunter2-hook"));
+    folder.write("edgewright.config.yaml", "sources: [{name: shop, path: shop, interval: 1s, drift: warn}]\n");
+    let serve = folder.serve("");
+    let edge = format!("/edges/https/{}/routes", the_edge(&serve)["id"].as_str().unwrap());
+    let modules = || {
+        let shown = the_edge(&serve);
+        let routes = shown["routes"].as_array().unwrap().iter();
+        let module = |it: &Value, field: &str| it["webhook_verification"][field].as_str().unwrap().to_owned();
+        let mut found: Vec<_> = routes
+            .map(|it| (it["match"].as_str().unwrap().to_owned(), module(it, "provider"), module(it, "secret")))
+            .collect();
+        found.sort();
+        found
+    };
+    let path_of = |prefix: &str| {
+        let shown = the_edge(&serve);
+        let route = shown["routes"].as_array().unwrap().iter().find(|it| it["match"] == prefix).unwrap();
+        format!("{edge}/{}", route["id"].as_str().unwrap())
+    };
+    let put = |prefix: &str, provider: &str, secret: &str| {
+        let body = json!({"provider": provider, "secret": secret}).to_string();
+        let answer = serve.call("PUT", &format!("{}/webhook_verification", path_of(prefix)), &body);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    };
+    assert_eq!(serve.call("DELETE", &path_of("/gone"), "").status, 204);
+    put("/hook", "github", "hunter2-by-hand");
+    put("/kept", "gitlab", "hunter2-kept");
+    let (by_hand, before) =
+        (modules(), in_status(&serve, "the drift", |found| found["counts"]["drifted"] == json!(3))["drifted"].clone());
+
+    for _ in 0..2 {
+        let run = through(&folder, &serve, "store rekey --forget-secrets");
+        assert!(run.code == 0 && run.err.contains("Destroyed the former data keys"), "{}", run.all());
+        let begun = status(&serve)["syncs_begun"].as_u64().unwrap();
+        let found = in_status(&serve, "a sync since", |found| found["syncs_ended"].as_u64() > Some(begun));
+        assert_eq!((&found["counts"]["drifted"], &found["drifted"]), (&json!(3), &before), "{found:#}");
+        assert_eq!(modules(), by_hand, "{}", serve.said());
+    }
+
+    // What the manifests change is applied all the same.
+    folder.write("shop/one.yaml", &hooks("hunter2-new"));
+    within(SOON, "the new secret", || modules().iter().any(|(.., secret)| secret == "hunter2-new").then_some(()));
+    let found = in_status(&serve, "the sync", |found| found["counts"]["drifted"] == json!(2));
+    assert_eq!(modules().len(), 2, "{found:#}");
+    assert_eq!(serve.stop().code, 0);
+    // Who puts drift back says so.
+    let run = folder.ok("reconcile shop --source shop");
+    assert!(run.all().contains("gone"), "{}", run.all());
+    let note = folder.ok("history --limit 1 --format json").out;
+    for reverted in
+        ["drift reverted: ", "HttpsEdgeRoute one/gone (deleted in revision 3)", "/webhook_verification/provider"]
+    {
+        assert!(note.contains(reverted), "{reverted}: {note}");
+    }
+}
+
 #[test]
 fn a_resource_of_a_suspended_source_is_drifted_or_pending_and_not_both() {
     let (folder, serve) = source("enforce");

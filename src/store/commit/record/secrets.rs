@@ -53,9 +53,14 @@ pub(super) fn secrets_in(secrets: &[u8]) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The digest of a secret of a record, which is a JSON text or the hash of a token.
+pub(super) fn digest_of(name: &str, secret: &str, keyring: &Keyring) -> String {
+    format!("{:.32}", keyring.secret_digest(name, secret).to_hex())
+}
+
 /// The digest of each secret of a record.
 pub(super) fn digests_of(name: &str, secrets: &[u8], keyring: &Keyring) -> Vec<String> {
-    secrets_in(secrets).map(|secret| format!("{:.32}", keyring.secret_digest(name, secret).to_hex())).collect()
+    secrets_in(secrets).map(|secret| digest_of(name, secret, keyring)).collect()
 }
 
 /// The data that secrets are bound to besides the key and the Spec of their record.
