@@ -27,7 +27,7 @@ const MOST_PAGES: usize = 100;
 const PROBE: Duration = Duration::from_secs(1);
 /// How long the lock of the writer is free before another process takes it.
 const GONE: Duration = Duration::from_secs(2);
-/// The pause after a change of roles that has failed.
+/// The pause after a change of roles that has failed, and before a master key is read again that did not open the store.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The pause before another round with the same role, which connections do not survive.
 const RETRY: Duration = Duration::from_secs(10);
@@ -98,7 +98,7 @@ struct ServerRole {
     failing: Option<Code>,
     /// The last failed change of roles, as it was logged.
     refused: String,
-    /// When the next change of roles may be tried.
+    /// When the next change of roles may be tried, and the master key read again.
     not_before: Instant,
 }
 
@@ -136,6 +136,10 @@ impl ServerRole {
     }
 
     fn follow(&mut self) -> Option<Store> {
+        // Without the master key, nothing can be taken in, and the command that prints it may take its time.
+        if self.failing == Some(Code::MasterKey) && Instant::now() < self.not_before {
+            return None;
+        }
         let mut taken = self.store.catch_up();
         for _ in 0..MOST_PAGES {
             if !matches!(taken, Ok(true)) {
@@ -156,6 +160,12 @@ impl ServerRole {
             }
             // What was read until now stays, also if a newer version of edgewright has migrated the tables.
             Err(error) if matches!(error.code, Code::StoreUnavailable | Code::StoreFailed | Code::StoreFormat) => {
+                self.note(Some(error), "no news of the store");
+                None
+            }
+            // The writer has another one, which is not here yet.
+            Err(error) if error.code == Code::MasterKey => {
+                self.not_before = Instant::now() + PAUSE;
                 self.note(Some(error), "no news of the store");
                 None
             }
@@ -224,11 +234,12 @@ impl ServerRole {
         opened
     }
 
-    /// Logs an error of the database once, and that it has passed.
+    /// Logs an error of the store once, and that it has passed.
     fn note(&mut self, error: Option<StoreError>, what: &str) {
         let before = std::mem::replace(&mut self.failing, error.as_ref().map(|error| error.code));
         match error {
             Some(error) if before != Some(error.code) => tracing::warn!(code = %error.code, "{what}: {error}"),
+            None if before == Some(Code::MasterKey) => tracing::info!("The master key opens the store again."),
             None if before.is_some() => tracing::info!("The database answers again."),
             _ => {}
         }

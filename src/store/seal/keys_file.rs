@@ -115,10 +115,25 @@ impl EncryptedKeys {
     }
 
     /// Decrypts the data keys with the master key.
-    pub(crate) fn decrypt(mut self, path: &Path, master: MasterKey, save: SaveKeys) -> Result<Keyring, StoreError> {
+    pub(crate) fn decrypt(self, path: &Path, master: MasterKey, save: SaveKeys) -> Result<Keyring, StoreError> {
         if self.content.keys.iter().any(|key| key.wrapped.len() > 1) {
             tracing::warn!("A change of the master key was interrupted. Run `edgewright store rekey` again.");
         }
+        self.opened(path, master, save)
+    }
+
+    /// Replaces the keys of a keyring with these, which are of the same store. The process that writes may have replaced the master
+    /// key, which is then read again; while it does so, two master keys open them.
+    pub(crate) fn renew(self, path: &Path, keyring: &Keyring) -> Result<(), StoreError> {
+        let known = keyring.master_key();
+        let opens = self.content.root.iter().any(|wrapped| wrapped.by == known.id());
+        let other = if opens { None } else { keyring.master_again()? };
+        let newer = self.opened(path, other.unwrap_or(known), Box::new(|_: &[u8]| Ok(())))?;
+        keyring.take_keys(&newer);
+        Ok(())
+    }
+
+    fn opened(mut self, path: &Path, master: MasterKey, save: SaveKeys) -> Result<Keyring, StoreError> {
         let written = std::mem::take(&mut self.content.keys);
         let mut keys = Vec::with_capacity(written.len());
         for WrittenKey { id, created_at, retired_at, wrapped } in written {
@@ -134,13 +149,6 @@ impl EncryptedKeys {
         }
         let KeysFile { announce, lifetimes, time, .. } = self.content;
         Ok(Keyring::new(self.store, Ring { master, root_secret, keys, announce, lifetimes, time }, save))
-    }
-
-    /// Replaces the keys of a keyring with these, which are of the same store and the same master key.
-    pub(crate) fn renew(self, path: &Path, keyring: &Keyring) -> Result<(), StoreError> {
-        let newer = self.decrypt(path, keyring.master_key(), Box::new(|_: &[u8]| Ok(())))?;
-        keyring.take_keys(&newer);
-        Ok(())
     }
 
     /// Decrypts a data key or the root secret.

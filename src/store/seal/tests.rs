@@ -182,6 +182,35 @@ fn the_master_key_is_read_again_from_where_it_came_from() {
 }
 
 #[test]
+fn whoever_follows_reads_a_master_key_again_that_was_replaced() {
+    let (file, former, newer) = (MemoryFile::new(), master("former"), master("newer"));
+    let leading = keyring(&file, &former);
+    let now = Arc::new(Mutex::new(former.clone()));
+    let source = Arc::clone(&now);
+    let following = file.open(&former).unwrap().with_source(Some(Box::new(move || Ok(source.lock().unwrap().clone()))));
+    let renew = || {
+        let (bytes, path) = (file.bytes.lock().unwrap().clone(), Path::new("store/keys"));
+        EncryptedKeys::read(&bytes, path, id_of(&ROOT)).unwrap().renew(path, &following)
+    };
+    // Between the two writes, both keys open the store.
+    *file.writes_left.lock().unwrap() = 1;
+    assert!(leading.change_master(newer.clone()).is_err());
+    renew().unwrap();
+    assert_eq!(following.master(), former.id());
+    *file.writes_left.lock().unwrap() = usize::MAX;
+    leading.change_master(newer.clone()).unwrap();
+    let error = renew().err().unwrap();
+    assert!(error.code == Code::MasterKey && error.message.contains(&newer.id().to_string()), "{error}");
+    assert_eq!(following.master(), former.id(), "it is not here yet");
+    *now.lock().unwrap() = newer.clone();
+    renew().unwrap();
+    assert_eq!(following.master(), newer.id());
+    leading.rotate(clock::now()).unwrap();
+    renew().unwrap();
+    assert_eq!(following.current(), leading.current());
+}
+
+#[test]
 fn keys_from_the_future_are_replaced_and_get_no_more_time_than_others() {
     let (file, key) = (MemoryFile::new(), master("one"));
     let ring = keyring(&file, &key);
