@@ -246,7 +246,7 @@ codes! {
         "The server cannot take this request now: it has too much work, is shutting down, or is not ready. Nothing was changed."
         => "Send the request again after the time in `Retry-After`; `/readyz` says why a server is not ready.";
     NotTheWriter "NOT_THE_WRITER" 503
-        "Another server writes to the store in the database. This one follows it and answers requests that read. It could not forward the request: the other server has no `--advertise-url`, cannot be reached, does not write any more, or has another time. Nothing was changed."
+        "Another server writes to the store in the database. This one follows it and answers requests that read. It could not forward the request: the other server has no `--advertise-url`, cannot be reached, does not write any more, or has another time. Or this one was the writer until a moment ago. Nothing was changed."
         => "Send the request again after the time in `Retry-After`: when the server that writes is gone, one of those that follow takes its place within seconds. Set `--advertise-url` on every server, and SSL_CERT_FILE if the certificate behind it is of a private authority.";
     WriterLost "WRITER_LOST" 503
         "A server that follows has forwarded the request to the one that writes, and got no usable response. The change may have been made."

@@ -188,6 +188,12 @@ impl From<StoreError> for ApiError {
             let help = error.help.unwrap_or(error.code.info().cure.into());
             return Self::new(Fault::new(error.code, error.message).help(help)).retry_after(TAKEOVER);
         }
+        // A server that hung and was replaced, until it follows the other one. Nothing was changed, and its log says once why.
+        if error.code == Code::StoreLocked {
+            let fault = Fault::new(Code::NotTheWriter, "another server has taken the place of this one");
+            return Self::new(fault.help("send the request again: this server follows that one soon"))
+                .retry_after(TAKEOVER);
+        }
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store failed");
         let failed = Self::with_code(error.code, "the store failed");
@@ -279,5 +285,18 @@ impl IntoResponse for ApiError {
             response.extensions_mut().insert(*note);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_lost_the_store_says_that_another_server_writes_and_not_where() {
+        let reason = "the store postgres://db.internal/edge was taken over by another process";
+        let error = ApiError::from(StoreError::new(Code::StoreLocked, reason));
+        assert_eq!(error.code(), Code::NotTheWriter);
+        assert!(error.headers.contains_key(header::RETRY_AFTER) && !error.message().contains("db.internal"));
     }
 }
