@@ -5,6 +5,7 @@ use axum::extract::Path;
 use crate::model::{Owner, Rendered};
 use crate::server::handler_prelude::*;
 use crate::server::http::precondition::Precondition;
+use crate::server::replicas::read_your_writes::set_revision;
 use crate::store::Attempt;
 
 /// The path of the list.
@@ -116,7 +117,9 @@ async fn patch(
         };
         let snapshot = served.store.commit_with(Attempt::new(caller.author()), made)?.snapshot;
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
-        Ok(response::noted(response::resource(StatusCode::OK, &render(entry, &served.base_urls)?), note))
+        let mut response = response::resource(StatusCode::OK, &render(entry, &served.base_urls)?);
+        set_revision(response.headers_mut(), snapshot.revision);
+        Ok(response::noted(response, note))
     };
     // The engine blocks until the data is on disk.
     blocking(respond).await

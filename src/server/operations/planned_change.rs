@@ -9,6 +9,7 @@ use crate::reconcile::{PlanResult, measure};
 use crate::server::handler_prelude::*;
 use crate::server::openapi::operation_document::OperationDocument;
 use crate::server::openapi::schemas::Schemas;
+use crate::server::replicas::read_your_writes::set_revision;
 use crate::store::{Attempt, Outcome};
 
 /// The result of a request to plan or apply a change.
@@ -117,7 +118,11 @@ impl ChangeRequest<'_> {
         report.applied = revision;
         let run = ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, secrets)? };
         let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
-        json_response(status, &run)
+        let mut response = json_response(status, &run)?;
+        if let Some(revision) = revision {
+            set_revision(response.headers_mut(), revision);
+        }
+        Ok(response)
     }
 
     /// Logs a change that was applied, syncs the followed sources, and responds.

@@ -10,7 +10,7 @@ use crate::server::limits::slots::Slots;
 use crate::server::prelude::*;
 
 /// The header of a successful response: a revision of the store that has what the response shows or has changed.
-pub(in crate::server) const REVISION: &str = "edgewright-revision";
+const REVISION: &str = "edgewright-revision";
 /// The header of a request with the revision that it needs.
 pub(in crate::server) const AT_LEAST: &str = "if-revision-at-least";
 /// How long a request waits for its revision.
@@ -18,7 +18,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// After how many seconds a server that is behind may have the revision.
 const RETRY: u64 = 1;
 
-/// Adds the revision to a successful response. One that comes from another server has it already.
+/// Names the revision that a request has made. Its client needs no later one, of which it has seen nothing.
+pub(in crate::server) fn set_revision(headers: &mut HeaderMap, revision: u64) {
+    headers.insert(REVISION, HeaderValue::from(revision));
+}
+
+/// Adds the revision to a successful response, unless it has that of its own change. One that comes from another server has it
+/// already.
 pub(in crate::server) fn add_revision(store: &Store, status: StatusCode, headers: &mut HeaderMap) {
     if status.is_success() {
         headers.entry(REVISION).or_insert_with(|| HeaderValue::from(store.snapshot().revision));
@@ -108,7 +114,7 @@ mod tests {
         assert_eq!(revision(StatusCode::CREATED), Some(0));
         assert_eq!(revision(StatusCode::UNAUTHORIZED), None);
         let mut headers = HeaderMap::new();
-        headers.insert(REVISION, HeaderValue::from_static("43"));
+        set_revision(&mut headers, 43);
         add_revision(&store, StatusCode::OK, &mut headers);
         assert_eq!(revision_of(&headers), Some(43));
     }

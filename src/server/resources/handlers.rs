@@ -15,6 +15,7 @@ use crate::server::http::precondition::Precondition;
 use crate::server::http::{body_fields, page};
 use crate::server::limits::blocking_task::SMALL;
 use crate::server::limits::guards;
+use crate::server::replicas::read_your_writes::set_revision;
 use crate::store::{ids, tokens};
 use crate::syntax::yaml::Tape;
 
@@ -37,6 +38,8 @@ struct ApiRequest<'a> {
     people: Option<SecurityNote>,
     /// Warnings that a source owns what the request has changed.
     owned: Vec<String>,
+    /// The revision of the request's commit.
+    made: Option<u64>,
 }
 
 /// An endpoint that is ready for requests.
@@ -96,9 +99,20 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
     };
     let visibility = visibility.for_revision(snapshot.revision, current);
     let repeated = body_fields::take_parameters(&mut content, endpoint, &parameters);
-    let (kind, headers, owner_role, people, owned) = (endpoint.kind, parts.headers, None, None, Vec::new());
-    let call =
-        ApiRequest { app, caller, visibility, snapshot, kind, headers, size, repeated, owner_role, people, owned };
+    let call = ApiRequest {
+        app,
+        caller,
+        visibility,
+        snapshot,
+        kind: endpoint.kind,
+        headers: parts.headers,
+        size,
+        repeated,
+        owner_role: None,
+        people: None,
+        owned: Vec::new(),
+        made: None,
+    };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
@@ -140,6 +154,9 @@ async fn dispatch(
         }
     }?;
     response::warn(&mut response, &call.owned);
+    if let Some(revision) = call.made {
+        set_revision(response.headers_mut(), revision);
+    }
     Ok(response::noted(response, call.people))
 }
 
@@ -288,7 +305,7 @@ impl ApiRequest<'_> {
             quick,
         };
         let (snapshot, warnings, note) = Box::pin(write.commit()).await?;
-        (self.people, self.owned) = (note, warnings);
+        (self.people, self.owned, self.made) = (note, warnings, Some(snapshot.revision));
         Ok(snapshot)
     }
 

@@ -1,4 +1,6 @@
-//! Revisions that are named by Git commits, for reads and rollbacks (D93).
+//! Revisions that are named: by Git commits, for reads and rollbacks (D93), and by the responses to changes (D115).
+
+use std::{collections::BTreeMap, thread};
 
 use serde_json::json;
 
@@ -122,4 +124,31 @@ fn latest_is_the_current_revision_for_every_command() {
     }
     let [latest, second] = ["history show latest", "history show 2"].map(|line| client(&folder, &serve, line).out);
     assert_eq!(latest, second);
+}
+
+#[test]
+fn the_response_to_a_change_names_the_revision_that_it_has_made() {
+    const CLIENTS: usize = 8;
+    const CHANGES: usize = 20;
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let create = |client: usize, number: usize| -> (u64, String) {
+        let body = json!({"hostports": [format!("host-{client}-{number}.example.com:443")]}).to_string();
+        let created = serve.call("POST", "/edges/https", &body);
+        assert_eq!(created.status, 201, "{}", created.body);
+        let revision = created.header("edgewright-revision")[0].parse().unwrap();
+        (revision, created.json()["id"].as_str().unwrap().to_owned())
+    };
+    let create_all =
+        |client: usize| -> Vec<(u64, String)> { (0..CHANGES).map(|number| create(client, number)).collect() };
+    let create_all = &create_all;
+    let made: BTreeMap<u64, String> = thread::scope(|scope| {
+        let running: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || create_all(client))).collect();
+        running.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    assert_eq!(made.len(), CLIENTS * CHANGES, "each has its own");
+    for (revision, id) in made.iter().step_by(CHANGES) {
+        let at = |revision: u64| serve.get(&format!("/edges/https/{id}?at={revision}")).status;
+        assert_eq!((at(revision - 1), at(*revision)), (404, 200), "{revision}");
+    }
 }

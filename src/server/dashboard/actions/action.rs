@@ -19,7 +19,7 @@ use crate::server::handler_prelude::*;
 use crate::server::operations::checks::path_parameters;
 use crate::server::replicas::forwarded_client::ForwardedClient;
 use crate::server::replicas::forwarder::OutgoingRequest;
-use crate::server::replicas::read_your_writes::REVISION;
+use crate::server::replicas::read_your_writes::set_revision;
 
 /// A change that is being made.
 pub(in crate::server::dashboard) type MadeChange = Pin<Box<dyn Future<Output = Result<ActionDone, ApiError>> + Send>>;
@@ -121,6 +121,6 @@ async fn answer(action: &DashboardAction, app: AppState, parts: &mut Parts, body
     let done = (action.make)(ActionForm { app, caller, headers, parameter, query, fields }).await?;
     let mut response = layout::redirect(&format!("{}{}", here.root, done.page));
     // A server that has forwarded the form waits until it can show the change.
-    response.headers_mut().insert(REVISION, HeaderValue::from(store.snapshot().revision));
+    set_revision(response.headers_mut(), store.snapshot().revision);
     Ok(response::noted(response, done.note))
 }

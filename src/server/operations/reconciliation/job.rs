@@ -17,6 +17,7 @@ use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::{
     self, is_expected, note_attempt, outcome, permit, permit_changes, warn_unreviewed,
 };
+use crate::server::replicas::read_your_writes::set_revision;
 use crate::syntax::text::without_tokens;
 
 /// A valid request.
@@ -263,6 +264,9 @@ impl<'a> ReconciliationJob<'a> {
             routing: self.routing.clone(),
         };
         let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
+        if let Some(revision) = revision {
+            set_revision(response.headers_mut(), revision);
+        }
         if let Some(made) = &run.reconciliation {
             response::set_header(response.headers_mut(), header::LOCATION, &made.head.uri);
         }
