@@ -163,6 +163,13 @@ impl Drift {
         self
     }
 
+    /// The drift of some of the fields. None if none of them drifted.
+    pub(crate) fn of_fields(&self, is_wanted: impl Fn(&FieldDrift) -> bool) -> Option<Self> {
+        let fields: Vec<FieldDrift> = self.fields.iter().filter(|field| is_wanted(field)).cloned().collect();
+        let state = fields.iter().map(|field| field.state).max()?;
+        fields.iter().any(|field| field.state == DriftState::Drift).then_some(Self { state, fields })
+    }
+
     /// Whether the resource was deleted.
     pub(crate) fn is_deletion(&self) -> bool {
         self.fields.iter().any(|field| field.field.is_empty())
@@ -172,7 +179,7 @@ impl Drift {
     pub(crate) fn units(&self) -> BTreeSet<&str> {
         let named = |drifted: bool| {
             let fields = self.fields.iter().filter(move |field| (field.state == DriftState::Drift) == drifted);
-            fields.filter_map(|field| field.field.split('/').nth(1))
+            fields.filter_map(FieldDrift::unit)
         };
         let others: BTreeSet<&str> = named(false).collect();
         named(true).filter(|unit| !others.contains(unit)).collect()
@@ -246,6 +253,11 @@ impl FieldDrift {
             }
             None => Self { field, state, removed: false, by: String::new(), revision: None, at: String::new() },
         }
+    }
+
+    /// The top-level field, or the module, that it is in; none for a resource that was deleted.
+    pub(crate) fn unit(&self) -> Option<&str> {
+        self.field.split('/').nth(1)
     }
 
     /// Whether another field was changed by the same write in the same way.

@@ -116,7 +116,9 @@ impl Plan {
 
     /// Whether all that the plan does is to revert drift (D85).
     pub(crate) fn only_reverts_drift(&self) -> bool {
-        !self.changes.is_empty() && self.changes.iter().all(Change::only_reverts_drift)
+        // The deletion of a replaced resource has its drift at the resource that replaces it.
+        let reverts = |change: &Change| change.effect == Effect::Replaced || change.only_reverts_drift();
+        !self.changes.is_empty() && self.changes.iter().all(reverts)
     }
 
     /// Whether nobody has committed what the plan does: it only reverts drift, or the same commit has other values (D28,

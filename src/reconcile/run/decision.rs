@@ -8,12 +8,13 @@ use super::result::{RunResult, commit_of};
 use super::stages::Prepared;
 use super::token::TokenFiles;
 use super::validation::cancelled;
-use crate::model::{DriftState, DriftedResource};
+use crate::model::DriftedResource;
 use crate::plan::Summary;
 use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
 use crate::reconcile::sync_loop::plan_drift::{HeldChanges, find_drift, hold};
-use crate::reconcile::sync_loop::status::RunFindings;
+use crate::reconcile::sync_loop::put_back::only_puts_required;
+use crate::reconcile::sync_loop::status::{MOST_DRIFTED, RunFindings};
 use crate::reconcile::sync_loop::sync_log::or_warn;
 
 /// How often a run plans again if the history does not have the changes yet that it would overwrite.
@@ -201,9 +202,8 @@ impl PlannedRun<'_> {
             return Err(NotApplied::NotInHistory { visible: visible.revision, current: current.revision });
         }
         self.held = hold(current, &mut planned).map_err(RunReport::Failed)?;
-        self.findings.drifted = self.held.drifted;
-        let is_drift = |it: &DriftedResource| it.fields.iter().any(|field| field.state == DriftState::Drift);
-        self.findings.drift.retain(is_drift);
+        self.findings.drifted = self.held.drifted.len();
+        self.findings.drift = self.held.drifted.iter().take(MOST_DRIFTED).cloned().collect();
         if self.held.is_empty() { Ok(planned) } else { self.judge_rest(current, planned) }
     }
 
@@ -220,7 +220,7 @@ impl PlannedRun<'_> {
 
     /// Whether a rollback left what a plan would apply.
     fn was_rolled_back(&self, current: &Snapshot, plan: &Plan, planned: &PlanResult) -> Result<bool, ApplyError> {
-        if only_declares_retransferred(plan, current, self.source) {
+        if only_declares_retransferred(plan, current, self.source) || only_puts_required(plan, current, self.source) {
             return Ok(false);
         }
         // A plan that is refused was not tried.

@@ -48,6 +48,7 @@ pub(crate) mod health;
 pub(crate) mod known_condition;
 pub(crate) mod open_writes;
 pub(crate) mod plan_drift;
+pub(crate) mod put_back;
 mod report_dedup;
 mod resource_fight;
 pub(crate) mod schedule;

@@ -17,8 +17,10 @@
 //! wins.
 //!
 //! [`find_drift`] only annotates a plan: what it does stays the same, so a saved plan and its digest do not depend on
-//! drift. [`hold`] is for the policies `warn` and `off`: it removes the operations that would revert drift, and then
-//! whatever depends on a resource that others have deleted, which it finds by trying the rest on the state.
+//! drift. [`hold`] is for the policies `warn` and `off`: it removes the operations that would revert drift, but for what is
+//! put back in any case (`put_back`), and then whatever depends on a resource that others have deleted, which it finds by
+//! trying the rest on the state. Of a replacement, it leaves both parts in the plan or none: a source never has two resources of
+//! one name because of drift.
 //!
 //! # What it never does
 //!
@@ -26,8 +28,9 @@
 //! the resource. A write that is not found within bounds counts as pending: the plan is still applied, and only its
 //! label is missing. It tells nobody whether a secret that they do not see is as a manifest guesses.
 
+use super::put_back::PutBack;
 use crate::background::yield_to_requests;
-use crate::model::drift::{DriftFields, ExternalWrite, only_others_changed};
+use crate::model::drift::{DriftFields, ExternalWrite, FieldDrift, only_others_changed};
 use crate::model::secrets::serialization_mode::without_digests;
 use crate::model::{AnyResource, Claim, DriftState, DriftedResource, Entry, Kind};
 use crate::plan::Effect;
@@ -45,8 +48,8 @@ const MOST_TRIES: usize = 50;
 /// The changes that were left out of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct HeldChanges {
-    /// The number of resources that drifted and stay as they are.
-    pub drifted: usize,
+    /// The resources that drifted and stay as they are, without what is put back of them.
+    pub drifted: Vec<DriftedResource>,
     /// The number of changes that cannot be applied without reverting drift.
     pub waiting: usize,
 }
@@ -54,7 +57,7 @@ pub(crate) struct HeldChanges {
 impl HeldChanges {
     /// Whether the whole plan is applied.
     pub(crate) fn is_empty(&self) -> bool {
-        self.drifted + self.waiting == 0
+        self.drifted.is_empty() && self.waiting == 0
     }
 }
 
@@ -79,10 +82,11 @@ pub(crate) fn find_drift(
         yield_to_requests();
         can_drift(it, source, snapshot) && (it.effect != Effect::Replace || is_owned(it))
     };
-    let drifting = plan.changes.iter().filter(|it| can_drift(it));
-    let mut keys: Vec<Key> = drifting.map(written).collect();
-    let unknown = keys.len().saturating_sub(MOST_LOOKUPS);
-    keys.truncate(MOST_LOOKUPS);
+    let drifting: Vec<&Change> = plan.changes.iter().filter(|it| can_drift(it)).collect();
+    let unknown = drifting.len().saturating_sub(MOST_LOOKUPS);
+    // Others may have deleted the resource that replaces another one, and brought that one back.
+    let both = drifting.into_iter().take(MOST_LOOKUPS).flat_map(|change| [written(change), change.key.clone()]);
+    let keys: Vec<Key> = both.collect::<BTreeSet<Key>>().into_iter().collect();
     let writes = store.external_writes(&keys, source, snapshot.revision)?;
     let mut found = Vec::new();
     for (at, change) in plan.changes.iter().enumerate() {
@@ -92,22 +96,31 @@ pub(crate) fn find_drift(
             continue;
         }
         let key = written(change);
-        let Some(writes) = writes.get(&key) else { continue };
+        let Some(found_writes) = writes.get(&key) else { continue };
         let Some((wanted, claim)) = wanted(planned, &change.key) else { continue };
         let entry = snapshot.get(&key);
         let digested = |entry: &Arc<Entry>| store.digested(&key, entry.spec(), entry.claim.as_deref());
         let mut live = entry.map(digested).transpose()?;
         let mut declared = store.digested(&key, &wanted, claim.as_deref())?;
         // The store no longer knows the owner of a deleted resource's secrets.
-        let drift = match sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry))) {
-            true => Drift::detect(source, live.as_ref(), &declared, writes),
-            false => {
-                live.iter_mut().for_each(hide_secrets);
-                hide_secrets(&mut declared);
-                Drift::detect(source, live.as_ref(), &declared, &without_secrets(writes))
-            }
+        let sees_secrets = sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry)));
+        if !sees_secrets {
+            live.iter_mut().for_each(hide_secrets);
+            hide_secrets(&mut declared);
+        }
+        let detect = |live: Option<&DriftFields>, writes: &[ExternalWrite]| match sees_secrets {
+            true => Drift::detect(source, live, &declared, writes),
+            false => Drift::detect(source, live, &declared, &without_secrets(writes)),
         };
-        let drift = if change.effect == Effect::Replace { drift.map(Drift::into_conflict) } else { drift };
+        let drift = match change.effect {
+            Effect::Replace => {
+                let undone = writes.get(&change.key).filter(|undone| is_undone(undone, found_writes));
+                let undone = undone.and_then(|undone| detect(None, undone));
+                let undone = undone.filter(|drift| drift.state == DriftState::Drift);
+                undone.or_else(|| detect(live.as_ref(), found_writes).map(Drift::into_conflict))
+            }
+            _ => detect(live.as_ref(), found_writes),
+        };
         found.extend(drift.map(|drift| (at, drift)));
     }
     let Some(plan) = &mut planned.plan else { return Ok(()) };
@@ -132,6 +145,13 @@ fn without_secrets(writes: &[ExternalWrite]) -> Vec<ExternalWrite> {
         write.before.iter_mut().chain(&mut write.after).for_each(without_digests);
     }
     writes
+}
+
+/// Whether others have undone a replacement, as a rollback does: they have deleted the new resource, and brought the old one back
+/// at the same time. The arguments are what they have written to the new and to the old one.
+fn is_undone(new: &[ExternalWrite], old: &[ExternalWrite]) -> bool {
+    let Some(deletion) = new.first().filter(|write| write.after.is_none()) else { return false };
+    old.iter().any(|write| write.before.is_none() && write.revision == deletion.revision)
 }
 
 /// Whether a change may revert something: the source owns the resource, or the resource does not exist.
@@ -175,19 +195,29 @@ pub(super) fn drifted(plan: &Plan) -> impl Iterator<Item = DriftedResource> {
 /// of the whole plan has to be judged again.
 pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<HeldChanges, Vec<Diagnostic>> {
     let mut held = HeldChanges::default();
+    let whole = planned.tried.clone();
     let Some(plan) = &mut planned.plan else { return Ok(held) };
+    let replacements = Replacements::of_plan(plan);
+    let changes = std::mem::take(&mut plan.changes);
+    let left: BTreeSet<Key> = changes.iter().filter(|it| is_left_deleted(it)).map(|it| it.key.clone()).collect();
+    let mut put_back = PutBack::new(snapshot, whole, replacements.replaced(&left));
     let mut gone: BTreeSet<Key> = BTreeSet::new();
     let mut kept = Vec::new();
-    for mut change in std::mem::take(&mut plan.changes) {
-        let is_created = change.effect == Effect::Create;
-        if is_created && change.drift.as_ref().is_some_and(|it| it.is_deletion() && it.state == DriftState::Drift) {
+    for mut change in changes {
+        if left.contains(&change.key) {
             gone.insert(change.key.clone());
-            held.drifted += 1;
-        } else if is_created && change.key.parent_key().is_some_and(|parent| gone.contains(&parent)) {
+            let drifted = change.drift.as_ref();
+            held.drifted.extend(drifted.map(|it| DriftedResource::new(&change.key, change.name.clone(), it)));
+        } else if is_created(&change) && change.key.parent_key().is_some_and(|parent| gone.contains(&parent)) {
             gone.insert(change.key.clone());
             held.waiting += 1;
-        } else {
-            held.drifted += usize::from(leave_drift(&mut change));
+        } else if change.effect != Effect::Replaced || !replacements.is_of_any(&change.key, &gone) {
+            let modules = put_back.modules(&change);
+            let drifted = leave_drift(&mut change, &modules);
+            if drifted.as_ref().is_some_and(leaves_requirement) {
+                put_back.leave_requirement(change.key.clone());
+            }
+            held.drifted.extend(drifted);
             if !change.operations.is_empty() {
                 kept.push(change);
             }
@@ -206,17 +236,19 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<Held
             }
             Err(refusals) => refusals.into_one(),
         };
-        let before = plan.changes.len();
-        plan.changes.retain(|change| change.key != refusal.key);
-        if plan.changes.len() == before {
+        let is_refused = |it: &Change| it.key == refusal.key || replacements.are_one(&it.key, &refusal.key);
+        let (refused, rest): (Vec<Change>, Vec<Change>) =
+            std::mem::take(&mut plan.changes).into_iter().partition(is_refused);
+        plan.changes = rest;
+        if refused.is_empty() {
             let faults = refusal.faults.iter();
             return Err(faults
                 .map(|fault| Diagnostic::error(fault.code, fault_message(&refusal.key, fault)))
                 .collect());
         }
-        held.waiting += before - plan.changes.len();
+        held.waiting += counted(&refused);
     }
-    held.waiting += plan.changes.len();
+    held.waiting += counted(&plan.changes);
     plan.changes.clear();
     plan.opened.clear();
     plan.weakened.clear();
@@ -224,12 +256,59 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<Held
     Ok(held)
 }
 
-/// Removes the operations that would revert drift. Returns whether there were any.
-fn leave_drift(change: &mut Change) -> bool {
-    let Some(drift) = change.drift.as_ref().filter(|drift| !drift.is_deletion()) else { return false };
-    let units = drift.units();
+/// The number of changes. A replacement is one.
+fn counted(changes: &[Change]) -> usize {
+    changes.iter().filter(|change| change.effect != Effect::Replaced).count()
+}
+
+/// The replacements of a plan: the keys of the old resources, by those of the new ones.
+struct Replacements(BTreeMap<Key, Key>);
+
+impl Replacements {
+    fn of_plan(plan: &Plan) -> Self {
+        Self(plan.replaced().into_iter().map(|(new, old)| (new.clone(), old.clone())).collect())
+    }
+
+    /// The resources that are replaced, unless the new one is among those that are left out.
+    fn replaced(&self, left: &BTreeSet<Key>) -> BTreeSet<Key> {
+        self.0.iter().filter(|(new, _)| !left.contains(*new)).map(|(_, old)| old.clone()).collect()
+    }
+
+    /// Whether a resource is replaced by any of some new ones.
+    fn is_of_any(&self, old: &Key, new: &BTreeSet<Key>) -> bool {
+        new.iter().any(|new| self.0.get(new) == Some(old))
+    }
+
+    /// Whether one of two resources replaces the other one.
+    fn are_one(&self, one: &Key, other: &Key) -> bool {
+        self.0.get(one) == Some(other) || self.0.get(other) == Some(one)
+    }
+}
+
+fn is_created(change: &Change) -> bool {
+    matches!(change.effect, Effect::Create | Effect::Replace)
+}
+
+/// Whether a change does nothing but bring back a resource that others have deleted.
+fn is_left_deleted(change: &Change) -> bool {
+    let is_drift = |drift: &Drift| drift.is_deletion() && drift.state == DriftState::Drift;
+    is_created(change) && change.drift.as_ref().is_some_and(is_drift)
+}
+
+/// Whether the drift of a resource is about the modules that an edge requires of its routes.
+fn leaves_requirement(drifted: &DriftedResource) -> bool {
+    let is_left = |field: &FieldDrift| field.state == DriftState::Drift && field.unit() == Some("required_modules");
+    drifted.fields.iter().any(is_left)
+}
+
+/// Removes the operations that would revert drift, but for modules that are put back. Returns the drift that stays, if there is
+/// any.
+fn leave_drift(change: &mut Change, put_back: &BTreeSet<&'static str>) -> Option<DriftedResource> {
+    let drift = change.drift.as_ref().filter(|drift| !drift.is_deletion())?;
+    let mut units = drift.units();
+    units.retain(|unit| !put_back.contains(*unit));
     if units.is_empty() {
-        return false;
+        return None;
     }
     let kept = std::mem::take(&mut change.operations).into_iter().filter_map(|operation| match operation {
         Operation::Patch { key, spec, mut fields } => {
@@ -239,9 +318,12 @@ fn leave_drift(change: &mut Change) -> bool {
         Operation::PutModule { slot, .. } | Operation::DeleteModule { slot, .. } if units.contains(slot.name) => None,
         other => Some(other),
     });
-    let kept: Vec<Operation> = kept.collect();
-    change.operations = kept;
+    change.operations = kept.collect();
+    let is_left = |field: &FieldDrift| field.unit().is_some_and(|unit| units.contains(unit));
+    let mut drifted = DriftedResource::new(&change.key, change.name.clone(), drift);
+    drifted.fields.retain(|field| field.state != DriftState::Drift || is_left(field));
     // Applying other changes does not repair the fields that are left as is.
-    change.drift = None;
-    true
+    let repaired = drift.of_fields(|field| !is_left(field));
+    change.drift = repaired;
+    Some(drifted)
 }
