@@ -322,7 +322,8 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
             let open = first_of(open.iter().map(String::as_str), MOST_LISTED);
             let message = format!("routes of HttpsEdge `{name}` do not have its required modules yet: {open}");
             let fault = Fault::new(Code::RequiredModule, message).at("required_modules");
-            let help = "sync their sources to add the modules; for routes without a source, set them over the API";
+            let help = "sync their sources to add the modules, and see `edgewright status` for one that does not; for \
+                        routes without a source, set them over the API";
             found.push((wanted.key.clone(), fault.help(help)));
         }
     }

@@ -4,4 +4,5 @@ mod contended;
 mod held_drift;
 mod interrupted;
 pub(super) mod paused;
+mod put_back;
 mod timers;
