@@ -96,6 +96,9 @@ pub struct RejectedManifests {
     /// A keyed digest of what the source had when the rollback left it; empty if that is no longer known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
+    /// A keyed digest of the files and values that the source had at its last sync; empty if that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content: String,
     /// The paths of resources that changed hands with the rollback, and that the digest leaves out together with what they
     /// contain: until their other source has them, the manifests cannot lead to the whole state again (D104).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

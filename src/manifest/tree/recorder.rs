@@ -94,6 +94,17 @@ impl Recorder {
         })
     }
 
+    /// A digest of the files and values that were read last; `None` if reading failed.
+    pub(crate) fn content(&self, key: &DigestKey) -> Option<String> {
+        let memory = self.memory.lock();
+        let manifests = memory.manifests.filter(|_| !memory.faulty)?;
+        let values = memory.values.iter().flat_map(|((manifest, from_file, from_env), value)| {
+            [manifest.as_bytes(), from_file.as_bytes(), from_env.as_bytes(), value.expose().as_bytes()]
+        });
+        let parts: Vec<&[u8]> = std::iter::once(manifests.as_bytes().as_slice()).chain(values).collect();
+        Some(key.digest("content", &parts).to_hex().to_string())
+    }
+
     /// The last files and values that were read; `None` if reading failed.
     pub(crate) fn last_digests(&self, key: &DigestKey, salt: String) -> Option<ReadDigests> {
         let memory = self.memory.lock();

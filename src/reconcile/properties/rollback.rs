@@ -84,12 +84,12 @@ proptest! {
         prop_assume!(essence(&states[0]) != essence(&states[1]));
         let (_, now) = rolled_back(&store, states[0].revision, None);
         let after = |world: &Estate| applied(&planned(&now, world), &now, time(60));
-        prop_assert!(store.is_rejected(&now, SOURCE, None, Some(&after(&b))).unwrap());
-        prop_assert!(!store.is_rejected(&now, SOURCE, None, Some(&after(&a))).unwrap());
-        prop_assert!(!store.is_rejected(&now, "another", None, Some(&after(&b))).unwrap());
+        prop_assert!(store.is_rejected(&now, SOURCE, None, None, Some(&after(&b))).unwrap());
+        prop_assert!(!store.is_rejected(&now, SOURCE, None, None, Some(&after(&a))).unwrap());
+        prop_assert!(!store.is_rejected(&now, "another", None, None, Some(&after(&b))).unwrap());
         history_of(&store, &[&b]);
         let applied = store.snapshot();
-        prop_assert!(!store.is_rejected(&applied, SOURCE, None, Some(&applied)).unwrap());
+        prop_assert!(!store.is_rejected(&applied, SOURCE, None, None, Some(&applied)).unwrap());
         let (_, now) = rolled_back(&store, now.revision, None);
         prop_assert_eq!(essence(&now), essence(&states[0]));
     }

@@ -31,6 +31,8 @@ pub(in crate::reconcile) enum RunMode<'a> {
         drift: DriftPolicy,
         /// Until when it is left although it is to be reverted, because of a fight.
         rests_until: Option<Timestamp>,
+        /// The digest of the files and values that were read, if it is known (D78).
+        content: Option<&'a str>,
         /// The values that have changed since their commit was applied.
         changed_values: &'a [String],
         /// Whether the run still may apply it, asked inside the commit.
@@ -184,6 +186,14 @@ impl PlannedRun<'_> {
         }
     }
 
+    /// The digest of what was read, if the plan may be applied.
+    fn content(&self) -> Option<&str> {
+        match self.mode {
+            RunMode::Apply { content, .. } => content,
+            RunMode::Suspended => None,
+        }
+    }
+
     /// Whether the run applies the plan without its drift.
     fn leaves_drift(&self) -> bool {
         match self.mode {
@@ -227,7 +237,8 @@ impl PlannedRun<'_> {
         let is_untried = !plan.refusals.is_empty() && !current.rejected(self.source).is_empty();
         let untried = is_untried.then(|| SpeculativeCommit::new(current, &plan.each_operation()).ok()).flatten();
         let after = planned.tried.as_deref().or(untried.as_ref()).map(|tried| tried.after());
-        let left = self.store.is_rejected(current, self.source, commit_of(&self.author).as_deref(), after);
+        let commit = commit_of(&self.author);
+        let left = self.store.is_rejected(current, self.source, self.content(), commit.as_deref(), after);
         left.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))
     }
 
@@ -273,7 +284,7 @@ impl PlannedRun<'_> {
         if state.revision != base {
             return None;
         }
-        let accepted = self.store.accept(&self.author, &state, may_apply);
+        let accepted = self.store.accept(&self.author, self.content(), &state, may_apply);
         or_warn(self.source, "cannot record that the source is in sync after a rollback", accepted).flatten()
     }
 

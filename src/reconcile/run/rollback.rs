@@ -1,10 +1,12 @@
 //! A rollback: the state of an earlier revision as a new one, through the same checks as any plan (D78).
 
 use super::{apply::apply_current, apply_error::ApplyError, plan_result::PlanResult, token::TokenFiles};
+use crate::model::author::RejectedManifests;
 use crate::model::{Author, Id, JsonError, Snapshot};
 use crate::plan::{DeletionBudget, revert};
 use crate::reconcile::sources::secret_visibility::{uncompared_by_rollback, with_secrets_of_state};
-use crate::store::{CommitError, Store};
+use crate::reconcile::sync_loop::known_condition::synced_manifests;
+use crate::store::{CommitError, Store, StoreError};
 
 /// The target of a rollback.
 #[derive(Debug, Clone)]
@@ -42,7 +44,7 @@ impl Rollback {
     ) -> Result<(PlanResult, Option<u64>), E> {
         let plan = |current: &Snapshot| self.plan(current, target);
         let author = |current: &Snapshot| -> Result<Author, ApplyError> {
-            let rejected = store.left_by(current, target, self.source.as_deref());
+            let rejected = manifests_left(store, current, target, self.source.as_deref());
             let rejected = rejected.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))?;
             Ok(Author::Rollback { to: self.to, source: self.source.clone(), rejected, through: caller.cloned() })
         };
@@ -53,4 +55,14 @@ impl Rollback {
     pub(crate) fn attempted(&self, caller: Option<&(Id, Id)>) -> Author {
         Author::Rollback { to: self.to, source: self.source.clone(), rejected: Vec::new(), through: caller.cloned() }
     }
+}
+
+/// Returns the manifests that a rollback from one state to another leaves, of each source or of one.
+pub(crate) fn manifests_left(
+    store: &Store,
+    current: &Snapshot,
+    target: &Snapshot,
+    source: Option<&str>,
+) -> Result<Vec<RejectedManifests>, StoreError> {
+    store.left_by(current, target, source, &synced_manifests(store))
 }

@@ -22,16 +22,8 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
 
     /// Reads a file, if it exists. The error of a damaged one has no help.
     pub(crate) fn open(store: Arc<Store>, name: &'static str) -> Result<Self, Diagnostic> {
-        let bytes = match store.sidecars() {
-            Some(files) => {
-                files.read(name, MOST_BYTES).map_err(|error| Diagnostic::error(error.code, error.message))?
-            }
-            None => None,
-        };
-        let by_source = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(|error| {
-            Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{name}` of the store: {error}"))
-        })?;
-        Ok(Self { store, name, by_source: Lock::new(by_source.unwrap_or_default()) })
+        let by_source = Lock::new(read(&store, name)?);
+        Ok(Self { store, name, by_source })
     }
 
     /// The entry of a source.
@@ -58,4 +50,16 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
         *by_source = next;
         Ok(result)
     }
+}
+
+/// The entries of a file as it is now, if it exists. The error of a damaged one has no help.
+pub(crate) fn read<T: DeserializeOwned>(store: &Store, name: &'static str) -> Result<BTreeMap<String, T>, Diagnostic> {
+    let bytes = match store.sidecars() {
+        Some(files) => files.read(name, MOST_BYTES).map_err(|error| Diagnostic::error(error.code, error.message))?,
+        None => None,
+    };
+    let entries = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(|error| {
+        Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{name}` of the store: {error}"))
+    })?;
+    Ok(entries.unwrap_or_default())
 }

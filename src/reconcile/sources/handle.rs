@@ -16,12 +16,13 @@ use crate::reconcile::run::options::Options;
 use crate::reconcile::run::report::RunReport;
 use crate::reconcile::sync_loop::clock::Clock;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
-use crate::reconcile::sync_loop::health::{Condition, Health, Status};
+use crate::reconcile::sync_loop::health::{Health, Status};
 use crate::reconcile::sync_loop::known_condition::KnownCondition;
 use crate::reconcile::sync_loop::signal::Signal;
 use crate::reconcile::sync_loop::status::StatusBoard;
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
 use crate::reconcile::sync_loop::sync_log::or_warn;
+use crate::store::history::after_rollback::SyncedManifests;
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -229,13 +230,27 @@ impl SourceHandle {
 
     /// Keeps since when the source is in its state, and the digest of its attempt, for the next process.
     pub(crate) fn keep_condition(&self, attempt: Option<String>) {
-        let Condition { status, last_transition_time: since, .. } = self.health.condition();
         let suspended_since = self.configured.as_ref().map(|suspension| suspension.since);
-        let known = KnownCondition { status, since, suspended_since, attempt };
+        let now = KnownCondition::new(&self.health.condition());
+        self.keep(|known| KnownCondition { suspended_since, attempt, manifests: known.manifests, ..now });
+    }
+
+    /// Keeps the content of the manifests that are in effect after a sync, for rollbacks (D78). `led_to` is the revision with
+    /// all that they declare, unless others have changed some of it, and `current` that of the store.
+    pub(crate) fn keep_manifests(&self, content: String, led_to: Option<u64>, current: u64) {
+        self.keep(|known| {
+            let manifests = SyncedManifests::after(known.manifests, content, led_to, current);
+            KnownCondition { manifests: Some(manifests), ..known }
+        });
+    }
+
+    fn keep(&self, change: impl FnOnce(KnownCondition) -> KnownCondition) {
         let conditions = &self.suspensions.conditions;
-        if conditions.get(&self.source).as_ref() != Some(&known) {
+        let before = conditions.get(&self.source);
+        let known = change(before.clone().unwrap_or_else(|| KnownCondition::new(&self.health.condition())));
+        if before.as_ref() != Some(&known) {
             let kept = conditions.set(&self.source, known);
-            or_warn(&self.source, "cannot record when the state of the source began", kept);
+            or_warn(&self.source, "cannot record the state of the source", kept);
         }
     }
 

@@ -1,13 +1,15 @@
-//! The beginning of each source's state, and its last attempt: a restart changes neither (D58, D83).
+//! The beginning of each source's state, its last attempt, and the manifests of its last sync: a restart changes none of
+//! them (D58, D78, D83).
 //!
 //! The history cannot tell: it has no record of manifests that were in sync. So the file `conditions` next to the store
 //! has the last status of each source with its beginning. If the first run of the next process finds the same status,
-//! the beginning still holds; otherwise it begins with that run. Nothing but times depends on the file, so a damaged
-//! one is replaced.
+//! the beginning still holds; otherwise it begins with that run. A damaged file is replaced: states then begin with the
+//! process, and a rollback knows the manifests that it undoes only from the history until the next sync.
 
-use super::health::Status;
+use super::health::{Condition, Status};
 use crate::reconcile::prelude::*;
-use crate::reconcile::sources::entries::SourceEntries;
+use crate::reconcile::sources::entries::{self, SourceEntries};
+use crate::store::history::after_rollback::SyncedManifests;
 
 /// The file, next to the files of the store.
 const FILE: &str = "conditions";
@@ -26,6 +28,17 @@ pub(crate) struct KnownCondition {
     /// it again, does not record it again (D58).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<String>,
+    /// The manifests of the last sync after which the store matched them, or a part of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifests: Option<SyncedManifests>,
+}
+
+impl KnownCondition {
+    /// A condition of a source of which nothing else is known.
+    pub(crate) fn new(condition: &Condition) -> Self {
+        let Condition { status, last_transition_time: since, .. } = *condition;
+        Self { status, since, suspended_since: None, attempt: None, manifests: None }
+    }
 }
 
 /// Reads the conditions of the sources of a store. Without a file, or with a damaged one, states begin with the process.
@@ -34,6 +47,15 @@ pub(super) fn open(store: Arc<Store>) -> SourceEntries<KnownCondition> {
         tracing::warn!("cannot read the states of the sources; they begin now: {}", damaged.message);
         SourceEntries::new(store, FILE)
     })
+}
+
+/// The manifests of each source's last sync, which this or another process has made.
+pub(crate) fn synced_manifests(store: &Store) -> BTreeMap<String, SyncedManifests> {
+    let known: BTreeMap<String, KnownCondition> = entries::read(store, FILE).unwrap_or_else(|damaged| {
+        tracing::warn!("cannot read which manifests the sources had: {}", damaged.message);
+        BTreeMap::new()
+    });
+    known.into_iter().filter_map(|(source, known)| Some((source, known.manifests?))).collect()
 }
 
 #[cfg(test)]
@@ -46,12 +68,15 @@ mod tests {
     fn a_condition_survives_a_restart_and_a_damaged_file_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let opened = || open(Arc::new(Store::open(folder.path().join("store")).unwrap()));
-        let known =
-            KnownCondition { status: Status::Synced, since: clock::now(), suspended_since: None, attempt: None };
+        let manifests = Some(SyncedManifests { content: "00".to_owned(), revision: 4 });
+        let (status, since) = (Status::Synced, clock::now());
+        let known = KnownCondition { status, since, suspended_since: None, attempt: None, manifests };
         opened().set("shop", known.clone()).unwrap();
-        let again = opened();
+        let store = Arc::new(Store::open(folder.path().join("store")).unwrap());
+        let again = open(Arc::clone(&store));
+        assert_eq!(synced_manifests(&store).remove("shop"), known.manifests);
         assert_eq!((again.get("shop"), again.get("docs")), (Some(known.clone()), None));
-        drop(again);
+        drop((again, store));
         std::fs::write(folder.path().join("store").join(FILE), "{").unwrap();
         let damaged = opened();
         assert_eq!(damaged.get("shop"), None);

@@ -26,6 +26,11 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 findings = findings.after(&[warning]);
             }
             self.handle.note_applied(commit.as_deref());
+            // Before the status says that they are in effect: somebody who reads it can roll them back.
+            if let Some(content) = self.recorder.content(&self.store.content_key()) {
+                let led_to = led_to(&report, findings.drifted, snapshot.revision);
+                self.handle.keep_manifests(content, led_to, snapshot.revision);
+            }
         }
         if let Some(failure) = self.handle.settings.fetches.as_ref().and_then(|fetches| fetches.failure())
             && found != Reason::FetchFailed
@@ -92,6 +97,17 @@ impl<F> Loop<F> {
         if status.find_applied(self.store.as_ref(), source) {
             self.searched = Some(snapshot.revision);
         }
+    }
+}
+
+/// The revision that has all that the manifests of a run declare. None if others have changed some of it.
+fn led_to(report: &RunReport, drifted: usize, current: u64) -> Option<u64> {
+    match report {
+        RunReport::Applied { revision, .. } | RunReport::Drifted { applied: Some((_, revision)), .. } => {
+            Some(*revision)
+        }
+        RunReport::InSync { revision, .. } => (drifted == 0).then_some(*revision),
+        _ => (drifted == 0).then_some(current),
     }
 }
 

@@ -119,11 +119,15 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let changed_values =
             commit.map(|commit| self.handle.settings.values.changed_since(&commit)).unwrap_or_default();
         let may_apply = || self.handle.may_apply();
-        let drift = self.handle.settings.drift;
+        let content = self.recorder.content(&self.store.content_key());
+        let (drift, content) = (self.handle.settings.drift, content.as_deref());
         let rests_until = self.repairs.rests_until(self.clock.now()).filter(|_| drift == DriftPolicy::Enforce);
         let mode = match is_suspended {
             true => RunMode::Suspended,
-            false => RunMode::Apply { drift, rests_until, changed_values: &changed_values, may_apply: &may_apply },
+            false => {
+                let (changed_values, may_apply) = (&changed_values, &may_apply);
+                RunMode::Apply { drift, rests_until, content, changed_values, may_apply }
+            }
         };
         let mut freshness = None;
         let in_sync = |planned: &PlanResult, revision: u64| freshness = self.remember(prepared, planned, revision);

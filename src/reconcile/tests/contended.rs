@@ -84,7 +84,7 @@ fn prepared(metadata: &str) -> Prepared {
 
 fn run(store: &Store, metadata: &str) -> RunResult {
     let (drift, rests_until) = (DriftPolicy::Warn, None);
-    let mode = RunMode::Apply { drift, rests_until, changed_values: &[], may_apply: &|| true };
+    let mode = RunMode::Apply { drift, rests_until, content: None, changed_values: &[], may_apply: &|| true };
     decision::run(store, &prepared(metadata), mode, |_, _| {})
 }
 

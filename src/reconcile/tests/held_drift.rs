@@ -44,7 +44,7 @@ fn run(store: &Store, routes: &[(&str, &str)], test: &str, lints: &LintLevels) -
     let options = Options { source: "shop".into(), lints: lints.clone(), budget, ..Options::new(tree) };
     let prepared = Prepared::load(options);
     let (drift, rests_until) = (DriftPolicy::Warn, None);
-    let mode = RunMode::Apply { drift, rests_until, changed_values: &[], may_apply: &|| true };
+    let mode = RunMode::Apply { drift, rests_until, content: None, changed_values: &[], may_apply: &|| true };
     decision::run(store, &prepared, mode, |_, _| {}).report
 }
 

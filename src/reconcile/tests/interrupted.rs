@@ -63,7 +63,7 @@ fn suspension(reason: &str) -> Suspension {
 
 fn applied(store: &Store, prepared: &Prepared, may_apply: &dyn Fn() -> bool) -> RunResult {
     let (drift, rests_until) = (DriftPolicy::Enforce, None);
-    let mode = RunMode::Apply { drift, rests_until, changed_values: &[], may_apply };
+    let mode = RunMode::Apply { drift, rests_until, content: None, changed_values: &[], may_apply };
     run(store, prepared, mode, |_, _| {})
 }
 

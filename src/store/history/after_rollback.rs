@@ -8,20 +8,26 @@
 //!
 //! # The idea
 //!
-//! The commit of a rollback notes what it leaves, as part of the state: the Git commit that was applied, and keyed digests of
-//! the resources that the source had. A sync skips manifests of that commit, and manifests that *lead to* such a state,
-//! whatever they look like. The digest is of the outcome, because a comment, another file name or another commit must not
-//! bring back what was undone.
+//! What a rollback undoes is the manifests as the source had them at its last sync before it. The commit of the rollback
+//! notes them, as part of the state, by three marks, and a sync skips manifests that have one of them:
+//!
+//! - their **content**, a keyed digest of the files and values that were read. It is the same whatever else was applied
+//!   or undone: the IDs of what is created anew and the modules that other sources require can make the same manifests lead
+//!   to another state than before. The loop keeps it beside the store ([`SyncedManifests`]), because a sync that changes
+//!   nothing leaves no record in the history.
+//! - the Git **commit** that the source applied last, as the history has it.
+//! - the **outcome**, keyed digests of the resources that the source had: a comment, another file name or another commit
+//!   must not bring back what was undone, whatever the manifests look like.
 //!
 //! ```text
 //! revision 4   source at c1
-//! revision 5   source at c2, a mistake
-//! revision 6   rollback to 4; notes: commit c2, digest of what c2 led to
+//! revision 5   source at c2, a mistake; then c3 = c2 + README, which changes nothing
+//! revision 6   rollback to 4; notes: content of c3, commit c2, digest of what c2 led to
 //!
-//! next sync at c2                   rejected: the commit
-//!              c3 = c2 + a comment  rejected: leads to the same state
-//!              c3 = c2 reverted     in sync with revision 6: accepted, and the notes end
-//!              c3 = a correction    applied, and the notes end
+//! next sync at c3, c4 = c3 + README  rejected: the content
+//!              c4 = c2 + a comment   rejected: leads to the same state
+//!              c4 = c2 reverted      in sync with revision 6: accepted, and the notes end
+//!              c4 = a correction     applied, and the notes end
 //! ```
 //!
 //! When the manifests are in sync again, that is recorded as a revision that changes no resource, so that what was undone can
@@ -39,10 +45,11 @@ mod transfers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::{commits::is_dirty, rewind::RevisionError};
 use crate::model::author::RejectedManifests;
-use crate::model::{Author, Id, Snapshot};
+use crate::model::{Author, DigestKey, Id, Snapshot};
 use crate::store::attempt::Attempt;
 use crate::store::commit::header::CommitHeader;
 use crate::store::engine::Query;
@@ -71,18 +78,47 @@ pub(crate) struct AppliedManifests {
     pub through: Option<(Id, Id)>,
 }
 
+/// The manifests of a source that its last sync found or brought into effect, for a rollback.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SyncedManifests {
+    /// The keyed digest of the files and values that were read.
+    pub content: String,
+    /// The revision that they led to first.
+    pub revision: u64,
+}
+
+impl SyncedManifests {
+    /// What holds after a sync that read some content and led to a revision. None if the source does not have all that it
+    /// declares, because others have changed it; `current` is the revision of the store.
+    pub(crate) fn after(known: Option<Self>, content: String, led_to: Option<u64>, current: u64) -> Self {
+        match known {
+            Some(known) if known.content == content => known,
+            known => Self { content, revision: led_to.or(known.map(|it| it.revision)).unwrap_or(current) },
+        }
+    }
+}
+
 impl Store {
-    /// Whether a rollback left the manifests of a source: those of a commit, or those that lead to a state.
+    /// The key of the digests of what sources read.
+    pub(crate) fn content_key(&self) -> DigestKey {
+        DigestKey::new(self.digest_key)
+    }
+
+    /// Whether a rollback left the manifests of a source: those with a content, of a commit, or that lead to a state.
     pub(crate) fn is_rejected(
         &self,
         current: &Snapshot,
         source: &str,
+        content: Option<&str>,
         commit: Option<&str>,
         after: Option<&Snapshot>,
     ) -> Result<bool, StoreError> {
         let rejected = current.rejected(source);
         if rejected.is_empty() {
             return Ok(false);
+        }
+        if content.is_some() && rejected.iter().any(|left| Some(left.content.as_str()) == content) {
+            return Ok(true);
         }
         // Other changes can follow under the name of a commit with changes that are not committed.
         let commit = commit.filter(|commit| !is_dirty(commit));
@@ -105,17 +141,20 @@ impl Store {
         Ok(false)
     }
 
-    /// Records that a state is what other manifests of a source declare, so that none are rejected any longer. `permit` is
-    /// asked inside the commit. Returns the revision; none if there is nothing to record, or others have committed since.
+    /// Records that a state is what other manifests of a source declare, so that none are rejected any longer. `content` is
+    /// that of the manifests, and `permit` is asked inside the commit. Returns the revision; none if there is nothing to
+    /// record, or others have committed since.
     pub(crate) fn accept(
         &self,
         author: &Author,
+        content: Option<&str>,
         state: &Snapshot,
         permit: &dyn Fn() -> bool,
     ) -> Result<Option<u64>, StoreError> {
         let Author::Source { source, commit, .. } = author else { return Ok(None) };
         // The state may be that of rejected manifests only because somebody has made it so by hand.
-        if state.rejected(source).is_empty() || self.is_rejected(state, source, commit.as_deref(), Some(state))? {
+        let is_rejected = || self.is_rejected(state, source, content, commit.as_deref(), Some(state));
+        if state.rejected(source).is_empty() || is_rejected()? {
             return Ok(None);
         }
         let accepted = self.commit_next(Attempt::new(author.clone()), |current| {
@@ -162,12 +201,13 @@ impl Store {
     }
 
     /// Returns the manifests that a rollback leaves, of each source that it concerns. Manifests that lead to the state
-    /// that is brought back are none of them.
+    /// that is brought back are none of them. `synced` has those of the sources' last syncs.
     pub(crate) fn left_by(
         &self,
         current: &Snapshot,
         target: &Snapshot,
         source: Option<&str>,
+        synced: &BTreeMap<String, SyncedManifests>,
     ) -> Result<Vec<RejectedManifests>, StoreError> {
         let sources = match source {
             Some(source) => BTreeSet::from([source.to_owned()]),
@@ -178,15 +218,16 @@ impl Store {
         let moved = TransferredKeys::between(current, target);
         for source in sources {
             let last = applied.remove(&source);
-            let left = self.left_of(&source, current, target, &moved, last)?;
+            let left = self.left_of(&source, current, target, &moved, last, synced.get(&source))?;
             let surplus = left.len().saturating_sub(MOST_REJECTED);
             rejected.extend(left.into_iter().skip(surplus));
         }
         Ok(rejected)
     }
 
-    /// Returns the manifests of a source that a rollback leaves. `moved` has what changed hands, and `applied` the last
-    /// manifests of the source: their commit, and the revision that they made.
+    /// Returns the manifests of a source that a rollback leaves. `moved` has what changed hands, `applied` the last manifests
+    /// of the source that changed the store: their commit, and the revision that they made; and `synced` those of its last
+    /// sync.
     fn left_of(
         &self,
         source: &str,
@@ -194,6 +235,7 @@ impl Store {
         target: &Snapshot,
         moved: &TransferredKeys,
         applied: Option<(Option<String>, u64)>,
+        synced: Option<&SyncedManifests>,
     ) -> Result<Vec<RejectedManifests>, StoreError> {
         let mut left: Vec<RejectedManifests> = Vec::new();
         for manifests in current.rejected(source) {
@@ -213,12 +255,21 @@ impl Store {
             }
         }
         if live != wanted {
-            let mut leave = |commit: Option<String>, digest: String| {
-                let transferred_paths = transferred.paths();
-                let (source, retransferred_paths) = (source.to_owned(), Vec::new());
-                let manifests = RejectedManifests { source, commit, digest, transferred_paths, retransferred_paths };
-                if !left.contains(&manifests) {
-                    left.push(manifests);
+            let mut leave = |commit: Option<String>, digest: String, content: String| {
+                let (transferred_paths, retransferred_paths) = (transferred.paths(), Vec::new());
+                let source = source.to_owned();
+                let manifests =
+                    RejectedManifests { source, commit, digest, content, transferred_paths, retransferred_paths };
+                let is_same_but_content = |it: &&mut RejectedManifests| {
+                    it.content.is_empty()
+                        && (&it.digest, &it.transferred_paths) == (&manifests.digest, &manifests.transferred_paths)
+                };
+                if left.contains(&manifests) {
+                    return;
+                }
+                match left.iter_mut().find(is_same_but_content).filter(|_| !manifests.content.is_empty()) {
+                    Some(same) => same.content = manifests.content,
+                    None => left.push(manifests),
                 }
             };
             let last = match applied {
@@ -227,13 +278,19 @@ impl Store {
             };
             // Others may have changed what the manifests declare, also to what the next ones declare.
             if last.as_ref().is_none_or(|(_, digest)| digest.as_ref() != Some(&live)) {
-                leave(None, live);
+                leave(None, live, String::new());
             }
             if let Some((commit, digest)) = last
                 && digest.as_ref() != Some(&wanted)
                 && (commit.is_some() || digest.is_some())
             {
-                leave(commit.filter(|commit| !is_dirty(commit)), digest.unwrap_or_default());
+                leave(commit.filter(|commit| !is_dirty(commit)), digest.unwrap_or_default(), String::new());
+            }
+            if let Some(SyncedManifests { content, revision }) = synced {
+                let digest = self.digest_at(*revision, source, &transferred)?;
+                if digest.as_ref() != Some(&wanted) {
+                    leave(None, digest.unwrap_or_default(), content.clone());
+                }
             }
         }
         Ok(left)

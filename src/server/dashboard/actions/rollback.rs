@@ -12,6 +12,7 @@ use crate::plan::exposure::ACCESS_OPENED;
 use crate::plan::format::json::Item;
 use crate::plan::redacted_plan::RedactedChange;
 use crate::plan::{DeletionBudget, Effect};
+use crate::reconcile::run::rollback::manifests_left;
 use crate::reconcile::sources::forge_links::ForgeLinks;
 use crate::server::auth::session_credentials::request_headers;
 use crate::server::dashboard::elements::{Tone, badge, nothing, owner, time};
@@ -112,7 +113,8 @@ impl PlanPreview {
 fn left_sources(store: &Store, to: u64, source: &str) -> Result<BTreeSet<String>, ApiError> {
     // The plan was made from this state, which may be gone since.
     let Ok(target) = store.snapshot_at(to) else { return Ok(BTreeSet::new()) };
-    let left = store.left_by(&store.snapshot(), &target, Some(source).filter(|source| !source.is_empty()))?;
+    let source = Some(source).filter(|source| !source.is_empty());
+    let left = manifests_left(store, &store.snapshot(), &target, source)?;
     Ok(left.into_iter().map(|manifests| manifests.source).collect())
 }
 
