@@ -109,8 +109,8 @@ impl SourceHandle {
             }
             None => suspensions.conditions.get(&source.options.source),
         };
-        if let Some(KnownCondition { status, since, .. }) = known {
-            health.restore(status, since);
+        if let Some(KnownCondition { reason, since, .. }) = known {
+            health.restore(reason, since);
         }
         let configured = || {
             let since = || known.as_ref().and_then(|known| known.suspended_since).unwrap_or_else(|| clock.time());

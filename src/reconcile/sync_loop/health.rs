@@ -24,7 +24,7 @@ impl fmt::Display for Status {
 }
 
 /// The reason for the condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reason {
     /// The first sync has not finished.
     Starting,
@@ -77,6 +77,17 @@ impl Reason {
             _ => Status::OutOfSync,
         }
     }
+
+    /// The reason that stands for all of the same state (D83).
+    pub(crate) fn state(self) -> Self {
+        match self {
+            Reason::Applied => Reason::InSync,
+            Reason::RolledBack | Reason::Resumed => Reason::PartlyApplied,
+            Reason::Fight => Reason::Drifted,
+            Reason::FetchFailed | Reason::Panicked => Reason::Failed,
+            other => other,
+        }
+    }
 }
 
 /// The condition of the loop (D33).
@@ -88,7 +99,7 @@ pub struct Condition {
     pub reason: Reason,
     /// The reason as one sentence.
     pub message: String,
-    /// When the status last changed, or a rollback began to hold the source.
+    /// When the source got into the state of the reason.
     pub last_transition_time: Timestamp,
     /// The revision of the store after the last run.
     pub observed_revision: u64,
@@ -117,8 +128,8 @@ pub struct Health {
 #[derive(Debug)]
 struct HealthState {
     condition: Condition,
-    /// The status of an earlier process, and since when it had it.
-    restored: Option<(Status, Timestamp)>,
+    /// The reason of an earlier process, and since when the source was in its state.
+    restored: Option<(Reason, Timestamp)>,
     /// The last heartbeat.
     beat: Instant,
     /// The start of the current run.
@@ -169,11 +180,11 @@ impl Health {
         }
     }
 
-    /// Recalls the status that an earlier process has left, and since when: if the first run finds the same, it has been so
-    /// since then.
-    pub(crate) fn restore(&self, status: Status, since: Timestamp) {
+    /// Recalls the reason that an earlier process has left, and since when: if the first run finds the same state, it has been
+    /// so since then.
+    pub(crate) fn restore(&self, reason: Reason, since: Timestamp) {
         // A clock that was set back must not put the beginning into the future.
-        self.state.lock().restored = (since <= self.clock.time()).then_some((status, since));
+        self.state.lock().restored = (since <= self.clock.time()).then_some((reason, since));
     }
 
     /// Records that the server is ready without the source: it was added while the server was running (D91).
@@ -211,10 +222,8 @@ impl Health {
             state.last_success = Some(now);
         }
         state.is_applied |= status == Status::Synced || reason == Reason::PartlyApplied;
-        // What was out of sync before a rollback is no part of what it holds.
-        let begins_hold = reason == Reason::RolledBack && state.condition.reason != reason;
-        if state.condition.status != status || begins_hold {
-            let restored = state.restored.take().filter(|(before, _)| *before == status);
+        if state.condition.reason.state() != reason.state() {
+            let restored = state.restored.take().filter(|(before, _)| before.state() == reason.state());
             state.condition.last_transition_time = restored.map_or(now, |(_, since)| since);
         }
         let last_transition_time = state.condition.last_transition_time;
@@ -226,6 +235,7 @@ impl Health {
         let mut state = self.state.lock();
         let condition = &mut state.condition;
         if condition.reason == Reason::Suspended {
+            condition.last_transition_time = self.clock.time();
             condition.reason = Reason::Resumed;
             condition.message = "resumed; the next sync has not finished".to_owned();
         }
@@ -423,33 +433,42 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_transition_is_that_of_the_status() {
-        let health = health();
-        health.result(Reason::Invalid, "why".into(), 1);
-        let first = health.condition();
-        health.result(Reason::Failed, "other".into(), 1);
-        let second = health.condition();
-        assert_eq!(first.last_transition_time, second.last_transition_time);
-        assert_eq!((second.status, second.reason), (Status::OutOfSync, Reason::Failed));
+    fn the_time_of_a_transition_is_that_of_the_state() {
+        let (health, began) = (health(), Clock::default().time() - jiff::SignedDuration::from_hours(1));
+        let since = |reason: Reason| {
+            health.result(reason, "why".into(), 1);
+            let condition = health.condition();
+            assert_eq!((condition.status, condition.reason), (reason.status(), reason));
+            std::mem::replace(&mut health.state.lock().condition.last_transition_time, began)
+        };
+        for states in [
+            vec![Reason::Drifted, Reason::Fight],
+            vec![Reason::Invalid],
+            vec![Reason::Failed, Reason::FetchFailed, Reason::Panicked],
+            vec![Reason::PartlyApplied, Reason::RolledBack],
+            vec![Reason::Suspended],
+        ] {
+            let mut times = states.iter().map(|reason| since(*reason));
+            assert!(times.next() > Some(began), "{states:?} begin");
+            assert!(times.all(|time| time == began), "{states:?} are one state");
+        }
         assert!(health.last_success().is_none());
-        let later = || health.condition().last_transition_time > second.last_transition_time;
-        std::thread::sleep(Duration::from_millis(1100));
-        health.result(Reason::RolledBack, "held".into(), 2);
-        assert!(later(), "a rollback holds it from now on");
+        health.resume();
+        assert!(health.condition().last_transition_time > began, "the suspension has ended");
     }
 
     #[test]
-    fn a_status_that_a_restart_finds_again_began_before_it() {
+    fn a_state_that_a_restart_finds_again_began_before_it() {
         let before = Clock::default().time() - jiff::SignedDuration::from_hours(1);
         let since = |results: &[Reason]| {
             let health = health();
-            health.restore(Status::Synced, before);
+            health.restore(Reason::InSync, before);
             results.iter().for_each(|reason| health.result(*reason, "why".into(), 1));
             health.condition().last_transition_time
         };
         assert_eq!(since(&[Reason::InSync]), before);
         assert_eq!(since(&[Reason::Applied, Reason::InSync]), before);
-        assert!(since(&[Reason::Invalid]) > before, "another status begins when it is found");
+        assert!(since(&[Reason::Invalid]) > before, "another state begins when it is found");
         assert!(since(&[Reason::Invalid, Reason::InSync]) > before, "and ends what was before");
         assert!(since(&[Reason::InSync, Reason::Invalid, Reason::InSync]) > before);
     }

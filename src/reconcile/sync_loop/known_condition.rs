@@ -2,11 +2,11 @@
 //! them (D58, D78, D83).
 //!
 //! The history cannot tell: it has no record of manifests that were in sync. So the file `conditions` next to the store
-//! has the last status of each source with its beginning. If the first run of the next process finds the same status,
+//! has the last state of each source with its beginning. If the first run of the next process finds the same state,
 //! the beginning still holds; otherwise it begins with that run. A damaged file is replaced: states then begin with the
 //! process, and a rollback knows the manifests that it undoes only from the history until the next sync.
 
-use super::health::{Condition, Status};
+use super::health::{Condition, Reason};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sources::entries::{self, SourceEntries};
 use crate::store::history::after_rollback::SyncedManifests;
@@ -17,8 +17,8 @@ const FILE: &str = "conditions";
 /// The condition of a source, as the last process that followed it has left it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownCondition {
-    /// Whether the store matched the manifests.
-    pub status: Status,
+    /// The reason, which tells the state.
+    pub reason: Reason,
     /// The beginning of the state.
     pub since: Timestamp,
     /// The beginning of the suspension by the configuration file, if any.
@@ -36,8 +36,8 @@ pub(crate) struct KnownCondition {
 impl KnownCondition {
     /// A condition of a source of which nothing else is known.
     pub(crate) fn new(condition: &Condition) -> Self {
-        let Condition { status, last_transition_time: since, .. } = *condition;
-        Self { status, since, suspended_since: None, attempt: None, manifests: None }
+        let Condition { reason, last_transition_time: since, .. } = *condition;
+        Self { reason, since, suspended_since: None, attempt: None, manifests: None }
     }
 }
 
@@ -69,8 +69,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let opened = || open(Arc::new(Store::open(folder.path().join("store")).unwrap()));
         let manifests = Some(SyncedManifests { content: "00".to_owned(), revision: 4 });
-        let (status, since) = (Status::Synced, clock::now());
-        let known = KnownCondition { status, since, suspended_since: None, attempt: None, manifests };
+        let (reason, since) = (Reason::InSync, clock::now());
+        let known = KnownCondition { reason, since, suspended_since: None, attempt: None, manifests };
         opened().set("shop", known.clone()).unwrap();
         let store = Arc::new(Store::open(folder.path().join("store")).unwrap());
         let again = open(Arc::clone(&store));

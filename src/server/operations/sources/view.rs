@@ -25,8 +25,8 @@ pub(crate) struct SourceView {
     pub uri: String,
     /// The state in one word.
     pub state: SourceState,
-    /// When the source got into this state; of a source that is not synced, when it stopped being synced. A restart does not
-    /// change that. If nobody follows the source, when it was last applied; empty if that is not known.
+    /// When the source got into this state. A restart does not change that. If nobody follows the source, when it was last
+    /// applied; empty if that is not known.
     pub since: String,
     /// The conditions of the source.
     pub conditions: Vec<ConditionView>,
@@ -193,7 +193,7 @@ pub(crate) struct ConditionView {
     pub reason: String,
     /// The reason in one sentence.
     pub message: String,
-    /// When the status last changed, or a rollback began to hold the source.
+    /// When the source got into the state of the reason.
     pub last_transition_time: String,
     /// The revision of the store after the last run.
     pub observed_revision: u64,
@@ -405,14 +405,14 @@ impl SourceView {
 impl SourceState {
     /// The state of a source that is not suspended.
     pub(crate) fn from_condition(condition: &Condition) -> Self {
-        match (condition.status, condition.reason) {
-            (Status::Unknown, _) => SourceState::Unknown,
-            (Status::Synced, _) => SourceState::Synced,
-            (Status::OutOfSync, Reason::Invalid) => SourceState::Invalid,
-            (Status::OutOfSync, Reason::Refused) => SourceState::Refused,
-            (Status::OutOfSync, Reason::Failed | Reason::FetchFailed | Reason::Panicked) => SourceState::Failed,
-            (Status::OutOfSync, Reason::Drifted | Reason::Fight) => SourceState::Drifted,
-            (Status::OutOfSync, _) => SourceState::OutOfSync,
+        match condition.reason.state() {
+            Reason::Starting => SourceState::Unknown,
+            Reason::InSync => SourceState::Synced,
+            Reason::Invalid => SourceState::Invalid,
+            Reason::Refused => SourceState::Refused,
+            Reason::Failed => SourceState::Failed,
+            Reason::Drifted => SourceState::Drifted,
+            _ => SourceState::OutOfSync,
         }
     }
 }
