@@ -88,8 +88,8 @@ pub(crate) struct SyncedManifests {
 }
 
 impl SyncedManifests {
-    /// What holds after a sync that read some content and led to a revision. None if the source does not have all that it
-    /// declares, because others have changed it; `current` is the revision of the store.
+    /// What is known after a sync. `led_to` is the revision with all that the content declares; none if others have changed
+    /// some of it. `current` is the revision of the store.
     pub(crate) fn after(known: Option<Self>, content: String, led_to: Option<u64>, current: u64) -> Self {
         match known {
             Some(known) if known.content == content => known,

@@ -50,6 +50,26 @@ fn a_state_begins_before_a_restart_and_not_with_it() {
 }
 
 #[test]
+fn an_error_begins_the_state_of_a_source_that_had_drifted() {
+    let folder = two_sources();
+    folder.write(CONFIG, "sources: [{name: shop, path: shop, drift: warn}]\n");
+    let serve = folder.serve("");
+    let id = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
+    let by_hand = json!({"description": "by hand"}).to_string();
+    assert_eq!(serve.call("PATCH", &format!("/edges/https/{id}"), &by_hand).status, 200);
+    serve.signal("HUP");
+    let drifted = until("the sync that finds the drift", || {
+        let found = status(&serve, "shop");
+        (found["state"] == "Drifted" && found["last_attempt"]["revision"] == json!(3)).then_some(found)
+    });
+    another_second();
+    folder.write("shop/one.yaml", "kind: Nothing\n");
+    let invalid = in_state(&serve, "shop", "Invalid");
+    assert!(invalid["since"].as_str() > drifted["since"].as_str(), "{invalid:#}");
+    assert_eq!(invalid["since"], invalid["conditions"][0]["last_transition_time"]);
+}
+
+#[test]
 fn a_command_waits_until_the_files_are_synced_as_they_are_now() {
     let folder = two_sources();
     let serve = folder.serve("");

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    git::git,
+    git::{git, head},
     http::HttpAnswer,
-    manifests::edge,
+    manifests::{edge, edge_with},
     program::{CONFIG, Folder, Serve, on_terminal, until},
     sources::{repository, shown, soon_shown, status, until_reason, until_shown},
     users::{client, through},
@@ -204,6 +204,100 @@ fn a_commit_that_a_rollback_undid_stays_undone_and_a_later_one_with_the_same_cha
     until_reason(&serve, "shop", "InSync");
     push("b");
     soon_shown(&serve, &["b"]);
+}
+
+/// Waits until the last sync of a source has ended, with a value in its status.
+fn until_synced(serve: &Serve, source: &str, pointer: &str, value: &Value) {
+    until(&format!("{pointer}: {value}"), || {
+        let found = status(serve, source);
+        (found["syncs_begun"] == found["syncs_ended"] && found.pointer(pointer) == Some(value)).then_some(())
+    });
+}
+
+/// Commits everything, and waits until it is the commit of `pointer`.
+fn pushed(folder: &Folder, serve: &Serve, subject: &str, pointer: &str) {
+    git(folder, "-C repo add -A");
+    git(folder, &format!("-C repo commit -q -m {subject}"));
+    until_synced(serve, "shop", pointer, &json!(head(folder, "repo")));
+}
+
+/// Renames an edge, removes it, and declares it again, with another ID, while another edge is changed. Rolled back to the
+/// first of these, the manifests of the last one do not lead to the same state as before.
+fn declare_again(folder: &Folder, within: &str, mut applied: impl FnMut(&str)) {
+    let spec = "{description: a, hostports: [\"one.example.com:443\"]}";
+    folder.write(&format!("{within}/one.yaml"), &edge_with("first, renamed_from: one", spec));
+    applied("renamed");
+    std::fs::remove_file(folder.path(&format!("{within}/one.yaml"))).unwrap();
+    applied("removed");
+    folder.write(&format!("{within}/one.yaml"), &edge_with("first", spec));
+    folder.write(&format!("{within}/two.yaml"), &edge("two", "b"));
+    applied("again");
+}
+
+#[test]
+fn what_a_rollback_undid_stays_undone_although_it_would_lead_to_another_state() {
+    let folder = repository();
+    folder.write("repo/edge/two.yaml", &edge("two", "a"));
+    git(&folder, "-C repo add -A");
+    git(&folder, "-C repo commit -q -m two");
+    folder.write(CONFIG, "sources:\n- {name: shop, repository: repo, ref: main, path: edge, max_deletes: 9}\n");
+    let serve = folder.serve("");
+    declare_again(&folder, "repo/edge", |subject| pushed(&folder, &serve, subject, "/last_applied/commit"));
+    assert_eq!(shown(&serve), ["a", "b"]);
+    // The commit changes no resource, so the history does not have it.
+    folder.write("repo/edge/README.md", "How to\n");
+    pushed(&folder, &serve, "readme", "/last_applied/commit");
+    let applied = rollback(&serve, json!({"to": 3, "max_deletes": "9"}));
+    assert_eq!(applied.status, 201, "{}", applied.body);
+    until_synced(&serve, "shop", "/conditions/0/reason", &json!("RolledBack"));
+    folder.write("repo/edge/README.md", "How to go on\n");
+    pushed(&folder, &serve, "more", "/last_attempt/commit");
+    assert_eq!(status(&serve, "shop")["conditions"][0]["reason"], json!("RolledBack"));
+    assert_eq!(shown(&serve), ["a", "a"]);
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("");
+    until_reason(&serve, "shop", "RolledBack");
+    assert_eq!(shown(&serve), ["a", "a"]);
+    folder.write("repo/edge/two.yaml", &edge("two", "c"));
+    pushed(&folder, &serve, "corrected", "/last_applied/commit");
+    assert_eq!(shown(&serve), ["a", "c"]);
+}
+
+#[test]
+fn a_rollback_while_no_server_runs_undoes_what_the_source_had_at_its_last_sync() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("one", "a"));
+    folder.write("m/two.yaml", &edge("two", "a"));
+    let serve = folder.serve("--manifests m --max-deletes 9");
+    let mut revision = 2;
+    declare_again(&folder, "m", |_| {
+        revision += 1;
+        until_synced(&serve, "default", "/last_applied/revision", &json!(revision));
+    });
+    assert_eq!(serve.stop().code, 0);
+    folder.ok("rollback --to 3 --max-deletes 9");
+    let serve = folder.serve("--manifests m --max-deletes 9");
+    until_reason(&serve, "default", "RolledBack");
+    assert_eq!(shown(&serve), ["a", "a"]);
+}
+
+#[test]
+fn a_commit_that_changes_nothing_does_not_end_what_a_rollback_holds_beside_drift() {
+    let folder = repository();
+    folder.write(CONFIG, "sources:\n- {name: shop, repository: repo, ref: main, path: edge, drift: off}\n");
+    let serve = folder.serve("");
+    let id = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
+    let by_hand = json!({"metadata": "by hand"}).to_string();
+    assert_eq!(serve.call("PATCH", &format!("/edges/https/{id}"), &by_hand).status, 200);
+    folder.write("repo/edge/one.yaml", &edge("one", "b"));
+    pushed(&folder, &serve, "b", "/last_applied/commit");
+    assert_eq!(rollback(&serve, json!({"to": 3})).status, 201);
+    until_synced(&serve, "shop", "/conditions/0/reason", &json!("RolledBack"));
+    folder.write("repo/edge/README.md", "How to\n");
+    pushed(&folder, &serve, "readme", "/last_attempt/commit");
+    let found = status(&serve, "shop");
+    assert_eq!((&found["state"], &found["conditions"][0]["reason"]), (&json!("OutOfSync"), &json!("RolledBack")));
+    assert_eq!(shown(&serve), ["a"]);
 }
 
 #[test]
