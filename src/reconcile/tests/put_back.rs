@@ -56,7 +56,7 @@ fn run(store: &Store, source: &str, text: &str, drift: DriftPolicy) -> RunResult
     let tree = Sent::new(vec![SentFile::new("shop.yaml", text)], None);
     let budget = DeletionBudget::Percent(100.0);
     let prepared = Prepared::load(Options { source: source.into(), budget, ..Options::new(tree) });
-    let mode = RunMode::Apply { drift, rests_until: None, changed_values: &[], may_apply: &|| true };
+    let mode = RunMode::Apply { drift, rests_until: None, content: None, changed_values: &[], may_apply: &|| true };
     decision::run(store, &prepared, mode, |_, _| {})
 }
 
