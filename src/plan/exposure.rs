@@ -12,7 +12,8 @@
 //! plan than before are opened, whichever edge and route took them and takes them now (`opened_requests.rs`, and
 //! [`behaviour`](crate::routing::behaviour)). So one login in the place of another opens nothing. Requests that a route
 //! refused, because it has no enabled backend, are opened if they reach one and nothing restricts them. Resources without
-//! HTTP requests are judged by themselves (`lost_protection.rs`).
+//! HTTP requests are judged by themselves, and IP restrictions by all others for the same traffic (`lost_protection.rs`): one that
+//! only has another name opens nothing.
 //!
 //! For example, a route that loses `oauth` and keeps `ip_restriction` opens, and the message names both.
 //!
@@ -20,7 +21,7 @@
 //!
 //! The level of the lint `access-opened` decides what an exposure does: the default only warns, because whoever may apply
 //! a source may open it. It does not compare what a list or an address range lets in; the plan shows that field by field.
-//! What requests meet is known once a plan was tried, so a refused one tells nothing of them.
+//! What becomes of requests and IP restrictions is known once a plan was tried, so a refused one tells nothing of them.
 
 mod lost_protection;
 pub(crate) mod opened_requests;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use foldhash::HashMap;
 
-use super::endpoint_restrictions::EndpointRestrictions;
+use super::enforced_restrictions::EnforcedRestrictions;
 use super::routed_state::RoutedState;
 use super::selector::passes_tls_through;
 use super::table::{KnownRoute, RouteTable};
@@ -51,7 +51,7 @@ pub(crate) struct EdgeTable<'s> {
     wildcards: HashMap<String, Vec<ServedPort<'s>>>,
     /// The lengths of the wildcards' suffixes.
     lengths: BTreeSet<usize>,
-    endpoints: EndpointRestrictions<'s>,
+    endpoints: EnforcedRestrictions<'s>,
 }
 
 impl<'s> EdgeTable<'s> {
@@ -83,7 +83,7 @@ impl<'s> EdgeTable<'s> {
                 }
             }
         }
-        Self { state, edges, hosts, wildcards, lengths, endpoints: EndpointRestrictions::new(state) }
+        Self { state, edges, hosts, wildcards, lengths, endpoints: EnforcedRestrictions::of_endpoints(state) }
     }
 
     /// Creates the table of what a store has.
@@ -97,7 +97,7 @@ impl<'s> EdgeTable<'s> {
     }
 
     /// The restrictions of all endpoints.
-    pub(super) fn endpoints(&self) -> &EndpointRestrictions<'s> {
+    pub(super) fn endpoints(&self) -> &EnforcedRestrictions<'s> {
         &self.endpoints
     }
 

@@ -27,7 +27,7 @@
 
 pub(crate) mod behaviour;
 pub(crate) mod edge_table;
-pub(crate) mod endpoint_restrictions;
+pub(crate) mod enforced_restrictions;
 mod host_rank;
 pub(crate) mod invariant;
 mod missing_tls;

@@ -8,7 +8,7 @@
 use std::cell::OnceCell;
 
 use super::edge_table::EdgeTable;
-use super::endpoint_restrictions::OF_ENDPOINTS;
+use super::enforced_restrictions::OF_ENDPOINTS;
 use super::module_pipeline::pipeline;
 use super::routed_state::RoutedState;
 use super::table::KnownRoute;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::behaviour::Fate;
-use super::endpoint_restrictions::EndpointRestrictions;
+use super::enforced_restrictions::EnforcedRestrictions;
 use super::host_rank::{HostRank, rank_host};
 use super::module_pipeline::{PipelineStep, pipeline};
 use super::route_decision::RouteDecision;
@@ -118,7 +118,7 @@ pub(crate) fn trace_part(snapshot: &Snapshot, request: &TracedRequest, losers: R
     });
     let routes = taken.into_iter().chain(shown).collect();
     let patterns = &mut CompiledPatterns::default();
-    let of_endpoints = || EndpointRestrictions::new(RoutedState::stored(snapshot, "")).step();
+    let of_endpoints = || EnforcedRestrictions::of_endpoints(RoutedState::stored(snapshot, "")).step();
     let modules = winner.map(|(.., route)| pipeline(request, [edge, route], of_endpoints(), patterns));
     let modules = modules.unwrap_or_default();
     (Trace { edge: Some(choice), routes, modules }, is_cut || lost.len() > losers.end)

@@ -40,9 +40,9 @@ pub enum Traffic {
 names!(Traffic: Dashboard "dashboard", Api "api", Agent "agent", Endpoints "endpoints");
 
 impl IpRestriction {
-    /// Whether the restriction decides about the requests of all endpoints.
-    pub(crate) fn restricts_endpoints(&self) -> bool {
-        self.enforced && self.r#type == Some(Traffic::Endpoints)
+    /// Whether the restriction is enforced for traffic of a type.
+    pub(crate) fn restricts(&self, traffic: Traffic) -> bool {
+        self.enforced && self.r#type == Some(traffic)
     }
 }
 

@@ -9,7 +9,7 @@ use super::wording::{RestrictionDifference, names};
 use crate::model::module::backend::Backend;
 use crate::model::{AnyModule, Entry, Key, Kind, Module as _, Slot, Snapshot, TlsEdge};
 use crate::routing::behaviour::protections;
-use crate::routing::endpoint_restrictions::EndpointRestrictions;
+use crate::routing::enforced_restrictions::EnforcedRestrictions;
 use crate::routing::routed_state::RoutedState;
 use crate::syntax::text::printable;
 
@@ -31,11 +31,11 @@ pub(super) fn worded_change(requests: String, opens: bool, change: String) -> Be
 
 /// The change of the restrictions of all endpoints.
 pub(super) fn endpoints_change(before: &Snapshot, after: &Snapshot) -> Option<BehaviourChange> {
-    let [then, now] = [before, after].map(|state| EndpointRestrictions::new(RoutedState::stored(state, "")));
+    let [then, now] = [before, after].map(|state| EnforcedRestrictions::of_endpoints(RoutedState::stored(state, "")));
     if now.admit_like(&then) {
         return None;
     }
-    let shown = |restrictions: &EndpointRestrictions<'_>| {
+    let shown = |restrictions: &EnforcedRestrictions<'_>| {
         let ids: Vec<&str> = restrictions.sets_of_policies().into_iter().flatten().collect();
         match restrictions.is_empty() {
             true => "open".to_owned(),

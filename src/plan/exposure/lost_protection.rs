@@ -1,34 +1,52 @@
-//! Changes that take what restricts access from a resource that has no routes, such as a TLS edge.
+//! Changes that take what restricts access from resources that have no routes: a TLS edge, and IP restrictions.
+
+use std::collections::BTreeSet;
 
 use super::Exposure;
 use crate::lint::Level;
-use crate::model::{AnyModule, AnyResource, Kind, Operation, Slot};
+use crate::model::kind::ip_restriction::Traffic;
+use crate::model::{AnyModule, AnyResource, Key, Kind, Operation, Slot, Snapshot};
 use crate::plan::change::{Change, Plan};
 use crate::plan::effect::Effect;
 use crate::routing::behaviour::{missing_protections, protections};
+use crate::routing::enforced_restrictions::EnforcedRestrictions;
+use crate::routing::routed_state::RoutedState;
 use crate::syntax::text::printable;
 
 impl Plan {
-    /// Returns what the plan opens apart from HTTP requests, in execution order.
+    /// Returns the resources without HTTP requests that lose modules which restrict access, in execution order.
     pub(crate) fn lost_protections(&self) -> Vec<Exposure> {
         let judged = self.changes.iter();
         let judged = judged.filter(|it| !matches!(it.key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute));
-        judged.filter_map(Change::exposure).collect()
+        judged.filter_map(Change::lost_modules).collect()
+    }
+
+    /// Returns the IP restrictions that no longer restrict access, and that no other one replaces, in execution order.
+    pub(super) fn lost_restrictions(&self, before: &Snapshot, after: &Snapshot) -> Vec<Exposure> {
+        let changed = || self.changes.iter().filter(|it| it.key.kind == Kind::IpRestriction);
+        if changed().next().is_none() {
+            return Vec::new();
+        }
+        let mut lost: BTreeSet<&Key> = BTreeSet::new();
+        for traffic in Traffic::ALL {
+            let of = |state| EnforcedRestrictions::new(RoutedState::stored(state, ""), traffic);
+            let (then, now) = (of(before), of(after));
+            lost.extend(now.lost_since(&then));
+        }
+        changed().filter(|it| lost.contains(&it.key)).map(|it| it.exposure(Vec::new(), Vec::new())).collect()
     }
 }
 
 impl Change {
-    fn exposure(&self) -> Option<Exposure> {
+    fn exposure(&self, lost: Vec<&'static str>, left: Vec<&'static str>) -> Exposure {
+        let name = format!("{} {}", self.key.kind, printable(&self.name));
+        let key = self.key.clone();
+        let (successor, unknown, example) = Default::default();
+        Exposure { key, level: Level::Warn, name, successor, lost, left, unknown, example }
+    }
+
+    fn lost_modules(&self) -> Option<Exposure> {
         let before = self.before.as_deref()?;
-        let exposure = |lost, left| {
-            let name = format!("{} {}", self.key.kind, printable(&self.name));
-            let key = self.key.clone();
-            let (successor, unknown, example) = Default::default();
-            Exposure { key, level: Level::Warn, name, successor, lost, left, unknown, example }
-        };
-        if before.slots().is_empty() {
-            return (is_enforced(before) && !self.keeps_enforcing()).then(|| exposure(Vec::new(), Vec::new()));
-        }
         // What is gone serves nobody. An implicit resource belongs to another system, and continues without its modules.
         let goes = matches!(self.effect, Effect::Delete | Effect::Replaced);
         if goes && !self.key.kind.info().implicit {
@@ -37,7 +55,7 @@ impl Change {
         let had = protections(before.modules());
         let has = protections(before.slots().iter().filter_map(|slot| Some((slot, self.module_after(before, slot)?))));
         let lost = missing_protections(&had, &has);
-        (!lost.is_empty()).then(|| exposure(lost, has.into_values().collect()))
+        (!lost.is_empty()).then(|| self.exposure(lost, has.into_values().collect()))
     }
 
     /// The module that the changed resource has in a slot.
@@ -49,19 +67,4 @@ impl Change {
         });
         written.unwrap_or_else(|| before.module(slot))
     }
-
-    /// Whether a resource without modules still restricts access.
-    fn keeps_enforcing(&self) -> bool {
-        self.operations.iter().all(|operation| match operation {
-            Operation::Patch { spec, fields, .. } if fields.iter().any(|field| field == "enforced") => {
-                is_enforced(spec.as_ref())
-            }
-            Operation::Delete { .. } => false,
-            _ => true,
-        })
-    }
-}
-
-fn is_enforced(spec: &dyn AnyResource) -> bool {
-    spec.access_lists().iter().any(|list| list.enforced)
 }

@@ -11,7 +11,7 @@ use crate::model::module::tls_termination::TlsTermination;
 use crate::model::traffic::{PLAIN_HTTP, Stage, StepEffect, TracedRequest, host_name};
 use crate::model::{AnyModule, Entry, HttpsEdgeRoute, Module, Path, Slot, Snapshot};
 use crate::routing::behaviour::{Fate, hostports};
-use crate::routing::endpoint_restrictions::EndpointRestrictions;
+use crate::routing::enforced_restrictions::EnforcedRestrictions;
 use crate::routing::missing_tls::MissingTls;
 use crate::routing::routed_state::RoutedState;
 use crate::routing::selector::Selector;
@@ -35,7 +35,7 @@ pub(super) fn worst(flaws: Flaws) -> Option<Flaw> {
 /// Judges requests in a state.
 #[derive(Debug)]
 pub(super) struct RequirementJudge<'s> {
-    endpoints: EndpointRestrictions<'s>,
+    endpoints: EnforcedRestrictions<'s>,
 }
 
 /// A module of the edge or the route that take requests, and where it is.
@@ -54,7 +54,7 @@ pub(super) struct JudgedRequests<'f, 's> {
 
 impl<'s> RequirementJudge<'s> {
     pub(super) fn new(state: &'s Snapshot) -> Self {
-        Self { endpoints: EndpointRestrictions::new(RoutedState::stored(state, "")) }
+        Self { endpoints: EnforcedRestrictions::of_endpoints(RoutedState::stored(state, "")) }
     }
 
     /// Whether the restrictions of all endpoints admit the same addresses as those of another state.

@@ -8,7 +8,7 @@ use crate::model::module::backend::Backend;
 use crate::model::module::tls_termination::TlsTermination;
 use crate::routing::behaviour::{Fate, FateModule, ModuleLikeness, missing_protections};
 use crate::routing::edge_table::RoutedTo;
-use crate::routing::endpoint_restrictions::{EndpointRestrictions, OF_ENDPOINTS};
+use crate::routing::enforced_restrictions::{EnforcedRestrictions, OF_ENDPOINTS};
 use crate::routing::treatment::RequestOutcome;
 
 /// The most examples of a class.
@@ -92,7 +92,7 @@ impl ReplayClass {
         [from, to]: [RoutedTo; 2],
         [then, now]: [&Fate<'_>; 2],
         [was, is]: [RequestOutcome; 2],
-        [bounds, new_bounds]: [&EndpointRestrictions<'_>; 2],
+        [bounds, new_bounds]: [&EnforcedRestrictions<'_>; 2],
         port: u16,
     ) -> Self {
         let both = then.route.is_some() && now.route.is_some();

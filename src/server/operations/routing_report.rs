@@ -1,5 +1,6 @@
 //! What routes requests in a revision, as one program sends it to another.
 
+use crate::model::kind::ip_restriction::Traffic;
 use crate::model::{Claim, Entry, IpRestriction, JsonError};
 use crate::server::prelude::*;
 
@@ -37,7 +38,7 @@ impl RoutingState {
         let resources = snapshot.iter().filter(is_routing).map(|entry| RoutingResource::new(entry));
         let restrictions = snapshot.newest_first(Kind::IpRestriction, None, u64::MAX);
         let enforced =
-            restrictions.filter(|it| it.spec_as::<IpRestriction>().is_some_and(|it| it.restricts_endpoints()));
+            restrictions.filter(|it| it.spec_as::<IpRestriction>().is_some_and(|it| it.restricts(Traffic::Endpoints)));
         Ok(Self {
             revision: snapshot.revision,
             resources: resources.collect::<Result<_, JsonError>>()?,

@@ -166,6 +166,39 @@ fn a_restriction_that_is_no_longer_enforced_is_told() {
 }
 
 #[test]
+fn a_restriction_with_the_policies_of_another_one_takes_its_place() {
+    let folder = Folder::new();
+    let restriction = |name: &str, traffic: &str, policy: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {{name: {name}}}\nspec: {{enforced: true, type: {traffic}, \
+             ip_policy_ids: [{policy}]}}\n---\n"
+        )
+    };
+    let both = |traffic: &str, [one, other]: [(&str, &str); 2]| {
+        restriction(one.0, traffic, one.1) + &restriction(other.0, traffic, other.1)
+    };
+    for traffic in ["endpoints", "api"] {
+        folder.write("old/a.yaml", &both(traffic, [("office", "ipp_office"), ("vpn", "ipp_vpn")]));
+        for (new, lost) in [
+            ([("office-2", "ipp_office"), ("vpn", "ipp_vpn")], None),
+            ([("office-2", "ipp_home"), ("vpn", "ipp_vpn")], Some("office")),
+            // The policies of `office` restrict nothing any longer.
+            ([("office", "ipp_vpn"), ("other", "ipp_home")], Some("vpn")),
+        ] {
+            folder.write("new/a.yaml", &both(traffic, new));
+            let run = folder.run("diff old new --behaviour --deny access-opened");
+            let told = run.all().split_whitespace().collect::<Vec<_>>().join(" ");
+            let said = lost.map(|name| format!("this opens access: IpRestriction {name} no longer restricts anything"));
+            assert_eq!(run.code, if lost.is_some() { 4 } else { 0 }, "{traffic}: {told}");
+            assert!(said.is_none_or(|said| told.contains(&said)), "{traffic}: {told}");
+            // The behaviour diff says the same of endpoints, and compares no other traffic.
+            let is_marked = told.contains("! all hosts: opens access");
+            assert_eq!(is_marked, lost.is_some() && traffic == "endpoints", "{told}");
+        }
+    }
+}
+
+#[test]
 fn requests_that_were_refused_are_opened_by_a_backend_that_nothing_restricts() {
     let folder = Folder::new();
     let (all, admin) = (("all", "/", ""), ("admin", "/admin/", ""));
