@@ -1,8 +1,10 @@
 //! The ends of a command: its exit code, or the failure with the reasons.
 
 use crate::model::{Code, Diagnostic, Fault, JsonError, Name};
+use crate::plan::exposure::ACCESS_OPENED;
+use crate::plan::weakened_invariant::INVARIANT_WEAKENED;
 use crate::reconcile::ApplyError;
-use crate::store::{CommitError, StoreError};
+use crate::store::StoreError;
 
 /// An exit code (D31).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,12 +16,38 @@ pub(crate) enum Exit {
     /// Changes are pending, only with `--detailed-exitcode`; a source is not synced, only for `status`; or something is to be
     /// done, only for `store repair` and `store scrub`.
     Pending = 2,
-    /// The manifests are invalid.
+    /// The manifests are invalid, or an invariant or a route test refuses the plan.
     Invalid = 3,
     /// A safety limit refuses the plan.
     Refused = 4,
     /// The plan is stale.
     Stale = 5,
+}
+
+impl Exit {
+    /// The exit code of a plan that is refused, by the reason and whether it is at a line of a manifest. The same on a store and
+    /// through a server.
+    pub(crate) fn of_refusal(reason: Name, is_in_manifest: bool) -> Self {
+        let code = match reason {
+            Name::Lint(ACCESS_OPENED | INVARIANT_WEAKENED) => return Exit::Refused,
+            Name::Lint(_) => return Exit::Invalid,
+            Name::Code(code) => code,
+        };
+        match code {
+            Code::Stale => Exit::Stale,
+            Code::PreventDestroy | Code::TooManyDeletions => Exit::Refused,
+            Code::LintDenied
+            | Code::RouteTestFailed
+            | Code::InvariantBroken
+            | Code::InvariantUnproven
+            | Code::NotDelegated
+            | Code::RequiredModule => Exit::Invalid,
+            _ if is_in_manifest => Exit::Invalid,
+            // A rollback, a transfer and `destroy` have no manifests.
+            Code::InUse | Code::LastAdmin | Code::OwnerConflict | Code::SecretsGone => Exit::Refused,
+            _ => Exit::Error,
+        }
+    }
 }
 
 /// An error that ends a command, with its exit code.
@@ -81,8 +109,9 @@ impl From<StoreError> for Failure {
 
 impl From<ApplyError> for Failure {
     fn from(error: ApplyError) -> Self {
-        let is_stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
-        Self::new(vec![error.diagnostic()], if is_stale { Exit::Stale } else { Exit::Error })
+        let reason = error.diagnostic();
+        let exit = Exit::of_refusal(reason.code, reason.place.is_some());
+        Self::new(vec![reason], exit)
     }
 }
 
@@ -107,3 +136,30 @@ impl From<JsonError> for Failure {
 
 /// The result of a command.
 pub(crate) type CommandResult = Result<Exit, Failure>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_of_a_refused_plan_tells_why() {
+        for (reason, in_manifest, elsewhere) in [
+            (Name::Code(Code::Stale), Exit::Stale, Exit::Stale),
+            (Name::Code(Code::TooManyDeletions), Exit::Refused, Exit::Refused),
+            (Name::Code(Code::PreventDestroy), Exit::Refused, Exit::Refused),
+            (Name::Lint(ACCESS_OPENED), Exit::Refused, Exit::Refused),
+            (Name::Lint(INVARIANT_WEAKENED), Exit::Refused, Exit::Refused),
+            (Name::Lint("shadowed-route"), Exit::Invalid, Exit::Invalid),
+            (Name::Code(Code::InvariantBroken), Exit::Invalid, Exit::Invalid),
+            (Name::Code(Code::InvariantUnproven), Exit::Invalid, Exit::Invalid),
+            (Name::Code(Code::RouteTestFailed), Exit::Invalid, Exit::Invalid),
+            (Name::Code(Code::RequiredModule), Exit::Invalid, Exit::Invalid),
+            (Name::Code(Code::UnknownReference), Exit::Invalid, Exit::Error),
+            (Name::Code(Code::InUse), Exit::Invalid, Exit::Refused),
+            (Name::Code(Code::Forbidden), Exit::Invalid, Exit::Error),
+        ] {
+            let exits = [true, false].map(|is_in_manifest| Exit::of_refusal(reason, is_in_manifest));
+            assert_eq!(exits, [in_manifest, elsewhere], "{reason}");
+        }
+    }
+}

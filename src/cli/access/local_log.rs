@@ -34,7 +34,8 @@ impl LocalLogArgs {
 /// Commits changes made on the command line, and logs those of keys and owners.
 pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
     let changes = operations.clone();
-    store.commit(Commit::local(operations)).map_err(ApplyError::Commit)?;
+    // A change of keys is no plan, whose exit codes tell more.
+    store.commit(Commit::local(operations)).map_err(|error| ApplyError::Commit(error).diagnostic())?;
     if let Err(error) = log.append(&changes) {
         say(&format!("The change was made and is in the history, but not in the security log: {error}"));
     }

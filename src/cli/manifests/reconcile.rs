@@ -246,9 +246,11 @@ fn show_hidden(output: &Output, report: &mut Report, applied: Option<RedactedPla
 /// Shows a failure and adds it to the report.
 pub(crate) fn failed(report: &mut Report, failure: Failure) -> Exit {
     diagnostics::diagnostics(&failure.diagnostics);
-    // Refusals are part of the plan already.
-    if failure.exit != Exit::Refused {
-        report.diagnostics.extend(failure.diagnostics);
+    match failure.exit {
+        // They are part of the plan already.
+        Exit::Refused if !report.refusals.is_empty() => {}
+        Exit::Refused => report.refusals.extend(failure.diagnostics),
+        _ => report.diagnostics.extend(failure.diagnostics),
     }
     failure.exit
 }

@@ -153,9 +153,7 @@ impl<C: StoreChange> ChangeTarget<C> {
             }
             diagnostics::diagnostics(&report.refusals);
             say_unchanged();
-            // A mistake in the arguments is no plan that a limit refuses (D31).
-            let is_mistake = |refusal: &Diagnostic| C::MISTAKES.iter().any(|code| refusal.code == Name::Code(*code));
-            if report.refusals.iter().any(is_mistake) { Exit::Error } else { Exit::Refused }
+            Self::exit_of(&report.refusals)
         } else if is_empty && (*dry_run || !report.hides_secrets()) {
             Exit::Done
         } else if *dry_run {
@@ -174,6 +172,17 @@ impl<C: StoreChange> ChangeTarget<C> {
         // The end of the process frees it faster.
         std::mem::forget(report);
         Ok(exit)
+    }
+
+    /// The exit code of a plan with refusals.
+    fn exit_of(refusals: &[Diagnostic]) -> Exit {
+        // A mistake in the arguments is no plan that a limit refuses (D31).
+        let is_mistake = |refusal: &Diagnostic| C::MISTAKES.iter().any(|code| refusal.code == Name::Code(*code));
+        if refusals.iter().any(is_mistake) {
+            return Exit::Error;
+        }
+        let of_first = refusals.first().map(|it| Exit::of_refusal(it.code, false));
+        of_first.filter(|exit| *exit != Exit::Error).unwrap_or(Exit::Refused)
     }
 
     /// Plans a change, and says how requests are treated differently if that is asked for.

@@ -14,6 +14,7 @@ use ureq::http::{Method, Request, Response};
 use ureq::{Agent, Body};
 
 use super::credentials::{Credentials, TOKEN};
+use super::error_response::{ErrorResponse, error_response, foreign_response, was_refused_before_start};
 use crate::{cli::prelude::*, http_client};
 
 /// The connect timeout.
@@ -24,39 +25,6 @@ const RESPONSE: Duration = Duration::from_secs(600);
 const RETRY_TIME: Duration = Duration::from_secs(60);
 /// The size of the pieces of a download.
 const PIECE: usize = 256 << 10;
-
-/// A server's error response (D9).
-#[derive(Deserialize)]
-struct ErrorResponse {
-    error_code: String,
-    msg: String,
-    #[serde(default)]
-    details: ErrorDetails,
-    #[serde(default)]
-    errors: Vec<ErrorItem>,
-    #[serde(default)]
-    missing: Vec<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct ErrorDetails {
-    #[serde(default)]
-    field: String,
-}
-
-#[derive(Deserialize)]
-struct ErrorItem {
-    error_code: String,
-    msg: String,
-    #[serde(default)]
-    field: String,
-}
-
-impl ErrorResponse {
-    fn parse(text: &[u8]) -> Option<Self> {
-        serde_json::from_slice(text).ok()
-    }
-}
 
 /// Sends requests with the token.
 pub(crate) struct ApiClient {
@@ -330,7 +298,8 @@ pub(crate) fn parse_report<T: DeserializeOwned>(
     effect: RequestEffect,
 ) -> Result<T, SendError> {
     if !matches!(status, 200 | 201) {
-        return Err(SendError::Refused(error_response(at, status, text)));
+        let exit = ErrorResponse::parse(text).map_or(Exit::Error, |refusal| refusal.exit());
+        return Err(SendError::Refused(Failure { exit, ..error_response(at, status, text) }));
     }
     serde_json::from_slice(text).map_err(|_| match effect {
         RequestEffect::None => SendError::Refused(foreign_response(at, status)),
@@ -346,77 +315,6 @@ pub(crate) fn parse_response<T: DeserializeOwned>(at: &str, status: u16, text: &
         _ => return Err(error_response(at, status, text)),
     }
     .map_err(|_| foreign_response(at, status))
-}
-
-/// The failure for a response that is not from edgewright.
-pub(crate) fn foreign_response(at: &str, status: u16) -> Failure {
-    let message = format!("unexpected response from {at} (status {status}): not an edgewright server");
-    let help = url_help(at, "check the URL in --server and any proxy in front of the server");
-    Diagnostic::error(Code::Unreadable, message).help(help).into()
-}
-
-/// The help for a URL under which there is no API: it may be copied from a browser.
-fn url_help(at: &str, otherwise: &'static str) -> &'static str {
-    match at.contains("/ui/") {
-        true => "remove `/ui` from the URL in --server: it is the path of the dashboard",
-        false => otherwise,
-    }
-}
-
-/// Converts an error response into a failure.
-pub(crate) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
-    let Some(refusal) = ErrorResponse::parse(text) else { return foreign_response(at, status) };
-    let one = |code: &str, msg: &str| {
-        let known = Code::from_name(code);
-        let help = match known {
-            Some(Code::Unauthenticated) if msg.contains("a valid API key is required") => {
-                "the token in EDGEWRIGHT_TOKEN or of the context is not known: use that of an API key that is not revoked, which begins with `ew_`, or run `edgewright login`"
-            }
-            Some(Code::Unauthenticated) => {
-                "use the token of an API key that is not revoked: set EDGEWRIGHT_TOKEN or, for a context, run `edgewright login`"
-            }
-            Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
-            Some(Code::NotFound) if msg.contains("no endpoint at this path") => {
-                url_help(at, "check the path of the URL in --server, or upgrade the server")
-            }
-            // The message ends with the server's advice, which knows more than the code.
-            Some(Code::NotFound | Code::Conflict | Code::Parameter) if msg.contains("; ") => "",
-            Some(code) => code.info().cure,
-            None => "use the same edgewright version as the server",
-        };
-        let error = Diagnostic::error(known.unwrap_or(Code::Internal), format!("rejected by the server: {msg}"));
-        if help.is_empty() { error } else { error.help(help) }
-    };
-    let exit = match Code::from_name(&refusal.error_code) {
-        Some(Code::Stale) => Exit::Stale,
-        Some(Code::PreventDestroy | Code::TooManyDeletions) => Exit::Refused,
-        _ => Exit::Error,
-    };
-    let diagnostics = match refusal.errors.as_slice() {
-        [] => vec![one(&refusal.error_code, &refusal.msg)],
-        several => several.iter().map(|it| one(&it.error_code, &it.msg)).collect(),
-    };
-    Failure::new(diagnostics, exit)
-}
-
-/// Whether the server itself refused the request before starting on it. A proxy's 503 does not prove that.
-fn was_refused_before_start(text: &[u8]) -> bool {
-    let code = ErrorResponse::parse(text).and_then(|response| Code::from_name(&response.error_code));
-    matches!(code, Some(Code::Unavailable | Code::RateLimited | Code::NotTheWriter | Code::NotCaughtUp))
-}
-
-/// The digests of the texts that the server lacks, if it answered that (D72).
-pub(crate) fn missing_files(text: &[u8]) -> Option<Vec<String>> {
-    let refusal = ErrorResponse::parse(text)?;
-    (Code::from_name(&refusal.error_code) == Some(Code::MissingFiles)).then_some(refusal.missing)
-}
-
-/// Whether the server does not know a field of the request, because it is older.
-pub(crate) fn rejects_field(text: &[u8], is_it: impl Fn(&str) -> bool) -> bool {
-    let Some(refusal) = ErrorResponse::parse(text) else { return false };
-    let rejects = |code: &str, field: &str| Code::from_name(code) == Some(Code::UnknownField) && is_it(field);
-    rejects(&refusal.error_code, &refusal.details.field)
-        || refusal.errors.iter().any(|it| rejects(&it.error_code, &it.field))
 }
 
 /// Validates a server URL and removes trailing slashes.
@@ -446,25 +344,4 @@ fn with_scheme(text: &str) -> Option<String> {
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     let is_host = is_here || authority.parse::<Authority>().is_ok_and(|parsed| parsed.host().contains('.'));
     is_host.then(|| format!("{}://{text}", if is_here { "http" } else { "https" }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::error_response;
-
-    #[test]
-    fn the_advice_of_the_server_is_not_replaced_by_a_general_one() {
-        let help = |code: &str, msg: &str| {
-            let body = format!(r#"{{"error_code": "ERR_EDGEWRIGHT_{code}", "msg": "{msg}"}}"#);
-            let mut found = error_response("http://127.0.0.1:1", 400, body.as_bytes()).diagnostics;
-            found.pop().and_then(|error| error.help)
-        };
-        assert_eq!(help("NOT_FOUND", "this server follows no source `x`; list the sources"), None);
-        assert_eq!(help("CONFLICT", "the configuration file suspends the source; remove `suspend`"), None);
-        let url = help("NOT_FOUND", "not found: no endpoint at this path");
-        assert!(url.is_some_and(|help| help.contains("the path of the URL in --server")));
-        let other = help("NOT_FOUND", "edghts_1 does not exist");
-        assert!(other.is_some_and(|help| !help.contains("--server")));
-        assert!(help("REVISION_NOT_FOUND", "revision 9 does not exist; the store is at revision 3").is_some());
-    }
 }

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use serde::de::DeserializeOwned;
 
-use super::client::{ApiClient, foreign_response};
+use super::client::ApiClient;
+use super::error_response::foreign_response;
 use super::pages::PageOrder;
 use crate::cli::prelude::*;
 use crate::model::CommitAuthor;

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use ureq::http::Method;
 
-use super::client::{ApiClient, foreign_response};
+use super::client::ApiClient;
+use super::error_response::foreign_response;
 use crate::cli::output::say;
 use crate::cli::prelude::*;
 use crate::model::{ApiKey, KeyScope};

@@ -7,11 +7,12 @@
 //! [`ServerTarget`] sends the files, and with the apply the outcome that was shown: a server that would get another one
 //! refuses.
 //!
-//! `client` is the only file that sends requests, and decides whether one may be repeated; `credentials` and
-//! `server_args` say to whom and as whom.
+//! `client` is the only file that sends requests, and decides whether one may be repeated; `error_response` says what a refused
+//! one means for the command, and `credentials` and `server_args` say to whom and as whom.
 
 mod client;
 mod credentials;
+mod error_response;
 mod history;
 mod keys;
 mod pages;
@@ -23,9 +24,10 @@ mod store_or_server;
 mod upload;
 
 pub(super) use client::{
-    ApiClient, RequestEffect, SendError, foreign_response, no_response, parse_report, parse_response, parse_server_url,
+    ApiClient, RequestEffect, SendError, no_response, parse_report, parse_response, parse_server_url,
 };
 pub(super) use credentials::{Credentials, TOKEN};
+pub(super) use error_response::foreign_response;
 pub(super) use history::{each_record, get_entry, to_change, to_record};
 pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, set_owner_role};
 pub(super) use proposal::{AppliedPlan, PlanFile, Proposal, Target};

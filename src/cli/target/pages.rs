@@ -4,7 +4,8 @@ use std::{collections::HashSet, ops::ControlFlow};
 
 use serde::de::DeserializeOwned;
 
-use super::client::{ApiClient, foreign_response};
+use super::client::ApiClient;
+use super::error_response::foreign_response;
 use crate::cli::prelude::*;
 
 /// The parameter that says where a page begins.

@@ -2,9 +2,8 @@
 
 mod review;
 
-use super::client::{
-    ApiClient, RequestEffect, SendError, foreign_response, missing_files, no_response, parse_report, rejects_field,
-};
+use super::client::{ApiClient, RequestEffect, SendError, no_response, parse_report};
+use super::error_response::{foreign_response, missing_files, rejects_field};
 use super::proposal::{AppliedPlan, PlanFile, Proposal, Target};
 use super::server_args::ServerArgs;
 use super::upload::{Texts, UploadFiles};

@@ -101,7 +101,7 @@ fn a_request_and_a_rollback_that_break_an_invariant_are_refused() {
     folder.ok("reconcile shop --source shop");
     folder.ok("reconcile platform --source platform");
     let rollback = folder.run("rollback --to 1 --source shop");
-    assert_ne!(rollback.code, 0, "{}", rollback.all());
+    assert_eq!(rollback.code, 3, "{}", rollback.all());
     assert!(rollback.all().contains("INVARIANT_BROKEN"), "{}", rollback.all());
     // The state before the invariant is one without it.
     assert_eq!(folder.run("rollback --to 1 --dry-run").code, 0);

@@ -3,7 +3,7 @@
 use super::{AskedBesides, ServerTarget, to_report};
 use crate::cli::output::{diagnostics, during};
 use crate::cli::prelude::*;
-use crate::cli::target::client::{foreign_response, rejects_field};
+use crate::cli::target::error_response::{foreign_response, rejects_field};
 use crate::cli::target::proposal::Target;
 use crate::cli::target::upload::UploadFiles;
 use crate::manifest::tree::collect;
