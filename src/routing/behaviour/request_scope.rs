@@ -1,9 +1,13 @@
 //! Sets of requests that somebody asks about, by host and path.
 
 use super::host_class::HostClass;
+use super::path_beginnings::PathBeginnings;
 use super::path_class::PathClass;
 use super::request_class::RequestClass;
 use crate::model::traffic::host_name;
+
+/// The beginning of every path.
+const EVERY_PATH: &str = "/";
 
 /// The requests to some hosts with some paths. A visit that is given scopes splits its classes so that each is inside or
 /// outside of each scope.
@@ -11,14 +15,17 @@ use crate::model::traffic::host_name;
 pub(crate) struct RequestScope {
     /// Patterns of hosts in normal form; none for every host.
     hosts: Vec<String>,
-    /// Beginnings of paths; none for every path.
+    /// Beginnings of paths in order, of which none begins with another one; none for every path.
     prefixes: Vec<String>,
 }
 
 impl RequestScope {
     /// A scope with patterns of hosts, such as `*.example.com`, and beginnings of paths.
     pub(crate) fn new(hosts: &[String], prefixes: &[String]) -> Self {
-        Self { hosts: hosts.iter().map(|host| host_name(host)).collect(), prefixes: prefixes.to_vec() }
+        let beginnings = PathBeginnings::new(prefixes.iter().map(String::as_str).collect());
+        let is_every_path = beginnings.iter().any(|prefix| prefix == EVERY_PATH);
+        let prefixes = beginnings.iter().filter(|_| !is_every_path).map(str::to_owned).collect();
+        Self { hosts: hosts.iter().map(|host| host_name(host)).collect(), prefixes }
     }
 
     /// Joins the scopes that have the same beginnings of paths. A visit makes classes for each set of scopes that
@@ -26,7 +33,6 @@ impl RequestScope {
     pub(crate) fn joined(scopes: impl Iterator<Item = Self>) -> Vec<Self> {
         let mut joined: Vec<Self> = Vec::new();
         for mut scope in scopes {
-            scope.prefixes.sort_unstable();
             match joined.iter_mut().find(|other| other.prefixes == scope.prefixes) {
                 Some(other) if other.hosts.is_empty() || scope.hosts.is_empty() => other.hosts.clear(),
                 Some(other) => other.hosts.append(&mut scope.hosts),
@@ -107,5 +113,10 @@ mod tests {
         let joined =
             [scope(&["a.org", "*.b.org"], &[]), scope(&["a.org", "c.org"], &["/x", "/y"]), scope(&[], &["/x"])];
         assert_eq!(RequestScope::joined(given.into_iter()), joined);
+        // The same paths in other words.
+        let same = [scope(&["a.org"], &["/x", "/x/y", "/x"]), scope(&["b.org"], &["/x"])];
+        assert_eq!(RequestScope::joined(same.into_iter()), [scope(&["a.org", "b.org"], &["/x"])]);
+        let every = [scope(&["a.org"], &["/y", "/"]), scope(&["b.org"], &[])];
+        assert_eq!(RequestScope::joined(every.into_iter()), [scope(&["a.org", "b.org"], &[])]);
     }
 }

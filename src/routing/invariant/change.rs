@@ -5,6 +5,7 @@
 //! other, once an exemption has expired.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use jiff::Timestamp;
 
@@ -125,51 +126,53 @@ fn changed_breaches<'s>(
     scope: ClassScope<'_>,
     invariants: Vec<(StandingInvariant<'s>, bool)>,
 ) -> Vec<Breach<'s>> {
-    let scopes: Vec<RequestScope> = invariants.iter().flat_map(|(invariant, _)| invariant.scopes()).collect();
+    let scopes: Vec<Vec<RequestScope>> = invariants.iter().map(|(it, _)| it.scopes().collect()).collect();
     let mut judged: Vec<_> = invariants.into_iter().map(|(it, is_new)| (it, is_new, Breaches::default())).collect();
     let mut index = InvariantIndex::default();
-    let unvisited =
-        each_pair_in(before, after, scope, &scopes, |class: &RequestClass<'_>, [then, fate]: [Fate<'s>; 2]| {
-            let port = class.port();
-            for at in index.about(class, judged.iter().map(|(invariant, ..)| invariant)) {
-                let Some((invariant, is_new, breaches)) = judged.get_mut(at) else { continue };
-                if !invariant.concerns(class, &fate) || invariant.exempts(class) {
-                    continue;
-                }
-                let flaws = judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, Some(&then));
-                if flaws.iter().all(Option::is_none) {
-                    continue;
-                }
-                let new_flaws = if *is_new {
-                    let [.., lost] = flaws;
-                    let mut only_lost = Flaws::default();
-                    if let Some(last) = only_lost.last_mut() {
-                        *last = lost;
-                    }
-                    only_lost
-                } else if invariant.concerns(class, &then) {
-                    without(flaws, former_judge.flaws(invariant.spec, JudgedRequests { port, fate: &then }, None))
-                } else {
-                    flaws
-                };
-                if let Some(flaw) = worst(new_flaws).filter(|flaw| breaches.may_add(flaw, &fate)) {
-                    breaches.add(Breach { former: Some(then), ..Breach::new(invariant, class, fate, flaw) });
-                }
+    let visit = |class: &RequestClass<'_>, [then, fate]: [Fate<'s>; 2], places: Range<usize>| {
+        let port = class.port();
+        let about = index.about(class, judged.iter().map(|(invariant, ..)| invariant));
+        for at in about.into_iter().filter(|at| places.contains(at)) {
+            let Some((invariant, is_new, breaches)) = judged.get_mut(at) else { continue };
+            if !invariant.concerns(class, &fate) || invariant.exempts(class) {
+                continue;
             }
-        });
+            let flaws = judge.flaws(invariant.spec, JudgedRequests { port, fate: &fate }, Some(&then));
+            if flaws.iter().all(Option::is_none) {
+                continue;
+            }
+            let new_flaws = if *is_new {
+                let [.., lost] = flaws;
+                let mut only_lost = Flaws::default();
+                if let Some(last) = only_lost.last_mut() {
+                    *last = lost;
+                }
+                only_lost
+            } else if invariant.concerns(class, &then) {
+                without(flaws, former_judge.flaws(invariant.spec, JudgedRequests { port, fate: &then }, None))
+            } else {
+                flaws
+            };
+            if let Some(flaw) = worst(new_flaws).filter(|flaw| breaches.may_add(flaw, &fate)) {
+                breaches.add(Breach { former: Some(then), ..Breach::new(invariant, class, fate, flaw) });
+            }
+        }
+    };
+    let unvisited = each_pair_in(before, after, scope, &scopes, visit);
     // What could not be judged before either does not stop the change.
-    let former = if unvisited.is_empty() { Vec::new() } else { each_class_in(before, &scopes, |_, _| {}) };
-    let were_unvisited: BTreeSet<&Key> =
-        former.iter().flat_map(|it| it.fates).filter_map(|fate| fate.edge).map(|edge| &edge.key).collect();
-    for edge in &unvisited {
-        let [then, fate] = edge.fates;
-        if then.edge.is_some_and(|edge| were_unvisited.contains(&edge.key)) {
+    let former = if unvisited.is_empty() { Vec::new() } else { each_class_in(before, &scopes, |_, _, _| {}) };
+    let were_unvisited: BTreeSet<(usize, &Key)> =
+        former.iter().filter_map(|it| Some((it.set, &it.fates.first()?.edge?.key))).collect();
+    for unvisited in &unvisited {
+        let [then, fate] = unvisited.fates;
+        if then.edge.is_some_and(|edge| were_unvisited.contains(&(unvisited.set, &edge.key))) {
             continue;
         }
-        for (invariant, _, breaches) in judged.iter_mut().filter(|(_, is_new, _)| !is_new) {
-            if let Some(breach) = Breach::unjudged(invariant, fate, edge) {
-                breaches.add(Breach { former: Some(then), ..breach });
-            }
+        let Some((invariant, _, breaches)) = judged.get_mut(unvisited.set).filter(|(_, is_new, _)| !*is_new) else {
+            continue;
+        };
+        if let Some(breach) = Breach::unjudged(invariant, fate, unvisited) {
+            breaches.add(Breach { former: Some(then), ..breach });
         }
     }
     judged.into_iter().flat_map(|(.., breaches)| breaches.into_vec()).collect()

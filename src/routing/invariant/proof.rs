@@ -1,6 +1,7 @@
 //! The proof of the invariants of a state: each class of requests is judged once.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -98,14 +99,15 @@ pub(crate) fn prove(state: &Snapshot, now: Timestamp) -> Vec<Proof<'_>> {
 
 /// Judges some invariants of a state.
 pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvariant<'s>>) -> Vec<Proof<'s>> {
-    let scopes: Vec<RequestScope> = invariants.iter().flat_map(StandingInvariant::scopes).collect();
+    let scopes: Vec<Vec<RequestScope>> = invariants.iter().map(|it| it.scopes().collect()).collect();
     let judge = RequirementJudge::new(state);
     let mut proofs: Vec<(StandingInvariant<'s>, usize, usize, Breaches<'s>)> =
         invariants.into_iter().map(|invariant| (invariant, 0, 0, Breaches::default())).collect();
     let mut index = InvariantIndex::default();
-    let unvisited = each_class_in(state, &scopes, |class: &RequestClass<'_>, fate: Fate<'s>| {
+    let unvisited = each_class_in(state, &scopes, |class: &RequestClass<'_>, fate: Fate<'s>, judged: Range<usize>| {
         let port = class.port();
-        for at in index.about(class, proofs.iter().map(|(invariant, ..)| invariant)) {
+        let about = index.about(class, proofs.iter().map(|(invariant, ..)| invariant));
+        for at in about.into_iter().filter(|at| judged.contains(at)) {
             let Some((invariant, classes, exempt, breaches)) = proofs.get_mut(at) else { continue };
             if !invariant.concerns(class, &fate) {
                 continue;
@@ -123,10 +125,9 @@ pub(super) fn prove_some<'s>(state: &'s Snapshot, invariants: Vec<StandingInvari
     });
     for edge in &unvisited {
         let [fate] = edge.fates;
-        for (invariant, .., breaches) in &mut proofs {
-            if let Some(breach) = Breach::unjudged(invariant, fate, edge) {
-                breaches.add(breach);
-            }
+        let Some((invariant, .., breaches)) = proofs.get_mut(edge.set) else { continue };
+        if let Some(breach) = Breach::unjudged(invariant, fate, edge) {
+            breaches.add(breach);
         }
     }
     let proofs = proofs.into_iter().map(|(invariant, classes, exempt, breaches)| Proof {

@@ -2,6 +2,7 @@
 
 mod exemptions;
 mod keeps;
+mod many_scopes;
 mod property;
 
 use std::collections::BTreeSet;
