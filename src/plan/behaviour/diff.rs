@@ -37,6 +37,6 @@ pub struct RequestPattern {
     pub origins: Vec<String>,
     /// The path; it ends in `*` if more can follow.
     pub path: String,
-    /// The paths that are not meant.
+    /// All paths below `path` that are not meant; one that ends in `*` stands for all that begin with it.
     pub except: Vec<String>,
 }

@@ -1,6 +1,7 @@
-//! The patterns of the paths of many classes: a prefix stands for all that is inside of it, if all of it changes.
+//! The patterns of the paths of many classes: a prefix stands for all that changes inside of it, without what does not. So each
+//! pattern is right by itself, and a class inside of an exception that changes has a pattern of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::routing::behaviour::PathClass;
 
@@ -21,21 +22,21 @@ impl ChangedPaths {
         added
     }
 
-    /// The patterns of all classes, each with those inside that it does not mean.
+    /// The patterns of all classes, each with all paths inside of it that it does not mean.
     pub(super) fn patterns(&self) -> Vec<(String, Vec<String>)> {
+        let (mut patterns, mut places) = (Vec::<(String, Vec<String>)>::new(), BTreeMap::<&OwnedPath, usize>::new());
         // All that is inside of a prefix follows it.
-        let mut whole: BTreeSet<&OwnedPath> = BTreeSet::new();
-        for (path, inner) in self.0.iter().rev() {
-            if inner.iter().all(|inner| whole.contains(inner)) {
-                whole.insert(path);
-            }
-        }
-        let (mut absorbed, mut patterns) = (BTreeSet::new(), Vec::new());
         for (path, inner) in &self.0 {
-            absorbed.extend(inner.iter().filter(|inner| whole.contains(inner)));
-            if !absorbed.contains(path) {
-                let except = inner.iter().filter(|inner| !self.0.contains_key(*inner));
-                patterns.push((shown(path), except.map(shown).collect()));
+            let place = *places.entry(path).or_insert_with(|| {
+                patterns.push((shown(path), Vec::new()));
+                patterns.len() - 1
+            });
+            for class in inner {
+                if self.0.contains_key(class) {
+                    places.insert(class, place);
+                } else if let Some((_, except)) = patterns.get_mut(place) {
+                    except.push(shown(class));
+                }
             }
         }
         patterns
@@ -74,6 +75,8 @@ mod tests {
     fn what_stays_inside_of_a_prefix_is_an_exception() {
         assert_eq!(paths(&[("/*", &["/a*", "/b"]), ("/b", &[])]), ["/* except /a*"]);
         let deeper = paths(&[("/*", &["/a*"]), ("/a*", &["/a/b", "/a/c"]), ("/a/c", &[])]);
-        assert_eq!(deeper, ["/*", "/a* except /a/b"], "the exception is told once, where it is");
+        assert_eq!(deeper, ["/* except /a/b"], "the pattern is right without any other");
+        let inside = paths(&[("/*", &["/a*", "/d"]), ("/a/b*", &["/a/b/c"]), ("/d", &[])]);
+        assert_eq!(inside, ["/* except /a*", "/a/b* except /a/b/c"]);
     }
 }
