@@ -13,13 +13,15 @@ const MATCHES: usize = 400;
 fn invariants() -> Vec<Given> {
     let of_host = |number: usize| {
         let scope = json!({"hosts": [format!("h{number}.example.com")]});
-        invariant(&format!("inv_{number}"), json!({"scope": scope, "requires_any": ["oidc"]}))
+        invariant(
+            &format!("inv_{number}"),
+            json!({"description": "It holds", "scope": scope, "requires_any": ["oidc"]}),
+        )
     };
     (0..HOSTS).map(of_host).collect()
 }
 
-fn invariant(id: &str, mut spec: Value) -> Given {
-    spec["description"] = json!("It holds");
+fn invariant(id: &str, spec: Value) -> Given {
     (Key::new(Kind::Invariant, Id::new(id)), "platform", spec)
 }
 
@@ -60,7 +62,10 @@ fn an_invariant_with_too_many_classes_leaves_the_others_alone() {
     };
     let exemptions: Vec<Value> = (0..HOSTS).map(exemption).collect();
     let scope = json!({"hosts": ["*.example.com"]});
-    let wide = invariant("inv_wide", json!({"scope": scope, "requires_any": ["oidc"], "exemptions": exemptions}));
+    let wide = invariant(
+        "inv_wide",
+        json!({"description": "It holds", "scope": scope, "requires_any": ["oidc"], "exemptions": exemptions}),
+    );
     let before = [vec![wide], invariants()].concat();
     let after = [before.clone(), wiki()].concat();
     let found = answers(&after);
