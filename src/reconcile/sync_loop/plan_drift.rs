@@ -96,7 +96,7 @@ pub(crate) fn find_drift(
             continue;
         }
         let key = written(change);
-        let Some(found_writes) = writes.get(&key) else { continue };
+        let Some(old) = writes.get(&key) else { continue };
         let Some((wanted, claim)) = wanted(planned, &change.key) else { continue };
         let entry = snapshot.get(&key);
         let digested = |entry: &Arc<Entry>| store.digested(&key, entry.spec(), entry.claim.as_deref());
@@ -104,22 +104,15 @@ pub(crate) fn find_drift(
         let mut declared = store.digested(&key, &wanted, claim.as_deref())?;
         // The store no longer knows the owner of a deleted resource's secrets.
         let sees_secrets = sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry)));
+        let (mut old, mut new) = (old.clone(), writes.get(&change.key).cloned().unwrap_or_default());
         if !sees_secrets {
             live.iter_mut().for_each(hide_secrets);
             hide_secrets(&mut declared);
+            old.iter_mut().chain(&mut new).for_each(hide_written_secrets);
         }
-        let detect = |live: Option<&DriftFields>, writes: &[ExternalWrite]| match sees_secrets {
-            true => Drift::detect(source, live, &declared, writes),
-            false => Drift::detect(source, live, &declared, &without_secrets(writes)),
-        };
         let drift = match change.effect {
-            Effect::Replace => {
-                let undone = writes.get(&change.key).filter(|undone| is_undone(undone, found_writes));
-                let undone = undone.and_then(|undone| detect(None, undone));
-                let undone = undone.filter(|drift| drift.state == DriftState::Drift);
-                undone.or_else(|| detect(live.as_ref(), found_writes).map(Drift::into_conflict))
-            }
-            _ => detect(live.as_ref(), found_writes),
+            Effect::Replace => replacement_drift(source, live.as_ref(), &declared, &old, &new),
+            _ => Drift::detect(source, live.as_ref(), &declared, &old),
         };
         found.extend(drift.map(|drift| (at, drift)));
     }
@@ -138,13 +131,23 @@ fn hide_secrets(fields: &mut DriftFields) {
     fields.values_mut().for_each(without_digests);
 }
 
-/// Removes the digests of secrets from writes.
-fn without_secrets(writes: &[ExternalWrite]) -> Vec<ExternalWrite> {
-    let mut writes = writes.to_vec();
-    for write in &mut writes {
-        write.before.iter_mut().chain(&mut write.after).for_each(without_digests);
-    }
-    writes
+/// Removes the digests of secrets from a write.
+fn hide_written_secrets(write: &mut ExternalWrite) {
+    write.before.iter_mut().chain(&mut write.after).for_each(without_digests);
+}
+
+/// The drift of a resource that the manifests replace, by what others have written to the old and to the new one: a conflict,
+/// unless they have undone the replacement.
+fn replacement_drift(
+    source: &str,
+    live: Option<&DriftFields>,
+    declared: &DriftFields,
+    old: &[ExternalWrite],
+    new: &[ExternalWrite],
+) -> Option<Drift> {
+    let undone = is_undone(new, old).then(|| Drift::detect(source, None, declared, new)).flatten();
+    let undone = undone.filter(|drift| drift.state == DriftState::Drift);
+    undone.or_else(|| Drift::detect(source, live, declared, old).map(Drift::into_conflict))
 }
 
 /// Whether others have undone a replacement, as a rollback does: they have deleted the new resource, and brought the old one back
@@ -227,12 +230,25 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<Held
     if held.is_empty() {
         return Ok(held);
     }
+    held.waiting += leave_dependents(snapshot, planned, &replacements)?;
+    Ok(held)
+}
+
+/// Takes out of a plan what depends on what was left out of it, until the rest can be applied. Returns the number of changes that
+/// this takes out.
+fn leave_dependents(
+    snapshot: &Snapshot,
+    planned: &mut PlanResult,
+    replacements: &Replacements,
+) -> Result<usize, Vec<Diagnostic>> {
+    let Some(plan) = &mut planned.plan else { return Ok(0) };
+    let mut waiting = 0;
     // A change that is left out may refer to a deleted resource.
     for _ in 0..MOST_TRIES {
         let refusal = match apply_speculatively(snapshot, plan) {
             Ok(tried) => {
                 planned.tried = tried;
-                return Ok(held);
+                return Ok(waiting);
             }
             Err(refusals) => refusals.into_one(),
         };
@@ -246,14 +262,14 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<Held
                 .map(|fault| Diagnostic::error(fault.code, fault_message(&refusal.key, fault)))
                 .collect());
         }
-        held.waiting += counted(&refused);
+        waiting += counted(&refused);
     }
-    held.waiting += counted(&plan.changes);
+    waiting += counted(&plan.changes);
     plan.changes.clear();
     plan.opened.clear();
     plan.weakened.clear();
     planned.tried = None;
-    Ok(held)
+    Ok(waiting)
 }
 
 /// The number of changes. A replacement is one.
