@@ -99,8 +99,7 @@ pub(crate) fn find_drift(
         let Some(old) = writes.get(&key) else { continue };
         let Some((wanted, claim)) = wanted(planned, &change.key) else { continue };
         let entry = snapshot.get(&key);
-        let digested = |entry: &Arc<Entry>| store.digested(&key, entry.spec(), entry.claim.as_deref());
-        let mut live = entry.map(digested).transpose()?;
+        let mut live = entry.map(|it| store.digested(&key, it.spec(), it.claim.as_deref())).transpose()?;
         let mut declared = store.digested(&key, &wanted, claim.as_deref())?;
         // The store no longer knows the owner of a deleted resource's secrets.
         let sees_secrets = sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry)));
