@@ -32,7 +32,7 @@ use super::put_back::PutBack;
 use crate::background::yield_to_requests;
 use crate::model::drift::{DriftFields, ExternalWrite, FieldDrift, only_others_changed};
 use crate::model::secrets::serialization_mode::without_digests;
-use crate::model::{AnyResource, Claim, DriftState, DriftedResource, Entry, Kind};
+use crate::model::{AnyResource, Claim, DriftState, DriftedResource, Kind};
 use crate::plan::Effect;
 use crate::reconcile::prelude::*;
 use crate::reconcile::run::fault_message::fault_message;

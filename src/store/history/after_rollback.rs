@@ -260,17 +260,7 @@ impl Store {
                 let source = source.to_owned();
                 let manifests =
                     RejectedManifests { source, commit, digest, content, transferred_paths, retransferred_paths };
-                let is_same_but_content = |it: &&mut RejectedManifests| {
-                    it.content.is_empty()
-                        && (&it.digest, &it.transferred_paths) == (&manifests.digest, &manifests.transferred_paths)
-                };
-                if left.contains(&manifests) {
-                    return;
-                }
-                match left.iter_mut().find(is_same_but_content).filter(|_| !manifests.content.is_empty()) {
-                    Some(same) => same.content = manifests.content,
-                    None => left.push(manifests),
-                }
+                add(&mut left, manifests);
             };
             let last = match applied {
                 Some((commit, at)) => Some((commit, self.digest_at(at, source, &transferred)?)),
@@ -363,6 +353,21 @@ impl Store {
             }
         }
         Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// Adds manifests to those that are left, unless they are among them. If the same ones are there without their content, they get it.
+fn add(left: &mut Vec<RejectedManifests>, manifests: RejectedManifests) {
+    if left.contains(&manifests) {
+        return;
+    }
+    let is_same_but_content = |it: &&mut RejectedManifests| {
+        it.content.is_empty()
+            && (&it.digest, &it.transferred_paths) == (&manifests.digest, &manifests.transferred_paths)
+    };
+    match left.iter_mut().find(is_same_but_content).filter(|_| !manifests.content.is_empty()) {
+        Some(same) => same.content = manifests.content,
+        None => left.push(manifests),
     }
 }
 
