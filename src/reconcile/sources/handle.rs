@@ -236,10 +236,10 @@ impl SourceHandle {
     }
 
     /// Keeps the content of the manifests that are in effect after a sync, for rollbacks (D78). `led_to` is the revision with
-    /// all that they declare, unless others have changed some of it, and `current` that of the store.
-    pub(crate) fn keep_manifests(&self, content: String, led_to: Option<u64>, current: u64) {
+    /// all that they declare, unless others have changed some of it.
+    pub(crate) fn keep_manifests(&self, content: String, led_to: Option<u64>) {
         self.keep(|known| {
-            let manifests = SyncedManifests::after(known.manifests, content, led_to, current);
+            let manifests = SyncedManifests::after(known.manifests, content, led_to);
             KnownCondition { manifests: Some(manifests), ..known }
         });
     }

@@ -88,6 +88,7 @@ pub(crate) fn find_drift(
     let both = drifting.into_iter().take(MOST_LOOKUPS).flat_map(|change| [written(change), change.key.clone()]);
     let keys: Vec<Key> = both.collect::<BTreeSet<Key>>().into_iter().collect();
     let writes = store.external_writes(&keys, source, snapshot.revision)?;
+    let search = DriftSearch { store, source, snapshot, writes: &writes, sees };
     let mut found = Vec::new();
     for (at, change) in plan.changes.iter().enumerate() {
         yield_to_requests();
@@ -95,25 +96,10 @@ pub(crate) fn find_drift(
         if change.effect == Effect::Replaced {
             continue;
         }
-        let key = written(change);
-        let Some(old) = writes.get(&key) else { continue };
-        let Some((wanted, claim)) = wanted(planned, &change.key) else { continue };
-        let entry = snapshot.get(&key);
-        let mut live = entry.map(|it| store.digested(&key, it.spec(), it.claim.as_deref())).transpose()?;
-        let mut declared = store.digested(&key, &wanted, claim.as_deref())?;
-        // The store no longer knows the owner of a deleted resource's secrets.
-        let sees_secrets = sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry)));
-        let (mut old, mut new) = (old.clone(), writes.get(&change.key).cloned().unwrap_or_default());
-        if !sees_secrets {
-            live.iter_mut().for_each(hide_secrets);
-            hide_secrets(&mut declared);
-            old.iter_mut().chain(&mut new).for_each(hide_written_secrets);
+        if let Some((wanted, claim)) = wanted(planned, &change.key) {
+            let drift = search.drift_of(change, &written(change), &wanted, claim.as_deref())?;
+            found.extend(drift.map(|drift| (at, drift)));
         }
-        let drift = match change.effect {
-            Effect::Replace => replacement_drift(source, live.as_ref(), &declared, &old, &new),
-            _ => Drift::detect(source, live.as_ref(), &declared, &old),
-        };
-        found.extend(drift.map(|drift| (at, drift)));
     }
     let Some(plan) = &mut planned.plan else { return Ok(()) };
     plan.unexamined_drift = if found.is_empty() { 0 } else { unknown };
@@ -125,28 +111,71 @@ pub(crate) fn find_drift(
     Ok(())
 }
 
+/// What the drift of a change is found with.
+struct DriftSearch<'s> {
+    store: &'s Store,
+    source: &'s str,
+    snapshot: &'s Snapshot,
+    /// What others have written.
+    writes: &'s HashMap<Key, Vec<ExternalWrite>>,
+    /// The secrets that are compared, if not all are.
+    sees: Option<&'s SecretFilter>,
+}
+
+impl DriftSearch<'_> {
+    /// Returns what others have changed of a resource that the manifests want to have this Spec. `key` is the resource that exists:
+    /// another one if the change replaces it.
+    fn drift_of(
+        &self,
+        change: &Change,
+        key: &Key,
+        wanted: &Arc<dyn AnyResource>,
+        claim: Option<&Claim>,
+    ) -> Result<Option<Drift>, StoreError> {
+        let Some(old) = self.writes.get(key) else { return Ok(None) };
+        let entry = self.snapshot.get(key);
+        // The store no longer knows the owner of a deleted resource's secrets.
+        let sees_secrets = self.sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry)));
+        let shown = |mut fields: DriftFields| {
+            if !sees_secrets {
+                hide_secrets(&mut fields);
+            }
+            fields
+        };
+        let detect = |live: Option<&DriftFields>, key: &Key, writes: &[ExternalWrite]| {
+            // The digests of secrets are those of one resource.
+            let declared = shown(self.store.digested(key, wanted, claim)?);
+            Ok::<_, StoreError>(match sees_secrets {
+                true => Drift::detect(self.source, live, &declared, writes),
+                false => Drift::detect(self.source, live, &declared, &without_secrets(writes)),
+            })
+        };
+        let live = entry.map(|it| self.store.digested(key, it.spec(), it.claim.as_deref())).transpose()?.map(shown);
+        if change.effect != Effect::Replace {
+            return detect(live.as_ref(), key, old);
+        }
+        // If others have undone the replacement, that is drift, and a conflict otherwise.
+        if let Some(new) = self.writes.get(&change.key).filter(|new| is_undone(new, old))
+            && let Some(drift) = detect(None, &change.key, new)?.filter(|drift| drift.state == DriftState::Drift)
+        {
+            return Ok(Some(drift));
+        }
+        Ok(detect(live.as_ref(), key, old)?.map(Drift::into_conflict))
+    }
+}
+
 /// Replaces the digests of secrets, which would tell whether a guess in a manifest is right.
 fn hide_secrets(fields: &mut DriftFields) {
     fields.values_mut().for_each(without_digests);
 }
 
-/// Removes the digests of secrets from a write.
-fn hide_written_secrets(write: &mut ExternalWrite) {
-    write.before.iter_mut().chain(&mut write.after).for_each(without_digests);
-}
-
-/// The drift of a resource that the manifests replace, by what others have written to the old and to the new one: a conflict,
-/// unless they have undone the replacement.
-fn replacement_drift(
-    source: &str,
-    live: Option<&DriftFields>,
-    declared: &DriftFields,
-    old: &[ExternalWrite],
-    new: &[ExternalWrite],
-) -> Option<Drift> {
-    let undone = is_undone(new, old).then(|| Drift::detect(source, None, declared, new)).flatten();
-    let undone = undone.filter(|drift| drift.state == DriftState::Drift);
-    undone.or_else(|| Drift::detect(source, live, declared, old).map(Drift::into_conflict))
+/// Removes the digests of secrets from writes.
+fn without_secrets(writes: &[ExternalWrite]) -> Vec<ExternalWrite> {
+    let mut writes = writes.to_vec();
+    for write in &mut writes {
+        write.before.iter_mut().chain(&mut write.after).for_each(without_digests);
+    }
+    writes
 }
 
 /// Whether others have undone a replacement, as a rollback does: they have deleted the new resource, and brought the old one back

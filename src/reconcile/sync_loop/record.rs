@@ -29,7 +29,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             // Before the status says that they are in effect: somebody who reads it can roll them back.
             if let Some(content) = self.recorder.content(&self.store.content_key()) {
                 let led_to = led_to(&report, findings.drifted, snapshot.revision);
-                self.handle.keep_manifests(content, led_to, snapshot.revision);
+                self.handle.keep_manifests(content, led_to);
             }
         }
         if let Some(failure) = self.handle.settings.fetches.as_ref().and_then(|fetches| fetches.failure())

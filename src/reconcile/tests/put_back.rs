@@ -19,6 +19,9 @@ const STAFF: &str = include_str!("../../../examples/storefront/certs/staff-devic
 const PARTNER: &str = include_str!("../../../examples/storefront/certs/partner-devices.pem");
 const WEB: &str = include_str!("../../../examples/storefront/certs/web-ca.pem");
 
+const FIRST: &str = include_str!("../../lint/rules/examples/common_name_only.yaml");
+const RENEWED: &str = include_str!("../../lint/rules/examples/wrong_certificate_purpose.yaml");
+
 const ROUTE: &str = "apiVersion: edgewright/v1
 kind: HttpsEdgeRoute
 metadata: {name: admin}
@@ -191,6 +194,43 @@ fn an_undone_replacement_is_drift_that_is_left_or_put_back_as_a_whole() {
     let summary = plan.summary();
     assert_eq!((summary.replace, summary.drift, summary.conflict), (1, 2, 0), "the authority and the edge");
     assert_eq!(authority(&store), new);
+}
+
+/// The manifest of a certificate with a key of its own, and of an edge.
+fn edge_with_certificate((certificate, key): &(String, String), description: &str) -> String {
+    let indented = |pem: &str| pem.lines().map(|line| format!("    {line}\n")).collect::<String>();
+    format!(
+        "apiVersion: edgewright/v1\nkind: TlsCertificate\nmetadata: {{name: shop}}\nspec:\n  certificate_pem: |\n{}  \
+         private_key_pem: |\n{}---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec: \
+         {{description: {description}, hostports: ['shop.example.com:443']}}\n",
+        indented(certificate),
+        indented(key)
+    )
+}
+
+/// A certificate with its key, from a manifest.
+fn certificate(manifest: &str) -> (String, String) {
+    let pem = |label: &str| {
+        let (begin, end) = (format!("-----BEGIN {label}-----"), format!("-----END {label}-----"));
+        let (_, rest) = manifest.split_once(&begin).unwrap();
+        let lines = rest.split_once(&end).unwrap().0.lines().map(str::trim).filter(|line| !line.is_empty());
+        format!("{begin}\n{}\n{end}", lines.collect::<Vec<_>>().join("\n"))
+    };
+    (pem("CERTIFICATE"), pem("PRIVATE KEY"))
+}
+
+#[test]
+fn an_undone_renewal_of_a_certificate_is_left() {
+    let store = Store::open("memory:").unwrap();
+    let (first, renewed) = (certificate(FIRST), certificate(RENEWED));
+    let before = apply(&store, "shop", &edge_with_certificate(&first, "one"));
+    let old = keys(&store, Kind::TlsCertificate);
+    apply(&store, "shop", &edge_with_certificate(&renewed, "one"));
+    roll_back(&store, before);
+    let result = run(&store, "shop", &edge_with_certificate(&renewed, "two"), DriftPolicy::Warn);
+    let (drifted, pending) = (result.findings.drifted, result.findings.pending.change);
+    assert_eq!((drifted, pending, applied(result).summary().change), (1, 0, 1), "the description");
+    assert_eq!(keys(&store, Kind::TlsCertificate), old);
 }
 
 #[test]

@@ -83,18 +83,15 @@ pub(crate) struct AppliedManifests {
 pub(crate) struct SyncedManifests {
     /// The keyed digest of the files and values that were read.
     pub content: String,
-    /// The revision that they led to first.
-    pub revision: u64,
+    /// The revision that they led to first: unknown if others had changed some of what they declare.
+    pub revision: Option<u64>,
 }
 
 impl SyncedManifests {
     /// What is known after a sync. `led_to` is the revision with all that the content declares; none if others have changed
-    /// some of it. `current` is the revision of the store.
-    pub(crate) fn after(known: Option<Self>, content: String, led_to: Option<u64>, current: u64) -> Self {
-        match known {
-            Some(known) if known.content == content => known,
-            known => Self { content, revision: led_to.or(known.map(|it| it.revision)).unwrap_or(current) },
-        }
+    /// some of it.
+    pub(crate) fn after(known: Option<Self>, content: String, led_to: Option<u64>) -> Self {
+        known.filter(|known| known.content == content).unwrap_or(Self { content, revision: led_to })
     }
 }
 
@@ -277,7 +274,7 @@ impl Store {
                 leave(commit.filter(|commit| !is_dirty(commit)), digest.unwrap_or_default(), String::new());
             }
             if let Some(SyncedManifests { content, revision }) = synced {
-                let digest = self.digest_at(*revision, source, &transferred)?;
+                let digest = revision.map(|at| self.digest_at(at, source, &transferred)).transpose()?.flatten();
                 if digest.as_ref() != Some(&wanted) {
                     leave(None, digest.unwrap_or_default(), content.clone());
                 }

@@ -301,6 +301,35 @@ fn a_commit_that_changes_nothing_does_not_end_what_a_rollback_holds_beside_drift
 }
 
 #[test]
+fn what_was_declared_after_it_had_been_set_by_hand_is_held_beside_drift() {
+    let folder = Folder::new();
+    for name in ["c", "d", "e"] {
+        folder.write(&format!("m/{name}.yaml"), &edge(name, name));
+    }
+    let serve = folder.serve("--manifests m --drift warn");
+    let set_by_hand = |from: &str, description: &str| {
+        let edges = serve.get("/edges/https").json()["https_edges"].clone();
+        let edge = edges.as_array().unwrap().iter().find(|it| it["description"] == from).unwrap().clone();
+        let path = format!("/edges/https/{}", edge["id"].as_str().unwrap());
+        let body = json!({"description": description}).to_string();
+        assert_eq!(serve.call("PATCH", &path, &body).status, 200);
+    };
+    set_by_hand("d", "drift");
+    folder.write("m/e.yaml", &edge("e", "two"));
+    until_synced(&serve, "default", "/conditions/0/observed_revision", &json!(4));
+    set_by_hand("c", "two");
+    until_synced(&serve, "default", "/counts/drifted", &json!(2));
+    // Nothing is applied, so the history does not have it.
+    folder.write("m/c.yaml", &edge("c", "two"));
+    until_synced(&serve, "default", "/counts/drifted", &json!(1));
+    assert_eq!(rollback(&serve, json!({"to": 4})).status, 201);
+    until_synced(&serve, "default", "/conditions/0/reason", &json!("RolledBack"));
+    let mut found = shown(&serve);
+    found.sort();
+    assert_eq!(found, ["c", "drift", "two"]);
+}
+
+#[test]
 fn a_source_that_a_rollback_undid_shows_it_before_its_next_sync() {
     let folder = repository();
     let serve = folder.serve("");
