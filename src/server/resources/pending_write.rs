@@ -91,15 +91,16 @@ impl PendingWrite {
 
     /// Judges whether the change breaks an invariant, if invariants depend on it. What the caller may not change is not judged.
     /// None as well if the state refuses the change for another reason.
-    async fn judged(&self) -> Result<Option<(JudgedOperations, WorkPlace)>, ApiError> {
+    async fn judged(self: &Arc<Self>) -> Result<Option<(JudgedOperations, WorkPlace)>, ApiError> {
         // The newest state is behind the lock of the queue, for which no request may wait here. If it differs in this, the commit
         // finds out, and the next try asks again.
         if !self.is_judged_on(&self.app.served.store.snapshot()) {
             return Ok(None);
         }
-        let (store, operations) = (Arc::clone(&self.app.served.store), self.operations.clone());
         let place = self.app.admissions.judgements.for_owner(&self.caller.owner)?;
-        let (judged, place) = place.run_held(move |_| JudgedOperations::new(&store.tip(), &operations)).await?;
+        let write = Arc::clone(self);
+        let judge = move |_| JudgedOperations::new(&write.app.served.store.tip(), &write.operations);
+        let (judged, place) = place.run_held(judge).await?;
         Ok(judged.map(|judged| (judged, place)))
     }
 
