@@ -131,15 +131,11 @@ pub(super) fn compared_revision(revision: Option<u64>, changed: usize) -> Option
     revision.filter(|_| (1..=MOST_CHANGED).contains(&changed))
 }
 
-fn event(change: &ResourceChange) -> Option<ChangeEvent> {
-    ChangeEvent::from_existence(change.before.is_some(), change.after.is_some())
-}
-
 /// The numbers of the resources that were created, updated and deleted, such as `2 resources created, 1 updated`.
 fn counts(changes: &[ResourceChange]) -> String {
     let mut parts: Vec<String> = Vec::new();
     for wanted in [ChangeEvent::Created, ChangeEvent::Updated, ChangeEvent::Deleted] {
-        let count = changes.iter().filter(|change| event(change) == Some(wanted)).count();
+        let count = changes.iter().filter(|change| change.event() == Some(wanted)).count();
         if count > 0 {
             let what = if parts.is_empty() { number_of(count, "resource") } else { count.to_string() };
             parts.push(format!("{what} {}", wanted.as_str()));
@@ -152,7 +148,7 @@ fn counts(changes: &[ResourceChange]) -> String {
 fn named(change: &ResourceChange, state: &Snapshot) -> String {
     let own = change.name.as_deref().unwrap_or_default();
     let name = Key::at_path(change.kind, &change.path).map(|key| state.full_name_at(&key, own));
-    let event = match event(change) {
+    let event = match change.event() {
         Some(ChangeEvent::Created) => " created",
         Some(ChangeEvent::Deleted) => " deleted",
         _ => "",

@@ -109,11 +109,18 @@ pub(crate) struct OwnerOutline {
     pub transfer_to: Option<String>,
 }
 
+impl ResourceChange {
+    /// Returns whether the resource was created, updated or deleted.
+    pub(crate) fn event(&self) -> Option<ChangeEvent> {
+        ChangeEvent::from_existence(self.before.is_some(), self.after.is_some())
+    }
+}
+
 impl ChangeOutline {
     /// Outlines what was done to a resource.
     pub(crate) fn new(touched: ResourceChange) -> Self {
+        let event = touched.event();
         let ResourceChange { kind, path, name, source, reverted_drift, before, after, .. } = touched;
-        let event = ChangeEvent::from_existence(before.is_some(), after.is_some());
         let fields_of = |side: Option<Value>| match side {
             Some(Value::Object(fields)) if event == Some(ChangeEvent::Updated) => fields,
             _ => SpecFields::new(),

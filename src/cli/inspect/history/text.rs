@@ -189,13 +189,9 @@ fn commit_text(author: &mut HistoryAuthor) -> Option<String> {
     }
 }
 
-fn event(change: &ResourceChange) -> Option<ChangeEvent> {
-    ChangeEvent::from_existence(change.before.is_some(), change.after.is_some())
-}
-
 /// The sign that a plan has for the change.
 fn sign(change: &ResourceChange) -> char {
-    match event(change) {
+    match change.event() {
         Some(ChangeEvent::Created) => '+',
         Some(ChangeEvent::Deleted) => '-',
         _ => '~',
@@ -222,7 +218,7 @@ fn numbers(changes: &[ResourceChange]) -> Vec<String> {
     let mut lines = Vec::new();
     for wanted in [ChangeEvent::Created, ChangeEvent::Updated, ChangeEvent::Deleted] {
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
-        for change in changes.iter().filter(|change| event(change) == Some(wanted)) {
+        for change in changes.iter().filter(|change| change.event() == Some(wanted)) {
             *counts.entry(change.kind).or_default() += 1;
         }
         let all: usize = counts.values().sum();
