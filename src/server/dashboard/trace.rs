@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::elements::{self, Tone, badge, nothing, pager};
+use super::elements::{self, Tone, badge, nothing, pager, resource_link};
 use super::page::{DashboardPage, PageContent, PageRequest, ROWS};
-use crate::routing::{RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
+use crate::routing::{Named, RouteDecision, StepEffect, Trace, TracedRequest, trace_part};
 use crate::server::http::api_error::ApiError;
 use crate::server::operations::trace::RequestToTrace;
 
@@ -65,13 +65,13 @@ fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
         h2 id="way" { code { (traced.to_string()) } " at revision " (request.snapshot.revision) }
         ol.way aria-labelledby="way" {
             li { h3 { "Edge" }
-                p { a href=(request.to_resource(&edge.edge.key).unwrap_or_default()) { (edge.edge.name.as_deref().unwrap_or(edge.edge.key.id.as_str())) }
+                p { (named_link(request, &edge.edge))
                     " by " code { (edge.hostport) } }
                 @if edge.passes_through { p { "passes TLS through, and cannot see the path" } }
             }
             @match taken {
                 Some(route) => li { h3 { "Route" }
-                    p { a href=(request.to_resource(&route.route.key).unwrap_or_default()) { (route.route.name.as_deref().unwrap_or(route.route.key.id.as_str())) }
+                    p { (named_link(request, &route.route))
                         " by " code { (route.matched) } " " (route.match_type.map(|it| it.as_str()).unwrap_or_default()) }
                 },
                 None => li.off { h3 { "No route" } p { "No route of the edge matches: the request is refused." } },
@@ -85,6 +85,11 @@ fn answer(request: &PageRequest, traced: &TracedRequest) -> Markup {
         }
         (losers(request, &trace, from, has_more))
     }
+}
+
+/// The name or ID of an edge or a route, with a link to its page.
+fn named_link(request: &PageRequest, named: &Named) -> Markup {
+    resource_link(request, &named.key, named.name.as_deref().unwrap_or(named.key.id.as_str()))
 }
 
 fn effect(effect: StepEffect) -> Markup {
@@ -102,7 +107,7 @@ fn losers(request: &PageRequest, trace: &Trace, from: usize, has_more: bool) -> 
     let others = html! {
         @for it in &rows {
             tr {
-                th scope="row" { a href=(request.to_resource(&it.route.key).unwrap_or_default()) { (it.route.name.as_deref().unwrap_or(it.route.key.id.as_str())) } }
+                th scope="row" { (named_link(request, &it.route)) }
                 td data-label="Match" { code { (it.matched) } " " small { (it.match_type.map(|it| it.as_str()).unwrap_or_default()) } }
                 td data-label="Why not" { (it.verdict.to_string()) }
             }
