@@ -353,7 +353,7 @@ impl Store {
     }
 }
 
-/// Adds manifests to those that are left, unless they are among them. If the same ones are there without their content, they get it.
+/// Adds manifests to those that are left, unless they are among them. The same ones without a content get that of these.
 fn add(left: &mut Vec<RejectedManifests>, manifests: RejectedManifests) {
     if left.contains(&manifests) {
         return;

@@ -160,8 +160,8 @@ fn gets_or_loses_record(old: Option<&Entry>, new: Option<&Entry>) -> bool {
 }
 
 /// The fields of a Spec. The history compares the digests that records have, so a Spec that is compared with it needs these in
-/// place of its secrets (`record::digested`). A secret that a route has from its edge has another digest than the same one of the route's own, so that
-/// whatever compares digests tells nobody whether a guess is right (D103).
+/// place of its secrets (`record::digested`). A secret that a route has from its edge has another digest than the same secret of
+/// the route's own, so that whatever compares digests tells nobody whether a guess is right (D103).
 pub(super) fn digested(
     spec: &dyn AnyResource,
     claim: Option<&Claim>,

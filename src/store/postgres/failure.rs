@@ -25,8 +25,8 @@ pub(super) fn failed(doing: &str, shown: &str, error: &Error) -> StoreError {
 /// The help for a database that does not answer.
 pub(super) const CURE: &str =
     "check that PostgreSQL runs and can be reached with this address; the log of PostgreSQL says more";
-const PASSWORD: &str = "set PGPASSWORD, EDGEWRIGHT_DATABASE_PASSWORD_COMMAND, or a password file (`passfile`, PGPASSFILE or ~/.pgpass) that only its \
-     owner can read";
+const PASSWORD: &str = "set PGPASSWORD, EDGEWRIGHT_DATABASE_PASSWORD_COMMAND, or a password file (`passfile`, PGPASSFILE \
+                        or ~/.pgpass) that only its owner can read";
 
 /// The help for an error. A refused connection needs another address, file or setting than one that nobody answers.
 fn cure(error: &Error) -> &'static str {

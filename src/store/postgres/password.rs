@@ -1,8 +1,8 @@
 //! The password for a database whose address has none.
 //!
-//! It is found anew for each connection: it may be replaced while a server runs, and a service of a cloud gives one that is valid
-//! for minutes. The first of these has it: the command in `EDGEWRIGHT_DATABASE_PASSWORD_COMMAND`, `PGPASSWORD`, and a password file
-//! that only its owner can read (`passfile` in the address, `PGPASSFILE`, `~/.pgpass`).
+//! It is found anew for each connection: it can be replaced while a server runs, and cloud services issue passwords that are valid
+//! for minutes. The first of these that is set gives it: the command in `EDGEWRIGHT_DATABASE_PASSWORD_COMMAND`, `PGPASSWORD`, and a
+//! password file that only its owner can read (`passfile` in the address, `PGPASSFILE`, `~/.pgpass`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,16 +18,14 @@ const PASSWORD_COMMAND: &str = "EDGEWRIGHT_DATABASE_PASSWORD_COMMAND";
 /// The most bytes of a password: tokens of clouds have some 2,000.
 const MOST_BYTES: u64 = 16 << 10;
 
-/// Returns the password for a database. `passfile` is the password file that its address names. An error says what is wrong with
-/// the command, and never what it prints.
+/// Returns the password for a database. `passfile` is the password file that its address names. Waits for the command, so this
+/// must not run on the thread of the connections. An error says what is wrong with the command, and never what it prints.
 pub(super) fn find_password(config: &Config, passfile: Option<&Path>) -> Result<Option<String>, String> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(command) = variable(PASSWORD_COMMAND) {
         return printed_by(&command.to_string_lossy()).map(Some).map_err(|found| format!("{PASSWORD_COMMAND} {found}"));
     }
-    if let Ok(password) = std::env::var("PGPASSWORD")
-        && !password.is_empty()
-    {
+    if let Some(password) = variable("PGPASSWORD").and_then(|value| value.into_string().ok()) {
         return Ok(Some(password));
     }
     let named = passfile.map(Path::to_owned).or_else(|| variable("PGPASSFILE").map(PathBuf::from));
