@@ -119,9 +119,7 @@ impl ChangeRequest<'_> {
         let run = ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, secrets)? };
         let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
         let mut response = json_response(status, &run)?;
-        if let Some(revision) = revision {
-            set_revision(response.headers_mut(), revision);
-        }
+        set_revision(response.headers_mut(), revision);
         Ok(response)
     }
 

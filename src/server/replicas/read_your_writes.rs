@@ -18,9 +18,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// After how many seconds a server that is behind may have the revision.
 const RETRY: u64 = 1;
 
-/// Names the revision that a request has made. Its client needs no later one, of which it has seen nothing.
-pub(in crate::server) fn set_revision(headers: &mut HeaderMap, revision: u64) {
-    headers.insert(REVISION, HeaderValue::from(revision));
+/// Names the revision that a request has made, if it has made one. Its client needs no later one, of which it has seen nothing.
+pub(in crate::server) fn set_revision(headers: &mut HeaderMap, revision: impl Into<Option<u64>>) {
+    if let Some(revision) = revision.into() {
+        headers.insert(REVISION, HeaderValue::from(revision));
+    }
 }
 
 /// Adds the revision to a successful response, unless it has that of its own change. One that comes from another server has it
@@ -114,7 +116,7 @@ mod tests {
         assert_eq!(revision(StatusCode::CREATED), Some(0));
         assert_eq!(revision(StatusCode::UNAUTHORIZED), None);
         let mut headers = HeaderMap::new();
-        set_revision(&mut headers, 43);
+        set_revision(&mut headers, 43_u64);
         add_revision(&store, StatusCode::OK, &mut headers);
         assert_eq!(revision_of(&headers), Some(43));
     }

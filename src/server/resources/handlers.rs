@@ -154,9 +154,7 @@ async fn dispatch(
         }
     }?;
     response::warn(&mut response, &call.owned);
-    if let Some(revision) = call.made {
-        set_revision(response.headers_mut(), revision);
-    }
+    set_revision(response.headers_mut(), call.made);
     Ok(response::noted(response, call.people))
 }
 

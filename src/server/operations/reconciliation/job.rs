@@ -264,9 +264,7 @@ impl<'a> ReconciliationJob<'a> {
             routing: self.routing.clone(),
         };
         let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
-        if let Some(revision) = revision {
-            set_revision(response.headers_mut(), revision);
-        }
+        set_revision(response.headers_mut(), revision);
         if let Some(made) = &run.reconciliation {
             response::set_header(response.headers_mut(), header::LOCATION, &made.head.uri);
         }
