@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     corpus::{FEWEST, GROUP, Shape},
@@ -47,6 +47,25 @@ impl Run {
     /// Whether a target is met. A small run judges none.
     pub(crate) fn judge(&self, met: bool) -> Option<bool> {
         (!self.options.small).then_some(met)
+    }
+
+    /// A row with a time that is judged as a multiple of that of a reference point.
+    pub(crate) fn multiple(
+        &self,
+        title: impl Into<String>,
+        ours: f64,
+        (reference, theirs): (&str, f64),
+        most: u32,
+        figures: Value,
+    ) -> Row {
+        Row {
+            title: title.into(),
+            now: time(ours),
+            ratio: format!("{:.2} × {reference} ({})", ours / theirs, time(theirs)),
+            target: format!("≤ {most} × {reference}"),
+            met: self.judge(ours <= f64::from(most) * theirs),
+            figures,
+        }
     }
 
     pub(crate) fn rounds(&self) -> std::ops::Range<usize> {

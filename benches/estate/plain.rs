@@ -11,6 +11,8 @@ use std::{
 use tokio::{runtime::Runtime, task::JoinSet};
 use tokio_postgres::{Client, NoTls};
 
+use crate::table::percentile;
+
 /// Tables like those of the store.
 const TABLES: &str = "DROP SCHEMA IF EXISTS plain CASCADE; CREATE SCHEMA plain;
     CREATE TABLE plain.commits (LIKE edgewright.commits INCLUDING ALL);
@@ -107,9 +109,7 @@ impl Plain {
                     times
                 });
             }
-            let mut times = tasks.join_all().await.concat();
-            times.sort_by(f64::total_cmp);
-            times[times.len() * 99 / 100]
+            percentile(tasks.join_all().await.concat(), 99)
         })
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     load::{self, Figures, Requests, Until},
     measures::Run,
     process::Server,
-    table::{Row, median, rate, time},
+    table::{Row, median, rate},
 };
 
 /// The connections for small responses.
@@ -109,14 +109,8 @@ fn share_row(run: &Run, title: String, compared: &Compared) -> Row {
 }
 
 fn p99_row(run: &Run, title: String, p99: f64, static_p99: f64) -> Row {
-    Row {
-        title,
-        now: time(p99),
-        ratio: format!("{:.2} × static ({})", p99 / static_p99, time(static_p99)),
-        target: "≤ 2 × static".into(),
-        met: run.judge(p99 <= 2.0 * static_p99),
-        figures: json!({"p99_seconds": p99, "static_p99_seconds": static_p99}),
-    }
+    let figures = json!({"p99_seconds": p99, "static_p99_seconds": static_p99});
+    run.multiple(title, p99, ("static", static_p99), 2, figures)
 }
 
 /// GET of a route: rate and latency, also while a large corpus is applied.

@@ -68,7 +68,12 @@ pub(crate) fn rate(per_second: f64) -> String {
 }
 
 /// The median of some figures.
-pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
+pub(crate) fn median(figures: Vec<f64>) -> f64 {
+    percentile(figures, 50)
+}
+
+/// A percentile of some figures.
+pub(crate) fn percentile(mut figures: Vec<f64>, percent: usize) -> f64 {
     figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+    figures[figures.len() * percent / 100]
 }
