@@ -340,9 +340,8 @@ fn or_default<T: Default>(key: &str, checked: Result<T, Fault>, faults: &mut Vec
 
 /// Says where an option belongs that is beside `options`: its value is no list and no mapping.
 fn with_place(fault: Fault, root: Node<'_>) -> Fault {
-    let [Segment::Key(key)] = fault.path.0.as_slice() else { return fault };
-    let is_option = root.get(key).is_some_and(|value| value.entries().is_none() && value.items().is_none());
-    if !is_option || fault.code != Code::UnknownField || fault.meant.is_some() {
+    let value = fault.unknown_field().and_then(|field| root.get(field));
+    if value.is_none_or(|value| value.entries().is_some() || value.items().is_some()) {
         return fault;
     }
     fault.help("set an option of the command line below `options`, as in `options: {store: edgewright.db}`")

@@ -113,7 +113,7 @@ fn read_json(text: &str) -> ReadContents {
         Err(error) => {
             let at = offset(text, error.line(), error.column());
             let reason = json_reason(&error);
-            (Vec::new(), Some(syntax_fault(text, at, format!("invalid JSON: {reason}"), &json_hint(text, at, &reason))))
+            (Vec::new(), Some(syntax_fault(text, at, format!("invalid JSON: {reason}"), json_hint(text, at, &reason))))
         }
     }
 }
@@ -187,9 +187,9 @@ fn json_reason(error: &serde_json::Error) -> String {
 }
 
 /// How to fix the most likely cause of an error in JSON.
-fn json_hint(text: &str, offset: usize, reason: &str) -> String {
+fn json_hint(text: &str, offset: usize, reason: &str) -> &'static str {
     let rest = text.get(offset..).unwrap_or_default();
-    let help = match reason {
+    match reason {
         _ if rest.starts_with("//") || rest.starts_with("/*") || rest.starts_with('#') => {
             "remove the comment, or write the manifest in YAML, in a `.yaml` file"
         }
@@ -207,8 +207,7 @@ fn json_hint(text: &str, offset: usize, reason: &str) -> String {
         _ if reason.starts_with("EOF while parsing") => "close every bracket and quote, or restore the end of the file",
         _ if reason.starts_with("control character") => "write a line break in a string as `\\n`",
         _ => "check the commas, quotes and brackets of this line and the line above",
-    };
-    help.to_owned()
+    }
 }
 
 /// How to fix the most likely cause of an error in YAML.

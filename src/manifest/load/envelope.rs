@@ -1,7 +1,6 @@
 //! The envelope of every manifest (D26).
 
 use crate::manifest::prelude::*;
-use crate::model::Segment;
 use schemars::JsonSchema;
 
 /// The version of the manifest format.
@@ -28,11 +27,8 @@ const NOT_OF_SPEC: [&str; 7] =
 
 /// Says where a field belongs that is beside `metadata` and `spec`, unless it is misspelt.
 pub(super) fn with_place(fault: Fault) -> Fault {
-    let [Segment::Key(field)] = fault.path.0.as_slice() else { return fault };
-    if fault.code != Code::UnknownField || fault.meant.is_some() {
-        return fault;
-    }
-    let help = if OF_METADATA.contains(&field.as_str()) {
+    let Some(field) = fault.unknown_field() else { return fault };
+    let help = if OF_METADATA.contains(&field) {
         "move it into `metadata`"
     } else {
         "use one of `apiVersion`, `kind`, `metadata`, `spec`; the fields of the resource belong in `spec`"
@@ -42,11 +38,7 @@ pub(super) fn with_place(fault: Fault) -> Fault {
 
 /// Says where an unknown field of `spec` belongs, if that is in `metadata` or in the routes of an edge.
 pub(super) fn moved_out_of_spec(kind: Kind, fault: Fault) -> Fault {
-    let [Segment::Key(field)] = fault.path.0.as_slice() else { return fault };
-    if fault.code != Code::UnknownField || fault.meant.is_some() {
-        return fault;
-    }
-    let field = field.as_str();
+    let Some(field) = fault.unknown_field() else { return fault };
     if NOT_OF_SPEC.contains(&field) {
         return fault.help("move it into `metadata`, beside `spec`");
     }

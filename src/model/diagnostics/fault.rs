@@ -158,6 +158,14 @@ impl Fault {
         Some(Path(parents.to_vec()).join(meant))
     }
 
+    /// The name of an unknown field of the document itself, unless it is probably a misspelling.
+    pub(crate) fn unknown_field(&self) -> Option<&str> {
+        match self.path.0.as_slice() {
+            [Segment::Key(field)] if self.code == Code::UnknownField && self.meant.is_none() => Some(field.as_str()),
+            _ => None,
+        }
+    }
+
     /// Sets the help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
