@@ -230,8 +230,8 @@
 //!   (`reconcile::sources::fetch_schedule`, D88).
 //! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others
 //!   wrote (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides
-//!   (`reconcile::sync_loop::plan_drift`, D85). The status shows it before that sync
-//!   (`reconcile::sources::recent_drift`).
+//!   (`reconcile::sync_loop::plan_drift`, D85), except about what is put back in any case, such as a required module
+//!   (`reconcile::sync_loop::put_back`). The status shows it before that sync (`reconcile::sources::recent_drift`).
 //! - **the history is read**: lists read the headers of commits, and the history of a resource its entries where the
 //!   index says that they are (`store::history::{records, resource_history}`); what people see is made from the entries
 //!   (`store::history::change_description`, D58).
@@ -245,8 +245,9 @@
 //!   `server::operations` lists it. Route, checks before the handler (`server::operations::checks`) and OpenAPI
 //!   follow.
 //! - **a source meets another one**: what a source can change for others is a table (`tenancy`, D112): edges consent
-//!   to routes and certificates, and require modules (D103); the rights of a key or a followed source are judged on
-//!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands
+//!   to routes and certificates, and require modules (D103), whose secrets stay those of the edge
+//!   (`model::required_secrets`); the rights of a key or a followed source are judged on the operations of its plan,
+//!   request, rollback or transfer (`tenancy::rights`); resources change hands
 //!   (`manifest::resolve::transfer`, `plan::transfer`, D104); names and module sets of surrounding manifests resolve
 //!   and are not owned (`manifest::resolve::surrounding`, D107).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::run::plan_cache`, D73).
