@@ -37,7 +37,6 @@ use serde_json::Value;
 use super::claim::Claim;
 use super::kind::Kind;
 use super::kind::https_edge::HttpsEdge;
-use super::kind::https_edge_route::HttpsEdgeRoute;
 use super::module::{AnyModule, SharedModule, Slot};
 use super::resource::any_resource::AnyResource;
 use super::secrets::Secrets;
@@ -63,8 +62,9 @@ fn record_of(edge: &Entry, route: &dyn AnyResource) -> BTreeMap<String, String> 
 }
 
 /// The modules that an edge requires of its routes.
-fn required_modules(edge: &Entry) -> Option<&HttpsEdgeRoute> {
-    edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()
+pub(crate) fn required_modules(edge: &Entry) -> Option<&dyn AnyResource> {
+    let required = edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()?;
+    Some(required)
 }
 
 /// The slots of the modules with secrets that a route has or gets from its edge, which requires them.
@@ -110,9 +110,7 @@ pub(crate) fn awaits_secrets(edge: &HttpsEdge, stored: Option<&Entry>, source: &
     let spec = route.spec();
     let present = stored.filter(|edge| edge.is_owned_by(source)).and_then(required_modules);
     let is_replaced = |slot: &Slot| {
-        let Some(present) = present else { return false };
-        let present: &dyn AnyResource = present;
-        let modules = present.module(slot).zip(spec.module(slot));
+        let modules = present.and_then(|present| present.module(slot)).zip(spec.module(slot));
         modules.is_some_and(|(present, had)| !present.same(had) && alike(present, had))
     };
     let is_of_edge = |slot: &Slot| record.get(slot.name).is_some_and(|of| of == source);

@@ -12,7 +12,8 @@
 //!
 //! It compares no secret that a route has from the edge of another source: such a module is put back in any case.
 
-use crate::model::{AnyModule, AnyResource, Claim, Entry, HttpsEdge};
+use crate::model::required_secrets::required_modules;
+use crate::model::{AnyModule, Claim};
 use crate::reconcile::prelude::*;
 
 /// What is put back of a plan that leaves drift.
@@ -50,7 +51,7 @@ impl<'s> PutBack<'s> {
         let is_left = self.left_edges.contains(&edge);
         let whole = self.whole.as_ref().filter(|_| !is_left).map(|whole| whole.after());
         let edge = whole.unwrap_or(self.before).get(&edge);
-        let Some(required) = edge.and_then(|edge| required_by(edge)) else { return BTreeSet::new() };
+        let Some(required) = edge.and_then(|edge| required_modules(edge)) else { return BTreeSet::new() };
         let present = self.before.get(&change.key).map(|route| route.spec().as_ref());
         let is_put_back = |operation: &Operation| match operation {
             Operation::PutModule { slot, .. } => {
@@ -77,18 +78,12 @@ impl<'s> PutBack<'s> {
     }
 }
 
-/// The modules that an edge requires of its routes.
-fn required_by(edge: &Entry) -> Option<&dyn AnyResource> {
-    let required = edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()?;
-    Some(required)
-}
-
 /// Whether a plan does nothing but put modules into routes of a source that the edges of other sources require. A rollback that
 /// left the manifests of the source did not lift what these edges require by now.
 pub(crate) fn only_puts_required(plan: &Plan, current: &Snapshot, source: &str) -> bool {
     let puts_required = |change: &Change| {
         let edge = change.key.parent_key().and_then(|edge| current.get(&edge));
-        let required = edge.filter(|edge| !edge.is_owned_by(source)).and_then(|edge| required_by(edge));
+        let required = edge.filter(|edge| !edge.is_owned_by(source)).and_then(|edge| required_modules(edge));
         let (Some(required), Some(route)) = (required, current.get(&change.key)) else { return false };
         change.operations.iter().all(|operation| match operation {
             Operation::PutModule { slot, .. } => required.module(slot).is_some(),
