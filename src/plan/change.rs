@@ -152,10 +152,14 @@ impl Change {
         Self { key, name, effect, notes: Vec::new(), before, operations, token_file: None, drift: None }
     }
 
+    /// Whether only others have changed what it changes. If the manifests have changed as well, it is pending.
+    pub(crate) fn is_drift_alone(&self) -> bool {
+        self.drift.as_ref().is_some_and(|drift| only_others_changed(&drift.fields))
+    }
+
     fn only_reverts_drift(&self) -> bool {
-        let is_drift = |drift: &Drift| only_others_changed(&drift.fields);
         let is_claim = |operation: &Operation| matches!(operation, Operation::Claim { .. });
-        self.drift.as_ref().is_some_and(is_drift) && !self.operations.iter().any(is_claim)
+        self.is_drift_alone() && !self.operations.iter().any(is_claim)
     }
 
     pub(super) fn identity(&self) -> ChangeIdentity<'_> {

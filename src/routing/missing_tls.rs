@@ -1,6 +1,6 @@
 //! Where a module lacks TLS: where it does not end at the edge, or at a port without it (D120).
 //!
-//! One that checks the connection, such as `mutual_tls`, has an unknown effect there. One that reads requests, such as a login,
+//! A module that checks the connection, such as `mutual_tls`, has an unknown effect there. One that reads requests, such as a login,
 //! also reads those of plain HTTP: traces and comparisons take its effect for certain, and only invariants call it a doubt. Rules
 //! refuse most of the other modules on an edge that passes TLS through, but not on one whose `tls_termination` is disabled.
 

@@ -241,21 +241,24 @@ impl ReadRecords {
         let findings = &status.findings;
         let (mut count, mut resources, mut is_recent) = (findings.drifted, findings.drift.clone(), false);
         for (key, written) in self.written.iter().filter(|(_, it)| it.source == handle.source) {
+            let has_none = matches!(written.drift, Some(None));
             let path = key.path();
             if let Some(at) = resources.iter().position(|it| it.path == path) {
                 let is_pending = resources.get(at).is_some_and(|it| !only_others_changed(&it.fields));
                 // It counts as pending already: its manifest has changed, too.
-                if is_pending && !matches!(written.drift, Some(None)) {
+                if is_pending && !has_none {
                     continue;
                 }
                 resources.remove(at);
                 count = count.saturating_sub(usize::from(!is_pending));
             }
-            let Some(drift) = written.drift.as_ref().map_or(Some(None), |drift| drift.as_ref().map(Some)) else {
+            if has_none {
                 continue;
-            };
+            }
             (count, is_recent) = (count + 1, true);
             if resources.len() < MOST_DRIFTED {
+                // One that was not looked up yet is only counted.
+                let drift = written.drift.iter().flatten();
                 resources.extend(drift.map(|drift| DriftedResource::new(key, written.name.clone(), drift)));
             }
         }

@@ -30,7 +30,7 @@
 
 use super::put_back::PutBack;
 use crate::background::yield_to_requests;
-use crate::model::drift::{DriftFields, ExternalWrite, FieldDrift, only_others_changed};
+use crate::model::drift::{DriftFields, ExternalWrite, FieldDrift};
 use crate::model::secrets::serialization_mode::without_digests;
 use crate::model::{AnyResource, Claim, DriftState, DriftedResource, Kind};
 use crate::plan::Effect;
@@ -61,9 +61,9 @@ impl HeldChanges {
     }
 }
 
-/// Looks up what others have changed of the resources that a plan changes, and where they declare what uses the ones
-/// that it keeps, and adds it to the plan. Does not change what the plan does. Secrets that the reader of the plan does
-/// not see, if `sees` tells them, are not compared.
+/// Adds to a plan what others have changed of its resources, and where they declare the users of the resources that it
+/// keeps. Does not change what the plan does. `sees` tells which secrets the reader of the plan sees: others are not
+/// compared. Without it, all are.
 pub(crate) fn find_drift(
     store: &Store,
     source: &str,
@@ -208,18 +208,15 @@ fn wanted(planned: &PlanResult, key: &Key) -> Option<ClaimedSpec> {
     desired.map(|desired| (Arc::clone(&desired.spec), Some(Arc::clone(&desired.claim))))
 }
 
-/// Whether a change does nothing but revert what others have changed. If the manifests have changed as well, it is pending.
-pub(super) fn is_drift_alone(change: &Change) -> bool {
-    change.drift.as_ref().is_some_and(|drift| only_others_changed(&drift.fields))
-}
-
 /// The resources of a plan that others have changed.
 pub(super) fn drifted(plan: &Plan) -> impl Iterator<Item = DriftedResource> {
-    let drifted = |change: &Change| {
-        let drift = change.drift.as_ref()?;
-        Some(DriftedResource::new(&change.key, change.name.clone(), drift))
-    };
-    plan.changes.iter().filter_map(drifted)
+    plan.changes.iter().filter_map(drifted_resource)
+}
+
+/// The resource of a change, if others have changed it.
+fn drifted_resource(change: &Change) -> Option<DriftedResource> {
+    let drift = change.drift.as_ref()?;
+    Some(DriftedResource::new(&change.key, change.name.clone(), drift))
 }
 
 /// Leaves out of a plan what would revert drift. What both the manifests and others have changed stays in it. What was judged
@@ -237,8 +234,7 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut PlanResult) -> Result<Held
     for mut change in changes {
         if left.contains(&change.key) {
             gone.insert(change.key.clone());
-            let drifted = change.drift.as_ref();
-            held.drifted.extend(drifted.map(|it| DriftedResource::new(&change.key, change.name.clone(), it)));
+            held.drifted.extend(drifted_resource(&change));
         } else if is_created(&change) && change.key.parent_key().is_some_and(|parent| gone.contains(&parent)) {
             gone.insert(change.key.clone());
             held.waiting += 1;
@@ -305,22 +301,22 @@ fn counted(changes: &[Change]) -> usize {
     changes.iter().filter(|change| change.effect != Effect::Replaced).count()
 }
 
-/// The replacements of a plan: the keys of the old resources, by those of the new ones.
+/// The replacements of a plan: the keys of the new resources, by those of the old ones.
 struct Replacements(BTreeMap<Key, Key>);
 
 impl Replacements {
     fn of_plan(plan: &Plan) -> Self {
-        Self(plan.replaced().into_iter().map(|(new, old)| (new.clone(), old.clone())).collect())
+        Self(plan.replaced().into_iter().map(|(new, old)| (old.clone(), new.clone())).collect())
     }
 
     /// The resources that are replaced, unless the new one is among those that are left out.
     fn replaced(&self, left: &BTreeSet<Key>) -> BTreeSet<Key> {
-        self.0.iter().filter(|(new, _)| !left.contains(*new)).map(|(_, old)| old.clone()).collect()
+        self.0.iter().filter(|(_, new)| !left.contains(*new)).map(|(old, _)| old.clone()).collect()
     }
 
     /// Whether a resource is replaced by any of some new ones.
     fn is_of_any(&self, old: &Key, new: &BTreeSet<Key>) -> bool {
-        new.iter().any(|new| self.0.get(new) == Some(old))
+        self.0.get(old).is_some_and(|it| new.contains(it))
     }
 
     /// Whether one of two resources replaces the other one.

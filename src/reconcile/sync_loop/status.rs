@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::plan_drift::{drifted, is_drift_alone};
+use super::plan_drift::drifted;
 use super::sync_log::or_warn;
 use crate::model::{CommitAuthor, DriftedResource, FaultTarget, FieldPath, Name};
 use crate::plan::Summary;
@@ -81,7 +81,7 @@ impl RunFindings {
         let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
         let all: Vec<&Diagnostic> = planned.diagnostics.iter().chain(refusals).collect();
         // Each change counts once.
-        let is_pending = |change: &Change| !is_drift_alone(change);
+        let is_pending = |change: &Change| !change.is_drift_alone();
         let changes = || planned.plan.iter().flat_map(|plan| &plan.changes);
         Self {
             files: planned.files.len(),

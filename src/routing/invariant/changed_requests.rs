@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::kind::invariant::InvariantScope;
-use crate::model::traffic::{host_name, host_port};
+use crate::model::traffic::host_name;
 use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot};
 use crate::routing::behaviour::{HostTree, PathBeginnings, content};
 use crate::routing::selector::Selector;
@@ -63,7 +63,7 @@ impl<'s> ChangedRequests<'s> {
         let mut hosts = HostTree::default();
         for key in &edges {
             for edge in states.into_iter().filter_map(|state| state.get(key)?.spec_as::<HttpsEdge>()) {
-                for (host, _) in edge.hostports.iter().filter_map(|text| host_port(text)) {
+                for (_, _, (host, _)) in edge.addresses() {
                     hosts.entry(&host, ());
                 }
             }
