@@ -32,6 +32,7 @@ use super::format;
 use super::load::kinds::{Export, KINDS};
 use super::resolve::scope::with_references;
 use crate::manifest::prelude::*;
+use crate::model::required_secrets::required_modules;
 use crate::model::{Entry, EventSource, MASK, Secrets, SharedModule, Slot, is_name};
 use crate::syntax::yaml::{Tape, to_yaml};
 use lint_exceptions::{LintExceptions, annotate, find_lint_exceptions, with_comment};
@@ -365,9 +366,7 @@ impl Exporter<'_> {
     /// source.
     fn without_required(&self, entry: &Entry) -> Arc<dyn AnyResource> {
         let edge = entry.key.parent_key().and_then(|parent| self.snapshot.get(&parent));
-        let required = edge.and_then(|edge| edge.spec_as::<HttpsEdge>()?.required_modules.as_deref());
-        let Some(required) = required else { return Arc::clone(entry.spec()) };
-        let required: &dyn AnyResource = required;
+        let Some(required) = edge.and_then(|edge| required_modules(edge)) else { return Arc::clone(entry.spec()) };
         let added: Vec<(&'static Slot, Option<SharedModule>)> =
             required.modules().map(|(slot, _)| (slot, None)).collect();
         entry.spec().with_modules(&added)

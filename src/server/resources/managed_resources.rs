@@ -1,8 +1,8 @@
 //! Writes over the API to resources that a source owns: which ones are allowed, and what the client is told (D103).
 
 use super::write_policy::WritePolicy;
-use crate::model::required_secrets::has_secrets;
-use crate::model::{AnyModule, AnyResource, Claim, HttpsEdge, HttpsEdgeRoute, Slot};
+use crate::model::required_secrets::{has_secrets, required_modules};
+use crate::model::{AnyModule, AnyResource, Claim, Slot};
 use crate::server::handler_prelude::*;
 use crate::syntax::text::printable_path;
 use crate::tenancy::refused_write;
@@ -87,8 +87,7 @@ fn owned_writes(current: &Snapshot, operations: &[Operation]) -> Vec<OwnedWrite>
 /// Unless the caller sees all secrets, a module with secrets cannot be written at all: the answer would tell a right guess.
 fn left_out<'s>(current: &'s Snapshot, operation: &Operation, sees_all: bool) -> Option<(&'s Entry, &'static str)> {
     let edge = current.get(&operation.key().parent_key()?)?;
-    let required: &HttpsEdgeRoute = edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()?;
-    let required: &dyn AnyResource = required;
+    let required = required_modules(edge)?;
     let slot = match operation {
         Operation::Create { spec, .. } | Operation::Patch { spec, .. } => {
             let is_written = |name: &&str| match operation {
@@ -277,7 +276,8 @@ impl WriteCheck {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{model::id::Id, store::clock::now};
+    use crate::model::{HttpsEdge, HttpsEdgeRoute, Id};
+    use crate::store::clock::now;
 
     fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
         let claim = r#"{"source": "SOURCE", "name": "NAME"}"#.replace("SOURCE", source).replace("NAME", name);

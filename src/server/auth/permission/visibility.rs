@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::model::required_secrets::{has_secrets, lacks_record};
-use crate::model::{AnyResource, Entry, HttpsEdge, KeyScope, Secrets, Slot, Snapshot};
+use crate::model::required_secrets::{has_secrets, lacks_record, required_modules};
+use crate::model::{AnyResource, Entry, KeyScope, Secrets, Slot, Snapshot};
 use crate::server::auth::caller::Caller;
 
 /// The resources whose secrets a caller sees.
@@ -90,8 +90,7 @@ impl SecretVisibility {
         if self.sees(edge) {
             return true;
         }
-        let required = edge.spec_as::<HttpsEdge>().and_then(|edge| edge.required_modules.as_deref());
-        required.is_none_or(|required| !has_secrets_in(required, slot))
+        required_modules(edge).is_none_or(|required| !has_secrets_in(required, slot))
     }
 
     /// Like [`sees_required`](Self::sees_required), for the secrets that a route has from its edge already. Without a record,
