@@ -106,7 +106,7 @@ pub(crate) fn brought_back(
 /// not record them, or those that it records are not the ones that the edge in the store has now.
 pub(crate) fn awaits_secrets(edge: &HttpsEdge, stored: Option<&Entry>, source: &str, route: &Entry) -> bool {
     let Some(required) = edge.required_modules.as_deref() else { return false };
-    let Some(record) = route.claim.as_deref().and_then(|claim| claim.required_secrets.as_deref()) else { return false };
+    let Some(record) = recorded(route.claim.as_deref()) else { return false };
     let spec = route.spec();
     let present = stored.filter(|edge| edge.is_owned_by(source)).and_then(required_modules);
     let is_replaced = |slot: &Slot| {
@@ -146,7 +146,9 @@ pub(crate) fn without_incomparable(
     wanted: &dyn AnyResource,
     claim: Option<&Claim>,
 ) -> Option<Arc<dyn AnyResource>> {
-    if former.key.kind != Kind::HttpsEdgeRoute {
+    let [had, has] = [former.claim.as_deref(), claim].map(recorded);
+    // With the same origins, as of most routes, no module needs a look.
+    if former.key.kind != Kind::HttpsEdgeRoute || (had == has && !lacks_record) {
         return None;
     }
     let is_incomparable = |slot: &Slot, module: &dyn AnyModule| {
@@ -160,9 +162,14 @@ pub(crate) fn without_incomparable(
     (!left_out.is_empty()).then(|| former.spec().with_modules(&left_out))
 }
 
+/// The record of a claim: the sources whose secrets its modules have.
+fn recorded(claim: Option<&Claim>) -> Option<&BTreeMap<String, String>> {
+    claim?.required_secrets.as_deref()
+}
+
 /// The source whose secret a module has, if a claim records it.
 fn recorded_source<'c>(claim: Option<&'c Claim>, slot: &Slot) -> Option<&'c str> {
-    claim?.required_secrets.as_deref()?.get(slot.name).map(String::as_str)
+    recorded(claim)?.get(slot.name).map(String::as_str)
 }
 
 /// Whether two modules are equal but for the values of secrets, and for values that are unknown (D106). Whoever sends guesses

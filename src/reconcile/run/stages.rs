@@ -214,9 +214,9 @@ impl Prepared {
         self.planned(end, snapshot, keeps_all_names)
     }
 
-    /// The changes from `snapshot` before anything judges them: who may not make them need not wait for that. None if the
-    /// manifests have errors, with which `plan` ends. The run of who may make them resolves and compares again by design: it plans
-    /// from its own snapshot.
+    /// The changes from `snapshot` before anything judges them, so that a caller who may not make them is refused at once. None
+    /// if the manifests have errors, with which `plan` ends. The run of a caller who may make them resolves and compares again,
+    /// because it plans from its own snapshot.
     pub(crate) fn unjudged_changes(&self, snapshot: &Snapshot) -> Option<Plan> {
         let is_faulty = self.loaded.diagnostics.iter().any(|it| it.severity == Severity::Error);
         if is_faulty || self.options.cancel.is_cancelled() {

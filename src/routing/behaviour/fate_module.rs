@@ -2,16 +2,16 @@
 //!
 //! # The problem
 //!
-//! Whoever reads may plan, and a planned route can take requests from any other one. If their fates were compared with the
-//! secrets of both routes, a plan that treats no request differently would confirm that its guess is the secret of the other route.
-//! To mask what a reader does not see is not enough: a plan takes resources into account that its manifests do not name.
+//! Every reader may plan, and a planned route can take requests from any other route. If their fates were compared with the
+//! secrets of both routes, a plan that treats no request differently would confirm a guess of the other route's secret. Masking
+//! what a reader does not see is not enough: a plan also depends on resources that its manifests do not name.
 //!
 //! # The idea
 //!
-//! **Secrets of different resources are never compared**, whoever asks. Modules of two resources are compared as everybody may read
-//! them. If they are equal but have a secret, they are not the same, and not configured differently either: they have
+//! **Secrets of different resources are never compared**, whoever asks. Modules of two resources are compared without their
+//! secrets. If they are equal but have a secret, they are neither the same nor configured differently: they have
 //! [other secrets](ModuleLikeness::OtherSecrets), even if the values happen to be equal. So nothing that is made from fates has to
-//! know who reads it.
+//! know its reader.
 //!
 //! A resource before and after a change is compared with its secrets, if these have the same origin
 //! ([`required_secrets`](crate::model::required_secrets)): a plan for somebody who does not see them has the same ones on both
