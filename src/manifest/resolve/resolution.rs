@@ -1,5 +1,8 @@
 //! The desired state of one source, and what was found in it.
 
+use std::collections::HashSet;
+
+use super::origin::DocumentKey;
 use crate::manifest::load::declaration::{ModuleSet, Origins};
 use crate::manifest::prelude::*;
 use crate::model::{Entry, Path};
@@ -79,9 +82,21 @@ impl Resolution {
         }
     }
 
-    /// Leaves out the faulty resources and their dependents.
+    /// Leaves out the faulty resources, their dependents, and all other resources of the documents of these: half a document
+    /// can open what the whole one protects.
     pub(crate) fn set_aside(&mut self) {
-        self.spread_faults();
+        loop {
+            self.spread_faults();
+            let document = |key: &Key| self.origins.get(key).map(|it| it.origin.document_key());
+            let documents: HashSet<DocumentKey> = self.faulty.iter().filter_map(document).collect();
+            let is_sound = |key: &&Key| !self.faulty.contains(*key);
+            let is_part = |key: &&Key| document(key).is_some_and(|document| documents.contains(&document));
+            let rest: Vec<Key> = self.desired.keys().filter(is_sound).filter(is_part).cloned().collect();
+            if rest.is_empty() {
+                break;
+            }
+            self.faulty.extend(rest);
+        }
         self.left_out.extend(self.faulty.iter().filter_map(|key| self.desired.remove(key)));
     }
 }

@@ -71,6 +71,36 @@ fn the_faulty_and_its_dependents_are_left_out_and_the_rest_is_applied() {
 }
 
 #[test]
+fn a_document_is_applied_or_skipped_as_a_whole() {
+    let folder = Folder::new();
+    let set = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: login}\nspec: {compression: {}}\n";
+    folder.write("m/set.yaml", set);
+    let routes = |routes: &[(&str, &str, &str)]| {
+        let route = |(name, path, set): &(&str, &str, &str)| {
+            format!(
+                "  - {{name: {name}, match_type: path_prefix, match: {path}, backend: {{backend_id: bkd_1}}{set}}}\n"
+            )
+        };
+        edge("shop", &format!("  routes:\n{}", routes.iter().map(route).collect::<String>()))
+    };
+    folder.write("m/shop.yaml", &routes(&[("root", "/", ", modules_from: [login]")]));
+    folder.write("m/other.yaml", &edge("other", ""));
+    folder.ok("reconcile m");
+    // Without the second route, the first one opens its paths.
+    folder.write("m/shop.yaml", &routes(&[("root", "/", ""), ("admin", "/admin/", ", modules_from: [logn]")]));
+    folder.write("m/other.yaml", &edge("other", "  description: changed\n"));
+    let run = folder.run("reconcile --isolate m");
+    assert_eq!(run.code, 1, "{}", run.all());
+    for left_out in ["shop", "shop/root", "shop/admin"] {
+        let says = |line: &str| line.starts_with("Skipped: ") && line.contains(&format!(" {left_out} ("));
+        assert!(run.err.lines().any(says), "{left_out}: {}", run.err);
+    }
+    assert!(run.all().contains("other"), "{}", run.all());
+    let trace = folder.run("trace https://shop.example.com/admin/ --store store");
+    assert!(trace.out.contains("compression"), "{}", trace.all());
+}
+
+#[test]
 fn nothing_is_deleted_until_all_is_in_order() {
     let folder = Folder::new();
     folder.write("m/a.yaml", &edge("a", ""));
