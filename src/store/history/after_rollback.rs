@@ -15,7 +15,8 @@
 //!   or undone: the IDs of what is created anew and the modules that other sources require can make the same manifests lead
 //!   to another state than before. The loop keeps it beside the store ([`SyncedManifests`]), because a sync that changes
 //!   nothing leaves no record in the history.
-//! - the Git **commit** that the source applied last, as the history has it.
+//! - the Git **commit** that the source applied last, as the history has it, if no content is known: with other values, the
+//!   same commit declares something else.
 //! - the **outcome**, keyed digests of the resources that the source had: a comment, another file name or another commit
 //!   must not bring back what was undone, whatever the manifests look like.
 //!
@@ -83,13 +84,13 @@ pub(crate) struct AppliedManifests {
 pub(crate) struct SyncedManifests {
     /// The keyed digest of the files and values that were read.
     pub content: String,
-    /// The revision that they led to first: unknown if others had changed some of what they declare.
+    /// The revision that they led to first: unknown if there was nothing to apply and others had changed some of what they
+    /// declare.
     pub revision: Option<u64>,
 }
 
 impl SyncedManifests {
-    /// What is known after a sync. `led_to` is the revision with all that the content declares; none if others have changed
-    /// some of it.
+    /// What is known after a sync. `led_to` is the revision that the content led to, if that is known.
     pub(crate) fn after(known: Option<Self>, content: String, led_to: Option<u64>) -> Self {
         known.filter(|known| known.content == content).unwrap_or(Self { content, revision: led_to })
     }
@@ -117,8 +118,9 @@ impl Store {
         if content.is_some() && rejected.iter().any(|left| Some(left.content.as_str()) == content) {
             return Ok(true);
         }
-        // Other changes can follow under the name of a commit with changes that are not committed.
-        let commit = commit.filter(|commit| !is_dirty(commit));
+        // With other values, the same commit declares something else, and with changes that are not committed, too.
+        let is_known = content.is_some() && rejected.iter().any(|left| !left.content.is_empty());
+        let commit = commit.filter(|commit| !is_known && !is_dirty(commit));
         if commit.is_some() && rejected.iter().any(|left| left.commit.as_deref() == commit) {
             return Ok(true);
         }

@@ -5,7 +5,7 @@ use std::{os::unix::fs::symlink, time::Duration};
 use crate::support::{
     git::git,
     program::{CONFIG, Folder, Serve, within},
-    sources::until_logged,
+    sources::{in_state, until_logged, until_reason},
 };
 
 /// Far below the 30 seconds after which a source is synced without an event.
@@ -55,6 +55,23 @@ fn a_value_of_the_folder_is_applied_and_so_is_its_rotation() {
     assert_eq!(record["commit_author_name"], "", "{record:#}");
     let shown = status(&serve).to_string();
     assert!(!shown.contains("secret-of-a-webhook") && !serve.said().contains("secret-of-a-webhook"), "{shown}");
+}
+
+#[test]
+fn a_rollback_holds_the_values_that_it_undid_and_no_others() {
+    let folder = repository("hooks/shop", ", values: values");
+    let serve = folder.serve("");
+    let applied = || status(&serve)["last_applied"]["revision"].as_u64();
+    let first = applied();
+    folder.write("values/hooks/shop", "wrong-secret-of-a-webhook\n");
+    within(SOON, "the wrong value", || (applied() > first).then_some(()));
+    let body = serde_json::json!({"to": first, "source": "shop"}).to_string();
+    assert_eq!(serve.call("POST", "/rollbacks", &body).status, 201);
+    until_reason(&serve, "shop", "RolledBack");
+    folder.write("values/hooks/shop", "right-secret-of-a-webhook\n");
+    in_state(&serve, "shop", "Synced");
+    let record = serve.get("/history?limit=1").json()["history"][0].clone();
+    assert_eq!(record["message"], "values changed: hooks/shop", "{record:#}");
 }
 
 #[test]
