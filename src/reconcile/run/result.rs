@@ -1,5 +1,7 @@
 //! The result of a run: its report, and what it found for the status.
 
+use std::collections::BTreeSet;
+
 use super::{options::Options, report::RunReport};
 use crate::{model::author::Author, reconcile::sync_loop::status::RunFindings};
 
@@ -11,6 +13,8 @@ pub(crate) struct RunResult {
     pub findings: RunFindings,
     /// The source, with the commit of the manifests if they are in Git.
     pub author: Author,
+    /// The paths of the resources that were left as they are although the manifests differ: because of drift.
+    pub left: BTreeSet<String>,
 }
 
 impl RunResult {

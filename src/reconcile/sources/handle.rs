@@ -23,6 +23,7 @@ use crate::reconcile::sync_loop::status::StatusBoard;
 use crate::reconcile::sync_loop::suspension::{Suspension, Suspensions};
 use crate::reconcile::sync_loop::sync_log::or_warn;
 use crate::store::history::after_rollback::SyncedManifests;
+use crate::store::history::external_writes::Baseline;
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -189,12 +190,15 @@ impl SourceHandle {
                 let until = until.map_or_else(|| "it is resumed".to_owned(), |until| until.to_string());
                 tracing::warn!(source, by, %since, until, reason, "the source is suspended: changes are not applied");
             }
-            (Some(_), None) => tracing::info!(source, "the source is no longer suspended"),
-            _ => {}
-        }
-        if now.is_none() {
+            (Some(_), None) => {
+                tracing::info!(source, "the source is no longer suspended");
+                self.health.end_suspension();
+                let since = self.health.condition().last_transition_time;
+                self.keep(|known| KnownCondition { since, ..known });
+            }
             // The status of a source that is not suspended must not say that it is.
-            self.health.resume();
+            (None, None) => self.health.resume(),
+            _ => {}
         }
         *logged = now;
         let is_suspended = logged.is_some();
@@ -232,15 +236,32 @@ impl SourceHandle {
     pub(crate) fn keep_condition(&self, attempt: Option<String>) {
         let suspended_since = self.configured.as_ref().map(|suspension| suspension.since);
         let now = KnownCondition::new(&self.health.condition());
-        self.keep(|known| KnownCondition { suspended_since, attempt, manifests: known.manifests, ..now });
+        self.keep(|known| {
+            let KnownCondition { manifests, baseline, .. } = known;
+            KnownCondition { suspended_since, attempt, manifests, baseline, ..now }
+        });
     }
 
-    /// Keeps the content of the manifests that are in effect after a sync, for rollbacks (D78). `led_to` is the revision with
-    /// all that they declare, unless others have changed some of it.
-    pub(crate) fn keep_manifests(&self, content: String, led_to: Option<u64>) {
+    /// Keeps the content of the manifests that are in effect after a sync, for rollbacks (D78). `led_to` is the revision that
+    /// they led to, if that is known. If the sync covered all of them, `found` is the revision that it found or made, for drift
+    /// (D85), and `left` the paths of the resources that it left as they were.
+    pub(crate) fn keep_manifests(
+        &self,
+        content: String,
+        led_to: Option<u64>,
+        found: Option<u64>,
+        left: &BTreeSet<String>,
+    ) {
         self.keep(|known| {
-            let manifests = SyncedManifests::after(known.manifests, content, led_to);
-            KnownCondition { manifests: Some(manifests), ..known }
+            let is_same = known.manifests.as_ref().is_some_and(|it| it.content == content);
+            // What the same manifests found first still holds: what others have written since is drift, or was put back.
+            let holds = |baseline: &Baseline| is_same && baseline.has_left(left);
+            let baseline = match found.filter(|_| !known.baseline.as_ref().is_some_and(holds)) {
+                Some(found) => Some(Baseline::after(known.baseline.as_ref(), found, left)),
+                None => known.baseline,
+            };
+            let manifests = Some(SyncedManifests::after(known.manifests, content, led_to));
+            KnownCondition { manifests, baseline, ..known }
         });
     }
 

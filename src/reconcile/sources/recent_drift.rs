@@ -24,6 +24,7 @@ use crate::model::drift::only_others_changed;
 use crate::model::{DriftedResource, Entry};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sync_loop::drift_policy::DriftPolicy;
+use crate::reconcile::sync_loop::known_condition::baseline;
 use crate::reconcile::sync_loop::status::{MOST_DRIFTED, SourceStatus};
 use crate::store::{CommitHeader, Query};
 
@@ -220,7 +221,8 @@ impl ReadRecords {
         let is_wanted = |it: &WrittenResource| it.source == source && it.drift.is_none();
         let wanted = self.written.iter().filter(|(_, it)| is_wanted(it)).map(|(key, _)| key.clone());
         let keys: Vec<Key> = wanted.take(MOST_LOOKUPS).collect();
-        let writes = store.external_writes(&keys, source, snapshot.revision)?;
+        let baseline = if keys.is_empty() { None } else { baseline(store, source) };
+        let writes = store.external_writes(&keys, source, snapshot.revision, baseline.as_ref())?;
         for key in keys {
             // What has another owner now is no drift of this one.
             let entry = snapshot.get(&key);

@@ -230,7 +230,13 @@ impl Health {
         state.condition = Condition { status, reason, message, last_transition_time, observed_revision: revision };
     }
 
-    /// Records that the source is no longer suspended: what the last run found is not held back any longer.
+    /// Records that a suspension has ended now: whatever the last run found, the source gets out of that state.
+    pub(crate) fn end_suspension(&self) {
+        self.state.lock().condition.last_transition_time = self.clock.time();
+        self.resume();
+    }
+
+    /// Records that the source is not suspended: what the last run found is not held back any longer.
     pub(crate) fn resume(&self) {
         let mut state = self.state.lock();
         let condition = &mut state.condition;

@@ -4,12 +4,14 @@
 //! The history cannot tell: it has no record of manifests that were in sync. So the file `conditions` next to the store
 //! has the last state of each source with its beginning. If the first run of the next process finds the same state,
 //! the beginning still holds; otherwise it begins with that run. A damaged file is replaced: states then begin with the
-//! process, and a rollback knows the manifests that it undoes only from the history until the next sync.
+//! process, a rollback knows the manifests that it undoes only from the history until the next sync, and what manifests have
+//! taken over from others counts as drift until then.
 
 use super::health::{Condition, Reason};
 use crate::reconcile::prelude::*;
 use crate::reconcile::sources::entries::{self, SourceEntries};
 use crate::store::history::after_rollback::SyncedManifests;
+use crate::store::history::external_writes::Baseline;
 
 /// The file, next to the files of the store.
 const FILE: &str = "conditions";
@@ -31,13 +33,16 @@ pub(crate) struct KnownCondition {
     /// The manifests of the last sync after which the store matched them, or a part of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests: Option<SyncedManifests>,
+    /// The last sync that found what they declare, for drift (D85).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
 }
 
 impl KnownCondition {
     /// A condition of a source of which nothing else is known.
     pub(crate) fn new(condition: &Condition) -> Self {
         let Condition { reason, last_transition_time: since, .. } = *condition;
-        Self { reason, since, suspended_since: None, attempt: None, manifests: None }
+        Self { reason, since, suspended_since: None, attempt: None, manifests: None, baseline: None }
     }
 }
 
@@ -51,11 +56,19 @@ pub(super) fn open(store: Arc<Store>) -> SourceEntries<KnownCondition> {
 
 /// The manifests of each source's last sync, which this or another process has made.
 pub(crate) fn synced_manifests(store: &Store) -> BTreeMap<String, SyncedManifests> {
-    let known: BTreeMap<String, KnownCondition> = entries::read(store, FILE).unwrap_or_else(|damaged| {
+    read(store).into_iter().filter_map(|(source, known)| Some((source, known.manifests?))).collect()
+}
+
+/// The last sync of a source that found what its manifests declare, if this or another process has made one.
+pub(crate) fn baseline(store: &Store, source: &str) -> Option<Baseline> {
+    read(store).remove(source)?.baseline
+}
+
+fn read(store: &Store) -> BTreeMap<String, KnownCondition> {
+    entries::read(store, FILE).unwrap_or_else(|damaged| {
         tracing::warn!("cannot read which manifests the sources had: {}", damaged.message);
         BTreeMap::new()
-    });
-    known.into_iter().filter_map(|(source, known)| Some((source, known.manifests?))).collect()
+    })
 }
 
 #[cfg(test)]
@@ -70,11 +83,13 @@ mod tests {
         let opened = || open(Arc::new(Store::open(folder.path().join("store")).unwrap()));
         let manifests = Some(SyncedManifests { content: "00".to_owned(), revision: Some(4) });
         let (reason, since) = (Reason::InSync, clock::now());
-        let known = KnownCondition { reason, since, suspended_since: None, attempt: None, manifests };
+        let agreed = Some(Baseline::after(None, 4, &BTreeSet::new()));
+        let known = KnownCondition { reason, since, suspended_since: None, attempt: None, manifests, baseline: agreed };
         opened().set("shop", known.clone()).unwrap();
         let store = Arc::new(Store::open(folder.path().join("store")).unwrap());
         let again = open(Arc::clone(&store));
         assert_eq!(synced_manifests(&store).remove("shop"), known.manifests);
+        assert_eq!((baseline(&store, "shop"), baseline(&store, "docs")), (known.baseline.clone(), None));
         assert_eq!((again.get("shop"), again.get("docs")), (Some(known.clone()), None));
         drop((again, store));
         std::fs::write(folder.path().join("store").join(FILE), "{").unwrap();

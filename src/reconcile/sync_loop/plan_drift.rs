@@ -9,7 +9,8 @@
 //! # The idea
 //!
 //! The third state is computed: it is the present state with the writes of others undone, back to the last write of the
-//! source to the field. The history has these writes with the values before them (`store::history::external_writes`).
+//! source to the field, or to the last sync that found what the manifests declare. The history has these writes with the
+//! values before them (`store::history::external_writes`).
 //! Fields are compared one by one, by digests for secrets, which outlive their data keys.
 //!
 //! For example, the source applied `description: Products`, and a key set `Sale`. Undoing that write gives `Products`.
@@ -28,6 +29,7 @@
 //! the resource. A write that is not found within bounds counts as pending: the plan is still applied, and only its
 //! label is missing. It tells nobody whether a secret that they do not see is as a manifest guesses.
 
+use super::known_condition::baseline;
 use super::put_back::PutBack;
 use crate::background::yield_to_requests;
 use crate::model::drift::{DriftFields, ExternalWrite, FieldDrift};
@@ -87,7 +89,8 @@ pub(crate) fn find_drift(
     // Others may have deleted the resource that replaces another one, and brought that one back.
     let both = drifting.into_iter().take(MOST_LOOKUPS).flat_map(|change| [written(change), change.key.clone()]);
     let keys: Vec<Key> = both.collect::<BTreeSet<Key>>().into_iter().collect();
-    let writes = store.external_writes(&keys, source, snapshot.revision)?;
+    let baseline = if keys.is_empty() { None } else { baseline(store, source) };
+    let writes = store.external_writes(&keys, source, snapshot.revision, baseline.as_ref())?;
     let search = DriftSearch { store, source, snapshot, writes: &writes, sees };
     let mut found = Vec::new();
     for (at, change) in plan.changes.iter().enumerate() {

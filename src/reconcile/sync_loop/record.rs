@@ -14,7 +14,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records the result of a run, and reports it if it is new.
     pub(super) fn record(&mut self, run: RunResult) {
         let commit = commit_of(&run.author);
-        let RunResult { mut report, mut findings, author } = run;
+        let RunResult { mut report, mut findings, author, left } = run;
         let snapshot = self.store.snapshot();
         let found = report.condition().0;
         // This holds even if the repository cannot be fetched: the commit that was fetched last is in effect.
@@ -29,7 +29,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             // Before the status says that they are in effect: somebody who reads it can roll them back.
             if let Some(content) = self.recorder.content(&self.store.content_key()) {
                 let led_to = led_to(&report, findings.drifted, snapshot.revision);
-                self.handle.keep_manifests(content, led_to);
+                self.handle.keep_manifests(content, led_to, findings.planned_at, &left);
             }
         }
         if let Some(failure) = self.handle.settings.fetches.as_ref().and_then(|fetches| fetches.failure())
@@ -100,7 +100,8 @@ impl<F> Loop<F> {
     }
 }
 
-/// The revision that has all that the manifests of a run declare. None if others have changed some of it.
+/// The revision that a run made of the manifests, or that has all that they declare. None if it made none and others have
+/// changed some of it.
 fn led_to(report: &RunReport, drifted: usize, current: u64) -> Option<u64> {
     match report {
         RunReport::Applied { revision, .. } | RunReport::Drifted { applied: Some((_, revision)), .. } => {

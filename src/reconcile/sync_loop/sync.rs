@@ -74,7 +74,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records that a run has failed before its plan.
     pub(super) fn fail(&mut self, found: Vec<Diagnostic>) {
         let findings = RunFindings::default().failed(&found);
-        self.record(RunResult { report: RunReport::Failed(found), findings, author: self.options.author() });
+        self.record(RunResult {
+            report: RunReport::Failed(found),
+            findings,
+            author: self.options.author(),
+            left: BTreeSet::new(),
+        });
     }
 
     /// Whether the result of the last sync still holds, because neither the store nor the manifests have changed.
@@ -108,7 +113,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let findings = RunFindings { declared: unchanged, ..RunFindings::from_plan(&recalled, &snapshot) };
         measure("in_sync", began);
         self.freshness = Some(Freshness::new(revision, None, &self.clock));
-        self.record(RunResult { report, findings, author: self.options.author() });
+        self.record(RunResult { report, findings, author: self.options.author(), left: BTreeSet::new() });
         Some(())
     }
 

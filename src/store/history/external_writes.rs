@@ -2,14 +2,16 @@
 //! back to the one of the source (D85, D86).
 //!
 //! Only the history of the resource is read, and of each commit only the header and one entry. The search ends at the
-//! last write of the source to a field, and within bounds: what is beyond them counts as pending. A commit of the
-//! source that changed very many resources counts for all of their fields, because reading them for each resource would
-//! cost more than the rest of a run.
+//! last write of the source to a field, at the revision at which a sync has found what the manifests declare
+//! ([`Baseline`]), and within bounds: what is beyond them counts as pending. A commit of the source that changed very
+//! many resources counts for all of their fields, because reading them for each resource would cost more than the rest
+//! of a run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::blame::SetBy;
@@ -27,6 +29,34 @@ const LARGE: usize = 1_000;
 /// How many writes of others to a resource are searched.
 const MOST_SEARCHED: usize = 1_000;
 
+/// The last sync of a source that found what its manifests declare: they have taken over what others had written before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Baseline {
+    /// The revision that it found.
+    revision: u64,
+    /// The paths of the resources that it left as they were, because of drift, and the revision of their own last such sync.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    left: BTreeMap<String, u64>,
+}
+
+impl Baseline {
+    /// The baseline after another sync, which found a revision and left some resources as they were.
+    pub(crate) fn after(before: Option<&Self>, revision: u64, left: &BTreeSet<String>) -> Self {
+        let known = |path: &String| (path.clone(), before.map_or(0, |before| before.of(path)));
+        Self { revision, left: left.iter().map(known).collect() }
+    }
+
+    /// Whether these are the resources that were left as they were.
+    pub(crate) fn has_left(&self, paths: &BTreeSet<String>) -> bool {
+        self.left.keys().eq(paths)
+    }
+
+    /// The revision up to which nothing that others have written to a resource is drift.
+    fn of(&self, path: &str) -> u64 {
+        self.left.get(path).copied().unwrap_or(self.revision)
+    }
+}
+
 /// Where a resource came from, and what changed it last.
 #[derive(Debug, Clone)]
 pub(crate) struct Provenance {
@@ -37,13 +67,14 @@ pub(crate) struct Provenance {
 }
 
 impl Store {
-    /// Finds what others have written to fields since a source last wrote them, up to a revision, newest first. Resources
-    /// without such writes are left out.
+    /// Finds what others have written to fields since a source last wrote them or its manifests last agreed with them, up to
+    /// a revision, newest first. Resources without such writes are left out.
     pub(crate) fn external_writes(
         &self,
         keys: &[Key],
         source: &str,
         upto: u64,
+        baseline: Option<&Baseline>,
     ) -> Result<HashMap<Key, Vec<ExternalWrite>>, StoreError> {
         if keys.is_empty() {
             return Ok(HashMap::new());
@@ -58,6 +89,10 @@ impl Store {
                 return Ok(ControlFlow::Continue(()));
             };
             search.read += 1;
+            let agreed = baseline.zip(paths.get(number)).map_or(0, |(baseline, path)| baseline.of(path));
+            if revision <= agreed {
+                return Ok(ControlFlow::Break(()));
+            }
             let is_own = header.applied_by() == Some(source);
             // A look at its fields, for each resource, would cost more than the rest of a run.
             if is_own && header.changed > LARGE {
@@ -203,7 +238,7 @@ mod tests {
         for to_read in [false, true] {
             let store = if to_read { Store::open_to_read(&path) } else { Store::open(&path) }.unwrap();
             let found =
-                |upto| store.external_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
+                |upto| store.external_writes(&[key()], "shop", upto, None).unwrap().remove(&key()).unwrap_or_default();
             let told = |upto| found(upto).into_iter().map(|it| (it.revision, it.by)).collect::<Vec<_>>();
             let (hand, again) = ((4, "API key ak_1 of usr_1".to_owned()), (5, "command line".to_owned()));
             assert_eq!(told(5), [again, hand.clone()]);
@@ -217,6 +252,26 @@ mod tests {
     }
 
     #[test]
+    fn what_the_manifests_have_taken_over_is_no_drift() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        history(&store);
+        let found = |baseline: &Baseline| {
+            let writes = store.external_writes(&[key()], "shop", 5, Some(baseline)).unwrap();
+            writes.into_values().flatten().map(|it| it.revision).collect::<Vec<_>>()
+        };
+        let nothing = BTreeSet::new();
+        let first = Baseline::after(None, 4, &nothing);
+        assert_eq!(found(&first), [5]);
+        assert!(found(&Baseline::after(Some(&first), 5, &nothing)).is_empty());
+        let drifted = BTreeSet::from([key().path()]);
+        let left = Baseline::after(Some(&first), 5, &drifted);
+        assert_eq!(found(&left), [5], "what is left as it is stays drift");
+        assert!(left.has_left(&drifted) && !left.has_left(&nothing));
+        assert_eq!(found(&Baseline::after(None, 5, &drifted)), [5, 4], "nothing was agreed before");
+    }
+
+    #[test]
     fn what_the_former_owner_wrote_is_no_drift_of_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
@@ -224,7 +279,7 @@ mod tests {
         let claim = Claim::new("pay", "a");
         let taken = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
         commit(&store, Author::source("pay", None), taken);
-        let writes = |upto| store.external_writes(&[key()], "pay", upto).unwrap();
+        let writes = |upto| store.external_writes(&[key()], "pay", upto, None).unwrap();
         assert!(writes(6).is_empty(), "{:?}", writes(6));
         commit(&store, Author::Local, patch("by hand since"));
         assert_eq!(writes(7).remove(&key()).map(|writes| writes.len()), Some(1));
@@ -240,7 +295,8 @@ mod tests {
         let claim = Claim::new("shop", "a");
         let adopted = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
         commit(&store, Author::source("shop", None), adopted);
-        let writes = |upto| store.external_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
+        let writes =
+            |upto| store.external_writes(&[key()], "shop", upto, None).unwrap().remove(&key()).unwrap_or_default();
         assert!(writes(3).is_empty(), "{:?}", writes(3));
         commit(&store, Author::Local, patch("by hand since"));
         assert_eq!(writes(4).into_iter().map(|it| it.revision).collect::<Vec<_>>(), [4]);

@@ -106,6 +106,43 @@ fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() 
     assert_eq!(serve.stop().code, 0);
 }
 
+#[test]
+fn what_the_manifests_have_taken_over_can_be_set_back_as_any_other_change() {
+    for (policy, lasting) in [("warn", false), ("warn", true), ("off", true), ("enforce", false)] {
+        let (folder, serve) = source(policy);
+        let other = edge_with("two", "{description: two, hostports: [\"two.example.com:443\"]}");
+        folder.write("shop/two.yaml", &other);
+        let named = |host: &str| {
+            let edges = serve.get("/edges/https").json()["https_edges"].as_array().unwrap().clone();
+            edges.into_iter().find(|edge| edge["hostports"][0] == host)
+        };
+        let (first, second) = (|| named("one.example.com:443"), || named("two.example.com:443"));
+        within(SOON, "the second edge", || second().map(|_| ()));
+        let describe = |edge: Option<Value>, description: &str| {
+            let path = format!("/edges/https/{}", edge.unwrap()["id"].as_str().unwrap());
+            assert_eq!(serve.call("PATCH", &path, &json!({"description": description}).to_string()).status, 200);
+        };
+        if lasting {
+            describe(second(), "by hand");
+        }
+        assert_eq!(serve.call("POST", "/sources/shop/suspend", r#"{"reason": "emergency"}"#).status, 200);
+        describe(first(), "emergency");
+        folder.write("shop/one.yaml", &edge("emergency", "\"one.example.com:443\""));
+        let begun = status(&serve)["syncs_begun"].as_u64().unwrap();
+        in_status(&serve, "another sync", |found| found["syncs_ended"].as_u64().unwrap() > begun);
+        assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
+        let state = if policy == "warn" && lasting { "Drifted" } else { "Synced" };
+        in_status(&serve, state, |found| found["state"] == state);
+        folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\""));
+        let is_back = || first().filter(|edge| edge["description"] == "a").map(|_| ());
+        within(SOON, &format!("the value from before ({policy}, {lasting})"), is_back);
+        let record = serve.get("/history?limit=1").json()["history"][0].clone();
+        assert!(!record["message"].as_str().unwrap().contains("drift"), "{policy}: {record:#}");
+        let other = if lasting { "by hand" } else { "two" };
+        assert_eq!(second().unwrap()["description"], other, "{policy}: other drift stays");
+    }
+}
+
 /// Three routes with webhook secrets, the first of which is given.
 fn hooks(secret: &str) -> String {
     let route = |name: &str, secret: &str| {

@@ -363,6 +363,26 @@ fn a_suspension_ends_by_itself() {
 }
 
 #[test]
+fn a_source_is_in_its_state_since_the_end_of_a_suspension() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    let before = in_state(&serve, "shop", "Synced")["since"].as_str().unwrap().to_owned();
+    // Times are in seconds.
+    until("the next second", || {
+        (Timestamp::now().as_second() > before.parse::<Timestamp>().unwrap().as_second()).then_some(())
+    });
+    assert_eq!(serve.call("POST", "/sources/shop/suspend", r#"{"reason": "fix"}"#).status, 200);
+    let suspended = in_state(&serve, "shop", "Suspended")["since"].clone();
+    assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
+    let resumed = in_state(&serve, "shop", "Synced")["since"].clone();
+    assert!(before.as_str() < suspended.as_str().unwrap(), "{before} {suspended}");
+    assert!(suspended.as_str() <= resumed.as_str(), "{suspended} {resumed}");
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("");
+    assert_eq!(in_state(&serve, "shop", "Synced")["since"], resumed);
+}
+
+#[test]
 fn the_configuration_file_suspends_a_source_until_it_is_changed() {
     let folder = two_sources();
     folder.write(CONFIG, "sources:\n- {name: shop, path: shop, suspend: true}\n");
