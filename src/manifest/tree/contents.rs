@@ -60,10 +60,46 @@ pub(super) fn manifest_file(name: String, bytes: Vec<u8>, folder: &Path, root: &
 /// Converts a text without a byte order mark to a manifest file; refuses empty files.
 pub(super) fn text_file(name: String, text: Arc<String>, folder: &Path, root: &Path) -> ReadManifest {
     let file = Arc::new(ManifestFile::new(name, text, folder.to_owned(), root.to_owned()));
-    if file.source.text.trim().is_empty() {
+    if has_no_content(&file.source.text) {
         let help = "restore its content, delete the file, or add a comment to keep it";
         let empty = Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written").caused_by(Cause::NoContent);
         return Err(empty.at(file.place(0..0)).help(help));
     }
     Ok(file)
+}
+
+/// Whether a text is what is left of a truncated file: white space, markers of documents, directives and nulls. Comments that
+/// somebody left in place of the documents are content, and a null beside them is not.
+fn has_no_content(text: &str) -> bool {
+    let (mut has_comment, mut has_null) = (false, false);
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('%')) {
+        let (values, comment) = line.split_once('#').map_or((line, None), |(values, comment)| (values, Some(comment)));
+        has_comment |= comment.is_some();
+        for word in values.split_whitespace() {
+            match word {
+                "---" | "..." => {}
+                "null" | "Null" | "NULL" | "~" => has_null = true,
+                _ => return false,
+            }
+        }
+    }
+    has_null || !has_comment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_comments_stand_for_a_file_without_documents() {
+        for text in
+            ["", " \n\t\n", "---\n", "---\r\n...\r\n", "%YAML 1.2\n---\n", "null\n", "~", "--- ~\n", "# a\nnull\n"]
+        {
+            assert!(has_no_content(text), "{text:?}");
+        }
+        for text in ["# a", "---\n# a\n", "--- # a\n...\n", "kind: null\n", "---\n---\nkind: ApiKey\n", "{}", "nullify"]
+        {
+            assert!(!has_no_content(text), "{text:?}");
+        }
+    }
 }

@@ -116,7 +116,7 @@ codes! {
         "The identity provider's metadata is not a SAML EntityDescriptor."
         => "Download the metadata again and paste the whole document, without a DTD.";
     EmptyFile "EMPTY_FILE" 400
-        "The file contains only whitespace. It may be half-written, and reading it as \"no resources\" would delete everything it declared."
+        "The file contains only whitespace, document separators or nulls. It may be half-written, and reading it as \"no resources\" would delete everything it declared."
         => "Restore the content, delete the file, or leave a comment in it.";
     EmptySource "EMPTY_SOURCE" 400
         "No manifest was found. An empty source never means \"delete everything\"."

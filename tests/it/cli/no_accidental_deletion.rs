@@ -66,6 +66,9 @@ const FOLDERS: &[Accident] = &[
 
 const FILES: &[Accident] = &[
     ("a file has no bytes", |it| it.write(SHOP, ""), USUAL, 3, "EMPTY_FILE", SHOP),
+    ("a file ends behind its first line", |it| it.write(SHOP, "---\n"), USUAL, 3, "EMPTY_FILE", SHOP),
+    ("a template renders nothing", |it| it.write(SHOP, "---\nnull\n...\n"), USUAL, 3, "EMPTY_FILE", SHOP),
+    ("JSON is null", |it| it.write(OFFICE, "null\n"), USUAL, 3, "EMPTY_FILE", OFFICE),
     ("a file has NUL bytes", |it| it.write(SHOP, &"\0".repeat(4096)), USUAL, 3, "SYNTAX", "NUL bytes"),
     ("a file is an archive", |it| bytes(it, SHOP, b"\x1f\x8b\x08\x00\x12\xff"), USUAL, 3, "NOT_UTF8", SHOP),
     ("a file ends in a word", |it| cut(it, SHOP, "volume_thr"), USUAL, 3, "SYNTAX", "storefront.yaml:46:"),

@@ -132,7 +132,7 @@ const FAMILIES: [Family; 53] = [
     ("folded lines", Input::Yaml, |size| field(&format!("description: >\n{}", "    a b\n\n".repeat(size / 9)))),
     ("documents", Input::Yaml, |size| numbered(size, 110, edge)),
     ("same documents", Input::Yaml, |size| edge(1).repeat(size / 110)),
-    ("empty documents", Input::Yaml, |size| "---\n".repeat(size / 4)),
+    ("empty documents", Input::Yaml, |size| "# empty\n".to_owned() + &"---\n".repeat(size / 4)),
     ("unknown kinds", Input::Yaml, |size| "---\nkind: Nothing\n".repeat(size / 18)),
     ("wide list", Input::Yaml, |size| {
         let hostports = numbered(size, 24, |number| format!("h{number}.example.com:443, "));
