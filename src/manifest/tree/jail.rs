@@ -18,8 +18,8 @@
 //!
 //! # What it never does
 //!
-//! - It never reads in `.git`, not even if files outside are allowed: that is not part of what is reviewed, and can
-//!   contain credentials.
+//! - It never reads in `.git`, not even if the root is there or files outside are allowed: that is not part of what is
+//!   reviewed, and can contain credentials.
 //! - It opens nothing that could wait for a writer, such as a FIFO, and reads only regular files.
 //! - It does not search hidden files and folders for manifests, or what [`IgnoreRules`] leave out. Links and
 //!   `from_file` can lead there, as mounted volumes with `..data` do.
@@ -81,10 +81,8 @@ impl AccessError {
     pub(super) fn diagnostic(self, path: &Path, root: &Path) -> Diagnostic {
         match self {
             AccessError::Outside => outside_manifest(path, root),
-            AccessError::Git => {
-                refused_manifest(path, "is a link that leads into `.git`, which can contain credentials")
-                    .help("remove the link, or move its target out of `.git`")
-            }
+            AccessError::Git => refused_manifest(path, "leads into `.git`, which can contain credentials")
+                .help("move the manifests out of `.git`, or remove the link"),
             AccessError::NotAFile => no_file(path),
             AccessError::Io(error) => unreadable(path.display(), error),
         }
@@ -108,8 +106,6 @@ type FolderEntry = (OsString, bool);
 pub(super) struct Jail {
     /// The folder's path.
     pub root: PathBuf,
-    /// The folder's resolved path.
-    real: PathBuf,
     dir: Dir,
     allow_outside: bool,
     /// The patterns that the search leaves out.
@@ -120,8 +116,7 @@ impl Jail {
     /// Opens a folder. Its path is trusted, including links in it.
     pub(super) fn new(root: &Path, allow_outside: bool) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
-        let real = real_path(&dir, root)?;
-        Ok(Self { root: root.to_owned(), real, dir, allow_outside, ignored: IgnoreRules::default() })
+        Ok(Self { root: root.to_owned(), dir, allow_outside, ignored: IgnoreRules::default() })
     }
 
     /// Reads which files of the folder the search leaves out, if the folder has such a file.
@@ -142,7 +137,7 @@ impl Jail {
         let jailed = |path: &Path| self.dir.open_with(path, &options).map(|file| file.into_std());
         let file = self.reach(inside, jailed, open_anywhere)?;
         let real = real_path(&file, &self.path_of(inside))?;
-        refuse_git(&real, &self.real)?;
+        refuse_git(&real)?;
         read_file(file, real, most)
     }
 
@@ -191,7 +186,7 @@ impl Jail {
             |path| Dir::open_ambient_dir(path, ambient_authority()),
         )?;
         let real = real_path(&folder, &self.path_of(inside))?;
-        refuse_git(&real, &self.real)?;
+        refuse_git(&real)?;
         let facts = folder.dir_metadata()?;
         let mut entries = Vec::new();
         for entry in folder.entries()? {
@@ -306,7 +301,7 @@ pub(crate) fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBu
 pub(super) fn read_anywhere(path: &Path, most: u64) -> Result<ReadFile, AccessError> {
     let file = open_anywhere(path)?;
     let real = real_path(&file, path)?;
-    refuse_git(&real, Path::new(""))?;
+    refuse_git(&real)?;
     read_file(file, real, most)
 }
 
@@ -320,11 +315,10 @@ fn real_path(open: &impl AsRawFd, name: &Path) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd())).or_else(|_| name.canonicalize())
 }
 
-/// Refuses what is inside `.git` below the root, or anywhere outside the root.
-fn refuse_git(real: &Path, root: &Path) -> Result<(), AccessError> {
-    let below = real.strip_prefix(root).unwrap_or(real);
+/// Refuses what is inside `.git`, even if the root is.
+fn refuse_git(real: &Path) -> Result<(), AccessError> {
     let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
-    if below.components().any(is_git) { Err(AccessError::Git) } else { Ok(()) }
+    if real.components().any(is_git) { Err(AccessError::Git) } else { Ok(()) }
 }
 
 /// Reads a regular file; reading a FIFO might never end.

@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use edgewright::{Disk, Tree, report::Format};
+use edgewright::{Disk, ManifestFile, Tree, report::Format};
 
 use crate::support::{
     manifests::bare_edge,
@@ -127,6 +127,27 @@ fn nothing_is_read_inside_git() {
             assert!(!run.all().contains(MARKER), "{line} with {file}: {}", run.all());
         }
     }
+}
+
+#[test]
+fn nothing_is_read_in_a_folder_inside_git() {
+    let folder = Folder::new();
+    folder.write("own/a.yaml", &bare_edge("a", ""));
+    folder.write("m/.git/deep/config", MARKER);
+    folder.write("m/.git/deep/x.yaml", &format!("# {MARKER}\n{}", bare_edge("x", "")));
+    symlink("m/.git/deep", folder.path("linked")).unwrap();
+    for path in ["m/.git", "m/.git/deep", "m/.git/deep/x.yaml", "linked", "linked/x.yaml"] {
+        for line in ["validate", "plan --format json", "validate --allow-outside-files", "plan own --with"] {
+            let run = folder.run(&format!("{line} {path}"));
+            let said = run.all().contains("ERR_EDGEWRIGHT_OUTSIDE_FILE") && run.all().contains("leads into `.git`");
+            assert_eq!((run.code, said), (3, true), "{line} {path}: {}", run.all());
+            assert!(!run.all().contains(MARKER), "{line} {path}: {}", run.all());
+        }
+    }
+    // The manifest is another file, so only its value is in there.
+    let manifest = ManifestFile::new("x.yaml".into(), String::new(), folder.path("linked"), folder.path("linked"));
+    let refused = Disk::new([folder.path("linked")]).file(&manifest, "config").unwrap_err();
+    assert!(refused.message.contains("is inside `.git`"), "{}", refused.message);
 }
 
 #[test]
