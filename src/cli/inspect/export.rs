@@ -17,9 +17,9 @@ const ASIDE: &str = ".edgewright-export.";
 /// Exports the resources of one source by name. Resources that no source owns can only be matched by ID: they are
 /// skipped unless you pass --adopt, which exports them with `metadata.id` so that the next reconcile adopts them. Their
 /// names come from their match, hostport or description; rename them first if you like. API keys that no source owns
-/// are always skipped, because their tokens cannot be exported. Secrets become `from_env`; the variables are listed on
-/// stderr, without their values. The store has no labels, annotations or module sets: modules are written into their
-/// routes.
+/// are always skipped, because their tokens cannot be exported, and so is what no manifest can declare: an event
+/// subscription whose ID has no `_`. Secrets become `from_env`; the variables are listed on stderr, without their values.
+/// The store has no labels, annotations or module sets: modules are written into their routes.
 ///
 /// With --server, a running server exports its current state. It sends no secrets.
 #[derive(Debug, clap::Args)]

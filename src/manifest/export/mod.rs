@@ -16,7 +16,7 @@
 //!
 //! # What it never does
 //!
-//! It never writes a secret. It does not export what another source owns; it lists how much that is.
+//! It never writes a secret. It does not export what another source owns, or what no manifest can declare; it lists these.
 
 mod lint_exceptions;
 mod names;
@@ -30,14 +30,15 @@ use serde_json::json;
 
 use super::format;
 use super::load::kinds::{Export, KINDS};
+use super::load::reader::adopted_id::id_fault;
 use super::resolve::scope::with_references;
 use crate::manifest::prelude::*;
 use crate::model::required_secrets::required_modules;
 use crate::model::{Entry, EventSource, MASK, Secrets, SharedModule, Slot, is_name};
 use crate::syntax::yaml::{Tape, to_yaml};
 use lint_exceptions::{LintExceptions, annotate, find_lint_exceptions, with_comment};
-use names::{readable_name, variable_names};
-use text::{envelope, is_its_match, prune, slug, take_required, unique};
+use names::{name_of_id, readable_name, variable_names};
+use text::{envelope, is_its_match, prune, take_required, unique};
 
 /// The result of an export.
 #[derive(Debug, Default)]
@@ -117,9 +118,14 @@ struct Exporter<'a> {
 }
 
 impl Exporter<'_> {
-    /// Whether a resource is exported. Unowned API keys are not, so that an admin's key is not adopted by accident;
-    /// owners and subscriptions cannot be declared by themselves.
+    /// Whether a resource is exported.
     fn takes(&self, entry: &Entry) -> bool {
+        self.selects(entry) && undeclarable(entry).is_none()
+    }
+
+    /// Whether a resource belongs into the export. Unowned API keys do not, so that an admin's key is not adopted by
+    /// accident; owners and subscriptions cannot be declared by themselves.
+    fn selects(&self, entry: &Entry) -> bool {
         let adopted = self.adopt && entry.claim.is_none() && entry.key.kind != Kind::ApiKey;
         let declared = !matches!(entry.key.kind, Kind::Owner | Kind::EventSubscription);
         declared && (entry.is_owned_by(self.source) || adopted)
@@ -321,7 +327,7 @@ impl Exporter<'_> {
         let mut taken = BTreeSet::new();
         let documents = sources.into_iter().map(|((id, kept), sources)| {
             let mut metadata = Map::new();
-            metadata.insert("name".into(), unique(&mut taken, &[slug(id.as_str())], '-').into());
+            metadata.insert("name".into(), unique(&mut taken, &[name_of_id(id.as_str())], '-').into());
             metadata.insert("id".into(), id.as_str().into());
             if kept {
                 metadata.insert("prevent_destroy".into(), true.into());
@@ -428,10 +434,11 @@ impl Exporter<'_> {
 
     fn note_left_out(&mut self) {
         let mut others: BTreeMap<&str, usize> = BTreeMap::new();
-        let (mut keys, mut unowned) = (0, 0);
+        let (mut keys, mut unowned, mut invalid) = (0, 0, BTreeSet::new());
         for entry in self.snapshot.iter().filter(|entry| !self.takes(entry)) {
             match (&entry.claim, entry.key.kind) {
                 (_, Kind::Owner | Kind::EventSubscription) => {}
+                _ if self.selects(entry) => invalid.extend(undeclarable(entry)),
                 (Some(claim), _) => *others.entry(&claim.source).or_default() += 1,
                 (None, Kind::ApiKey) => keys += 1,
                 (None, _) => unowned += 1,
@@ -445,6 +452,17 @@ impl Exporter<'_> {
         let others = others.iter().map(|(source, count)| {
             format!("skipped: owned by source `{}` ({count}); use --source to export them", printable(source))
         });
-        self.out.left_out = unowned.into_iter().chain(keys).chain(others).collect();
+        self.out.left_out = unowned.into_iter().chain(keys).chain(others).chain(invalid).collect();
     }
+}
+
+/// Why no manifest can declare a resource that the API has accepted: its ID, or that of the subscription, cannot be adopted.
+fn undeclarable(entry: &Entry) -> Option<String> {
+    let (kind, id) = match (entry.key.kind, &entry.key.parent) {
+        (Kind::EventSource, Some(subscription)) => (Kind::EventSubscription, subscription),
+        (Kind::TlsEdge, _) => (Kind::TlsEdge, &entry.key.id),
+        _ => return None,
+    };
+    let fault = id_fault(id.as_str(), kind.info())?;
+    Some(format!("skipped: {} `{}` cannot be declared: {}", kind.info().name, printable(id.as_str()), fault.message))
 }

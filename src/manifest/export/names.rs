@@ -32,12 +32,16 @@ fn host_name(hostport: &str) -> String {
 /// The kind with the end of the ID, or the whole ID if another service has chosen it.
 fn from_id(entry: &Entry) -> String {
     let (id, info) = (entry.key.id.as_str(), entry.key.kind.info());
-    let name = if info.implicit {
-        slug(id)
-    } else {
-        let skipped = id.chars().count().saturating_sub(LAST_OF_ID);
-        slug(&format!("{} {}", spaced(info.name), id.chars().skip(skipped).collect::<String>()))
-    };
+    if info.implicit {
+        return name_of_id(id);
+    }
+    let skipped = id.chars().count().saturating_sub(LAST_OF_ID);
+    name_of_id(&format!("{} {}", spaced(info.name), id.chars().skip(skipped).collect::<String>()))
+}
+
+/// Returns a name for an ID, which may have no letters or digits.
+pub(super) fn name_of_id(id: &str) -> String {
+    let name = slug(id);
     if name.is_empty() { "unnamed".into() } else { name }
 }
 

@@ -8,7 +8,7 @@
 //! if the rest is faulty, and is marked: a reference to it is correct, and nothing is concluded from its content. One
 //! without a valid name is checked, and declares nothing.
 
-mod adopted_id;
+pub(in crate::manifest) mod adopted_id;
 mod edge;
 mod module_set;
 mod null_values;

@@ -132,6 +132,36 @@ fn what_nobody_owns_is_adopted_on_request_only() {
 }
 
 #[test]
+fn what_no_manifest_can_declare_is_left_out_and_told() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    for (subscription, kind) in [
+        ("host.example.com", "ip_policy_created.v0"),
+        ("host.example.com", "ip_policy_deleted.v0"),
+        ("__", "ip_policy_created.v0"),
+    ] {
+        let path = format!("/event_subscriptions/{subscription}/sources");
+        let made = serve.call("POST", &path, &format!(r#"{{"type":"{kind}"}}"#));
+        assert_eq!(made.status, 201, "{}", made.body);
+    }
+    drop(serve);
+
+    let export = folder.ok("export --adopt out");
+    let said = "skipped: EventSubscription `host.example.com` cannot be declared: \
+                the ID of an EventSubscription must contain `_`\n";
+    assert_eq!(export.err.matches(said).count(), 1, "{}", export.err);
+    assert!(!export.err.contains("--adopt"), "{}", export.err);
+    // An ID without letters and digits has a name all the same.
+    let text = folder.read("out/event-subscriptions.yaml");
+    assert!(text.contains("  name: unnamed\n") && !text.contains("host.example.com"), "{text}");
+    let adopted = folder.ok("reconcile out");
+    assert!(adopted.summary().contains("1 to adopt"), "{}", adopted.out);
+    assert_eq!(folder.ok("plan out").out, "No changes: 1 unchanged.\n");
+    // Without the option, it counts like everything else that nobody owns.
+    assert!(folder.ok("export again").err.contains("not owned by any source (2); use --adopt"));
+}
+
+#[test]
 fn a_folder_with_files_is_not_written_into_by_accident() {
     let folder = Folder::with_storefront();
     folder.ok("reconcile storefront");

@@ -5,7 +5,7 @@ use crate::model::id::is_opaque_id;
 use crate::model::{Code, Fault, KindInfo};
 
 /// Returns what is wrong with the ID that a document adopts, if anything.
-pub(super) fn id_fault(id: &str, info: &KindInfo) -> Option<Fault> {
+pub(in crate::manifest) fn id_fault(id: &str, info: &KindInfo) -> Option<Fault> {
     let Some(external) = ExternalKind::from_implicit(info.kind) else {
         let fault = || Fault::new(Code::InvalidFormat, format!("invalid {} ID", info.name));
         let good = is_opaque_id(id) && id.starts_with(info.prefix);
