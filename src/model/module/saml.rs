@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use super::session_fields;
+use crate::model::field_rule::{BLANK_IS_UNSET, deserialize_by};
 use crate::model::secrets::{Reading, Text};
 use crate::syntax::text::printable;
 use crate::syntax::xml;
@@ -51,9 +52,9 @@ module! {
     }
 }
 
+/// A blank format is the default in a request only (D62).
 fn nameid_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let given = String::deserialize(deserializer)?;
-    Ok(if given.is_empty() { PERSISTENT.into() } else { given })
+    deserialize_by(BLANK_IS_UNSET, PERSISTENT.to_owned(), deserializer)
 }
 
 /// The response form of [`Saml`]: its configuration, and the service provider settings for the identity provider.
