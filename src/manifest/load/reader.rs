@@ -326,7 +326,7 @@ impl Reader<'_> {
     fn route(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         let edge: String = self.field(spec, DocumentPart::Spec, "edge");
-        let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, "modules_from");
+        let modules_from: Vec<String> = self.list(spec, DocumentPart::Spec, "modules_from");
         let route = self.spec_of(body);
         self.require(body, "edge", "the name or ID of the route's edge");
         if let Some(route) = route.filter(|_| !edge.is_empty()) {
@@ -402,7 +402,7 @@ impl Reader<'_> {
         (list, sample): (&'static str, &str),
         mut read: impl FnMut(&mut Self, Node<'_>, DocumentPart),
     ) {
-        self.warn_of_null_list(spec, list);
+        self.warn_of_null_list(spec, DocumentPart::Spec, list);
         let Some(value) = spec.get(list).filter(|value| !value.is_null()) else { return };
         let Some(entries) = value.items() else {
             let fault = not_a_list(&format!("`{list}`"), list, Some(sample), value);
@@ -422,7 +422,7 @@ impl Reader<'_> {
         let edge: Arc<str> = Arc::from(metadata.name.as_str());
         self.entries(spec, ROUTES, |reader, node, part| {
             let name: String = reader.field(node, part, "name");
-            let modules_from: Vec<String> = reader.field(node, part, "modules_from");
+            let modules_from: Vec<String> = reader.list(node, part, "modules_from");
             let route = reader.spec(Kind::HttpsEdgeRoute, node, part, &["name", "modules_from"]);
             if !name.is_empty() && !reader.check_name(&name, part.path().join("name")) {
                 return;

@@ -176,7 +176,7 @@ codes! {
         "`edgewright destroy` requires the name of the source; on a terminal, `rollback` and `reconcile --store` with a new store require a `yes`."
         => "Type what the question asks for; `destroy` also takes the name of the source with `--confirm`, and `rollback` takes `--yes`.";
     NullModule "NULL_MODULE" 400
-        "A key without a value is null, and null means \"not set\": the module is not configured, or the list has no items."
+        "A key without a value is null, and null means \"not set\": the key configures no module, or the list has no items."
         => "Set the fields of the module, or `{}` if its defaults are enough; write `[]` for an empty list; or remove the key.";
     LintDenied "LINT_DENIED" 400
         "A lint at level `deny` has a finding in the manifests; the message starts with the lint's name."

@@ -182,6 +182,28 @@ fn a_warning_is_shown_and_stops_nothing() {
 }
 
 #[test]
+fn a_null_list_that_only_manifests_have_is_a_warning() {
+    let folder = Folder::new();
+    let text = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec:\n  hostports:\n  delegates_to:\n  \
+                certificates_from:\n  required_modules:\n  routes:\n  - match_type: path_prefix\n    match: /\n    modules_from:\n";
+    folder.write("m/edge.yaml", text);
+    let run = folder.run("validate m");
+    for (place, list) in
+        [("6:3", "delegates_to"), ("7:3", "certificates_from"), ("8:3", "required_modules"), ("12:5", "modules_from")]
+    {
+        let said = format!("`{list}` is null, so the list is empty");
+        assert!(run.err.contains(&said) && run.err.contains(&format!("m/edge.yaml:{place}]")), "{list}: {}", run.err);
+    }
+    assert_eq!(run.err.matches("ERR_EDGEWRIGHT_NULL_MODULE").count(), 4, "{}", run.err);
+    // A set can configure the module all the same.
+    let set = "---\napiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: base}\nspec: {compression: {}}\n";
+    let route = "  routes: [{match_type: path_prefix, match: /, modules_from: [base], compression: }]\n";
+    folder.write("m/edge.yaml", &format!("{}{route}{set}", text.split_once("  delegates_to").unwrap().0));
+    let run = folder.run("validate m");
+    assert!(run.err.contains("`compression` is null, so it configures nothing"), "{}", run.err);
+}
+
+#[test]
 fn an_id_of_another_kind_is_one_error_in_a_plan() {
     let folder = Folder::new();
     let text = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: x, id: edghtsrt_1}\n\

@@ -14,12 +14,12 @@ impl Reader<'_> {
     /// Reads an edge and the routes inside it.
     pub(super) fn edge(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
-        let delegates_to: Vec<Delegation> = self.field(spec, DocumentPart::Spec, DELEGATES_TO);
+        let delegates_to: Vec<Delegation> = self.list(spec, DocumentPart::Spec, DELEGATES_TO);
         for fault in delegation::check(&delegates_to) {
             self.report_in(DocumentPart::Spec, fault.under(&DELEGATES_TO.into()));
         }
         let certificates_from = self.source_names(spec, CERTIFICATES_FROM);
-        let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, REQUIRED_MODULES);
+        let modules_from: Vec<String> = self.list(spec, DocumentPart::Spec, REQUIRED_MODULES);
         if let Some(mut edge) = self.spec_of(body) {
             // A copy takes time, and few edges need one.
             if (!delegates_to.is_empty() || !certificates_from.is_empty())
@@ -35,7 +35,6 @@ impl Reader<'_> {
     /// Reads a certificate, and the sources whose edges may present it.
     pub(super) fn certificate(&mut self, body: &Body<'_>) {
         // Null is probably a list that was not finished, which must not share the certificate with everybody.
-        self.warn_of_null_list(body.spec, SHARED_WITH);
         let shared_with = body.spec.get(SHARED_WITH).map(|_| self.source_names(body.spec, SHARED_WITH));
         let Some(mut certificate) = self.spec_of(body) else { return };
         if shared_with.is_some()
@@ -48,7 +47,7 @@ impl Reader<'_> {
 
     /// Reads a list of sources.
     fn source_names(&mut self, spec: Node<'_>, field: &'static str) -> Vec<String> {
-        let names: Vec<String> = self.field(spec, DocumentPart::Spec, field);
+        let names: Vec<String> = self.list(spec, DocumentPart::Spec, field);
         for (index, _) in names.iter().enumerate().filter(|(_, name)| name.trim().is_empty()) {
             let fault = Fault::new(Code::Required, "the name of a source is required").at((field, index));
             self.report_in(DocumentPart::Spec, fault.help("name the other source, or remove the entry"));

@@ -7,6 +7,7 @@ use crate::model::module::switch::module_advice;
 use crate::model::secrets::redact::quotable_key;
 use crate::model::{MOST_FAULTS, Path, Segment, Slot};
 use crate::syntax::yaml::Node;
+use serde::de::DeserializeOwned;
 
 impl Reader<'_> {
     /// Warns about `compression:` without a value. If fields of the module are beside it instead of below it, the help of their
@@ -27,7 +28,7 @@ impl Reader<'_> {
             if self.findings.errors < MOST_FAULTS && has_fields_beside(slot, node, faults) {
                 continue;
             }
-            let message = format!("`{}` is null, so the module is not configured", slot.name);
+            let message = format!("`{}` is null, so it configures nothing", slot.name);
             let fault = Fault::new(Code::NullModule, message).at(slot.name).of_key();
             let fault = fault.help(format!("{}, or remove the key", module_advice(slot)));
             self.findings.warning(|| self.origin.part(part).warning(fault));
@@ -46,13 +47,22 @@ impl Reader<'_> {
         }
     }
 
+    /// Decodes a list that only manifests have.
+    pub(super) fn list<T>(&mut self, node: Node<'_>, part: DocumentPart, name: &str) -> Vec<T>
+    where
+        T: DeserializeOwned + Serialize,
+    {
+        self.warn_of_null_list(node, part, name);
+        self.field(node, part, name)
+    }
+
     /// Warns about `routes:` without a value, which may be a truncated file.
-    pub(super) fn warn_of_null_list(&mut self, node: Node<'_>, name: &str) {
+    pub(super) fn warn_of_null_list(&mut self, node: Node<'_>, part: DocumentPart, name: &str) {
         if node.get(name).is_some_and(Node::is_null) {
             let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"));
-            let fault = fault.at(["spec", name]).of_key();
+            let fault = fault.at(name).of_key();
             let fault = fault.help(format!("use `{name}: []` if that is intended, or remove the key"));
-            self.findings.warning(|| self.origin.warning(fault));
+            self.findings.warning(|| self.origin.part(part).warning(fault));
         }
     }
 }
