@@ -49,6 +49,23 @@ pub(super) fn moved_out_of_spec(kind: Kind, fault: Fault) -> Fault {
     if kind == Kind::HttpsEdge && is_of_routes() { fault.help("move it into an entry of `routes`") } else { fault }
 }
 
+/// Checks the metadata of a document of a kind without a resource, which cannot adopt, rename, protect or move anything.
+pub(super) fn faults_without_resource(metadata: &Metadata, kind: &str) -> Vec<Fault> {
+    let copy = "copy it to the manifests of the other source";
+    let of_resources = [
+        ("id", metadata.id.is_some(), "remove `id`"),
+        ("renamed_from", metadata.renamed_from.is_some(), "remove `renamed_from`"),
+        ("prevent_destroy", metadata.prevent_destroy, "remove `prevent_destroy`"),
+        ("transfer_from", metadata.transfer_from.is_some(), copy),
+        ("transfer_to", metadata.transfer_to.is_some(), copy),
+    ];
+    let faults = of_resources.into_iter().filter(|(_, is_set, _)| *is_set).map(|(field, _, help)| {
+        let fault = Fault::new(Code::NotAllowed, format!("a {kind} has no `{field}`: it exists in manifests only"));
+        fault.at(["metadata", field]).help(help)
+    });
+    faults.collect()
+}
+
 /// The name, labels and lifecycle options of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

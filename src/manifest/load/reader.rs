@@ -17,7 +17,7 @@ mod route_test;
 use super::declaration::Declaration;
 use super::declarations::{Declarations, DeclaredName};
 use super::document::Document;
-use super::envelope::{API_VERSION, Envelope, Metadata, moved_out_of_spec, with_place};
+use super::envelope::{API_VERSION, Envelope, Metadata, faults_without_resource, moved_out_of_spec, with_place};
 use super::findings::FileFindings;
 use super::kinds::{self, ManifestKind, ROUTE_TEST};
 use super::lint_facts::LintFacts;
@@ -278,7 +278,7 @@ impl Reader<'_> {
         }
         let faults = match kind.resource {
             Some(_) => transfer_markers::faults(metadata),
-            None => transfer_markers::faults_without_resource(metadata, kind.name),
+            None => faults_without_resource(metadata, kind.name),
         };
         faults.into_iter().for_each(|fault| self.report(fault));
         let body = Body { kind, metadata, spec };

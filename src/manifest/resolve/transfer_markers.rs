@@ -52,15 +52,6 @@ fn markers(metadata: &Metadata) -> impl Iterator<Item = (&'static str, &String)>
     markers.into_iter().filter_map(|(field, name)| Some((field, name.as_ref()?)))
 }
 
-/// Checks the markers of a document of a kind without a resource, which cannot have any.
-pub(crate) fn faults_without_resource(metadata: &Metadata, kind: &str) -> Vec<Fault> {
-    let faults = markers(metadata).map(|(field, _)| {
-        let fault = Fault::new(Code::NotAllowed, format!("a {kind} has no `{field}`: it exists in manifests only"));
-        fault.at(["metadata", field]).help("copy it to the manifests of the other source")
-    });
-    faults.collect()
-}
-
 /// Checks the markers of a resource.
 pub(crate) fn faults(metadata: &Metadata) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -105,6 +96,5 @@ mod tests {
         assert_eq!(codes(faults(&metadata(Some("a"), Some("a")))), [Code::NotAllowed]);
         let invalid = faults(&metadata(Some(" "), Some("a\nb")));
         assert_eq!(codes(invalid), [Code::InvalidFormat, Code::InvalidFormat]);
-        assert_eq!(codes(faults_without_resource(&metadata(Some("a"), None), "ModuleSet")), [Code::NotAllowed]);
     }
 }

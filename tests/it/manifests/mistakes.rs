@@ -182,6 +182,22 @@ fn a_warning_is_shown_and_stops_nothing() {
 }
 
 #[test]
+fn what_is_no_resource_cannot_be_adopted_renamed_protected_or_moved() {
+    let folder = Folder::new();
+    let fields = ["id: x_1", "renamed_from: b", "prevent_destroy: true", "transfer_from: b", "transfer_to: b"];
+    for (kind, spec) in [("ModuleSet", "{compression: {}}"), ("RouteTest", "{requests: []}")] {
+        for field in fields {
+            let text =
+                format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: a, {field}}}\nspec: {spec}\n");
+            folder.write("m/a.yaml", &text);
+            let run = folder.run("validate m");
+            let said = format!("a {kind} has no `{}`", field.split_once(':').unwrap().0);
+            assert!(run.code == 3 && run.err.contains(&said), "{kind} with {field}: {}", run.all());
+        }
+    }
+}
+
+#[test]
 fn a_null_list_that_only_manifests_have_is_a_warning() {
     let folder = Folder::new();
     let text = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec:\n  hostports:\n  delegates_to:\n  \
