@@ -14,6 +14,7 @@ use crate::reconcile::compare;
 /// revisions. With --server, names also resolve to resources on the server, and the new manifests must be valid together
 /// with its other sources. Exits with code 4 if the changes do what a lint at level `deny` forbids, such as to open access.
 #[derive(Debug, clap::Args)]
+#[command(mut_args(ServerArgs::by_flag_only))]
 pub(crate) struct Args {
     /// Exit with code 2 if they differ.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]

@@ -28,7 +28,7 @@ use live::LiveGateway;
 /// --server, the tests run among everything that the server has, as if it had applied the manifests.
 #[derive(Debug, clap::Args)]
 // `test` shows no plan.
-#[command(mut_arg("full", |argument| argument.hide(true)))]
+#[command(mut_arg("full", |argument| argument.hide(true)), mut_args(ServerArgs::by_flag_only))]
 pub(crate) struct Args {
     /// Show the routes and modules that no test touches.
     #[arg(long, env = "EDGEWRIGHT_COVERAGE")]

@@ -14,7 +14,7 @@ use crate::reconcile::validate_loaded;
 /// sources. Reports the same errors as `plan`.
 #[derive(Debug, clap::Args)]
 // `validate` shows no plan.
-#[command(mut_arg("full", |argument| argument.hide(true)))]
+#[command(mut_arg("full", |argument| argument.hide(true)), mut_args(ServerArgs::by_flag_only))]
 pub(crate) struct Args {
     #[command(flatten)]
     reported: ReportedSource,

@@ -1,6 +1,6 @@
 //! The server that a command works through: of a flag, of the environment, or of a context (D105).
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::{Arg, builder::NonEmptyStringValueParser};
 
 use super::client::{ApiClient, parse_server_url};
 use super::credentials::Credentials;
@@ -37,6 +37,12 @@ pub(crate) struct ServerArgs {
 }
 
 impl ServerArgs {
+    /// Takes the variables from the options that name a server, in a command that works with files unless a flag does.
+    pub(crate) fn by_flag_only(argument: Arg) -> Arg {
+        let names_server = matches!(argument.get_id().as_str(), "server" | "context");
+        if names_server { argument.env(None::<&'static str>) } else { argument }
+    }
+
     /// Chooses between a store, a server and a context. A flag comes before everything else; two flags are an error. Then
     /// come the server, the store and the context of the environment or the configuration file, and last the current
     /// context. A command that works with files uses flags alone.

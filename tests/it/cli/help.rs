@@ -49,6 +49,16 @@ fn the_long_help_has_the_layout_of_the_short_one() {
 }
 
 #[test]
+fn a_server_that_only_a_flag_names_has_no_variable() {
+    for command in ["validate", "diff", "test", "plan"] {
+        let help = run_in_repository(&format!("{command} --help")).out;
+        let has = ["EDGEWRIGHT_SERVER", "EDGEWRIGHT_CONTEXT"].map(|name| help.contains(&format!("{name}]")));
+        assert_eq!(has, [command == "plan"; 2], "{command}\n{help}");
+        assert!(help.contains("--server <URL>") && help.contains("EDGEWRIGHT_VERSION_HEADER]"), "{help}");
+    }
+}
+
+#[test]
 fn apply_is_another_name_of_reconcile() {
     let folder = Folder::with_storefront();
     assert!(folder.ok("apply storefront --dry-run").out.contains("24 to create"));
