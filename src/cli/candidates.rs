@@ -211,7 +211,7 @@ fn resources(program: Command, words: &[String]) -> Option<ResourceReader> {
     let config = Config::read().ok()?;
     let program = without_empty_variables(config.apply(program).ok()?).ignore_errors(true);
     let arguments = program.clone().try_get_matches_from(line).ok()?;
-    config.check_options(&program, &arguments, CheckedOptions::BeforeChoice).ok()?;
+    config.check_options(&program, &arguments, CheckedOptions::BeforeChoice { server_by_flag_only: false }).ok()?;
     let parsed = Cli::from_arg_matches(&arguments);
     let current_context = parsed.map_or(CurrentContext::Refused, |cli| current_context(&cli.command));
     let origins = OptionOrigins { command: &program, arguments: &arguments, config: &config, current_context };

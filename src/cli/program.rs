@@ -9,6 +9,7 @@ use super::command::{self, Cli, Command};
 use super::config::Config;
 use super::config::location::config_path;
 use super::failure::{CommandResult, Exit, Failure};
+use super::input::option_origins::CurrentContext;
 use super::input::{empty_variables, usage};
 use super::manifests::source_args;
 use super::output::{self, Output, diagnostics};
@@ -64,7 +65,8 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    config.add_refused_options(&command, &matches);
+    let is_by_flag_only = command::current_context(&cli.command) == CurrentContext::OnlyByFlag;
+    config.add_refused_options(&command, &matches, is_by_flag_only);
     if matches!(cli.command, Command::Validate(_)) {
         let serve = serve::command();
         diagnostics::diagnostics(config.refused_by_server(&serve).as_slice());

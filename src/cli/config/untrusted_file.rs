@@ -13,6 +13,8 @@ const HARMLESS: [&str; 4] = ["format", "log-format", "detailed-exitcode", "no-ca
 const DELETION_LIMIT: (&str, usize) = ("max-deletes", 3);
 /// The options that choose where a command works. A flag of one of them makes the others moot (D105).
 const PLACES: [&str; 3] = ["store", "server", "context"];
+/// Those of a server.
+const SERVERS: [&str; 2] = ["server", "context"];
 
 impl Config {
     /// Adds an error for each key that only a server uses, unless the file was named: a pull request can add it to the
@@ -24,9 +26,16 @@ impl Config {
         self
     }
 
-    /// Adds an error for each option of the command that runs which such a file cannot set and nothing else has set.
-    pub(in crate::cli) fn add_refused_options(&mut self, command: &Command, matches: &ArgMatches) {
-        let refused = self.refused_options(command, matches, CheckedOptions::BeforeChoice);
+    /// Adds an error for each option of the command that runs which such a file cannot set and nothing else has set. A
+    /// command with which only a flag names a server does not use the one of the file.
+    pub(in crate::cli) fn add_refused_options(
+        &mut self,
+        command: &Command,
+        matches: &ArgMatches,
+        server_by_flag_only: bool,
+    ) {
+        let checked = CheckedOptions::BeforeChoice { server_by_flag_only };
+        let refused = self.refused_options(command, matches, checked);
         self.errors.extend(refused.into_iter().map(|failure| (None, failure)));
     }
 
@@ -93,8 +102,11 @@ fn can_set(name: &str, value: &str) -> bool {
 /// Which options of the command that runs are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckedOptions {
-    /// All, except those of a store that the command may not use.
-    BeforeChoice,
+    /// All, except those of a store or server that the command may not use.
+    BeforeChoice {
+        /// Whether only a flag names the server of the command.
+        server_by_flag_only: bool,
+    },
     /// The options of the store that the command uses.
     OfStore,
 }
@@ -119,7 +131,10 @@ fn unset<'n>(
     let of_store = of_store();
     let is_unset = |name: &&String| {
         let is_checked = match checked {
-            CheckedOptions::BeforeChoice => !has_choice || !of_store.contains(name.as_str()),
+            CheckedOptions::BeforeChoice { server_by_flag_only } => {
+                let is_of_store = has_choice && of_store.contains(name.as_str());
+                !is_of_store && !(server_by_flag_only && SERVERS.contains(&name.as_str()))
+            }
             CheckedOptions::OfStore => of_store.contains(name.as_str()),
         };
         let is_moot = has_choice && is_place_chosen && PLACES.contains(&name.as_str());

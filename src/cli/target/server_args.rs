@@ -1,6 +1,7 @@
 //! The server that a command works through: of a flag, of the environment, or of a context (D105).
 
-use clap::{Arg, builder::NonEmptyStringValueParser};
+use clap::Arg;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::client::{ApiClient, parse_server_url};
 use super::credentials::Credentials;

@@ -302,6 +302,33 @@ fn a_client_shares_the_folder_of_its_server() {
 }
 
 #[test]
+fn a_server_in_the_file_is_in_nobodys_way_who_works_with_files() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    for option in ["server: 'http://127.0.0.1:1'", "context: prod"] {
+        let text = format!("options: {{{option}}}\n");
+        folder.write(CONFIG, &text);
+        folder.write("named.yaml", &text);
+        for line in ["validate m", "diff m m", "test m", "trace --manifests m https://a.example.com/"] {
+            let found = with_found_file(&folder, line);
+            let mut command = folder.command(line);
+            command.env(CONFIG_VARIABLE, "named.yaml");
+            let named = finish(command, "");
+            for run in [&found, &named] {
+                assert!(!run.err.contains("NOT_ALLOWED") && !run.err.contains("cannot reach"), "{line}: {}", run.all());
+            }
+            assert_eq!((found.code, &found.out), (named.code, &named.out), "{line}: {}", found.all());
+            assert_eq!(found.code, 0, "{line}: {}", found.all());
+        }
+        // What would send something there is refused as before.
+        for line in ["plan m", "get edges", "prove m", "trace https://a.example.com/"] {
+            let run = with_found_file(&folder, line);
+            assert_eq!((run.code, run.err.contains("NOT_ALLOWED")), (1, true), "{line}: {}", run.all());
+        }
+    }
+}
+
+#[test]
 fn all_errors_are_told_at_once() {
     let folder = Folder::new();
     folder.write(CONFIG, "lints: {nope: warn}\nsources: [{name: a, path: m, interval: soon}]\nhooks: {git: {}}\n");
