@@ -28,6 +28,8 @@ impl IgnoreRules {
         };
         let file = Arc::new(SourceFile::new(name.to_owned(), text));
         let mut rules = GitignoreBuilder::new("");
+        // A bracket without its end is a mistake, and not a name with a bracket.
+        rules.allow_unclosed_class(false);
         let mut start = 0;
         for line in file.text.split_inclusive('\n') {
             let pattern = line.trim_end_matches(['\r', '\n']);
@@ -64,6 +66,10 @@ mod tests {
         assert!(is_out("a/b.tmp.yaml", false) && !is_out("a/b.yaml", false));
         assert!(is_out(".github", true) && is_out("ci/a.yaml", false) && !is_out("ci/edge.yaml", false));
         assert!(!IgnoreRules::default().leaves_out(Path::new("a.yaml"), false));
+        for pattern in ["[", "a[", "[!", "[z-a]", "a\n!b[\n"] {
+            assert!(IgnoreRules::read(IGNORE_FILE, pattern.into()).is_err(), "{pattern}");
+        }
+        assert!(IgnoreRules::read(IGNORE_FILE, "a\\[b\n[[]\n".into()).is_ok());
         assert!(IgnoreRules::read(IGNORE_FILE, vec![0xff]).is_err());
         assert!(IgnoreRules::read(IGNORE_FILE, vec![b'a'; (64 << 10) + 1]).is_err());
     }
