@@ -15,6 +15,8 @@ const IMAGES: &str = "docs/images";
 const MOST_BYTES: usize = 120 * 1024;
 /// The index of the pages in `docs`.
 const INDEX: &str = "docs/README.md";
+/// The page that names the code of each decision.
+const DECISIONS: &str = "docs/decisions.md";
 
 /// The targets of the links outside of code, with the numbers of their lines.
 fn links(page: &Page) -> Vec<(usize, String)> {
@@ -86,6 +88,22 @@ fn links_lead_somewhere() {
     }
     assert_none("links that lead nowhere", &offenders);
     assert!(count > 50, "only {count} links");
+}
+
+#[test]
+fn the_code_that_decisions_name_is_there() {
+    let named = Regex::new(r"`((?:src|tests|examples)/[^`{]*)(?:\{([^}]*)\}([^`]*))?`").unwrap();
+    let (text, mut count, mut offenders) = (Page::read(DECISIONS).text, 0, Vec::new());
+    for found in named.captures_iter(&text) {
+        let choices = found.get(2).map_or("", |choices| choices.as_str()).split(',');
+        let end = found.get(3).map_or("", |end| end.as_str());
+        for path in choices.map(|choice| format!("{}{choice}{end}", &found[1])) {
+            count += 1;
+            offenders.extend((!fs::exists(format!("{REPOSITORY}/{path}")).unwrap()).then_some(path));
+        }
+    }
+    assert_none(&format!("files and folders in {DECISIONS} that do not exist"), &offenders);
+    assert!(count > 100, "only {count} paths");
 }
 
 #[test]
