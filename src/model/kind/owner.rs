@@ -15,7 +15,7 @@ pub struct Owner {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Can read the gateway configuration and follow changes, and nothing else.
+    /// Can read the gateway configuration and `/whoami`, and follow changes, and nothing else.
     Gateway,
     /// Can read, with every secret masked, and plan.
     Viewer,
