@@ -252,8 +252,7 @@ impl Faults {
 /// field that failed to decode, or is misspelt, must not also be reported as missing.
 pub(crate) fn add_new_faults(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
     let decoding_faults = faults.len();
-    let mut left_out: Vec<Path> = faults.iter().filter_map(|fault| fault.left_out.clone()).collect();
-    left_out.sort();
+    let left_out = left_out_entries(faults);
     for mut fault in found {
         count_left_out(&mut fault.path, &left_out);
         let tells =
@@ -262,6 +261,22 @@ pub(crate) fn add_new_faults(faults: &mut Vec<Fault>, found: impl IntoIterator<I
             faults.push(fault);
         }
     }
+}
+
+/// Adds the faults that a value has beside others. No fault of one of its fields explains them.
+pub(crate) fn add_faults_beside_fields(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
+    let left_out = left_out_entries(faults);
+    faults.extend(found.into_iter().map(|mut fault| {
+        count_left_out(&mut fault.path, &left_out);
+        fault
+    }));
+}
+
+/// The entries of lists that a decoded value lacks, in their order.
+fn left_out_entries(faults: &[Fault]) -> Vec<Path> {
+    let mut left_out: Vec<Path> = faults.iter().filter_map(|fault| fault.left_out.clone()).collect();
+    left_out.sort();
+    left_out
 }
 
 /// Turns the indices of a decoded value into those of the document, which has the entries that were left out, too.

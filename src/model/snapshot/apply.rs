@@ -36,6 +36,52 @@ impl Snapshot {
         }
     }
 
+    /// Returns the faults of a change that are not those of its resource's own fields: references to missing resources, and
+    /// violations of rules that span several resources. Faults of fields do not hide them (D9).
+    pub(crate) fn faults_beside_fields(&self, operation: &Operation) -> Vec<Fault> {
+        let former = |key: &Key| self.entries.get(key).map(|entry| Arc::clone(entry.spec()));
+        let changed = match operation {
+            // The owner of a new key is created with it.
+            Operation::Create { key, spec, .. } if key.kind != Kind::ApiKey => Some((key, Arc::clone(spec))),
+            Operation::Patch { key, spec, fields } => {
+                let patched = former(key).and_then(|former| former.patched(spec.as_ref(), fields).ok());
+                patched.map(|patched| (key, patched))
+            }
+            Operation::PutModule { host, slot, module } => {
+                former(host).map(|former| (host, former.with_modules(&[(slot, Some(Arc::clone(module)))])))
+            }
+            _ => None,
+        };
+        let Some((key, spec)) = changed else { return Vec::new() };
+        let entry = match self.entries.get(key) {
+            Some(former) => Entry { lazy_spec: LazySpec::new(spec), ..Entry::clone(former) },
+            None => Entry::new(key.clone(), spec, Timestamp::UNIX_EPOCH, self.next_order),
+        };
+        let mut faults = self.unknown_references(&entry);
+        faults.extend(self.rule_faults(entry));
+        faults
+    }
+
+    /// Returns a fault for each reference of an entry to a missing resource.
+    fn unknown_references(&self, entry: &Entry) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        if !entry.lazy_spec.references().is_empty() {
+            entry.spec().references(&mut |reference| {
+                if !self.entries.contains_key(&reference.target) {
+                    faults.push(rules::unknown_reference(&reference));
+                }
+            });
+        }
+        faults
+    }
+
+    /// Returns the faults of the rules that span several resources, if this state had an entry.
+    fn rule_faults(&self, entry: Entry) -> Vec<Fault> {
+        let (mut faulty, key) = (self.clone(), entry.key.clone());
+        faulty.place(entry);
+        rules::check(self, &faulty, &BTreeSet::from([key])).map(|(_, faults)| faults).unwrap_or_default()
+    }
+
     fn apply_each<O: Borrow<Operation>>(
         &self,
         operations: &[O],
@@ -196,25 +242,15 @@ impl Application {
 
     /// Inserts an entry without faults, if its references resolve.
     fn put(&mut self, entry: Entry, mut faults: Vec<Fault>) -> Result<(), Refusal> {
-        if !entry.lazy_spec.references().is_empty() {
-            entry.spec().references(&mut |reference| {
-                if !self.next.entries.contains_key(&reference.target) {
-                    faults.push(rules::unknown_reference(&reference));
-                }
-            });
-        }
+        faults.extend(self.next.unknown_references(&entry));
         let key = entry.key.clone();
         if faults.is_empty() {
             self.next.place(entry);
             self.touched.insert(key);
             return Ok(());
         }
-        let mut faulty = self.next.clone();
-        faulty.place(entry);
         // One response reports all faults (D9), also those of the rules that are checked last.
-        if let Some((_, found)) = rules::check(&self.next, &faulty, &BTreeSet::from([key.clone()])) {
-            faults.extend(found);
-        }
+        faults.extend(self.next.rule_faults(entry));
         Err(Refusal { key, faults })
     }
 

@@ -16,7 +16,9 @@ use tokio::time::timeout;
 
 use super::operation::{ApiOperation, ForwardedRequests};
 use crate::model::Fault;
-use crate::model::decode::decode;
+use crate::model::decode::{Decoded, decode};
+use crate::model::diagnostics::Check;
+use crate::model::diagnostics::fault::add_new_faults;
 use crate::reconcile::run::cancel::Cancel;
 use crate::server::auth::caller::Caller;
 use crate::server::http::api_error::{ApiError, ApiResult};
@@ -191,27 +193,35 @@ impl RequestBody {
 
     /// Decodes the body.
     pub(super) fn decode<T: DeserializeOwned>(self) -> Result<T, ApiError> {
-        let Self { content, mut faults, .. } = self;
-        let (value, found) = decode::<T>(content.root(), None);
-        faults.extend(found);
+        let (value, faults) = decoded(&self.content, self.faults);
         body_fields::without_faults(value, faults)
     }
 
-    /// Decodes a body that must not be null.
-    pub(super) fn decode_required<T: DeserializeOwned>(self) -> Result<T, ApiError> {
-        let Self { content, faults, is_empty } = self;
-        Self { content: body_fields::body(content)?, faults, is_empty }.decode()
+    /// Decodes a body that must not be null, and returns its faults.
+    pub(super) fn decode_required<T: DeserializeOwned>(self) -> Result<Decoded<T>, ApiError> {
+        let Self { content, faults, .. } = self;
+        Ok(decoded(&body_fields::body(content)?, faults))
     }
 }
 
-/// The decoded body of a request that must have one.
+fn decoded<T: DeserializeOwned>(content: &Tape, mut faults: Vec<Fault>) -> Decoded<T> {
+    let (value, found) = decode::<T>(content.root(), None);
+    add_new_faults(&mut faults, found);
+    (value, faults)
+}
+
+/// The valid body of a request that must have one.
 pub(crate) struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequest<AppState> for JsonBody<T> {
+impl<T: DeserializeOwned + Check + Send> FromRequest<AppState> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
-        RequestBody::from_request(request, state).await?.decode_required().map(Self)
+        let (value, mut faults) = RequestBody::from_request(request, state).await?.decode_required::<T>()?;
+        if let Some(value) = &value {
+            add_new_faults(&mut faults, value.faults());
+        }
+        body_fields::without_faults(value, faults).map(Self)
     }
 }
 

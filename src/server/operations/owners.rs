@@ -2,6 +2,7 @@
 
 use axum::extract::Path;
 
+use crate::model::diagnostics::Check;
 use crate::model::{Owner, Rendered};
 use crate::server::handler_prelude::*;
 use crate::server::http::precondition::Precondition;
@@ -66,6 +67,8 @@ pub(crate) struct OwnerUpdate {
     /// The role of the owner's API keys.
     pub role: Role,
 }
+
+impl Check for OwnerUpdate {}
 
 /// The change of an owner's role.
 pub(crate) fn set_role(owner: Id, role: Role) -> Operation {

@@ -1,6 +1,8 @@
 //! POST `/rollbacks`: plans and applies the state of an earlier revision as a new one (D78).
 
 use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit, warn_unreviewed};
+use crate::model::Faults;
+use crate::model::diagnostics::Check;
 use crate::plan::deletion_budget::DeletionBudget;
 use crate::plan::saved_plan::is_masked;
 use crate::reconcile::run::rollback::Rollback;
@@ -44,13 +46,15 @@ pub(crate) struct RollbackRequest {
     pub expect: Option<String>,
 }
 
-impl RollbackRequest {
-    fn faults(&self) -> Vec<Fault> {
+impl Check for RollbackRequest {
+    fn check(&self, faults: &mut Faults) {
         let reason = self.source().and_then(|source| check_source(source).err());
-        let fault = reason.map(|reason| Fault::new(Code::InvalidFormat, reason).at("source"));
-        fault.into_iter().chain(empty_expectation(self.expect.as_deref(), self.dry_run)).collect()
+        faults.extend(reason.map(|reason| Fault::new(Code::InvalidFormat, reason).at("source")));
+        faults.extend(empty_expectation(self.expect.as_deref(), self.dry_run));
     }
+}
 
+impl RollbackRequest {
     fn source(&self) -> Option<&str> {
         Some(self.source.as_str()).filter(|source| !source.is_empty())
     }
@@ -74,6 +78,7 @@ pub(in crate::server) async fn create_and<T: Send + 'static>(
     request: RollbackRequest,
     then: impl FnOnce(Response) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
+    // The dashboard sends no JSON body, which would be checked.
     ApiError::check(request.faults())?;
     // A client that is slow to send keeps nobody from a place.
     let intent = request.source().map_or(Intent::Change, Intent::Apply);

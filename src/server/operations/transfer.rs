@@ -1,6 +1,8 @@
 //! POST `/transfers`: moves resources from one source to another (D104).
 
 use super::planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit};
+use crate::model::Faults;
+use crate::model::diagnostics::Check;
 use crate::plan::transfer::Transfer;
 use crate::reconcile::run::transfer::{apply_transfer, plan_transfer};
 use crate::reconcile::{PlanResult, check_new_source, check_source};
@@ -48,16 +50,15 @@ pub(crate) struct TransferRequest {
     pub expect: Option<String>,
 }
 
-impl TransferRequest {
-    fn faults(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
+impl Check for TransferRequest {
+    fn check(&self, faults: &mut Faults) {
         for (field, checked) in [("from", check_source(&self.from)), ("to", check_new_source(&self.to))] {
             if let Err(reason) = checked {
-                faults.push(Fault::new(Code::InvalidFormat, reason).at(field));
+                faults.report(Fault::new(Code::InvalidFormat, reason).at(field));
             }
         }
         if self.from == self.to {
-            faults.push(Fault::new(Code::NotAllowed, "`from` and `to` are the same source").at("to"));
+            faults.report(Fault::new(Code::NotAllowed, "`from` and `to` are the same source").at("to"));
         }
         let refused = if self.all && !self.resources.is_empty() {
             Some(Fault::new(Code::NotAllowed, "`resources` must be empty if `all` is true"))
@@ -70,7 +71,6 @@ impl TransferRequest {
         };
         faults.extend(refused.map(|fault| fault.at("resources")));
         faults.extend(empty_expectation(self.expect.as_deref(), self.dry_run));
-        faults
     }
 }
 
@@ -81,7 +81,6 @@ async fn create(
     headers: HeaderMap,
     JsonBody(request): JsonBody<TransferRequest>,
 ) -> ApiResult {
-    ApiError::check(request.faults())?;
     // A client that is slow to send keeps nobody from a place.
     let place = planned_change::place(&app, &caller, &Intent::Apply(&request.from), request.dry_run)?;
     let run = move |_| {

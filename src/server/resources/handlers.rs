@@ -8,6 +8,7 @@ use super::managed_resources::WriteCheck;
 use super::pending_write::PendingWrite;
 use super::render::{self, render, render_module};
 use super::{at_revision, key_owner, list};
+use crate::model::diagnostics::fault::{add_faults_beside_fields, add_new_faults};
 use crate::model::{ApiKey, Rendered, Secret, Slot};
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
@@ -30,8 +31,8 @@ struct ApiRequest<'a> {
     headers: HeaderMap,
     /// The size of the body in bytes.
     size: usize,
-    /// The faults of path parameters that the body repeats.
-    repeated: Vec<Fault>,
+    /// The faults of the body's keys and numbers, and of the path parameters that it repeats.
+    body_faults: Vec<Fault>,
     /// The role that the request gives the owner of its key.
     owner_role: Option<Role>,
     /// The request's changes to keys and owners, for the security log.
@@ -80,13 +81,14 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
         let (places, owner) = (&app.admissions.forwards, Some(&caller.owner));
         return Box::pin(app.forwarder.forward_change(places, owner, &parts, body)).await;
     }
-    let (mut content, mut size) = (Tape::default(), 0);
+    let (mut content, mut body_faults, mut size) = (Tape::default(), Vec::new(), 0);
     if matches!(parts.method, Method::POST | Method::PATCH | Method::PUT) {
         // An old state is not kept while the body is received, and the key may be revoked meanwhile.
         drop((snapshot, caller));
-        let faults;
-        (content, faults, size) = Box::pin(body::read(&parts.headers, body, Limits::RESOURCE)).await?;
-        ApiError::check(faults)?;
+        (content, body_faults, size) = Box::pin(body::read(&parts.headers, body, Limits::RESOURCE)).await?;
+        if content.root().is_null() {
+            ApiError::check(std::mem::take(&mut body_faults))?;
+        }
         snapshot = store.snapshot();
         caller = access.admit_again(&snapshot, &intent, &parts.headers)?;
     }
@@ -98,7 +100,7 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
         None => (snapshot, None, None),
     };
     let visibility = visibility.for_revision(snapshot.revision, current);
-    let repeated = body_fields::take_parameters(&mut content, endpoint, &parameters);
+    body_faults.extend(body_fields::take_parameters(&mut content, endpoint, &parameters));
     let call = ApiRequest {
         app,
         caller,
@@ -107,7 +109,7 @@ pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, req
         kind: endpoint.kind,
         headers: parts.headers,
         size,
-        repeated,
+        body_faults,
         owner_role: None,
         people: None,
         owned: Vec::new(),
@@ -167,7 +169,7 @@ impl ApiRequest<'_> {
             self.app.access.admit_again(&self.snapshot, &Intent::Owners, &self.headers)?;
         }
         let (spec, faults) = with_body(self.size, move || body_fields::decode(kind, content.root(), None)).await?;
-        let mut spec = body_fields::without_faults(spec, self.with_faults(faults))?;
+        let mut spec = self.valid(spec, faults, None, |spec| Operation::create(key.clone(), spec)).await?;
         let mut token = None;
         if info.prefix.is_empty() {
             let field = spec.to_json(Secrets::Masked)?.get(info.id_parameter).and_then(Value::as_str).map(Id::new);
@@ -230,8 +232,9 @@ impl ApiRequest<'_> {
         }
         let mut faults = body_fields::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
         faults.extend(found);
-        let spec = body_fields::without_faults(spec, self.with_faults(faults))?;
-        let operation = Operation::Patch { key: key.clone(), spec: Arc::clone(&spec), fields };
+        let patch_with = |spec| Operation::Patch { key: key.clone(), spec, fields: fields.clone() };
+        let spec = self.valid(spec, faults, None, patch_with).await?;
+        let operation = patch_with(Arc::clone(&spec));
         let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         let mut response = response::resource(StatusCode::OK, &self.render(&snapshot, entry)?);
@@ -248,8 +251,9 @@ impl ApiRequest<'_> {
     async fn put_module(&mut self, host: Key, slot: &'static Slot, content: Tape) -> ApiResult {
         check_id(&self.snapshot, Some(host.kind), &host.id)?;
         let (module, faults) = with_body(self.size, move || body_fields::decode_module(slot, content.root())).await?;
-        let module = body_fields::without_faults(module, self.with_faults(faults))?;
-        let operation = Operation::PutModule { host: host.clone(), slot, module };
+        let put_with = |module| Operation::PutModule { host: host.clone(), slot, module };
+        let module = self.valid(module, faults, Some(slot), put_with).await?;
+        let operation = put_with(module);
         let snapshot =
             self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
         let rendered =
@@ -307,9 +311,30 @@ impl ApiRequest<'_> {
         Ok(snapshot)
     }
 
-    /// Adds the faults of repeated path parameters to those of the other fields.
-    fn with_faults(&self, found: Vec<Fault>) -> Vec<Fault> {
-        self.repeated.iter().cloned().chain(found).collect()
+    /// Returns the decoded body, or all of its faults: those of the body, those that were found in its fields, and those that
+    /// the operation with it would have beside them (D9). Who may not make the operation learns nothing about other resources.
+    async fn valid<T: Clone>(
+        &self,
+        decoded: Option<T>,
+        found: Vec<Fault>,
+        slot: Option<&'static Slot>,
+        operation: impl FnOnce(T) -> Operation,
+    ) -> Result<T, ApiError> {
+        let mut faults = self.body_faults.clone();
+        add_new_faults(&mut faults, found);
+        if let Some(decoded) = decoded.clone().filter(|_| !faults.is_empty()) {
+            let (operations, address) = ([operation(decoded)], guards::client_of(&self.headers));
+            if permission::allows_request(&self.caller, address, &operations, &self.snapshot).is_ok() {
+                let snapshot = Arc::clone(&self.snapshot);
+                let look_beside = move || {
+                    let found = operations.iter().flat_map(|operation| snapshot.faults_beside_fields(operation));
+                    Ok(found.collect::<Vec<Fault>>())
+                };
+                let beside = blocking(look_beside).await?.into_iter().map(|fault| in_body(fault, slot));
+                add_faults_beside_fields(&mut faults, beside);
+            }
+        }
+        body_fields::without_faults(decoded, faults)
     }
 
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
@@ -318,6 +343,14 @@ impl ApiRequest<'_> {
 
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
         render_module(&self.app.served.base_urls, &self.visibility, snapshot, host, slot)
+    }
+}
+
+/// A fault of a resource as one of a body. The body of a module has the fields of the module alone.
+fn in_body(fault: Fault, slot: Option<&Slot>) -> Fault {
+    match slot.and_then(|slot| fault.path.strip(slot.name)) {
+        Some(path) => fault.at(path),
+        None => fault,
     }
 }
 

@@ -4,13 +4,17 @@ use blake3::Hash;
 
 use super::{files, review, wire::Request};
 use crate::model::Path;
+use crate::model::decode::Decoded;
+use crate::model::diagnostics::fault::add_new_faults;
 use crate::reconcile::{LintLevels, check_new_source};
 use crate::routing::TracedRequest;
 use crate::server::handler_prelude::*;
 use crate::server::operations::planned_change::empty_expectation;
 
-/// The meaning of the fields of a valid request.
+/// A valid request, and the meaning of its fields.
 pub(super) struct CheckedRequest {
+    /// The request, without its allowed labels.
+    pub(super) request: Request,
     /// The digests of its files, in their order.
     pub(super) digests: Vec<Hash>,
     pub(super) to_trace: Option<TracedRequest>,
@@ -18,16 +22,17 @@ pub(super) struct CheckedRequest {
 }
 
 impl CheckedRequest {
-    /// Checks a request, and returns all of its faults if it has some. Takes its allowed labels.
-    pub(super) fn new(request: &mut Request) -> Result<Self, ApiError> {
+    /// Checks a decoded request, and returns all of its faults if it has some.
+    pub(super) fn new((request, mut found): Decoded<Request>) -> Result<Self, ApiError> {
+        let Some(mut request) = request else { return Err(ApiError::from_faults(found)) };
         let mut faults = Vec::new();
         if let Err(reason) = check_new_source(&request.source) {
             faults.push(Fault::new(Code::InvalidFormat, reason).at("source"));
         }
-        check_commit(request, &mut faults);
-        check_file_names(request, &mut faults);
+        check_commit(&request, &mut faults);
+        check_file_names(&request, &mut faults);
         let digests = files::digests(&request.files, &mut faults);
-        let to_trace = review::checked(request, &mut faults);
+        let to_trace = review::checked(&request, &mut faults);
         faults.extend(empty_expectation(request.expect.as_deref(), request.dry_run));
         for (key, hash) in &request.token_hashes {
             if !files::is_hash(hash.expose()) {
@@ -44,8 +49,9 @@ impl CheckedRequest {
             let fault = Fault::new(Code::NotAllowed, "assumed values cannot be applied").at("assume_values");
             faults.push(fault.help("set `dry_run`, or send the values"));
         }
-        ApiError::check(faults)?;
-        Ok(Self { digests, to_trace, lints })
+        add_new_faults(&mut found, faults);
+        ApiError::check(found)?;
+        Ok(Self { request, digests, to_trace, lints })
     }
 }
 

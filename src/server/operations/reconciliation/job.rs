@@ -45,10 +45,10 @@ impl<'a> ReconciliationJob<'a> {
         app: &'a AppState,
         headers: HeaderMap,
         caller: Caller,
-        mut request: Request,
+        checked: CheckedRequest,
         cancel: Cancel,
     ) -> Result<Self, ApiError> {
-        let CheckedRequest { digests, to_trace, lints } = CheckedRequest::new(&mut request)?;
+        let CheckedRequest { mut request, digests, to_trace, lints } = checked;
         authorize(app, &caller, &request)?;
         // A key with a scope does not find out what other keys of its owner have sent.
         let sender = if caller.scope.is_some() { caller.identity() } else { &caller.owner };

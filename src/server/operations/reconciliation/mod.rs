@@ -15,6 +15,7 @@ use super::checks::RequestBody;
 use crate::server::handler_prelude::*;
 use crate::server::http::body::{self, Limits};
 use crate::server::replicas::forwarder::OutgoingRequest;
+use checked_request::CheckedRequest;
 use job::ReconciliationJob;
 use upload::Upload;
 use wire::{PATH, Request, Run};
@@ -59,7 +60,7 @@ async fn create(State(app): State<AppState>, caller: Caller, request: axum::extr
         let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Propose, &headers)?;
         let (content, faults) = body::parse(&bytes, Limits::MANIFESTS)?;
         let request = RequestBody::from_parts(content, faults).decode_required::<Request>()?;
-        ReconciliationJob::new(&app, headers, caller, request, cancel)?.run()
+        ReconciliationJob::new(&app, headers, caller, CheckedRequest::new(request)?, cancel)?.run()
     };
     place.run(run).await
 }

@@ -2,7 +2,8 @@
 
 use axum::extract::Path as PathParameter;
 
-use crate::model::{Name, Path};
+use crate::model::diagnostics::Check;
+use crate::model::{Faults, Name, Path};
 use crate::plan::deletion_budget::DeletionBudget;
 use crate::reconcile::PlanResult;
 use crate::reconcile::run::destroy::Destroy;
@@ -41,14 +42,13 @@ pub(crate) struct DestroyRequest {
     pub expect: String,
 }
 
-impl DestroyRequest {
-    fn faults(&self) -> Vec<Fault> {
-        if self.dry_run || !self.expect.is_empty() {
-            return Vec::new();
+impl Check for DestroyRequest {
+    fn check(&self, faults: &mut Faults) {
+        if !self.dry_run && self.expect.is_empty() {
+            let message = "`expect` is required to destroy a source";
+            let help = "send a dry run first, and then its `outcome` as `expect`";
+            faults.report(Fault::new(Code::Required, message).help(help).at("expect"));
         }
-        let message = "`expect` is required to destroy a source";
-        let help = "send a dry run first, and then its `outcome` as `expect`";
-        vec![Fault::new(Code::Required, message).help(help).at("expect")]
     }
 }
 
@@ -60,7 +60,6 @@ async fn create(
     headers: HeaderMap,
     JsonBody(request): JsonBody<DestroyRequest>,
 ) -> ApiResult {
-    ApiError::check(request.faults())?;
     let place = planned_change::place(&app, &caller, &Intent::Apply(&source), request.dry_run)?;
     let run = move |_| {
         let DestroyRequest { dry_run, behaviour, max_deletes: budget, expect } = request;

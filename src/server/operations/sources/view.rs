@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
+use crate::model::diagnostics::Check;
 use crate::model::key::segment;
 use crate::model::{DriftedResource, Severity};
 use crate::plan::format::json::{Item, Spot};
@@ -169,6 +170,8 @@ pub(crate) struct SourceSuspend {
     #[schemars(range(min = 1))]
     pub for_seconds: Option<u32>,
 }
+
+impl Check for SourceSuspend {}
 
 /// How a source is resumed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

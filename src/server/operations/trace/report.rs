@@ -1,5 +1,6 @@
 //! The bodies of `/trace`: a request to trace, and its way through the gateway. Dry runs of manifests have them too.
 
+use crate::model::diagnostics::Check;
 use crate::routing::{HostRank, Named, RouteDecision, Trace, TracedRequest};
 use crate::server::prelude::*;
 
@@ -22,6 +23,8 @@ pub(crate) struct RequestToTrace {
     #[serde(default)]
     pub headers: Vec<HeaderToTrace>,
 }
+
+impl Check for RequestToTrace {}
 
 /// A header of a request to trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

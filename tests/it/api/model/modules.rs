@@ -73,21 +73,23 @@ impl Case {
 
         let mut faults = Faults::new();
         let wanted = read_module(name, &body, "", &mut faults);
+        let before = self.state.find(list, id).cloned();
+        let is_missing = before.is_none() && list != TLS_EDGES;
+        let mut after = before.as_ref().and_then(|it| it.json.as_object().cloned()).unwrap_or_default();
+        after.insert(name.to_owned(), wanted.clone());
+        let beside = self.state.faults(list, id, &after, &[(name.to_owned(), String::new())]);
         if !faults.is_empty() {
+            faults.extend(if is_missing { Faults::new() } else { beside });
             return self.tell(&request, &Expected::Refusal(400, faults));
         }
         if !holds {
             return self.tell(&request, &precondition_failed());
         }
-        let before = self.state.find(list, id).cloned();
-        if before.is_none() && list != TLS_EDGES {
+        if is_missing {
             return self.tell(&request, &not_found());
         }
-        let mut after = before.as_ref().and_then(|it| it.json.as_object().cloned()).unwrap_or_default();
-        after.insert(name.to_owned(), wanted.clone());
-        let faults = self.state.faults(list, id, &after, &[(name.to_owned(), String::new())]);
-        if !faults.is_empty() {
-            return self.tell(&request, &Expected::Refusal(400, faults));
+        if !beside.is_empty() {
+            return self.tell(&request, &Expected::Refusal(400, beside));
         }
 
         let reply = self.ask(&request, &Expected::Success(200))?;

@@ -54,7 +54,9 @@ impl Case {
 
         let mut faults = Faults::new();
         let mut wanted = complete(&kind.fields, &body, "", &mut faults);
+        let places = places(&given(&kind.fields, &body, "", &mut Faults::new()));
         if !faults.is_empty() {
+            faults.extend(self.state.faults(&list, "", &wanted, &places));
             return self.tell(&request, &Expected::Refusal(400, faults));
         }
         if !self.state.has_list(&list) {
@@ -65,8 +67,7 @@ impl Case {
         {
             return self.tell(&request, &taken(index));
         }
-        let faults =
-            self.state.faults(&list, "", &wanted, &places(&given(&kind.fields, &body, "", &mut Faults::new())));
+        let faults = self.state.faults(&list, "", &wanted, &places);
         if !faults.is_empty() {
             return self.tell(&request, &Expected::Refusal(400, faults));
         }
@@ -152,7 +153,15 @@ impl Case {
                 faults.insert(("IMMUTABLE", format!("/{fixed}")));
             }
         }
+        let places = places(&given);
+        let fields = before.as_ref().map(|before| {
+            let mut fields = before.json.as_object().cloned().unwrap_or_default();
+            fields.extend(given.clone());
+            fields
+        });
+        let beside = fields.as_ref().map(|fields| self.state.faults(&list, &id, fields, &places)).unwrap_or_default();
         if !faults.is_empty() {
+            faults.extend(beside);
             return self.tell(&request, &Expected::Refusal(400, faults));
         }
         if let Some(hostports) = given.get("hostports").filter(|_| list == "/edges/https" && before.is_some())
@@ -163,13 +172,9 @@ impl Case {
         if !holds {
             return self.tell(&request, &precondition_failed());
         }
-        let Some(mut after) = before else { return self.tell(&request, &not_found()) };
-        let places = places(&given);
-        let mut fields = after.json.as_object().cloned().unwrap_or_default();
-        fields.extend(given);
-        let faults = self.state.faults(&list, &id, &fields, &places);
-        if !faults.is_empty() {
-            return self.tell(&request, &Expected::Refusal(400, faults));
+        let (Some(mut after), Some(fields)) = (before, fields) else { return self.tell(&request, &not_found()) };
+        if !beside.is_empty() {
+            return self.tell(&request, &Expected::Refusal(400, beside));
         }
 
         let reply = self.ask(&request, &Expected::Success(200))?;

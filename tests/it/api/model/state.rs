@@ -100,7 +100,8 @@ impl State {
 
     /// The edges that name an authority.
     pub(super) fn is_in_use(&self, authority: &str) -> bool {
-        self.resources_of("/edges/https").any(|edge| authorities(&edge.json["mutual_tls"]).any(|id| id == authority))
+        self.resources_of("/edges/https")
+            .any(|edge| authorities(&edge.json["mutual_tls"]).any(|(_, id)| id == authority))
     }
 
     /// The faults of a write against other resources: unknown references (D20) and traffic that is passed through
@@ -109,9 +110,11 @@ impl State {
         let place = |name: &str| given.iter().find(|(given, _)| given == name).map(|(_, place)| place.as_str());
         let (mut faults, null) = (Faults::new(), Value::Null);
         if list == "/edges/https" {
-            let (mutual_tls, routes) = (after.get("mutual_tls").unwrap_or(&null), routes_of(id));
+            // A module that is no object is none, and a fault of its own.
+            let mutual_tls = after.get("mutual_tls").filter(|module| module.is_object()).unwrap_or(&null);
+            let routes = routes_of(id);
             if let Some(place) = place("mutual_tls") {
-                for (index, authority) in authorities(mutual_tls).enumerate() {
+                for (index, authority) in authorities(mutual_tls) {
                     if self.find("/certificate_authorities", authority).is_none() {
                         faults.insert(("UNKNOWN_REFERENCE", format!("{place}/certificate_authority_ids/{index}")));
                     }
@@ -131,16 +134,18 @@ impl State {
         }
         let edge = edge_of(list).and_then(|edge| self.find("/edges/https", edge));
         if edge.is_some_and(|edge| passes_through(edge.json.get("tls_termination"))) {
-            let reading = given.iter().filter(|(name, _)| needs_traffic(name));
+            let is_module = |name: &str| after.get(name).is_some_and(Value::is_object);
+            let reading = given.iter().filter(|(name, _)| needs_traffic(name) && is_module(name));
             faults.extend(reading.map(|(_, place)| ("NOT_ALLOWED", place.clone())));
         }
         faults
     }
 }
 
-/// The IDs of the authorities of a `mutual_tls` module.
-fn authorities(module: &Value) -> impl Iterator<Item = &str> {
-    module["certificate_authorities"].as_array().into_iter().flatten().filter_map(|it| it["id"].as_str())
+/// The IDs of the authorities of a `mutual_tls` module, with their places in the list.
+fn authorities(module: &Value) -> impl Iterator<Item = (usize, &str)> {
+    let listed = module["certificate_authorities"].as_array().into_iter().flatten().enumerate();
+    listed.filter_map(|(index, authority)| Some((index, authority["id"].as_str()?)))
 }
 
 fn passes_through(termination: Option<&Value>) -> bool {

@@ -120,6 +120,12 @@ fn shape_rows() -> Vec<Row> {
         .map(|(name, body, code, field)| row(format!("transfers: {name}")).send(POST, body).fails(400, code, field))
         .collect();
     rows.push(
+        row("all that is wrong with a transfer is told at once (D9)")
+            .send(POST, json!({"from": "a", "to": "a", "all": true, "al": 1}))
+            .fails(400, "UNKNOWN_FIELD", "/al")
+            .also("NOT_ALLOWED", "/to"),
+    );
+    rows.push(
         row("a transfer asks for a token and a version")
             .send_bytes(POST, "{")
             .without("Authorization")

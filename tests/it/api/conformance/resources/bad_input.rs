@@ -125,6 +125,15 @@ fn duplicate_rows() -> Vec<Row> {
             )
             .succeeds(200)
             .shows("/inbound/0/actions/0/config", json!({"a": u64::MAX, "b": 1e22})),
+        row("a key that stands twice does not hide the faults of other fields (D9)")
+            .send_bytes(
+                "POST /edges/https",
+                r#"{"description": "a", "description": "b", "hostports": ["a:0"],
+                    "mutual_tls": {"certificate_authority_ids": ["ca_gone"]}}"#,
+            )
+            .fails(400, "DUPLICATE_KEY", "/description")
+            .also("INVALID_FORMAT", "/hostports/0")
+            .also("UNKNOWN_REFERENCE", "/mutual_tls/certificate_authority_ids/0"),
         row("null and a value are two keys as well")
             .send_bytes("POST /api_keys", r#"{"description": null, "description": "a"}"#)
             .fails(400, "DUPLICATE_KEY", "/description"),

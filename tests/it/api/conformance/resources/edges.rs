@@ -174,6 +174,34 @@ fn reference_rows() -> Vec<Row> {
             )
             .fails(400, "UNKNOWN_REFERENCE", "/mutual_tls/certificate_authority_ids/0")
             .also("NOT_ALLOWED", "/mutual_tls"),
+        row("a fault of a field hides neither unknown authorities nor rules between modules (D9)")
+            .send(
+                "POST /edges/https",
+                json!({
+                    "mutual_tls": {"certificate_authority_ids": ["ca_gone"]},
+                    "tls_termination": {"terminate_at": "upstream", "min_version": "1.3"},
+                }),
+            )
+            .fails(400, "NOT_ALLOWED", "/tls_termination/min_version")
+            .also("UNKNOWN_REFERENCE", "/mutual_tls/certificate_authority_ids/0")
+            .also("NOT_ALLOWED", "/mutual_tls")
+            .send(
+                "POST /edges/https",
+                json!({"hostports": ["a:0"], "mutual_tls": {"certificate_authority_ids": [7, "ca_gone"]}}),
+            )
+            .fails(400, "WRONG_TYPE", "/mutual_tls/certificate_authority_ids/0")
+            .also("INVALID_FORMAT", "/hostports/0")
+            .also("UNKNOWN_REFERENCE", "/mutual_tls/certificate_authority_ids/1")
+            .edge()
+            .send(
+                "PATCH /edges/https/{edge}",
+                json!({"colour": 1, "mutual_tls": {"certificate_authority_ids": ["ca_gone"]}}),
+            )
+            .fails(400, "UNKNOWN_FIELD", "/colour")
+            .also("UNKNOWN_REFERENCE", "/mutual_tls/certificate_authority_ids/0")
+            .send("PUT /edges/https/{edge}/mutual_tls", json!({"colour": 1, "certificate_authority_ids": ["ca_gone"]}))
+            .fails(400, "UNKNOWN_FIELD", "/colour")
+            .also("UNKNOWN_REFERENCE", "/certificate_authority_ids/0"),
         row("an authority that was deleted is unknown")
             .ca()
             .call("DELETE /certificate_authorities/{ca}")

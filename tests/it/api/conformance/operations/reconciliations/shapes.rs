@@ -92,8 +92,9 @@ pub(super) fn rows() -> Vec<Row> {
             .send(POST, json!({"files": [{"name": "a.yaml", "text": good}, {"name": "a.yaml", "text": "# x\n"}]}))
             .fails(400, "DUPLICATE_NAME", "/files/1/name"),
         row("all that is wrong with a request is told at once (D9)")
-            .send(POST, of(json!({"source": "", "commit": "\n", "lints": {"x": "deny"}})))
+            .send(POST, of(json!({"prune": 0, "source": "", "commit": "\n", "lints": {"x": "deny"}})))
             .fails(400, "INVALID_FORMAT", "/source")
+            .also("WRONG_TYPE", "/prune")
             .also("INVALID_FORMAT", "/commit")
             .also("UNKNOWN_VALUE", "/lints/x"),
         row("a request has a body, and an object")
