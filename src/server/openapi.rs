@@ -112,7 +112,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
             .responds("201", "Created", schemas.response_of(info.view_schema))
             .header("201", "ETag", "The strong ETag of the response.")
             .header("201", "Location", "The URI of the resource.")
-            .header_extension("201", WARNING, CHANGE_WARNING),
+            .header("201", WARNING, CHANGE_WARNING),
         Action::List => {
             let items = schemas.response_of(info.view_schema);
             let list = schemas.list(info.name, info.list, items, info.kind.is_paged());
@@ -121,7 +121,7 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
                 json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
             });
             let operation = filters.fold(operation.parameter(at_parameter()), OperationDocument::parameter);
-            operation.ok(list).conditional_page()
+            operation.ok(list).conditional()
         }
         Action::Get => operation.parameter(at_parameter()).ok(schemas.response_of(info.view_schema)).conditional(),
         Action::GetModule(slot) => {
@@ -131,26 +131,24 @@ fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
             .with_body(endpoint.kind != Kind::EventSource, schemas.update_of(info), Some((info.patch_example)()))
             .ok(schemas.response_of(info.view_schema))
             .tagged()
-            .header_extension("200", WARNING, CHANGE_WARNING),
+            .header("200", WARNING, CHANGE_WARNING),
         Action::PutModule(slot) => changing(operation)
             .with_body(!slot.empty_is_harmless, schemas.request_of(slot.spec_schema), Some((slot.example)()))
             .ok(schemas.response_of(slot.view_schema))
             .tagged()
-            .header_extension("200", WARNING, CHANGE_WARNING),
-        Action::Delete | Action::DeleteModule(_) => {
-            changing(operation).responds_empty("204", "Deleted").header_extension(
-                "204",
-                WARNING,
-                "Warns that a source owns the resource, or that nobody can tell any longer whether an invariant holds.",
-            )
-        }
+            .header("200", WARNING, CHANGE_WARNING),
+        Action::Delete | Action::DeleteModule(_) => changing(operation).responds_empty("204", "Deleted").header(
+            "204",
+            WARNING,
+            "Warns that a source owns the resource, or that nobody can tell any longer whether an invariant holds.",
+        ),
     };
     let succeeds = match endpoint.action {
         Action::Create => "201",
         Action::Delete | Action::DeleteModule(_) => "204",
         _ => "200",
     };
-    operation.header_extension(succeeds, REVISION, NAMED_REVISION).build(match endpoint.action {
+    operation.header(succeeds, REVISION, NAMED_REVISION).build(match endpoint.action {
         Action::Get | Action::GetModule(_) | Action::List => "400 401 404 410 429 500 503",
         _ => "400 401 403 404 408 409 412 413 415 429 500 503",
     })
@@ -167,7 +165,7 @@ const NAMED_REVISION: &str =
 
 /// Adds the header that overrides a source (D103).
 fn overridable(operation: OperationDocument) -> OperationDocument {
-    operation.request_extension("Edgewright-Override", "The source whose manifests the change overrides, required if the source's policy for API writes is `header`. The history records it.")
+    operation.request_header("Edgewright-Override", "The source whose manifests the change overrides, required if the source's policy for API writes is `header`. The history records it.")
 }
 
 /// Adds the role of the owner of a new API key (D23).

@@ -25,6 +25,7 @@ pub struct ApiKey {
     /// Limits the key to a part of what its owner's role allows; without a scope, the key may do all of it.
     // Records without a scope are written as they were before there were scopes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-extension" = true))]
     pub scope: Option<Arc<KeyScope>>,
 }
 
@@ -47,6 +48,7 @@ view! {
         pub owner_id: String = spec.owner_id.clone(),
         /// The scope; absent if the key has none.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-extension" = true))]
         pub scope: Option<Arc<KeyScope>> = spec.scope.clone(),
     }
 }

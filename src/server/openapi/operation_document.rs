@@ -64,11 +64,6 @@ impl OperationDocument {
         self.described_parameter(name, "header", header(description))
     }
 
-    /// Adds a header of the request that extends the API specification.
-    pub(super) fn request_extension(self, name: &str, description: &str) -> Self {
-        self.described_parameter(name, "header", extension_header(description))
-    }
-
     /// Adds the parameters of a list in pages. `items` are what the pages have, in the singular and plural.
     pub(crate) fn paged(self, item: &str, items: &str) -> Self {
         self.parameter(json!({
@@ -76,12 +71,14 @@ impl OperationDocument {
             "in": "query",
             "description": format!("The number of {items} per page."),
             "schema": {"type": "integer", "minimum": 1, "maximum": 1000},
+            "x-extension": true,
         }))
         .parameter(json!({
             "name": "before_id",
             "in": "query",
             "description": format!("Continues after this {item}."),
             "schema": {"type": "string"},
+            "x-extension": true,
         }))
     }
 
@@ -126,20 +123,11 @@ impl OperationDocument {
     }
 
     /// Adds a header to a response.
-    pub(crate) fn header(self, status: &str, name: &str, description: &str) -> Self {
-        self.described_header(status, name, header(description))
-    }
-
-    /// Adds a header that extends the API specification to a response.
-    pub(super) fn header_extension(self, status: &str, name: &str, description: &str) -> Self {
-        self.described_header(status, name, extension_header(description))
-    }
-
-    fn described_header(mut self, status: &str, name: &str, header: Value) -> Self {
+    pub(crate) fn header(mut self, status: &str, name: &str, description: &str) -> Self {
         if let Some(Value::Object(response)) = self.successes.get_mut(status)
             && let Some(headers) = response.entry("headers").or_insert_with(|| json!({})).as_object_mut()
         {
-            headers.insert(name.to_owned(), header);
+            headers.insert(name.to_owned(), header(description));
         }
         self
     }
@@ -152,13 +140,6 @@ impl OperationDocument {
     /// Adds an ETag, and the response to a client whose copy is current.
     pub(crate) fn conditional(self) -> Self {
         self.responds_empty("304", NOT_MODIFIED).tagged().request_header("If-None-Match", CLIENTS_ETAG)
-    }
-
-    /// Adds the ETag of a page, and the response to a client whose copy is current, which the API specification does not have.
-    pub(super) fn conditional_page(self) -> Self {
-        self.responds_empty("304", NOT_MODIFIED)
-            .header_extension("200", "ETag", "The strong ETag of the page.")
-            .request_extension("If-None-Match", CLIENTS_ETAG)
     }
 
     /// Makes it an operation without an API key, whose response has no form that clients know.
@@ -181,12 +162,7 @@ impl OperationDocument {
     }
 }
 
-/// A header, which is a text.
+/// A header, which is a text. The API specification has none but those of authentication.
 fn header(description: &str) -> Value {
-    json!({"description": description, "schema": {"type": "string"}})
-}
-
-/// A header that extends the API specification.
-fn extension_header(description: &str) -> Value {
     json!({"description": description, "schema": {"type": "string"}, "x-extension": true})
 }

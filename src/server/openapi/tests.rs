@@ -76,6 +76,28 @@ fn every_operation_and_tag_is_described() {
 }
 
 #[test]
+fn what_the_api_specification_lacks_is_marked() {
+    let document = written();
+    let is_marked = |value: &Value| value.get("x-extension") == Some(&json!(true));
+    for (id, operation) in operations(&document).into_iter().filter(|(_, operation)| !is_marked(operation)) {
+        let parameters = operation.get("parameters").and_then(Value::as_array);
+        for parameter in parameters.into_iter().flatten() {
+            assert!(is_marked(parameter), "{id}: {parameter}");
+        }
+        let responses = operation.get("responses").and_then(Value::as_object);
+        let headers = responses.into_iter().flatten().filter_map(|(_, response)| response.get("headers")?.as_object());
+        for (name, header) in headers.flatten() {
+            assert!(is_marked(header), "{id}: {name}");
+        }
+    }
+    let schemas = Value::Object(schemas_of(&document));
+    for form in ["ApiKey", "ApiKeyCreate", "ApiKeyUpdate"] {
+        let scope = schemas.pointer(&format!("/{form}/properties/scope")).cloned().unwrap_or_default();
+        assert!(is_marked(&scope), "{form}: {scope}");
+    }
+}
+
+#[test]
 fn schemas_have_the_names_of_what_users_see() {
     let document = written();
     let schemas = schemas_of(&document);
