@@ -40,8 +40,8 @@ pub struct Plan {
     pub broken_behind_others: Vec<(Key, Fault)>,
     /// The values of a followed source that have changed since the same commit was applied (D28).
     pub changed_values: Vec<String>,
-    /// The new API keys that belong to who applies the plan, because their manifests name no owner (D27).
-    pub applier_owns: BTreeSet<Key>,
+    /// The new API keys whose manifests name no owner (D27).
+    pub unnamed_owners: BTreeSet<Key>,
     /// The event sources that change and whose manifests state the ID of their subscription (D112).
     pub stated: BTreeSet<Key>,
 }
@@ -91,10 +91,10 @@ impl Plan {
         self.changes.iter().flat_map(|change| &change.operations).collect()
     }
 
-    /// An operation as it is reviewed: without an owner who is only known when the plan is applied.
+    /// An operation as it is reviewed: without an owner that the manifest does not name.
     pub(crate) fn reviewed<'o>(&self, operation: &'o Operation) -> Cow<'o, Operation> {
         if let Operation::Create { key, spec, claim, token } = operation
-            && self.applier_owns.contains(key)
+            && self.unnamed_owners.contains(key)
             && let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>()
         {
             let spec = Arc::new(ApiKey { owner_id: String::new(), ..api_key.clone() });

@@ -19,6 +19,8 @@ const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_
 
 /// The note at a new API key without an owner (D27).
 const APPLIER_OWNS: &str = "owned by whoever applies the plan";
+const SOURCE_BOT_OWNS: &str = "owned by the bot of the source";
+const OWNER_IS_CREATED: &str = "creates its owner with the role `editor`";
 
 /// The most resources that a core compares at once, so that no core waits long for the last piece of another.
 const MOST_AT_ONCE: usize = 1024;
@@ -212,11 +214,13 @@ impl Planner<'_> {
         let info = key.kind.info();
         if !info.implicit {
             let mut change = creation(wanted, spec, name);
+            if self.plan.unnamed_owners.contains(key) {
+                let note = if self.key_owner.is_some() { APPLIER_OWNS } else { SOURCE_BOT_OWNS };
+                change.notes.push(note.to_owned());
+            }
             if let Some(owner) = owner {
                 change.operations.insert(0, owner);
-            }
-            if self.plan.applier_owns.contains(key) {
-                change.notes.push(APPLIER_OWNS.to_owned());
+                change.notes.push(OWNER_IS_CREATED.to_owned());
             }
             return self.plan.changes.push(change);
         }
@@ -241,13 +245,13 @@ impl Planner<'_> {
             let existing = existing.filter(|key| !key.owner_id.is_empty());
             key.owner_id = match existing {
                 Some(existing) => existing.owner_id.clone(),
-                None => match self.key_owner {
-                    Some(owner) => {
-                        self.plan.applier_owns.insert(wanted.key.clone());
-                        owner.to_string()
+                None => {
+                    self.plan.unnamed_owners.insert(wanted.key.clone());
+                    match self.key_owner {
+                        Some(owner) => owner.to_string(),
+                        None => Id::derived("bot_", [self.source.as_bytes()]).to_string(),
                     }
-                    None => Id::derived("bot_", [self.source.as_bytes()]).to_string(),
-                },
+                }
             };
         }
         let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));

@@ -323,6 +323,9 @@ fn an_api_keys_token_is_written_once_and_works() {
     let plan = folder.ok("plan m");
     assert!(!folder.path("ci.token").exists(), "a plan writes nothing");
     assert_eq!(plan.calls(), ["POST /api_keys"], "only calls that the API has:\n{}", plan.out);
+    for part in ["owned by the bot of the source", "creates its owner with the role `editor`"] {
+        assert!(plan.out.contains(part) && !plan.out.contains("owner_id"), "{part} (D27):\n{}", plan.out);
+    }
     let run = folder.ok("reconcile m");
     let token = folder.read("ci.token");
     assert!(token.starts_with("ew_ak_") && !run.all().contains(token.trim()), "{}", run.all());
