@@ -88,7 +88,7 @@ fn sources(text: &str) -> Result<String, String> {
         return Err("`*` can only end the name of a source, such as `shop-*`".to_owned());
     }
     if text != "*" {
-        check_new_source(name)?;
+        check_new_source(name).map_err(|fault| fault.message)?;
     }
     Ok(text.to_owned())
 }

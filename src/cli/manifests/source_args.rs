@@ -93,12 +93,12 @@ pub(crate) fn source_among(arguments: &ArgMatches) -> Option<String> {
 
 /// Parses the name of a source that a store may have.
 pub(crate) fn source_name(name: &str) -> Result<String, String> {
-    check_source(name).map(|()| name.to_owned())
+    check_source(name).map(|()| name.to_owned()).map_err(|fault| fault.message)
 }
 
 /// Parses the name of a source that gets resources.
 pub(crate) fn new_source_name(name: &str) -> Result<String, String> {
-    check_new_source(name).map(|()| name.to_owned())
+    check_new_source(name).map(|()| name.to_owned()).map_err(|fault| fault.message)
 }
 
 impl Ownership {

@@ -96,9 +96,10 @@ pub(crate) fn parse_sources(
 impl SourceEntry {
     fn parse(self, lints: &LintLevels, credentials: &BTreeSet<String>) -> Result<ConfiguredSource, Fault> {
         let field = |name: &str| FieldPath::root().join(name);
-        check_new_source(&self.name).map_err(|reason| {
-            let fault = Fault::new(Code::InvalidFormat, reason).at(field("name"));
-            fault.help("use another name; `edgewright transfer --all` moves the resources of an existing source")
+        check_new_source(&self.name).map_err(|fault| {
+            fault
+                .at(field("name"))
+                .help("use another name; `edgewright transfer --all` moves the resources of an existing source")
         })?;
         let (location, repository) = self.location()?;
         let surrounding = self.surrounding()?;

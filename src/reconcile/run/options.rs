@@ -80,25 +80,33 @@ impl Default for Options {
 /// The name of the source if none is set (D40).
 pub(crate) const DEFAULT_SOURCE: &str = "default";
 
-/// Validates the name of a source that a store may have; the error explains what is wrong.
-pub(crate) fn check_source(name: &str) -> Result<(), String> {
+/// Validates the name of a source that a store may have.
+pub(crate) fn check_source(name: &str) -> Result<(), Fault> {
     if has_token(name) {
-        return Err("a source name cannot contain an API token; revoke its key with `edgewright keys revoke`".into());
+        let message = "a source name cannot contain an API token; revoke its key with `edgewright keys revoke`";
+        return Err(Fault::new(Code::NotAllowed, message));
     }
-    Ok(check_source_name(name)?)
+    check_source_name(name).map_err(invalid)
 }
 
-/// Validates the name of a source that gets resources, more strictly than [`check_source`] (D40); the error explains what
-/// is wrong.
-pub(crate) fn check_new_source(name: &str) -> Result<(), String> {
+/// Validates the name of a source that gets resources, more strictly than [`check_source`] (D40).
+pub(crate) fn check_new_source(name: &str) -> Result<(), Fault> {
     check_source(name)?;
     if name.contains('*') {
-        return Err("a source name cannot contain `*`, which selects several sources in the scope of an API key".into());
+        return Err(invalid(
+            "a source name cannot contain `*`, which selects several sources in the scope of an API key",
+        ));
     }
-    let good = !name.chars().any(|c| c.is_whitespace() || is_invisible(c));
-    good.then_some(()).ok_or_else(|| {
-        "a source name cannot contain spaces, invisible characters or direction marks; use a name such as `team-shop`".into()
-    })
+    if name.contains(|c: char| c.is_whitespace() || is_invisible(c)) {
+        return Err(invalid(
+            "a source name cannot contain spaces, invisible characters or direction marks; use a name such as `team-shop`",
+        ));
+    }
+    Ok(())
+}
+
+fn invalid(message: &str) -> Fault {
+    Fault::new(Code::InvalidFormat, message)
 }
 
 /// The configuration of lints.

@@ -202,9 +202,7 @@ fn filter(kinds: &[String], sources: Vec<String>, events: Vec<EventType>, faults
         found.extend(kind_named(name, Code::UnknownKind).map_err(|fault| faults.report(fault)).ok());
     });
     faults.each_in("sources", &sources, |faults, source| {
-        if let Err(reason) = check_source(source) {
-            faults.report(Fault::new(Code::InvalidFormat, reason));
-        }
+        faults.extend(check_source(source).err());
     });
     EventFilter { kinds: found, sources: sources.into_iter().collect(), events: events.into_iter().collect() }
 }

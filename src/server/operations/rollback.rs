@@ -48,8 +48,8 @@ pub(crate) struct RollbackRequest {
 
 impl Check for RollbackRequest {
     fn check(&self, faults: &mut Faults) {
-        let reason = self.source().and_then(|source| check_source(source).err());
-        faults.extend(reason.map(|reason| Fault::new(Code::InvalidFormat, reason).at("source")));
+        let of_source = self.source().and_then(|source| check_source(source).err());
+        faults.extend(of_source.map(|fault| fault.at("source")));
         faults.extend(empty_expectation(self.expect.as_deref(), self.dry_run));
     }
 }

@@ -53,9 +53,7 @@ pub(crate) struct TransferRequest {
 impl Check for TransferRequest {
     fn check(&self, faults: &mut Faults) {
         for (field, checked) in [("from", check_source(&self.from)), ("to", check_new_source(&self.to))] {
-            if let Err(reason) = checked {
-                faults.report(Fault::new(Code::InvalidFormat, reason).at(field));
-            }
+            faults.extend(checked.err().map(|fault| fault.at(field)));
         }
         if self.from == self.to {
             faults.report(Fault::new(Code::NotAllowed, "`from` and `to` are the same source").at("to"));

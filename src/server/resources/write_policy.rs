@@ -31,8 +31,7 @@ impl WritePolicy {
     pub(crate) fn parse(entries: &BTreeMap<String, String>) -> Result<WritePolicies, Fault> {
         let mut policies = WritePolicies::new();
         for (source, name) in entries {
-            check_source(source)
-                .map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(source.as_str()).of_key())?;
+            check_source(source).map_err(|fault| fault.at(source.as_str()).of_key())?;
             let policy = Self::from_name(name).ok_or_else(|| {
                 let fault = Fault::new(Code::UnknownValue, format!("unknown policy `{}`", printable(name)));
                 fault.at(source.as_str()).help("use `drift`, `refuse` or `header`")

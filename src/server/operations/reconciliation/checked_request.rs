@@ -26,9 +26,7 @@ impl CheckedRequest {
     pub(super) fn new((request, mut found): Decoded<Request>) -> Result<Self, ApiError> {
         let Some(mut request) = request else { return Err(ApiError::from_faults(found)) };
         let mut faults = Vec::new();
-        if let Err(reason) = check_new_source(&request.source) {
-            faults.push(Fault::new(Code::InvalidFormat, reason).at("source"));
-        }
+        faults.extend(check_new_source(&request.source).err().map(|fault| fault.at("source")));
         check_commit(&request, &mut faults);
         check_file_names(&request, &mut faults);
         let digests = files::digests(&request.files, &mut faults);

@@ -105,6 +105,12 @@ fn shape_rows() -> Vec<Row> {
     let bad = [
         ("a transfer names both sources", json!({"to": "b", "all": true}), "REQUIRED", "/from"),
         ("a source has a name", json!({"from": " ", "to": "b", "all": true}), "INVALID_FORMAT", "/from"),
+        (
+            "a source's name is no token",
+            json!({"from": "{viewer_token}", "to": "b", "all": true}),
+            "NOT_ALLOWED",
+            "/from",
+        ),
         ("two different sources", json!({"from": "a", "to": "a", "all": true}), "NOT_ALLOWED", "/to"),
         ("nothing is not everything", json!({"from": "a", "to": "b"}), "REQUIRED", "/resources"),
         (
