@@ -1,5 +1,7 @@
 //! The options of a run: the manifests, the source, and the limits.
 
+use unicode_normalization::is_nfkc;
+
 use super::cancel::Cancel;
 use crate::lint::{self, Level};
 use crate::manifest::load::reader::{lint_level, unknown_lint};
@@ -102,6 +104,11 @@ pub(crate) fn check_new_source(name: &str) -> Result<(), Fault> {
             "a source name cannot contain spaces, invisible characters or direction marks; use a name such as `team-shop`",
         ));
     }
+    if !is_nfkc(name) {
+        return Err(invalid(
+            "a source name must be in the Unicode form NFKC: accented letters as one character, and no full-width letters",
+        ));
+    }
     Ok(())
 }
 
@@ -135,5 +142,23 @@ impl LintLevels {
             levels.insert(name.clone(), lint_level(level).map_err(|fault| fault.at(path))?);
         }
         Ok(Self { levels, allowed_labels, certificate_expiry_days: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_names_of_sources_that_differ_only_in_their_encoding_are_the_same() {
+        for name in ["shop", "shop/eu", "größe", "caf\u{e9}", "магазин", "店"] {
+            assert!(check_new_source(name).is_ok(), "{name}");
+        }
+        for name in ["cafe\u{301}", "\u{ff53}hop", "\u{fb01}sh", "sh\u{200d}op", "sh op", "shop*"] {
+            let refused = check_new_source(name);
+            assert!(refused.is_err_and(|fault| fault.code == Code::InvalidFormat), "{name}");
+            // A store may have it from an earlier version.
+            assert!(check_source(name).is_ok(), "{name}");
+        }
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("a source has a name", of(json!({"source": ""})), "INVALID_FORMAT", "/source"),
         ("a source's name has at most 255 bytes", of(json!({"source": "é".repeat(128)})), "INVALID_FORMAT", "/source"),
         ("a source's name has no tab", of(json!({"source": "a\tb"})), "INVALID_FORMAT", "/source"),
+        ("a source's name has one encoding (D40)", of(json!({"source": "cafe\u{301}"})), "INVALID_FORMAT", "/source"),
         ("a source's name is no token", of(json!({"source": "{viewer_token}"})), "NOT_ALLOWED", "/source"),
         ("a source's name is a text", of(json!({"source": 7})), "WRONG_TYPE", "/source"),
         ("`dry_run` is true or false", of(json!({"dry_run": "yes"})), "WRONG_TYPE", "/dry_run"),
