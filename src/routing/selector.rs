@@ -3,6 +3,7 @@
 use super::host_rank::{HostRank, rank_host};
 use super::route_decision::RouteDecision;
 use crate::model::diagnostics::check::parse_hostport;
+use crate::model::kind::https_edge_route::has_control_characters;
 use crate::model::traffic::host_name;
 use crate::model::{HttpsEdge, HttpsEdgeRoute, MatchType, rules};
 
@@ -33,7 +34,7 @@ impl<'a> Selector<'a> {
 
     pub(crate) fn new(match_type: MatchType, text: &'a str) -> Option<Self> {
         // No client can send control characters, so that the probes with them are outside of every match.
-        if text.is_empty() || text.contains(|c: char| c.is_ascii_control()) {
+        if text.is_empty() || has_control_characters(text) {
             return None;
         }
         let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_match_with_control_characters_matches_nothing() {
-        for text in ["/admin\0", "\0.example.com/", "/a\nb", "/a\u{7f}", ""] {
+        for text in ["/admin\0", "\0.example.com/", "/a\nb", "/a\u{7f}", "/a\u{85}b", ""] {
             assert!(Selector::new(MatchType::ExactPath, text).is_none(), "{text:?}");
         }
         assert!(Selector::new(MatchType::ExactPath, "example.com/caf\u{e9} <a>").is_some());

@@ -9,7 +9,7 @@ slots! {
         /// How `match` is compared with requests.
         pub match_type: Option<MatchType>,
         /// The selector: a path, a host, or a host and a path.
-        #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f]*$"), length(min = 1))]
+        #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"), length(min = 1))]
         pub r#match: String,
         /// A human-readable description, at most 255 bytes.
         #[schemars(length(max = 255))]
@@ -88,6 +88,11 @@ view! {
     }
 }
 
+/// Whether a `match` has control characters, so that it matches nothing: no client can send them in a host or a path.
+pub(crate) fn has_control_characters(selector: &str) -> bool {
+    selector.contains(char::is_control)
+}
+
 impl Check for HttpsEdgeRoute {
     fn check(&self, faults: &mut Faults) {
         if self.match_type.is_none() {
@@ -96,7 +101,7 @@ impl Check for HttpsEdgeRoute {
         if self.r#match.is_empty() {
             faults.report(Fault::required("match").help("set a path, a host, or a host and a path"));
         }
-        if self.r#match.contains(|c: char| c.is_ascii_control()) {
+        if has_control_characters(&self.r#match) {
             let message = format!("`match` cannot contain control characters (found `{}`)", printable(&self.r#match));
             let fault = Fault::new(Code::InvalidFormat, message).at("match");
             faults.report(fault.help("remove them: no client can send them in a host or a path"));
@@ -147,7 +152,7 @@ mod tests {
             route.check(&mut faults);
             faults.into_vec().into_iter().map(|fault| (fault.code, fault.path.to_string())).collect::<Vec<_>>()
         };
-        for text in ["/admin\0", "\0.example.com/", "/a\nb", "/a\u{7f}"] {
+        for text in ["/admin\0", "\0.example.com/", "/a\nb", "/a\u{7f}", "/a\u{85}b"] {
             assert_eq!(faults(text), [(Code::InvalidFormat, "/match".to_owned())], "{text:?}");
         }
         assert!(faults("example.com/caf\u{e9} <a>").is_empty());
