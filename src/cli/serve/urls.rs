@@ -13,7 +13,9 @@ pub(super) fn public_url(url: &str) -> Result<String, String> {
 pub(super) fn http_url(url: &str) -> Option<String> {
     let uri: Uri = url.parse().ok()?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-    let authority = uri.authority()?.as_str();
-    let is_valid = is_http && !authority.is_empty() && !authority.contains('@') && uri.query().is_none();
+    let authority = uri.authority().filter(|it| !it.as_str().is_empty() && !it.as_str().contains('@'))?;
+    // The parser takes any digits for a port.
+    let has_valid_port = authority.as_str() == authority.host() || authority.port_u16().is_some();
+    let is_valid = is_http && !authority.host().is_empty() && has_valid_port && uri.query().is_none();
     is_valid.then(|| url.trim_end_matches('/').to_owned())
 }

@@ -243,6 +243,9 @@ fn the_documentation_follows_the_path_of_the_base_url() {
         "https://h/#f",
         "https://u:p@h",
         "https://h/a\tb",
+        "https://h:99999",
+        "https://h:",
+        "https://:443",
     ] {
         for option in ["--base-url", "--saml-base-url"] {
             let mut command = folder.command("serve --store other --listen 127.0.0.1:0");
