@@ -22,7 +22,11 @@ pub(crate) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError>
     if let Some(part) = query.unwrap_or_default().split('&').find(|part| !decoded(part)) {
         let name = part.split('=').next().unwrap_or_default();
         let message = format!("the query parameter `{}` is not UTF-8", printable(name));
-        return Err(ApiError::with_code(Code::Parameter, message));
+        if known.is_empty() {
+            return Err(ApiError::with_code(Code::Parameter, message));
+        }
+        let read = percent_decode_str(name).decode_utf8();
+        return Err(ApiError::new(at(read.as_deref().map_or(name, canonical), message)));
     }
     let mut counts: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for (name, _) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {

@@ -55,6 +55,13 @@ pub(super) fn rows() -> Vec<Row> {
             .call("DELETE /edges/https/edghts_unknown?at=1")
             .fails(400, "PARAMETER", "")
             .says("this endpoint has no query parameters"),
+        row("a value that is no UTF-8 is refused at its parameter, if there are some")
+            .call("GET /api_keys?limit=%ff")
+            .fails(400, "PARAMETER", "/limit")
+            .call("GET /api_keys?beforeId=%ff")
+            .fails(400, "PARAMETER", "/before_id")
+            .call("DELETE /edges/https/edghts_unknown?limit=%ff")
+            .fails(400, "PARAMETER", ""),
         row("an empty query is none").call("GET /api_keys?").succeeds(200),
         row("reconciliations refuse unknown parameters too")
             .call("GET /reconciliations?limt=1")
