@@ -5,17 +5,14 @@ use axum::body::HttpBody as _;
 use matchit::{Params, Router};
 use percent_encoding::percent_decode_str;
 
-use super::{api_error::ApiError, response::WARNING};
+use super::api_error::ApiError;
+use super::response::{TOKEN_SEEN, WARNING};
 use crate::server::prelude::*;
 use crate::server::resources::endpoint::{Endpoint, endpoints};
 use crate::server::resources::handlers::{ServedEndpoint, handle};
 use crate::server::state::AppState;
 use crate::server::telemetry::metrics::Meter;
 use crate::syntax::text::key_of_token;
-
-/// The warning about an API token in a path.
-const TOKEN_SEEN: &str =
-    "the path contains an API token, which proxies may have logged; delete its key, and use key IDs in paths";
 
 /// Finds the endpoint of a request.
 pub(super) struct EndpointPaths(Router<PathMethods>);

@@ -10,6 +10,9 @@ use crate::store::ids;
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).
 pub(super) const WARNING: &str = "edgewright-warning";
+/// The warning about an API token in a path.
+pub(crate) const TOKEN_SEEN: &str =
+    "the path contains an API token, which proxies may have logged; delete its key, and use key IDs in paths";
 /// The header of a response from a local copy of the store, which says since when it stands in for the database (D115).
 pub(super) const LOCAL_COPY: &str = "edgewright-local-copy";
 

@@ -7,7 +7,9 @@
 use axum::extract::Path;
 
 use super::history::document::HistoryAuthor;
-use crate::{server::handler_prelude::*, store::Provenance};
+use crate::server::handler_prelude::*;
+use crate::store::Provenance;
+use crate::syntax::text::key_of_token;
 
 pub(super) static GET: ApiOperation = ApiOperation::get("/resources/{id}", Intent::Read, |method| on(method, get))
     .named("Origin", "getResourceOrigin", "Get the origin of a resource")
@@ -96,6 +98,9 @@ fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
 
 /// Returns where a resource comes from.
 async fn get(search: SearchRequest, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
+    // Whoever pastes a leaked token means its key, and the token goes no further.
+    let key = key_of_token(&id).map(str::to_owned);
+    let (has_token, id) = (key.is_some(), key.unwrap_or(id));
     let run = move |served: &ServedStore, _: &Cancel| {
         let snapshot = served.store.snapshot();
         let missing = || ApiError::with_code(Code::NotFound, format!("no resource has the ID `{}`", printable(&id)));
@@ -103,7 +108,11 @@ async fn get(search: SearchRequest, Path(id): Path<String>, headers: HeaderMap) 
         let origin = ResourceOrigin::find(&served.store, entry, &served.base_urls.base_url)?;
         conditional::json_response(&headers, &origin)
     };
-    search.run(run).await
+    let mut response = search.run(run).await.unwrap_or_else(IntoResponse::into_response);
+    if has_token {
+        response::warn(&mut response, &[response::TOKEN_SEEN.to_owned()]);
+    }
+    Ok(response)
 }
 
 #[cfg(test)]

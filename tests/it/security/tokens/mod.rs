@@ -39,6 +39,7 @@ fn a_token_goes_no_further_than_where_it_was_pasted() {
         ("GET", format!("/edges/https?{token}=1"), String::new(), 400),
         ("GET", format!("/edges/https?filter={token}"), String::new(), 400),
         ("GET", format!("/history/{token}"), String::new(), 404),
+        ("GET", format!("/resources/{token}"), String::new(), 200),
         ("PATCH", format!("/owners/{token}"), json!({"role": "viewer"}).to_string(), 404),
         ("POST", format!("/sources/{token}/suspend"), json!({"reason": "x"}).to_string(), 404),
         ("POST", "/sources/default/suspend".into(), json!({"reason": format!("see {token}")}).to_string(), 400),
