@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::security_headers::add_security_headers;
 use crate::model::json::without_nulls;
 use crate::model::secrets::redact::quotable_key;
 use crate::model::{JsonError, MOST_FAULTS, Segment};
@@ -111,8 +112,10 @@ impl ApiError {
     pub(crate) fn to_http1(&self) -> Vec<u8> {
         let (status, operation) = (self.status(), ids::fresh("op_"));
         let body = self.document(operation.as_str()).to_string();
+        let mut headers = HeaderMap::clone(&self.headers);
+        add_security_headers(&mut headers, false);
         let mut text = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n");
-        for (name, value) in self.headers.iter() {
+        for (name, value) in &headers {
             text += &format!("{name}: {}\r\n", value.to_str().unwrap_or_default());
         }
         let length = body.len();

@@ -51,6 +51,9 @@ mod tests {
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         let id = head.lines().find_map(|line| line.strip_prefix("request-id: ")).unwrap();
         assert_eq!(body["details"]["operation_id"], id);
+        for header in ["cache-control: no-store", "x-content-type-options: nosniff", "referrer-policy: no-referrer"] {
+            assert!(head.lines().any(|line| line == header), "{header} in {head}");
+        }
         body
     }
 
