@@ -25,10 +25,10 @@ pub(in crate::server) fn set_revision(headers: &mut HeaderMap, revision: impl In
     }
 }
 
-/// Adds the revision to a successful response, unless it has that of its own change. One that comes from another server has it
-/// already.
+/// Adds the revision to a successful response, or to one that says that a copy is current, unless it has that of its own change.
+/// One that comes from another server has it already.
 pub(in crate::server) fn add_revision(store: &Store, status: StatusCode, headers: &mut HeaderMap) {
-    if status.is_success() {
+    if status.is_success() || status == StatusCode::NOT_MODIFIED {
         headers.entry(REVISION).or_insert_with(|| HeaderValue::from(store.snapshot().revision));
     }
 }
@@ -114,6 +114,8 @@ mod tests {
         };
         assert_eq!(revision(StatusCode::OK), Some(0));
         assert_eq!(revision(StatusCode::CREATED), Some(0));
+        assert_eq!(revision(StatusCode::NOT_MODIFIED), Some(0));
+        assert_eq!(revision(StatusCode::SEE_OTHER), None);
         assert_eq!(revision(StatusCode::UNAUTHORIZED), None);
         let mut headers = HeaderMap::new();
         set_revision(&mut headers, 43_u64);
